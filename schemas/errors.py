@@ -1,0 +1,155 @@
+"""The tree of everything Polyhop raises on purpose.
+
+Arguments become attributes; the message says what happened, where, and what to do.
+"Nothing found" is a result, never an error.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class PolyhopError(Exception):
+    """Something Polyhop can explain in one sentence."""
+
+    retryable: bool = False
+
+
+class ConfigurationError(PolyhopError):
+    """A setting is unknown, malformed or contradicts another."""
+
+
+class UnknownSettingError(ConfigurationError):
+    """A setting that does not exist."""
+
+    def __init__(self, key: str, known: Iterable[str], where: str) -> None:
+        self.key = key
+        self.nearest = nearest_name(key, known)
+        hint = f"did you mean '{self.nearest}'?" if self.nearest else f"known settings: {', '.join(sorted(known))}."
+        super().__init__(f"Unknown setting '{key}' in {where}; {hint}")
+
+
+class ContractError(PolyhopError):
+    """Stored data does not have the shape that this version of Polyhop expects."""
+
+
+class SchemaMismatchError(ContractError):
+    """A table's columns differ from its schema."""
+
+
+class UnknownIdError(ContractError):
+    """An id that no table knows."""
+
+
+class ManifestMismatchError(ContractError):
+    """A published file does not have the checksum that its manifest states."""
+
+
+class InvariantError(ContractError):
+    """A table breaks a law that publishing checks."""
+
+
+class StoreError(PolyhopError):
+    """A file, database or folder did not do what it was asked."""
+
+
+class StoreUnavailableError(StoreError):
+    """A store cannot be reached or opened just now."""
+
+    retryable = True
+
+
+class StoreConflictError(StoreError):
+    """Another process holds the lease that this one needs."""
+
+    retryable = True
+
+
+class StatementRejectedError(StoreError):
+    """A database refused a statement."""
+
+
+class VersionConflictError(StoreError):
+    """Another run published while this one was building."""
+
+
+class ModelError(PolyhopError):
+    """A model did not answer as asked."""
+
+
+class ModelUnavailableError(ModelError):
+    """A model cannot be reached just now."""
+
+    retryable = True
+
+
+class ModelFileError(ModelError):
+    """A model's file is missing or is not the published one."""
+
+
+class InvalidVectorError(ModelError):
+    """An embedding that is zero, not finite or of the wrong dimension."""
+
+
+class SourceError(PolyhopError):
+    """A corpus or question file cannot be used."""
+
+
+class QuarantineExceededError(SourceError):
+    """More records were unusable than `max_quarantine_share` allows."""
+
+
+class AlgorithmError(PolyhopError):
+    """A ranking function was called outside its domain."""
+
+
+class NoSeedError(AlgorithmError, ValueError):
+    """A walk without a start: the caller must have applied its fallback."""
+
+
+class QuestionError(PolyhopError):
+    """A question cannot be answered as asked."""
+
+
+class EmptyQuestionError(QuestionError):
+    """A question without a word in it."""
+
+
+class UnknownStrategyError(QuestionError):
+    """A strategy that is not registered."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        self.name = name
+        names = sorted(known)
+        nearest = nearest_name(name, names)
+        hint = f"did you mean '{nearest}'? " if nearest else ""
+        super().__init__(f"Unknown strategy '{name}'; {hint}Known strategies: {', '.join(names)}.")
+
+
+class UnknownIndexError(QuestionError):
+    """An index that was never published under this root."""
+
+    def __init__(self, name: str, known: Iterable[str], root: str) -> None:
+        self.name = name
+        names = sorted(known)
+        listing = f"known indexes: {', '.join(names)}" if names else "there is no index yet"
+        super().__init__(
+            f"Unknown index '{name}' under {root}; {listing}. Build it with: polyhop index SOURCE --index {name}"
+        )
+
+
+class MissingArtefactError(QuestionError):
+    """A strategy needs something that this index was not built with."""
+
+    def __init__(self, strategy: str, artefact: str, index: str) -> None:
+        self.strategy = strategy
+        self.artefact = artefact
+        super().__init__(
+            f"Strategy '{strategy}' needs {artefact}, which index '{index}' was built without. "
+            f"Build them (nothing is extracted again) with: polyhop index --index {index} --add-strategy {strategy}"
+        )
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that looks most like `name`, or None if none is close."""
+    matches = get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    return matches[0] if matches else None

@@ -1,0 +1,42 @@
+"""Ids and content hashes: sha256 over what a thing is, never over when or where it was seen.
+
+Python's own `hash()` differs between processes and is not used.
+"""
+
+from hashlib import sha256
+
+ID_LENGTH = 32
+
+
+def content_hash(*parts: str) -> str:
+    """sha256 of the parts joined by newlines, 64 hexadecimal digits. Source: algorithms.md 0.3(5), 0.6."""
+    return sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _short(kind: str, *parts: str) -> str:
+    return content_hash(kind, *parts)[:ID_LENGTH]
+
+
+def record_id(title: str, text: str) -> str:
+    """Id of a record that came without one."""
+    return _short("record", title, text)
+
+
+def document_id(title: str) -> str:
+    """Id of a document: passages with one title are one document. `title` is already `norm_ws`-ed."""
+    return _short("document", title)
+
+
+def entity_id(key: str) -> str:
+    """Id of the entity with this name key."""
+    return _short("entity", key)
+
+
+def relation_id(source_id: str, relation: str, target_id: str) -> str:
+    """Id of a labelled directed edge; `relation` is already `norm_ws`-ed."""
+    return _short("relation", source_id, relation, target_id)
+
+
+def proposition_id(text: str) -> str:
+    """Id of a proposition: `text` is already `norm_ws`-ed, so equal texts are one proposition."""
+    return _short("proposition", text)

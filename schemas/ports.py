@@ -1,0 +1,87 @@
+"""The few interfaces between the rooms of the house.
+
+Implementations live in warehouse/; strategies, readers and stages see only these.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.graph import BipartiteGraph, LexicalIndex
+from schemas.names import NameFinder
+from schemas.query import ContextPassage, Question, Reading, Retrieval
+
+
+class Encoder(Protocol):
+    """Turns texts into vectors of length 1."""
+
+    model: str
+    dimension: int
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of shape (len(texts), dimension), float32, in input order."""
+        ...
+
+
+class IndexReader(Protocol):
+    """One published version, read-only. Passages are numbered by ascending passage id."""
+
+    name: str
+    version: int
+    passage_ids: Sequence[str]
+    passage_titles: Sequence[str]
+
+    @property
+    def graph(self) -> BipartiteGraph:
+        """Passages and the entities they mention."""
+        ...
+
+    @property
+    def names(self) -> NameFinder:
+        """The same name finder that built the graph."""
+        ...
+
+    def lexical(self, analyser: str) -> LexicalIndex:
+        """Term statistics under one analyser ("plain" or "stems")."""
+        ...
+
+    def vectors(self, owner: str) -> NDArray[np.float32]:
+        """Vectors of shape (n, d) of all passages or entities, memory-mapped, in their numbering.
+
+        Raises:
+            MissingArtefactError: If this version was built without them.
+        """
+        ...
+
+    def passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
+        """(passage id, title, text) of passages by number, in the order asked."""
+        ...
+
+    def entity_descriptions(self, numbers: Sequence[int]) -> list[tuple[str, str]]:
+        """(name, description) of entities by number, in the order asked."""
+        ...
+
+
+class Strategy(Protocol):
+    """Ranks passages for a batch of questions."""
+
+    name: str
+
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        """One Retrieval per question, in order, at most `limit` passages each.
+
+        A question's result does not depend on the others in the batch.
+        """
+        ...
+
+
+class Reader(Protocol):
+    """Reads a short answer from a context."""
+
+    def read(self, questions: Sequence[Question], contexts: Sequence[Sequence[ContextPassage]]) -> list[Reading]:
+        """One Reading per question, in order."""
+        ...
+
+

@@ -1,0 +1,52 @@
+"""The text normalisers and the accent fold: five different functions that must not be mixed.
+
+Finds no names and cuts no sentences (names.py, sentences.py do).
+Source: algorithms.md 0.2, 2B.1, 6.1.
+"""
+
+import re
+import string
+import unicodedata
+
+_SPACES = re.compile(r"\s+")
+_NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
+_DASHES = re.compile(r"[_-]+")
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_DROP_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
+
+
+def norm_ws(text: str) -> str:
+    """NFC, lower case, every run of white space one blank, stripped. Source: algorithms.md 0.2 (QASA keys)."""
+    return _SPACES.sub(" ", unicodedata.normalize("NFC", text).lower()).strip()
+
+
+norm_lower = norm_ws
+"""SPRIG's "lower" (2Wiki setting) is the same rule under its own name."""
+
+
+def norm_simple(text: str) -> str:
+    """Lower case, every run of other than letters and digits one blank. Source: algorithms.md 0.2 (SPRIG "simple")."""
+    return _NOT_ALPHANUMERIC.sub(" ", text.lower()).strip()
+
+
+def norm_name(text: str) -> str:
+    """`norm_ws` after runs of `_` and `-` became a blank. Source: algorithms.md 0.2 (Arcana)."""
+    return norm_ws(_DASHES.sub(" ", text))
+
+
+def norm_answer(text: str) -> str:
+    """SQuAD's normalisation: lower case, ASCII punctuation deleted, articles dropped. Source: algorithms.md 6.1."""
+    without_punctuation = text.lower().translate(_DROP_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", without_punctuation).split())
+
+
+def fold(text: str) -> str:
+    """Accents dropped (NFKD without combining marks), curly apostrophes straightened; case is kept.
+
+    Source: algorithms.md 2B.1.
+    """
+    if text.isascii():
+        return text
+    decomposed = unicodedata.normalize("NFKD", text.translate(_APOSTROPHES))
+    return "".join(c for c in decomposed if not unicodedata.combining(c))
