@@ -21,9 +21,11 @@ RAW_MENTIONS = Table(
         Column("surface", pa.string(), "first spelling in the passage"),
         Column("tf", pa.int64(), "mentions in the passage, at least 1"),
         Column("is_title", pa.bool_(), "a key of the passage's own title"),
-        Column("spans_json", pa.string(), "[[start, end], …] in the passage's text (mentions in the title are not listed)"),
-        Column("type", pa.string(), "type of the name here", True),
-        Column("type_confidence", pa.float64(), "0 to 1", True),
+        Column(
+            "spans_json", pa.string(), "[[start, end], …] in the passage's text (mentions in the title are not listed)"
+        ),
+        Column("type", pa.string(), "type of the name here", nullable=True),
+        Column("type_confidence", pa.float64(), "0 to 1", nullable=True),
         Column("description", pa.string(), "first sentence of the passage that mentions it, at most 240 characters"),
     ),
 )

@@ -83,5 +83,3 @@ class Reader(Protocol):
     def read(self, questions: Sequence[Question], contexts: Sequence[Sequence[ContextPassage]]) -> list[Reading]:
         """One Reading per question, in order."""
         ...
-
-

@@ -50,3 +50,11 @@ def fold(text: str) -> str:
         return text
     decomposed = unicodedata.normalize("NFKD", text.translate(_APOSTROPHES))
     return "".join(c for c in decomposed if not unicodedata.combining(c))
+
+
+def passage_text(title: str, text: str) -> str:
+    """What is embedded and searched of a passage: its title and its text on lines of their own.
+
+    Source: algorithms.md 2B.2.
+    """
+    return f"{title}\n{text}" if title else text

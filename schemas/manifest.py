@@ -1,0 +1,54 @@
+"""The manifest of a published version: what is in it, what it was made from, and checksums of every part.
+
+Holds no clock: the same inputs give the same manifest, whatever machine or day.
+"""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StageRecord(_Frozen):
+    """A stage's fingerprint (sha256 of everything that determined its result) and counts."""
+
+    fingerprint: str
+    counts: dict[str, int] = Field(default_factory=dict)
+
+
+class TableRecord(_Frozen):
+    """A DuckDB table's size and checksum (exclusive-or of the md5 of its rows; order does not matter)."""
+
+    rows: int
+    checksum: str
+
+
+class VectorRecord(_Frozen):
+    """A LanceDB table as this version pins it."""
+
+    table: str
+    lance_version: int
+    rows: int
+    dimension: int
+    model: str
+    index: str = "exact"
+    recall_at_10: float | None = None
+
+
+class Manifest(_Frozen):
+    """What a version consists of."""
+
+    format: int = 1
+    index: str
+    version: int
+    polyhop: str
+    source: str
+    corpus_hash: str
+    settings: dict[str, object]
+    artefacts: tuple[str, ...]
+    stages: dict[str, StageRecord]
+    counts: dict[str, int]
+    tables: dict[str, TableRecord]
+    arrays: dict[str, str]
+    vectors: dict[str, VectorRecord]

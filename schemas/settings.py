@@ -1,0 +1,162 @@
+"""Settings: one frozen tree, parsed once from file, environment and flags; later sources win.
+
+Reads no file itself (warehouse/settings_file.py does) and holds no state. Every field says its unit and default.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from schemas.errors import ConfigurationError, UnknownSettingError
+
+ENVIRONMENT_PREFIX = "POLYHOP_"
+DEFAULT_STRATEGIES = (
+    "bridge",
+    "bridge-lexical",
+    "bm25",
+    "dense",
+    "rrf",
+    "graph",
+    "graph-hybrid",
+    "graph-dense",
+    "graph-rrf",
+)
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CorpusSettings(_Section):
+    """How records become passages."""
+
+    max_passage_characters: int = Field(
+        2000, ge=200, le=1_000_000, description="Longer texts are split into passages of at most so many characters."
+    )
+    max_quarantine_share: float = Field(
+        0.05, ge=0, le=1, description="Share of unusable records above which a run fails and publishes nothing, 0 to 1."
+    )
+
+
+class ExtractionSettings(_Section):
+    """How names, relations and propositions are found."""
+
+    ner: Literal["rules", "regex", "spacy"] = Field(
+        "rules", description="Names by Polyhop's rules (default), SPRIG's regular expression, or a spaCy model."
+    )
+    spacy_model: str = Field("en_core_web_sm", description="Name of the installed spaCy model for ner = spacy.")
+
+
+class EncoderSettings(_Section):
+    """The model that turns texts into vectors."""
+
+    name: Literal["local"] = Field("local", description="The encoder: local is all-MiniLM-L6-v2 on ONNX, no network.")
+    batch_size: int = Field(8, ge=1, le=1024, description="Texts per encoder call.")
+    threads: int = Field(0, ge=0, le=256, description="Threads of the encoder; 0 means as many as cores.")
+
+
+class VectorSettings(_Section):
+    """How vectors are searched."""
+
+    exact_limit: int = Field(
+        200_000, ge=0, description="Up to so many vectors LanceDB gets no approximate index; above, one is built."
+    )
+
+
+class Settings(_Section):
+    """Everything that can be set. Settings that change results are part of every fingerprint."""
+
+    root: Path = Field(Path("polyhop-data"), description="Folder of all data, default ./polyhop-data.")
+    strategies: tuple[str, ...] = Field(
+        DEFAULT_STRATEGIES, description="Strategies an index is built for; decides which artefacts are built."
+    )
+    batch_size: int = Field(500, ge=1, le=100_000, description="Passages per task of a stage.")
+    keep_versions: int = Field(3, ge=1, le=1000, description="Published versions to keep, besides those in use.")
+    corpus: CorpusSettings = Field(default_factory=CorpusSettings, description="Records to passages.")
+    extraction: ExtractionSettings = Field(
+        default_factory=ExtractionSettings, description="Names, relations and propositions."
+    )
+    encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="Texts to vectors.")
+    vectors: VectorSettings = Field(default_factory=VectorSettings, description="Search over vectors.")
+
+
+def known_settings(section: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, str, object]]:
+    """(dotted name, description, default) of every setting that takes a value."""
+    for name, field in section.model_fields.items():
+        inner = _section_of(field.annotation)
+        if inner is not None:
+            yield from known_settings(inner, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", field.description or "", field.default
+
+
+def _section_of(annotation: Any) -> type[BaseModel] | None:
+    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+
+
+def parse_settings(sources: Mapping[str, Mapping[str, object]]) -> Settings:
+    """The settings from named sources of dotted keys; a later source wins.
+
+    Args:
+        sources: Source name ("polyhop.toml", "environment"…) to {dotted key: value}; values may be strings.
+
+    Raises:
+        UnknownSettingError: For a key that does not exist; it names the nearest one.
+        ConfigurationError: For a value out of its range; it names the source, the key and the rule.
+    """
+    known = {name for name, _, _ in known_settings()}
+    tree: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    for where, values in sources.items():
+        for key, value in values.items():
+            if key not in known:
+                raise UnknownSettingError(key, known, where)
+            origin[key] = where
+            _put(tree, key.split("."), _as_list(key, value))
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
+        raise ConfigurationError(
+            f"Setting '{key}' in {origin.get(key, 'the settings')} is {first.get('input')!r}: {first['msg']}."
+        ) from error
+
+
+def _put(tree: dict[str, Any], path: list[str], value: object) -> None:
+    for part in path[:-1]:
+        tree = tree.setdefault(part, {})
+    tree[path[-1]] = value
+
+
+def _as_list(key: str, value: object) -> object:
+    """Comma lists for settings that hold several values, so that the environment can set them."""
+    if isinstance(value, str) and "." not in key and tuple in _origins(Settings.model_fields[key].annotation):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+def _origins(annotation: Any) -> tuple[Any, ...]:
+    return (getattr(annotation, "__origin__", annotation), *get_args(annotation))
+
+
+def environment_settings(environment: Mapping[str, str]) -> dict[str, object]:
+    """{dotted key: value} of all variables POLYHOP_A__B=value; two underscores separate section and name."""
+    return {
+        name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", "."): value
+        for name, value in environment.items()
+        if name.startswith(ENVIRONMENT_PREFIX) and name != ENVIRONMENT_PREFIX + "CONFIG"
+    }
+
+
+def flatten(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """A nested mapping (a parsed TOML file) as dotted keys."""
+    flat: dict[str, object] = {}
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat

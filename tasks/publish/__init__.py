@@ -1,0 +1,1 @@
+"""A staged version to a published one."""

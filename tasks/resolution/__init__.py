@@ -1,0 +1,1 @@
+"""Raw names to entities, mentions, relations and propositions with ids."""

@@ -1,0 +1,51 @@
+"""What a stage is: data plus three plain functions, so that one list of stages runs directly, on Prefect or anywhere.
+
+Runs nothing (flows/index.py does).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warehouse.build import Build
+
+Counts = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step from a corpus to a published version.
+
+    Attributes:
+        name: Name, as seen in manifests, progress and on the dashboard.
+        fingerprint: sha256 of everything that will determine the result; the stage is skipped if a published version
+            has the same.
+        batches: Numbers of the batches still to do; empty if `finish` does all the work.
+        run_batch: Does one batch; safe to repeat, safe beside other batches; returns the units done.
+        finish: Puts the batches together into tables and arrays; returns counts that depend on the result only.
+        tables: Tables that the stage fills.
+        rows: (table, column, value) of the rows that it fills in tables shared with other stages.
+        arrays: Prefix of the array files that it writes, "" if none.
+    """
+
+    name: str
+    fingerprint: Callable[[Build], str]
+    batches: Callable[[Build], list[int]]
+    run_batch: Callable[[Build, int], int]
+    finish: Callable[[Build], Counts]
+    tables: tuple[str, ...] = ()
+    rows: tuple[tuple[str, str, str], ...] = ()
+    arrays: str = ""
+
+
+def no_batches(_: Build) -> list[int]:
+    """For stages that are one step."""
+    return []
+
+
+def nothing_to_run(_: Build, batch: int) -> int:
+    """The batch function of stages without batches.
+
+    Raises:
+        ValueError: Always: nobody may call it.
+    """
+    raise ValueError(f"this stage has no batch {batch}")

@@ -1,0 +1,104 @@
+"""The report of `polyhop eval`: its shape, who counts for what, and failures."""
+
+import json
+
+import pytest
+
+from schemas.errors import AlgorithmError
+from tasks.evaluation.report import METRICS, GoldQuestion, Outcome, evaluate, question_values, score_answers
+
+GOLD = [
+    GoldQuestion("q1", ("Paris",), frozenset({"b", "e"})),
+    GoldQuestion("q2", ("1952",), frozenset({"q"})),
+    GoldQuestion("q3", (), frozenset({"g", "h", "i"})),
+    GoldQuestion("q4", ("yes",), frozenset()),
+]
+FIRST = [
+    Outcome(tuple("abcde"), "Paris, France", 0.001),
+    Outcome(tuple("xyz"), "1,952", 0.002),
+    Outcome(tuple("gh"), "Rome", 0.003),
+    Outcome((), "", 0.004),
+]
+SECOND = [
+    Outcome(("b#2", "b#1", "e"), "Paris", 0.010),
+    Outcome(error="the index vanished", seconds=9.0),
+    Outcome(tuple("ghi"), "", 0.020),
+    Outcome(("z",), "Yes.", 0.030),
+]
+
+
+def record_of(passage_id: str) -> str:
+    return passage_id.split("#", maxsplit=1)[0]
+
+
+def test_the_report_of_two_strategies() -> None:
+    report = evaluate(GOLD, {"first": FIRST, "second": SECOND}, record_of)
+    assert json.loads(json.dumps(report)) == report
+    assert (report["n"], report["excluded"]) == (4, 1)
+    first, second = report["strategies"]["first"], report["strategies"]["second"]
+    assert list(first) == [*METRICS, "latency_ms", "failures", "failed"]
+    assert [first[f"recall@{k}"] for k in (1, 2, 5, 30)] == pytest.approx([1 / 9, 7 / 18, 5 / 9, 5 / 9])
+    assert (first["hit@10"], first["mrr"], first["all@5"]) == pytest.approx((2 / 3, 0.5, 1 / 3))
+    assert (first["em"], first["f1"]) == pytest.approx((1 / 3, (2 / 3 + 1) / 3))
+    assert first["latency_ms"] == pytest.approx({"p50": 2.5, "p95": 3.85, "p99": 3.97})
+    assert (first["failures"], first["failed"]) == (0, [])
+    assert (second["recall@2"], second["mrr"], second["em"]) == pytest.approx((5 / 9, 2 / 3, 2 / 3))
+
+
+def test_failures_count_zero_are_listed_and_have_no_latency() -> None:
+    report = evaluate(GOLD, {"second": SECOND}, record_of)["strategies"]["second"]
+    assert (report["failures"], report["failed"]) == (1, [{"id": "q2", "error": "the index vanished"}])
+    assert report["latency_ms"]["p99"] < 31
+    assert report["recall@30"] == pytest.approx(2 / 3)
+
+
+def test_every_two_strategies_are_compared_in_the_order_given() -> None:
+    paired = evaluate(GOLD, {"b": FIRST, "a": SECOND, "c": FIRST}, record_of)["paired"]
+    assert list(paired) == ["b vs a", "b vs c", "a vs c"]
+    assert list(paired["b vs a"]) == list(METRICS)
+    assert set(paired["b vs a"]["em"]) == {"difference", "low", "high", "wins", "ties", "losses", "significant"}
+    em = paired["b vs a"]["em"]
+    assert (em["wins"], em["ties"], em["losses"]) == (1, 0, 2)
+    assert em["difference"] == pytest.approx(-1 / 3)
+    assert paired["b vs c"]["mrr"]["ties"] == 3
+    assert paired["b vs a"]["f1"]["difference"] == pytest.approx(-paired["a vs c"]["f1"]["difference"])
+
+
+def test_without_a_reader_answers_are_not_judged() -> None:
+    outcomes = [Outcome(tuple("abcde")), Outcome(error="broken"), Outcome(tuple("gh")), Outcome()]
+    report = evaluate(GOLD, {"ranked": outcomes, "read": FIRST}, record_of)
+    assert (report["strategies"]["ranked"]["em"], report["strategies"]["ranked"]["f1"]) == (None, None)
+    assert "em" not in report["paired"]["ranked vs read"]
+    assert "mrr" in report["paired"]["ranked vs read"]
+
+
+def test_when_everything_failed_everything_counts_zero() -> None:
+    report = evaluate(GOLD, {"broken": [Outcome(error="broken")] * 4}, record_of)["strategies"]["broken"]
+    assert (report["mrr"], report["em"], report["failures"]) == (0, 0, 4)
+
+
+def test_questions_without_any_gold_give_null() -> None:
+    report = evaluate([GoldQuestion("q")], {"a": [Outcome(("x",), "x", 0.1)], "b": [Outcome()]}, record_of)
+    assert {report["strategies"]["a"][metric] for metric in METRICS} == {None}
+    assert report["paired"] == {"a vs b": {}}
+
+
+def test_no_question_at_all_gives_an_empty_report() -> None:
+    report = evaluate([], {"a": []}, record_of)
+    assert (report["n"], report["excluded"], report["strategies"]["a"]["em"]) == (0, 0, None)
+
+
+def test_an_outcome_too_few_is_refused() -> None:
+    with pytest.raises(AlgorithmError, match="4 questions, but 3 outcomes"):
+        evaluate(GOLD, {"first": FIRST[:3]}, record_of)
+
+
+def test_values_by_question_are_none_where_a_question_does_not_count() -> None:
+    values = question_values(GOLD, FIRST, record_of)
+    assert (values[3]["mrr"], values[3]["em"], values[2]["em"]) == (None, 0, None)
+
+
+def test_scored_rows_without_gold_answers_count_in_n_only() -> None:
+    scores = score_answers([("Paris, France", ["Paris"]), ("", ["Rome"]), ("x", [])])
+    assert scores == {"n": 3, "em": 0, "f1": pytest.approx(1 / 3)}
+    assert score_answers([]) == {"n": 0, "em": None, "f1": None}

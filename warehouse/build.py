@@ -1,0 +1,160 @@
+"""A version being built: where its parts lie, which stage results can be taken over, and how it becomes published.
+
+Knows files and fingerprints, not what a stage does.
+"""
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.ids import content_hash
+from schemas.manifest import Manifest
+from schemas.settings import Settings
+from schemas.tables import TABLES
+from warehouse.files.disk import link_or_copy, write_whole, writing
+from warehouse.files.layout import IndexFolder, Layout, VersionFolder
+from warehouse.files.versions import current_version, read_manifest
+from warehouse.tables.connection import connect, create_statement, literal, quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What every stage gets: plain values only, so that it can travel to another process.
+
+    Attributes:
+        settings: All settings.
+        index: Name of the index.
+        source: The corpus, or None to take the current version's.
+        artefacts: What strategies need ("graph", "lexical:stems", "vectors:passage"…).
+        fingerprints: Stage name to fingerprint, of the stages up to the present one.
+    """
+
+    settings: Settings
+    index: str
+    source: Path | None
+    artefacts: tuple[str, ...]
+    fingerprints: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def layout(self) -> Layout:
+        """Paths under the root."""
+        return Layout(self.settings.root)
+
+    @property
+    def folder(self) -> IndexFolder:
+        """The index's folder."""
+        return self.layout.index(self.index)
+
+    @property
+    def staging(self) -> VersionFolder:
+        """The folder that will become the version."""
+        return VersionFolder(self.folder.staging / "version")
+
+    def fingerprint(self, stage: str) -> str:
+        """Fingerprint of a stage that has been reached."""
+        return dict(self.fingerprints)[stage]
+
+    def with_fingerprint(self, stage: str, fingerprint: str) -> "Build":
+        """The same build, one stage further."""
+        return replace(self, fingerprints=(*self.fingerprints, (stage, fingerprint)))
+
+    def parts(self, stage: str) -> Path:
+        """Folder of a stage's finished batches; its name holds the fingerprint, so old parts are never mistaken."""
+        return self.folder.staging / "parts" / f"{stage}-{self.fingerprint(stage)[:16]}"
+
+    @contextmanager
+    def tables(self, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The staging tables."""
+        with connect(self.staging.tables, read_only=read_only) as connection:
+            yield connection
+
+
+def start_build(build: Build) -> None:
+    """An empty staging version; parts of an interrupted run stay."""
+    with writing("the staging folder", build.folder.staging):
+        shutil.rmtree(build.staging.path, ignore_errors=True)
+        build.staging.arrays.mkdir(parents=True)
+    with build.tables() as connection:
+        for table in TABLES:
+            connection.execute(create_statement(table))
+
+
+def clear_staging(build: Build) -> None:
+    """Removes everything that a finished run leaves in staging."""
+    shutil.rmtree(build.folder.staging, ignore_errors=True)
+
+
+def current_manifest(build: Build) -> Manifest | None:
+    """Manifest of the version that is current now, or None."""
+    number = current_version(build.folder)
+    return None if number is None else read_manifest(build.folder.version(number))
+
+
+def reuse_tables(
+    build: Build, manifest: Manifest, tables: Iterable[str], rows: Iterable[tuple[str, str, str]] = ()
+) -> None:
+    """Takes tables, and (table, column, value) rows of shared tables, over from the current version."""
+    published = build.folder.version(manifest.version)
+    with build.tables() as connection:
+        connection.execute(f"ATTACH {literal(str(published.tables))} AS published (READ_ONLY)")
+        for name in tables:
+            connection.execute(f"INSERT INTO {quoted(name)} FROM published.{quoted(name)}")
+        for name, column, value in rows:
+            connection.execute(
+                f"INSERT INTO {quoted(name)} FROM published.{quoted(name)} WHERE {quoted(column)} = $value",
+                {"value": value},
+            )
+        connection.execute("DETACH published")
+
+
+def reuse_arrays(build: Build, manifest: Manifest, prefix: str) -> None:
+    """Takes the arrays `<prefix>_…` over from the current version."""
+    published = build.folder.version(manifest.version)
+    with writing("arrays", build.staging.arrays):
+        for file in sorted(published.arrays.glob(f"{prefix}_*")):
+            link_or_copy(file, build.staging.arrays / file.name)
+
+
+def write_part(folder: Path, number: int, tables: dict[str, pa.Table]) -> None:
+    """Writes one finished batch; its marker appears last, so that a killed batch is done again."""
+    with writing("a finished batch", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, table in tables.items():
+            temporary = folder / f".{name}-{number:06d}.tmp"
+            pq.write_table(table, temporary, compression="zstd")
+            temporary.replace(part_file(folder, name, number))
+        write_whole(folder / f"{number:06d}.done", json.dumps({n: t.num_rows for n, t in tables.items()}).encode())
+
+
+def part_file(folder: Path, name: str, number: int) -> Path:
+    """The parquet file of one table of one batch."""
+    return folder / f"{name}-{number:06d}.parquet"
+
+
+def part_files(folder: Path, name: str) -> list[str]:
+    """All parts of one table, in batch order."""
+    return [str(path) for path in sorted(folder.glob(f"{name}-*.parquet"))]
+
+
+def is_part_done(folder: Path, number: int) -> bool:
+    """Whether this batch was finished, by this run or an interrupted one."""
+    return (folder / f"{number:06d}.done").exists()
+
+
+def chain_fingerprint(stage: str, revision: int, inputs: dict[str, str], settings: dict[str, object]) -> str:
+    """sha256 of everything that determines a stage's result.
+
+    Args:
+        stage: Its name.
+        revision: Counts changes of its code that change results.
+        inputs: Names and fingerprints of what it reads.
+        settings: The settings that it obeys.
+    """
+    return content_hash(stage, str(revision), json.dumps([inputs, settings], sort_keys=True, default=str))

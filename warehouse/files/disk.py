@@ -1,0 +1,83 @@
+"""Writing whole files or none, and saying in words what a disk refused.
+
+Knows no format.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from schemas.errors import StoreError
+
+_REASONS = {
+    errno.ENOSPC: "the disk is full; free some space and run the same command again",
+    errno.EDQUOT: "the disk quota is used up; free some space and run the same command again",
+    errno.EACCES: "there is no permission to write there; choose another --root or change the folder's owner",
+    errno.EPERM: "there is no permission to write there; choose another --root or change the folder's owner",
+    errno.EROFS: "the file system is read-only; choose another --root",
+    errno.ENOTDIR: "a file is where a folder is needed; choose another --root",
+    errno.EEXIST: "a file is where a folder is needed; choose another --root",
+}
+
+
+@contextmanager
+def writing(what: str, where: Path) -> Iterator[None]:
+    """Turns what a disk refuses inside the block into one sentence.
+
+    Raises:
+        StoreError: If the disk is full, read-only or not writable.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
+        raise StoreError(f"Cannot write {what} to {where}: {reason}.") from error
+
+
+def disk_sentence(error: BaseException) -> str | None:
+    """The reason in `error`'s text if a library wrapped a full disk or a missing permission in its own error."""
+    text = str(error).lower()
+    if "no space left" in text or "disk quota" in text or "could not write" in text or "out of disk" in text:
+        return _REASONS[errno.ENOSPC]
+    if "permission denied" in text:
+        return _REASONS[errno.EACCES]
+    return None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file so that a reader sees the old or the new content, never part of one (atomic rename)."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes renames inside `folder` survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_file(path: Path) -> None:
+    """Makes a file's content survive a power cut."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """A second name for an immutable file, or a copy where the file system has no links."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)

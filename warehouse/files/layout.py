@@ -1,0 +1,117 @@
+"""Where everything lies under the root: the one place that knows file names.
+
+Creates nothing; see architecture.md section 3 for the picture.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from schemas.errors import ConfigurationError
+
+_INDEX_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class VersionFolder:
+    """The files of one version, published or being built."""
+
+    path: Path
+
+    @property
+    def tables(self) -> Path:
+        """The DuckDB file."""
+        return self.path / "index.duckdb"
+
+    @property
+    def arrays(self) -> Path:
+        """Folder of the .npy and term files."""
+        return self.path / "graph"
+
+    @property
+    def manifest(self) -> Path:
+        """The manifest."""
+        return self.path / "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFolder:
+    """The folder of one index."""
+
+    path: Path
+    name: str
+
+    @property
+    def versions(self) -> Path:
+        """Folder of the published versions."""
+        return self.path / "versions"
+
+    @property
+    def vectors(self) -> Path:
+        """The LanceDB database."""
+        return self.path / "vectors"
+
+    @property
+    def current(self) -> Path:
+        """The pointer: a file with the number of the current version."""
+        return self.path / "CURRENT"
+
+    @property
+    def staging(self) -> Path:
+        """Where the next version is built; kept after a crash, so that the next run goes on from there."""
+        return self.path / "staging"
+
+    @property
+    def lease(self) -> Path:
+        """The file whose lock makes a process the only writer."""
+        return self.path / "WRITER"
+
+    def version(self, number: int) -> VersionFolder:
+        """The folder of version `number`."""
+        return VersionFolder(self.versions / f"{number:06d}")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """All paths under one root."""
+
+    root: Path
+
+    @property
+    def caches(self) -> Path:
+        """Content-addressed caches, shared by all indexes."""
+        return self.root / "caches"
+
+    @property
+    def vector_cache(self) -> Path:
+        """The cache of embeddings."""
+        return self.caches / "vectors.sqlite"
+
+    @property
+    def model_cache(self) -> Path:
+        """Assembled models."""
+        return self.caches / "models"
+
+    @property
+    def indexes(self) -> Path:
+        """Folder of all indexes."""
+        return self.root / "indexes"
+
+    def index(self, name: str) -> IndexFolder:
+        """The folder of index `name`.
+
+        Raises:
+            ConfigurationError: If the name could not be a folder's name on every system.
+        """
+        if not _INDEX_NAME.fullmatch(name):
+            raise ConfigurationError(
+                f"'{name}' cannot name an index; use letters, digits, '.', '_' and '-', "
+                "and begin with a letter or digit."
+            )
+        return IndexFolder(self.indexes / name, name)
+
+    def index_names(self) -> list[str]:
+        """Names of all indexes that have a published version, sorted."""
+        if not self.indexes.is_dir():
+            return []
+        return sorted(folder.name for folder in self.indexes.iterdir() if (folder / "CURRENT").is_file())

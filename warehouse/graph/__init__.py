@@ -1,0 +1,1 @@
+"""Arrays of a version on disk, opened memory-mapped."""

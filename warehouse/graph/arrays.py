@@ -1,0 +1,69 @@
+"""Saving and opening a version's arrays.
+
+One .npy file per array, opened memory-mapped, so that worker processes share them; term lists are text files.
+"""
+
+from hashlib import file_digest
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.graph import BipartiteGraph, LexicalIndex
+from warehouse.files.disk import writing
+
+
+def save_arrays(folder: Path, prefix: str, arrays: dict[str, NDArray[np.generic]]) -> None:
+    """Writes `<prefix>_<name>.npy` for each array."""
+    with writing("arrays", folder):
+        for name, array in arrays.items():
+            np.save(folder / f"{prefix}_{name}.npy", array)
+
+
+def open_array(folder: Path, name: str) -> NDArray[np.generic]:
+    """An array, memory-mapped read-only."""
+    array: NDArray[np.generic] = np.load(folder / f"{name}.npy", mmap_mode="r")
+    return array.view(np.ndarray)
+
+
+def save_lexical(folder: Path, analyser: str, index: LexicalIndex) -> None:
+    """Writes the postings of one analyser; terms in number order, one a line."""
+    prefix = f"lexical-{analyser}"
+    save_arrays(
+        folder,
+        prefix,
+        {"indptr": index.indptr, "passages": index.passages, "tf": index.tf, "lengths": index.lengths},
+    )
+    with writing("terms", folder):
+        (folder / f"{prefix}_terms.txt").write_text("\n".join(index.terms), encoding="utf-8")
+
+
+def open_lexical(folder: Path, analyser: str) -> LexicalIndex:
+    """The postings of one analyser."""
+    prefix = f"lexical-{analyser}"
+    text = (folder / f"{prefix}_terms.txt").read_text(encoding="utf-8")
+    terms = text.split("\n") if text else []
+    return LexicalIndex(
+        terms={term: number for number, term in enumerate(terms)},
+        indptr=open_array(folder, f"{prefix}_indptr").astype(np.int64, copy=False),
+        passages=open_array(folder, f"{prefix}_passages").astype(np.int32, copy=False),
+        tf=open_array(folder, f"{prefix}_tf").astype(np.int32, copy=False),
+        lengths=open_array(folder, f"{prefix}_lengths").astype(np.int32, copy=False),
+    )
+
+
+def open_bipartite(folder: Path, keys: tuple[str, ...]) -> BipartiteGraph:
+    """The entity-passage graph."""
+    return BipartiteGraph(
+        indptr=open_array(folder, "bipartite_indptr").astype(np.int64, copy=False),
+        indices=open_array(folder, "bipartite_indices").astype(np.int32, copy=False),
+        tf=open_array(folder, "bipartite_tf").astype(np.float64, copy=False),
+        is_title=open_array(folder, "bipartite_title").astype(np.bool_, copy=False),
+        keys=keys,
+    )
+
+
+def file_checksum(path: Path) -> str:
+    """sha256 of a file's content."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

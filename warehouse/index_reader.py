@@ -1,0 +1,101 @@
+"""One published version, open for reading: implements schemas.ports.IndexReader.
+
+Opens arrays and name finder when first asked for them; holds the version until closed; writes nothing.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.errors import MissingArtefactError
+from schemas.graph import BipartiteGraph, LexicalIndex
+from schemas.names import NameFinder
+from schemas.names_regex import RegexNames
+from warehouse.files.layout import Layout
+from warehouse.files.lease import SharedHold
+from warehouse.files.versions import read_manifest, require_version
+from warehouse.graph.arrays import open_array, open_bipartite, open_lexical
+from warehouse.tables.connection import translated
+from warehouse.tables.statements import statement
+
+
+class PublishedIndex:
+    """A version of an index. Passages are numbered by ascending passage id."""
+
+    def __init__(self, layout: Layout, name: str, version: int | None = None) -> None:
+        self.name = name
+        self.version, self._folder = require_version(layout, name, version)
+        self._hold = SharedHold(self._folder.manifest)
+        self.manifest = read_manifest(self._folder)
+        self._lexical: dict[str, LexicalIndex] = {}
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+        with translated(self._folder.tables):
+            self._connection = duckdb.connect(str(self._folder.tables), read_only=True)
+            rows = self._connection.execute(statement("read", "passage_ids")).fetchall()
+        self.passage_ids: Sequence[str] = [row[0] for row in rows]
+        self.passage_titles: Sequence[str] = [row[1] for row in rows]
+        self._record_of = {row[0]: row[2] for row in rows if row[0] != row[2]}
+
+    def close(self) -> None:
+        """Gives the version free."""
+        self._connection.close()
+        self._hold.close()
+
+    def record_of(self, passage_id: str) -> str:
+        """Id of the source record that a passage is, or is a piece of."""
+        return self._record_of.get(passage_id, passage_id)
+
+    @cached_property
+    def graph(self) -> BipartiteGraph:
+        """Passages and the entities they mention."""
+        keys = self._column("entity_keys")
+        return open_bipartite(self._folder.arrays, tuple(keys))
+
+    @cached_property
+    def names(self) -> NameFinder | RegexNames:
+        """The same name finder that built the graph."""
+        settings = self.manifest.settings["extraction"]
+        assert isinstance(settings, dict)  # noqa: S101
+        return make_finder(settings["ner"], self._column("distinct_titles"), settings["spacy_model"])
+
+    def lexical(self, analyser: str) -> LexicalIndex:
+        """Term statistics under one analyser."""
+        self._require(f"lexical:{analyser}")
+        if analyser not in self._lexical:
+            self._lexical[analyser] = open_lexical(self._folder.arrays, analyser)
+        return self._lexical[analyser]
+
+    def vectors(self, owner: str) -> NDArray[np.float32]:
+        """Vectors of shape (n, d), memory-mapped, in number order."""
+        self._require(f"vectors:{owner}")
+        if owner not in self._vectors:
+            matrix = open_array(self._folder.arrays, f"vectors-{owner}_matrix")
+            self._vectors[owner] = matrix.astype(np.float32, copy=False)
+        return self._vectors[owner]
+
+    def passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
+        """(passage id, title, text) by number, in the order asked."""
+        ids = [self.passage_ids[number] for number in numbers]
+        with translated(self._folder.tables):
+            rows = self._connection.cursor().execute(statement("read", "passages_by_id"), {"ids": ids}).fetchall()
+        by_id = {row[0]: row for row in rows}
+        return [by_id[passage_id] for passage_id in ids]
+
+    def entity_descriptions(self, numbers: Sequence[int]) -> list[tuple[str, str]]:
+        """(name, description) by number, in the order asked."""
+        keys = [self.graph.keys[number] for number in numbers]
+        with translated(self._folder.tables):
+            rows = self._connection.cursor().execute(statement("read", "entities_by_key"), {"keys": keys}).fetchall()
+        by_key = {key: (name, description) for key, name, description in rows}
+        return [by_key[key] for key in keys]
+
+    def _column(self, name: str) -> list[str]:
+        with translated(self._folder.tables):
+            return [row[0] for row in self._connection.cursor().execute(statement("read", name)).fetchall()]
+
+    def _require(self, artefact: str) -> None:
+        if artefact not in self.manifest.artefacts:
+            raise MissingArtefactError(artefact, self.name)

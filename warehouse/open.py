@@ -1,0 +1,36 @@
+"""Settings to open stores and models: the only place that constructs adapters."""
+
+from functools import lru_cache
+from pathlib import Path
+
+from schemas.settings import Settings
+from warehouse.cache.vectors import VectorCache
+from warehouse.files.disk import writing
+from warehouse.files.layout import Layout
+from warehouse.index_reader import PublishedIndex
+from warehouse.models.cached import CachedEncoder
+from warehouse.models.encoder import LocalEncoder
+
+
+def open_encoder(settings: Settings) -> CachedEncoder:
+    """The configured encoder behind the cache of vectors; one per process and configuration."""
+    encoder = settings.encoder
+    return _encoder(Layout(settings.root), encoder.threads or None, encoder.batch_size)
+
+
+@lru_cache(maxsize=2)
+def _encoder(layout: Layout, threads: int | None, batch_size: int) -> CachedEncoder:
+    with writing("caches", layout.caches):
+        layout.model_cache.mkdir(parents=True, exist_ok=True)
+    model = LocalEncoder(layout.model_cache, threads=threads, batch_size=batch_size)
+    return CachedEncoder(model, VectorCache(layout.vector_cache))
+
+
+def open_published(root: Path, name: str, version: int | None = None) -> PublishedIndex:
+    """A published version of an index, held until closed.
+
+    Raises:
+        UnknownIndexError: If nothing was published under that name.
+        UnknownIdError: If that version does not exist.
+    """
+    return PublishedIndex(Layout(root), name, version)

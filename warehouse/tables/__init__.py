@@ -1,0 +1,1 @@
+"""DuckDB: the staging file while a version is built, the read-only file once it is published."""

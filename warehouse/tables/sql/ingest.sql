@@ -1,0 +1,88 @@
+-- Statements that turn the parts of an ingest into documents, passages and quarantine.
+
+-- name: first_use
+-- The first record that uses each id: later ones with the same text are the same record, others are refused.
+CREATE OR REPLACE TEMP TABLE first_use AS
+SELECT record_id, min_by(record_hash, (source, line)) AS record_hash, min((source, line)) AS place
+FROM read_parquet($passages)
+GROUP BY record_id;
+
+-- name: fill_quarantine
+-- Everything that readers refused, and ids used twice with different text.
+INSERT INTO quarantine
+SELECT source, line, reason, any_value(excerpt) FROM (
+    SELECT source, line, reason, excerpt FROM read_parquet($quarantine)
+    UNION ALL
+    SELECT DISTINCT
+        p.source,
+        p.line,
+        'id ''' || p.record_id || ''' was already used with other text in ' || f.place[1] || ' line ' || f.place[2],
+        left(min(p.text) OVER (PARTITION BY p.source, p.line), 200)
+    FROM read_parquet($passages) AS p JOIN first_use AS f USING (record_id)
+    WHERE p.record_hash <> f.record_hash
+)
+GROUP BY source, line, reason
+ORDER BY source, line, reason;
+
+-- name: fill_passages
+-- Passages of the accepted records, numbered inside their document.
+INSERT INTO passages
+SELECT
+    passage_id,
+    record_id,
+    document_id,
+    row_number() OVER (PARTITION BY document_id ORDER BY record_id, start_offset) - 1,
+    title,
+    text,
+    start_offset,
+    end_offset,
+    token_count,
+    p.content_hash
+FROM read_parquet($passages) AS p JOIN first_use AS f USING (record_id)
+WHERE (p.source, p.line) = f.place
+ORDER BY passage_id;
+
+-- name: fill_documents
+-- Documents: passages that share a title.
+INSERT INTO documents
+SELECT
+    q.document_id,
+    min_by(q.title, q.passage_id),
+    lower(nfc_normalize(trim(regexp_replace(min_by(q.title, q.passage_id), '\s+', ' ', 'g')))),
+    min_by(r.source, q.passage_id),
+    sha256(string_agg(q.content_hash, '' ORDER BY q.passage_id)),
+    count(*),
+    min_by(r.metadata_json, q.passage_id)
+FROM passages AS q
+JOIN (
+    SELECT p.passage_id, p.source, p.metadata_json
+    FROM read_parquet($passages) AS p JOIN first_use AS f USING (record_id)
+    WHERE (p.source, p.line) = f.place
+) AS r USING (passage_id)
+GROUP BY q.document_id
+ORDER BY q.document_id;
+
+-- name: count_records
+-- Accepted and refused records.
+SELECT (SELECT count(*) FROM first_use), (SELECT count(DISTINCT (source, line)) FROM quarantine);
+
+-- name: first_quarantined
+-- The first refused record, for the message of a failed run.
+SELECT source, line, reason FROM quarantine ORDER BY source, line, reason LIMIT 1;
+
+-- name: content_of_passages
+-- What extraction, names and vectors depend on: every passage's id, title and text.
+SELECT coalesce(sha256(string_agg(passage_id || ' ' || content_hash, chr(10) ORDER BY passage_id)), '') FROM passages;
+
+-- name: titles
+-- The gazetteer's titles.
+SELECT DISTINCT title FROM passages ORDER BY title;
+
+-- name: passage_range
+-- Passages of one batch.
+SELECT passage_id, record_id, document_id, ordinal, title, text, start_offset, end_offset
+FROM passages ORDER BY passage_id LIMIT $limit OFFSET $offset;
+
+-- name: passage_count
+-- Number of passages.
+SELECT count(*) FROM passages;
