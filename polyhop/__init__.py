@@ -1,0 +1,24 @@
+"""Polyhop: index a corpus once, answer multi-hop questions in batches with interchangeable strategies.
+
+The front door: `polyhop.open_index(name).ask(question)` in Python, `polyhop` on the command line.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from schemas.version import VERSION
+
+__version__ = VERSION
+
+if TYPE_CHECKING:
+    from polyhop.api import Answer, Index, open_index
+
+__all__ = ["Answer", "Index", "__version__", "open_index"]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the API when it is first used, so that `polyhop --help` answers at once."""
+    if name in {"Answer", "Index", "open_index"}:
+        from polyhop import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'polyhop' has no attribute '{name}'")

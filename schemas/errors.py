@@ -140,12 +140,12 @@ class UnknownIndexError(QuestionError):
 class MissingArtefactError(QuestionError):
     """A strategy needs something that this index was not built with."""
 
-    def __init__(self, strategy: str, artefact: str, index: str) -> None:
+    def __init__(self, artefact: str, index: str, strategy: str = "STRATEGY") -> None:
         self.strategy = strategy
         self.artefact = artefact
         super().__init__(
-            f"Strategy '{strategy}' needs {artefact}, which index '{index}' was built without. "
-            f"Build them (nothing is extracted again) with: polyhop index --index {index} --add-strategy {strategy}"
+            f"Strategy '{strategy}' needs '{artefact}', which index '{index}' was built without. "
+            f"Build it (nothing is extracted again) with: polyhop index --index {index} --add-strategy {strategy}"
         )
 
 

@@ -9,8 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.graph import BipartiteGraph, LexicalIndex
-from schemas.names import NameFinder
+from schemas.graph import BipartiteGraph, LexicalIndex, Mention
 from schemas.query import ContextPassage, Question, Reading, Retrieval
 
 
@@ -25,6 +24,14 @@ class Encoder(Protocol):
         ...
 
 
+class NameFinding(Protocol):
+    """Finds names in passages and questions alike."""
+
+    def find(self, text: str) -> list[Mention]:
+        """All mentions, ordered by place; offsets into `text`."""
+        ...
+
+
 class IndexReader(Protocol):
     """One published version, read-only. Passages are numbered by ascending passage id."""
 
@@ -32,6 +39,7 @@ class IndexReader(Protocol):
     version: int
     passage_ids: Sequence[str]
     passage_titles: Sequence[str]
+    artefacts: frozenset[str]
 
     @property
     def graph(self) -> BipartiteGraph:
@@ -39,7 +47,7 @@ class IndexReader(Protocol):
         ...
 
     @property
-    def names(self) -> NameFinder:
+    def names(self) -> NameFinding:
         """The same name finder that built the graph."""
         ...
 

@@ -1,0 +1,1 @@
+"""The stages: pure modules and one thin shell each."""

@@ -12,6 +12,14 @@ Counts = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What a batch did: units in it, and how many of them no cache could answer."""
+
+    units: int
+    computed: int
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """One step from a corpus to a published version.
 
@@ -20,7 +28,7 @@ class Stage:
         fingerprint: sha256 of everything that will determine the result; the stage is skipped if a published version
             has the same.
         batches: Numbers of the batches still to do; empty if `finish` does all the work.
-        run_batch: Does one batch; safe to repeat, safe beside other batches; returns the units done.
+        run_batch: Does one batch; safe to repeat, safe beside other batches; returns what it did.
         finish: Puts the batches together into tables and arrays; returns counts that depend on the result only.
         tables: Tables that the stage fills.
         rows: (table, column, value) of the rows that it fills in tables shared with other stages.
@@ -30,7 +38,7 @@ class Stage:
     name: str
     fingerprint: Callable[[Build], str]
     batches: Callable[[Build], list[int]]
-    run_batch: Callable[[Build, int], int]
+    run_batch: Callable[[Build, int], BatchResult]
     finish: Callable[[Build], Counts]
     tables: tuple[str, ...] = ()
     rows: tuple[tuple[str, str, str], ...] = ()
@@ -42,7 +50,7 @@ def no_batches(_: Build) -> list[int]:
     return []
 
 
-def nothing_to_run(_: Build, batch: int) -> int:
+def nothing_to_run(_: Build, batch: int) -> BatchResult:
     """The batch function of stages without batches.
 
     Raises:

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from schemas.errors import MissingArtefactError
 from schemas.graph import BipartiteGraph, LexicalIndex
-from schemas.names import NameFinder
-from schemas.names_regex import RegexNames
+from schemas.ports import NameFinding
+from schemas.settings import ExtractionSettings
 from warehouse.files.layout import Layout
 from warehouse.files.lease import SharedHold
 from warehouse.files.versions import read_manifest, require_version
 from warehouse.graph.arrays import open_array, open_bipartite, open_lexical
+from warehouse.names import open_finder
 from warehouse.tables.connection import translated
 from warehouse.tables.statements import statement
 
@@ -26,10 +27,12 @@ class PublishedIndex:
     """A version of an index. Passages are numbered by ascending passage id."""
 
     def __init__(self, layout: Layout, name: str, version: int | None = None) -> None:
+        self.layout = layout
         self.name = name
         self.version, self._folder = require_version(layout, name, version)
         self._hold = SharedHold(self._folder.manifest)
         self.manifest = read_manifest(self._folder)
+        self.artefacts = frozenset(self.manifest.artefacts)
         self._lexical: dict[str, LexicalIndex] = {}
         self._vectors: dict[str, NDArray[np.float32]] = {}
         with translated(self._folder.tables):
@@ -55,11 +58,11 @@ class PublishedIndex:
         return open_bipartite(self._folder.arrays, tuple(keys))
 
     @cached_property
-    def names(self) -> NameFinder | RegexNames:
+    def names(self) -> NameFinding:
         """The same name finder that built the graph."""
         settings = self.manifest.settings["extraction"]
-        assert isinstance(settings, dict)  # noqa: S101
-        return make_finder(settings["ner"], self._column("distinct_titles"), settings["spacy_model"])
+        parsed = ExtractionSettings.model_validate(settings)
+        return open_finder(parsed.ner, self._column("distinct_titles"), parsed.spacy_model)
 
     def lexical(self, analyser: str) -> LexicalIndex:
         """Term statistics under one analyser."""
@@ -97,5 +100,5 @@ class PublishedIndex:
             return [row[0] for row in self._connection.cursor().execute(statement("read", name)).fetchall()]
 
     def _require(self, artefact: str) -> None:
-        if artefact not in self.manifest.artefacts:
+        if artefact not in self.artefacts:
             raise MissingArtefactError(artefact, self.name)

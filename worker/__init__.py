@@ -1,0 +1,1 @@
+"""Questions in, answers out: strategies, ranking functions, reading."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from schemas.tables import EMBEDDINGS
 from schemas.text import passage_text
-from tasks.stage import Counts, Stage
+from tasks.stage import BatchResult, Counts, Stage
 from warehouse.build import Build, chain_fingerprint, is_part_done, part_files, write_part
 from warehouse.files.disk import writing
 from warehouse.open import open_encoder
@@ -54,13 +54,11 @@ def batches(owner: Owner, build: Build) -> list[int]:
     return [n for n in range((counts[owner.count] + size - 1) // size) if not is_part_done(folder, n)]
 
 
-def run_batch(owner: Owner, build: Build, batch: int) -> int:
+def run_batch(owner: Owner, build: Build, batch: int) -> BatchResult:
     """Encodes one batch and writes its part."""
     size = build.settings.batch_size
     with build.tables(read_only=True) as connection:
-        rows = connection.execute(
-            statement("graph", owner.query), {"limit": size, "offset": batch * size}
-        ).fetchall()
+        rows = connection.execute(statement("graph", owner.query), {"limit": size, "offset": batch * size}).fetchall()
     encoder = open_encoder(build.settings)
     texts = [owner.text(first, second) for _, first, second in rows]
     vectors = encoder.encode(texts, owner.kind)
@@ -75,7 +73,7 @@ def run_batch(owner: Owner, build: Build, batch: int) -> int:
         }
     )
     write_part(build.parts(f"embed-{owner.kind}"), batch, {"vectors": table})
-    return len(rows)
+    return BatchResult(len(rows), encoded)
 
 
 def finish(owner: Owner, build: Build) -> Counts:
@@ -85,7 +83,7 @@ def finish(owner: Owner, build: Build) -> Counts:
     with build.tables() as connection:
         if files:
             connection.execute(
-                f"INSERT INTO embeddings SELECT {columns} FROM read_parquet($files) ORDER BY owner_id",  # noqa: S608
+                f"INSERT INTO embeddings SELECT {columns} FROM read_parquet($files) ORDER BY owner_id",
                 {"files": files},
             )
     parts = list(_matrices(files))
@@ -96,7 +94,7 @@ def finish(owner: Owner, build: Build) -> Counts:
 
 
 def _matrices(files: list[str]) -> Iterator[np.ndarray]:
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow.parquet as pq
 
     for file in files:
         column = pq.read_table(file, columns=["vector"]).column("vector").combine_chunks()

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from schemas.corpus import Passage
 from schemas.ids import proposition_id
-from schemas.names import NameFinder
+from schemas.ports import NameFinding
 from schemas.text import norm_ws
-from tasks.extraction.finders import make_finder
 from tasks.extraction.rules import extract
-from tasks.stage import Counts, Stage
+from tasks.stage import BatchResult, Counts, Stage
 from warehouse.build import Build, chain_fingerprint, is_part_done, part_files, write_part
+from warehouse.names import open_finder
 from warehouse.tables.connection import connect
 from warehouse.tables.statements import statement
 
@@ -40,7 +40,7 @@ def batches(build: Build) -> list[int]:
     return [n for n in range((count + size - 1) // size) if not is_part_done(folder, n)]
 
 
-def run_batch(build: Build, batch: int) -> int:
+def run_batch(build: Build, batch: int) -> BatchResult:
     """Extracts one batch and writes its part."""
     size = build.settings.batch_size
     with build.tables(read_only=True) as connection:
@@ -48,7 +48,10 @@ def run_batch(build: Build, batch: int) -> int:
             statement("ingest", "passage_range"), {"limit": size, "offset": batch * size}
         ).fetchall()
     finder = _finder(
-        str(build.staging.tables), build.fingerprint("extract"), build.settings.extraction.ner, build.settings.extraction.spacy_model
+        str(build.staging.tables),
+        build.fingerprint("extract"),
+        build.settings.extraction.ner,
+        build.settings.extraction.spacy_model,
     )
     bundle = extract([Passage(*row) for row in rows], finder)
     write_part(
@@ -60,17 +63,17 @@ def run_batch(build: Build, batch: int) -> int:
             "propositions": _with_ids(bundle.propositions),
         },
     )
-    return len(rows)
+    return BatchResult(len(rows), len(rows))
 
 
 @lru_cache(maxsize=1)
-def _finder(tables: str, _fingerprint: str, ner: str, spacy_model: str) -> NameFinder:
+def _finder(tables: str, _fingerprint: str, ner: str, spacy_model: str) -> NameFinding:
     """The name finder of this corpus; kept between the batches of one process."""
-    from pathlib import Path  # noqa: PLC0415
+    from pathlib import Path
 
     with connect(Path(tables), read_only=True) as connection:
         titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
-    return make_finder(ner, titles, spacy_model)
+    return open_finder(ner, titles, spacy_model)
 
 
 def _with_norm_relation(relations: pa.Table) -> pa.Table:
@@ -85,7 +88,7 @@ def _with_ids(propositions: pa.Table) -> pa.Table:
 
 def finish(build: Build) -> Counts:
     """Counts raw rows; the tables are resolution's work."""
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow.parquet as pq
 
     folder = build.parts("extract")
     return {

@@ -14,6 +14,7 @@ from schemas.errors import InvariantError
 from schemas.manifest import Manifest, StageRecord, TableRecord, VectorRecord
 from schemas.tables import TABLES, Table
 from schemas.text import passage_text
+from schemas.version import VERSION
 from tasks.stage import Counts
 from warehouse.build import Build
 from warehouse.files.versions import prune_versions, publish_folder, published_versions
@@ -25,13 +26,12 @@ from warehouse.vectors.lance import VectorRows, sync_table, tag_version, untag_a
 _UNFINGERPRINTED = {"root", "batch_size", "keep_versions"}
 
 
-def publish(build: Build, stages: Mapping[str, Counts], polyhop_version: str) -> Manifest:
+def publish(build: Build, stages: Mapping[str, Counts]) -> Manifest:
     """Publishes the staged version and returns its manifest.
 
     Args:
         build: The build, all stages done.
         stages: Counts of every stage.
-        polyhop_version: Version of this package, for the manifest.
 
     Raises:
         InvariantError: If a table breaks a law; nothing is published.
@@ -48,12 +48,14 @@ def publish(build: Build, stages: Mapping[str, Counts], polyhop_version: str) ->
     manifest = Manifest(
         index=build.index,
         version=number,
-        polyhop=polyhop_version,
+        polyhop=VERSION,
         source=str(build.source) if build.source else "",
         corpus_hash=build.fingerprint("ingest"),
         settings=build.settings.model_dump(mode="json", exclude=_UNFINGERPRINTED),
         artefacts=tuple(sorted(build.artefacts)),
-        stages={name: StageRecord(fingerprint=build.fingerprint(name), counts=counts) for name, counts in stages.items()},
+        stages={
+            name: StageRecord(fingerprint=build.fingerprint(name), counts=counts) for name, counts in stages.items()
+        },
         counts=_counts(tables),
         tables=tables,
         arrays={file.name: file_checksum(file) for file in sorted(build.staging.arrays.iterdir())},

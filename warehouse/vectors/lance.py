@@ -60,15 +60,17 @@ def sync_table(database: Path, name: str, rows: VectorRows) -> SyncResult:
 
 
 def _sync(database: Path, name: str, rows: VectorRows) -> SyncResult:
-    import lancedb  # noqa: PLC0415
-    from lancedb.index import FTS, BTree  # noqa: PLC0415
+    import lancedb
+    from lancedb.index import FTS, BTree
 
     connection = lancedb.connect(database)
     table = connection.create_table(name, schema=_schema(rows.vectors.shape[1]), exist_ok=True)
     if table.schema.field("vector").type != pa.list_(pa.float32(), rows.vectors.shape[1]):
         table = connection.create_table(name, schema=_schema(rows.vectors.shape[1]), mode="overwrite")
     stored = _stored_hashes(table)
-    changed = [n for n, (key, digest) in enumerate(zip(rows.ids, rows.hashes, strict=True)) if stored.get(key) != digest]
+    changed = [
+        n for n, (key, digest) in enumerate(zip(rows.ids, rows.hashes, strict=True)) if stored.get(key) != digest
+    ]
     wanted = set(rows.ids)
     vanished = sorted(key for key in stored if key not in wanted)
     for start in range(0, len(changed), _CHUNK):
@@ -125,7 +127,7 @@ def _verify(table: Any, rows: VectorRows) -> None:
 
 def tag_version(database: Path, name: str, tag: str, lance_version: int) -> None:
     """Pins a table version under `tag` (moved if the tag exists)."""
-    import lancedb  # noqa: PLC0415
+    import lancedb
 
     table = lancedb.connect(database).open_table(name)
     if tag in table.tags.list():
@@ -136,7 +138,7 @@ def tag_version(database: Path, name: str, tag: str, lance_version: int) -> None
 
 def untag_and_clean(database: Path, tags: Sequence[str]) -> None:
     """Unpins versions and frees the space of everything that no tag holds and that is older than an hour."""
-    import lancedb  # noqa: PLC0415
+    import lancedb
 
     connection = lancedb.connect(database)
     for name in connection.list_tables().tables:
@@ -152,7 +154,7 @@ def untag_and_clean(database: Path, tags: Sequence[str]) -> None:
 
 def read_table(database: Path, name: str, lance_version: int) -> pa.Table:
     """Ids and vectors of a pinned table version."""
-    import lancedb  # noqa: PLC0415
+    import lancedb
 
     table = lancedb.connect(database).open_table(name)
     table.checkout(lance_version)
@@ -161,8 +163,8 @@ def read_table(database: Path, name: str, lance_version: int) -> pa.Table:
 
 def search_text(database: Path, name: str, query: str, limit: int) -> list[str]:
     """Ids of the rows that full-text search finds, best first (LanceDB's own BM25)."""
-    import lancedb  # noqa: PLC0415
-    from lancedb.query import MatchQuery  # noqa: PLC0415
+    import lancedb
+    from lancedb.query import MatchQuery
 
     table = lancedb.connect(database).open_table(name)
     rows = table.search(MatchQuery(query, "text"), query_type="fts").select(["id"]).limit(limit).to_arrow()

@@ -86,3 +86,15 @@ FROM passages ORDER BY passage_id LIMIT $limit OFFSET $offset;
 -- name: passage_count
 -- Number of passages.
 SELECT count(*) FROM passages;
+
+-- name: count_documents
+-- Sizes of what was ingested.
+SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM passages);
+
+-- name: content_of_the_rest
+-- Checksums of everything ingested besides ids, titles and texts.
+SELECT
+    (SELECT coalesce(hex(bit_xor(md5_number(d::VARCHAR))), '') FROM documents AS d),
+    (SELECT coalesce(hex(bit_xor(md5_number((p.passage_id, p.record_id, p.ordinal, p.start_offset)::VARCHAR))), '')
+        FROM passages AS p),
+    (SELECT coalesce(hex(bit_xor(md5_number(q::VARCHAR))), '') FROM quarantine AS q);

@@ -1,0 +1,157 @@
+"""The index flow on Prefect: the same stages as index.py, each batch a task run, with artifacts.
+
+A shell: decides nothing about stages; the only module besides its siblings `prefect_*.py` that imports prefect.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from prefect import flow, get_run_logger, task
+from prefect.artifacts import (
+    create_markdown_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
+from prefect.cache_policies import NO_CACHE
+
+from flows.index import IndexReport, IndexRequest, run_index
+from schemas.errors import PolyhopError
+from schemas.settings import Settings
+from tasks.stage import BatchResult, Counts
+from warehouse.build import Build
+from warehouse.settings_file import load_settings
+
+RETRIES = 3
+RETRY_DELAY_SECONDS = [1.0, 5.0, 20.0]
+
+
+def is_retryable(_task: Any, _run: Any, state: Any) -> bool:
+    """Retry only what may go away by itself: errors whose `retryable` is true."""
+    try:
+        state.result()
+    except PolyhopError as error:
+        return error.retryable
+    except Exception:  # noqa: BLE001 - any other error is a defect or a refusal, and would only fail again
+        return False
+    return False
+
+
+class PrefectRunner:
+    """Runs each batch and each last step of a stage as a Prefect task run."""
+
+    def __init__(self) -> None:
+        self._artifacts: dict[str, UUID] = {}
+
+    def batches(
+        self, stage: str, run: Callable[[Build, int], BatchResult], build: Build, numbers: list[int]
+    ) -> Iterator[BatchResult]:
+        """One task run per batch, in order."""
+
+        @task(
+            name=stage,
+            task_run_name=stage + " batch {number}",
+            retries=RETRIES,
+            retry_delay_seconds=RETRY_DELAY_SECONDS,
+            retry_condition_fn=is_retryable,
+            cache_policy=NO_CACHE,
+            persist_result=False,
+        )
+        def run_batch(number: int) -> BatchResult:
+            return run(build, number)
+
+        for number in numbers:
+            yield run_batch(number)
+
+    def step(self, stage: str, run: Callable[[Build], Counts], build: Build) -> Counts:
+        """One task run."""
+
+        @task(
+            name=f"{stage} finish",
+            task_run_name=f"{stage} finish",
+            retries=RETRIES,
+            retry_delay_seconds=RETRY_DELAY_SECONDS,
+            retry_condition_fn=is_retryable,
+            cache_policy=NO_CACHE,
+            persist_result=False,
+        )
+        def finish() -> Counts:
+            return run(build)
+
+        return finish()
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """A progress artifact per stage that has batches."""
+        if not total:
+            return
+        share = 100.0 * done / total
+        if stage in self._artifacts:
+            update_progress_artifact(self._artifacts[stage], progress=share)
+        else:
+            created = create_progress_artifact(share, key=f"progress-{stage}", description=f"Batches of stage {stage}")
+            self._artifacts[stage] = created  # type: ignore[assignment]
+        if done == total:
+            get_run_logger().info("%s: %d of %d batches", stage, done, total)
+
+
+@flow(name="index", flow_run_name="index {index}", persist_result=False)
+def index_flow(
+    index: str,
+    source: str | None = None,
+    add_strategies: list[str] | None = None,
+    full: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
+    settings: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Index a corpus: documents in, published version out.
+
+    Args:
+        index: Name of the index.
+        source: Corpus file or folder; empty to build on the current version's corpus.
+        add_strategies: Strategies to build for besides the configured ones.
+        full: Derive every stage again.
+        settings: Settings by dotted name, over polyhop.toml and the environment.
+    """
+    chosen = load_settings(settings or {})
+    request = IndexRequest(index, Path(source) if source else None, tuple(add_strategies or ()), full)
+    report = run_index(chosen, request, PrefectRunner())
+    publish_artifacts(report)
+    return report.to_json()
+
+
+def publish_artifacts(report: IndexReport) -> None:
+    """A table of stages and a summary in words on the dashboard."""
+    rows = [
+        {
+            "stage": stage,
+            "seconds": round(seconds, 2),
+            "computed": report.computed.get(stage, 0),
+            "reused": stage in report.reused,
+        }
+        for stage, seconds in report.seconds.items()
+    ]
+    create_table_artifact(rows, key=f"index-{_slug(report.index)}-stages", description="Stages of this run")
+    changed = f"version {report.version} published" if report.changed else f"unchanged, version {report.version}"
+    lines = [f"# Index {report.index}: {changed}", "", *(f"* {name}: {n:,}" for name, n in report.counts.items())]
+    create_markdown_artifact("\n".join(lines), key=f"index-{_slug(report.index)}-summary", description=changed)
+
+
+def _slug(name: str) -> str:
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower()).strip("-") or "index"
+
+
+def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:
+    """Runs the flow in this process against the configured Prefect server and returns its report."""
+    from schemas.settings import flatten
+
+    flags = {k: v for k, v in flatten(json.loads(settings.model_dump_json())).items() if v is not None}
+    document = index_flow(
+        index=request.index,
+        source=str(request.source) if request.source else None,
+        add_strategies=list(request.add_strategies),
+        full=request.full,
+        settings=flags,
+    )
+    return IndexReport.from_json(document)

@@ -1,0 +1,1 @@
+"""One file per command: arguments, one call, printing. Heavy imports happen inside the commands."""

@@ -1,0 +1,73 @@
+"""`polyhop ask`: one question, answered with its evidence."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from polyhop.commands.options import IndexName, Json, Limit, Parameters, Root, Strategy, pairs, settings_of
+from polyhop.output import print_json, print_line
+from schemas.strategies import DEFAULT_STRATEGY
+
+if TYPE_CHECKING:
+    from polyhop.api import Answer
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="The question.")],
+    index: IndexName,
+    strategy: Strategy = DEFAULT_STRATEGY,
+    limit: Limit = 10,
+    param: Parameters = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Draw how the evidence connects.")] = False,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Answer one question from an index, with the passages it stands on."""
+    from polyhop.api import open_index
+
+    parameters = pairs(param, "--param")
+    with open_index(index, settings=settings_of(root)) as opened:
+        answer = opened.ask(question, strategy=strategy, limit=limit, parameters=parameters)
+    if json:
+        print_json(answer.to_json())
+        return
+    print_answer(answer, explain=explain)
+
+
+def print_answer(answer: "Answer", *, explain: bool) -> None:
+    """The answer for a person; with `explain`, how its evidence connects."""
+    print_line(f"Question  {answer.question}")
+    print_line(f"Answer    {answer.answer or '(none found; read the passages)'}")
+    for sentence in answer.evidence["sentences"][:1]:
+        print_line(f"  from    [{sentence['passage_id']}] {' '.join(sentence['text'].split())}")
+    milliseconds = 1000 * sum(answer.seconds.values())
+    print_line(f"Passages  ({answer.strategy}, version {answer.version}, {milliseconds:.0f} ms)")
+    for passage in answer.passages:
+        print_line(f"  {passage['rank']:>3}  {passage['score']:.3f}  {passage['title']}  [{passage['id']}]")
+    if explain:
+        _print_evidence(answer)
+
+
+def _print_evidence(answer: "Answer") -> None:
+    evidence = answer.evidence
+    names = evidence.get("question_entities") or evidence.get("query_entities")
+    if names:
+        print_line("Question names  " + _names(names))
+    titles = {passage["id"]: passage["title"] for passage in answer.passages}
+    if evidence["links"]:
+        print_line("How the evidence connects")
+    for link in evidence["links"]:
+        source = "question" if link["source"] == "question" else titles.get(link["source"], link["source"])
+        target = titles.get(link["target"], link["target"])
+        print_line(f"  {source} --[{link['via']}]--> {target}  [{link['target']}]")
+    cited = evidence["sentences"][1:]
+    if cited:
+        print_line("Sentences cited")
+    for sentence in cited:
+        print_line(f"  [{sentence['passage_id']}] {' '.join(sentence['text'].split())}")
+
+
+def _names(names: Any) -> str:
+    if isinstance(names, dict):
+        return "; ".join(f"{kind}: {', '.join(map(str, values))}" for kind, values in names.items() if values)
+    return ", ".join(str(name) for name in names)

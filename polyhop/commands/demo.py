@@ -1,0 +1,39 @@
+"""`polyhop demo`: indexes the corpus that ships with the package and answers a question of several hops."""
+
+import json as json_module
+from pathlib import Path
+
+from polyhop.commands.ask import print_answer
+from polyhop.commands.index import print_report
+from polyhop.commands.options import Json, Root, settings_of
+from polyhop.output import print_json, print_line, progress
+
+DEMO_FOLDER = Path(__file__).resolve().parent.parent / "demo"
+DEMO_INDEX = "demo"
+
+
+def demo(root: Root = None, json: Json = False) -> None:
+    """Index a small corpus that ships with Polyhop and answer a multi-hop question from it."""
+    from flows.index import DirectRunner, IndexRequest, run_index
+    from polyhop.api import open_index
+
+    settings = settings_of(root)
+    with progress() as update:
+        report = run_index(settings, IndexRequest(DEMO_INDEX, DEMO_FOLDER / "corpus.jsonl"), DirectRunner(update))
+    with (DEMO_FOLDER / "questions.jsonl").open(encoding="utf-8") as file:
+        question = json_module.loads(file.readline())["question"]
+    with open_index(DEMO_INDEX, settings=settings) as opened:
+        answer = opened.ask(question, limit=5)
+    if json:
+        print_json({"index": report.to_json(), "ask": answer.to_json()})
+        return
+    print_report(report)
+    print_line()
+    print_answer(answer, explain=True)
+    print_line()
+    print_line("Try next")
+    folder = "" if root is None else f" --root {root}"
+    print_line(f"  polyhop ask '{question}' --index demo --strategy dense{folder}")
+    print_line(f"  polyhop eval {DEMO_FOLDER / 'questions.jsonl'} --index demo --strategies bridge,dense,bm25{folder}")
+    print_line(f"  polyhop sql 'FROM entities ORDER BY df DESC LIMIT 10' --index demo{folder}")
+    print_line(f"  polyhop index YOUR_CORPUS.jsonl --index mine{folder}")

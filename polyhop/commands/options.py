@@ -1,0 +1,51 @@
+"""Options that several commands share."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from schemas.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from schemas.settings import Settings
+
+Root = Annotated[
+    Path | None, typer.Option("--root", help="Folder of all data (default: ./polyhop-data, or POLYHOP_ROOT).")
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, everything else on stderr.")]
+IndexName = Annotated[str, typer.Option("--index", help="Name of the index.")]
+Strategy = Annotated[str, typer.Option("--strategy", help="How passages are found.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="Passages to return.")]
+Parameters = Annotated[
+    list[str] | None, typer.Option("--param", help="A parameter of the strategy, k=v; may be repeated.")
+]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting, name=value (like extraction.ner=regex); may be repeated.")
+]
+
+
+def settings_of(root: Path | None, sets: list[str] | None = None) -> "Settings":
+    """Settings from file, environment and these flags."""
+    from warehouse.settings_file import load_settings
+
+    flags: dict[str, object] = dict(pairs(sets, "--set"))
+    if root is not None:
+        flags["root"] = str(root)
+    return load_settings(flags)
+
+
+def pairs(values: list[str] | None, option: str) -> Mapping[str, str]:
+    """{name: value} of repeated `name=value` options.
+
+    Raises:
+        ConfigurationError: If one has no '='.
+    """
+    parsed = {}
+    for value in values or []:
+        name, separator, content = value.partition("=")
+        if not separator or not name.strip():
+            raise ConfigurationError(f"{option} takes name=value, not '{value}'.")
+        parsed[name.strip()] = content.strip()
+    return parsed

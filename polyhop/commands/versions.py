@@ -1,0 +1,46 @@
+"""`polyhop versions`: what was published, and rolling back."""
+
+from typing import Annotated
+
+import typer
+
+from polyhop.commands.options import IndexName, Json, Root, settings_of
+from polyhop.output import print_json, print_line, print_table
+
+
+def versions(
+    index: IndexName,
+    use: Annotated[int | None, typer.Option("--use", help="Make this version the current one (roll back).")] = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """List the published versions of an index, or make one of them current."""
+    from warehouse.files.layout import Layout
+    from warehouse.files.lease import writer_lease
+    from warehouse.files.versions import (
+        point_to,
+        published_versions,
+        read_manifest,
+        require_version,
+    )
+
+    layout = Layout(settings_of(root).root)
+    folder = layout.index(index)
+    current, _ = require_version(layout, index, use)
+    if use is not None:
+        with writer_lease(folder.lease, index):
+            point_to(folder, use)
+    rows = []
+    for number in published_versions(folder):
+        manifest = read_manifest(folder.version(number))
+        row = {"version": number, "current": number == current, "source": manifest.source}
+        rows.append({**row, **manifest.counts})
+    if json:
+        print_json(rows)
+        return
+    columns = ["version", "", "documents", "passages", "entities", "relations", "propositions", "source"]
+    print_table(
+        columns, [[*(("current" if row["current"] else "") if c == "" else row[c] for c in columns)] for row in rows]
+    )
+    if use is not None:
+        print_line(f"Version {use} of '{index}' is current.")

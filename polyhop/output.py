@@ -1,0 +1,83 @@
+"""What people and scripts see: JSON on standard output, everything else on standard error, progress on terminals only.
+
+Knows no command.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on standard output."""
+    print(json.dumps(document, ensure_ascii=False, default=str))  # noqa: T201
+
+
+def print_line(text: str = "") -> None:
+    """A line for people on standard output."""
+    print(text)  # noqa: T201
+
+
+def print_error(text: str) -> None:
+    """A line on standard error."""
+    print(text, file=sys.stderr)  # noqa: T201
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Columns aligned by width; numbers to the right."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    widths = [max([len(name), *(len(row[n]) for row in cells)]) for n, name in enumerate(columns)]
+    numeric = [bool(rows) and all(isinstance(row[n], int | float) for row in rows) for n in range(len(columns))]
+    for row in [list(columns), *cells]:
+        padded = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        )
+        print_line("  ".join(padded).rstrip())
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    text = "" if value is None else str(value)
+    return " ".join(text.split())
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, int, int], None] | None]:
+    """A callback (stage, done, total) that draws bars on a terminal; None when standard error is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    with Progress(
+        TextColumn("{task.description:>16}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bars:
+        rows: dict[str, Any] = {}
+
+        def update(stage: str, done: int, total: int) -> None:
+            if stage not in rows:
+                rows[stage] = bars.add_task(stage, total=total)
+            bars.update(rows[stage], completed=done, total=total)
+
+        yield update
+
+
+def rounded(document: Any) -> Any:
+    """The same document with floats rounded to 6 places."""
+    if isinstance(document, float):
+        return round(document, 6)
+    if isinstance(document, Mapping):
+        return {key: rounded(value) for key, value in document.items()}
+    if isinstance(document, list | tuple):
+        return [rounded(value) for value in document]
+    return document

@@ -1,0 +1,115 @@
+"""Dates and numbers of a text, under keys that do not depend on how they are written.
+
+They are literals beside names, never nodes of the passage-entity graph. Source: algorithms.md 0.8 (F-NER), 2B.1.
+Decided here: years are 1000 to 2100; numbers of more than 18 digits, `one` and ordinals are left out.
+"""
+
+import re
+from decimal import Decimal
+
+from schemas.graph import Mention
+
+_MONTH_STARTS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"(Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
+    r"|Nov(?:ember)?|Dec(?:ember)?)\.?"
+)
+_DAY = r"([0-9]{1,2})(?:st|nd|rd|th)?"
+_YEAR = re.compile(r"(?<![\w.,$£€])(?:1[0-9]{3}|20[0-9]{2}|2100)(?!\w|[.,][0-9])")
+_DAY_MONTH = re.compile(rf"\b(?:{_DAY} {{1,2}}(?:of )?)?{_MONTH},? {{1,2}}$")
+_MONTH_DAY = re.compile(rf"\b{_MONTH} {{1,2}}{_DAY}(?:,| ,)? {{0,2}}$")
+_BEFORE_YEAR = 24
+
+_NUMBER = re.compile(r"(?<![\w.,])[0-9][0-9,]*(?:\.[0-9]+)?(?!\w)")
+_GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+")
+_SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_SCALE = re.compile(r"[ -](hundred|thousand|million|billion|trillion)\b", re.IGNORECASE)
+_UNITS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen")
+_TEENS = ("fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_VALUES = {"one": 1}
+_VALUES.update({word: value for value, word in enumerate((*_UNITS, *_TEENS), 2)})
+_VALUES.update({word: 10 * value for value, word in enumerate(_TENS, 2)})
+_NUMBER_WORD = re.compile(
+    rf"\b(?:({'|'.join(_TENS)})(?:[- ](one|{'|'.join(_UNITS[:8])}))?|({'|'.join((*_UNITS, *_TEENS))}))\b", re.IGNORECASE
+)
+_MOST_DIGITS = 18
+
+
+def find_dates(text: str) -> list[Mention]:
+    """Years and dates: `1999`, `May 1999`, `2 May 1999`, `May 2, 1999`; keys `date:1999`, `date:1999-05-02`.
+
+    Source: algorithms.md 0.8 (F-NER). Cost: O(characters).
+    """
+    found = []
+    free = 0
+    for match in _YEAR.finditer(text):
+        low = max(free, match.start() - _BEFORE_YEAR)
+        offset, rest = _month_and_day(text[low : match.start()])
+        start = match.start() if offset is None else low + offset
+        free = match.end()
+        found.append(Mention(f"date:{match[0]}{rest}", text[start:free], start, free))
+    return found
+
+
+def _month_and_day(before: str) -> tuple[int | None, str]:
+    """Where the month or day in front of a year begins, and `-MM` or `-MM-DD`."""
+    match = _MONTH_DAY.search(before)
+    if match and 1 <= int(match[2]) <= 31:
+        return match.start(), f"-{_month_number(match[1]):02}-{int(match[2]):02}"
+    match = _DAY_MONTH.search(before)
+    if match is None:
+        return None, ""
+    month = f"-{_month_number(match[2]):02}"
+    if match[1] and 1 <= int(match[1]) <= 31:
+        return match.start(), f"{month}-{int(match[1]):02}"
+    return match.start(2), month
+
+
+def _month_number(name: str) -> int:
+    return _MONTH_STARTS.index(name[:3].lower()) + 1
+
+
+def find_numbers(text: str, dates: list[Mention] | None = None) -> list[Mention]:
+    """Numbers in digits or words outside dates: `1,200`, `3.5 million`, `twenty-two`; keys `number:1200`.
+
+    Args:
+        text: Any text.
+        dates: Its `find_dates`, if at hand.
+
+    Source: algorithms.md 0.8 (F-NER). Cost: O(characters).
+    """
+    taken = iter(find_dates(text) if dates is None else dates)
+    date = next(taken, None)
+    found = []
+    for match in _NUMBER.finditer(text):
+        while date is not None and date.end <= match.start():
+            date = next(taken, None)
+        if date is None or match.end() <= date.start:
+            found += _in_digits(text, match)
+    found += [_in_words(text, match) for match in _NUMBER_WORD.finditer(text)]
+    return sorted(found, key=lambda mention: mention.start)
+
+
+def _in_digits(text: str, match: re.Match[str]) -> list[Mention]:
+    surface = match[0].rstrip(",")
+    whole, dot, fraction = surface.partition(".")
+    if len(surface) > _MOST_DIGITS or not _GROUPED.fullmatch(whole):
+        return []
+    value = Decimal(whole.replace(",", "") + dot + fraction)
+    return [_scaled(text, match.start(), match.start() + len(surface), value)]
+
+
+def _in_words(text: str, match: re.Match[str]) -> Mention:
+    words = [word.lower() for word in match.groups() if word]
+    return _scaled(text, match.start(), match.end(), Decimal(sum(_VALUES[word] for word in words)))
+
+
+def _scaled(text: str, start: int, end: int, value: Decimal) -> Mention:
+    scale = _SCALE.match(text, end)
+    if scale:
+        value *= _SCALES[scale[1].lower()]
+        end = scale.end()
+    plain = f"{value:f}"
+    plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
+    return Mention(f"number:{plain}", text[start:end], start, end)

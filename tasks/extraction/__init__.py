@@ -1,0 +1,1 @@
+"""Passages to names, relations and propositions."""

@@ -1,0 +1,77 @@
+"""Every SQL statement is named once, used somewhere and accepted by a real DuckDB."""
+
+import re
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS
+from schemas.tables import TABLES
+from warehouse.tables.connection import create_statement
+from warehouse.tables.statements import SQL_FOLDER, statements
+
+PROJECT = Path(__file__).resolve().parents[2]
+FILES = sorted(path.stem for path in SQL_FOLDER.glob("*.sql"))
+RUN_AS_A_WHOLE = {"publish", "views"}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_statement_is_used(file: str) -> None:
+    sources = "\n".join(
+        path.read_text(encoding="utf-8") for folder in ("tasks", "warehouse") for path in (PROJECT / folder).rglob("*.py")
+    )
+    unused = [name for name in statements(file) if file not in RUN_AS_A_WHOLE and f'"{name}"' not in sources]
+    assert unused == []
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_names_are_not_used_twice(file: str) -> None:
+    text = (SQL_FOLDER / f"{file}.sql").read_text(encoding="utf-8")
+    names = re.findall(r"^-- name: (\w+)$", text, re.MULTILINE)
+    assert len(names) == len(set(names))
+    assert names == list(statements(file))
+
+
+def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
+    connection = duckdb.connect()
+    for table in TABLES:
+        connection.execute(create_statement(table))
+    parts = _empty_parts(connection, tmp_path)
+    values = {"limit": 1, "offset": 0, "ids": ["a"], "keys": ["a"]}
+    for file in FILES:
+        for name, sql in statements(file).items():
+            names = set(re.findall(r"\$(\w+)", sql))
+            chosen = {n: parts[f"{file}.{n}"] if f"{file}.{n}" in parts else values[n] for n in names}
+            body = re.sub(r"^(--[^\n]*\n)+", "", sql)
+            if body.startswith(("SELECT", "INSERT", "WITH")):
+                connection.execute("EXPLAIN " + sql, chosen)
+            else:
+                connection.execute(sql, chosen)
+            assert sql.startswith("-- "), f"{file}.{name} needs a line that says what it is for"
+
+
+def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, list[str]]:
+    """Empty parquet parts with the columns that each statement reads."""
+    parts = {}
+    extra = {"relations": ", NULL::VARCHAR AS norm_relation", "propositions": ", NULL::VARCHAR AS proposition_id"}
+    for name, table in (("mentions", RAW_MENTIONS), ("relations", RAW_RELATIONS), ("propositions", RAW_PROPOSITIONS)):
+        path = folder / f"{name}.parquet"
+        connection.register("empty", table.arrow.empty_table())
+        connection.execute(f"COPY (SELECT *{extra.get(name, '')} FROM empty) TO '{path}' (FORMAT parquet)")
+        parts[f"resolve.{name}"] = [str(path)]
+    aliases = folder / "aliases.parquet"
+    connection.execute(
+        f"COPY (SELECT ''::VARCHAR AS alias_key, ''::VARCHAR AS canonical LIMIT 0) TO '{aliases}' (FORMAT parquet)"
+    )
+    parts["resolve.title_aliases"] = [str(aliases)]
+    passages = folder / "passages.parquet"
+    connection.execute(
+        "COPY (SELECT ''::VARCHAR AS passage_id, ''::VARCHAR AS record_id, ''::VARCHAR AS document_id, "
+        "''::VARCHAR AS title, ''::VARCHAR AS text, 0::BIGINT AS start_offset, 0::BIGINT AS end_offset, "
+        "0::BIGINT AS token_count, ''::VARCHAR AS content_hash, ''::VARCHAR AS record_hash, ''::VARCHAR AS source, "
+        f"0::BIGINT AS line, ''::VARCHAR AS metadata_json LIMIT 0) TO '{passages}' (FORMAT parquet)"
+    )
+    quarantine = folder / "quarantine.parquet"
+    connection.execute(f"COPY quarantine TO '{quarantine}' (FORMAT parquet)")
+    return parts | {"ingest.passages": [str(passages)], "ingest.quarantine": [str(quarantine)]}

@@ -1,0 +1,60 @@
+"""Fixtures for all tests: the real data beside the project, an own root per test, commands as a person runs them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent
+SHARED_DATA = PROJECT.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The real data of the developers' workplace; absent elsewhere."""
+    if not SHARED_DATA.is_dir():
+        if os.environ.get("CI"):
+            pytest.fail(f"CI needs {SHARED_DATA}")
+        pytest.skip(f"needs the data of {SHARED_DATA}, which only the developers' workplace has")
+    return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def demo_folder() -> Path:
+    """The corpus and questions that ship with the package."""
+    return PROJECT / "polyhop" / "demo"
+
+
+@pytest.fixture
+def polyhop(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the command line in a process of its own, in an empty folder, with no settings but those given."""
+
+    def run(*arguments: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
+        return subprocess.run(
+            [sys.executable, "-m", "polyhop.cli", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=clean | (env or {}),
+            check=False,
+            timeout=300,
+        )
+
+    return run
+
+
+@pytest.fixture
+def write_corpus(tmp_path: Path) -> Callable[..., Path]:
+    """Writes records as a .jsonl corpus."""
+
+    def write(records: list[dict[str, object]], name: str = "corpus.jsonl") -> Path:
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+        return path
+
+    return write
