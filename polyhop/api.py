@@ -123,6 +123,11 @@ class Index:
         return self._answerers[key]
 
     @property
+    def settings(self) -> Settings:
+        """The settings it was opened with."""
+        return self._settings
+
+    @property
     def published(self) -> PublishedIndex:
         """The open version itself."""
         return self._published

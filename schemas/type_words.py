@@ -17,7 +17,7 @@ entertainer entrepreneur essayist executive explorer farmer father father-in-law
 founder friend general geographer geologist girl goalkeeper god goddess governor granddaughter grandfather grandmother
 grandson guitarist half-brother half-sister handballer heir heiress historian host hurler husband industrialist
 inventor investor jockey journalist judge jurist killer king knight lady landowner lawyer leader lecturer librarian
-linguist lord lyricist magnate man manager margrave marquess mathematician mayor mayor-elect medalist member merchant
+linguist lord lyricist magnate man manager margrave marquess mathematician mayor mayor-elect medalist merchant
 minister missionary model monarch monk mother mother-in-law murderer musician musicologist nephew niece noble nobleman
 noblewoman novelist nun officer official outlaw owner painter parent partner patriarch peer performer person
 personality pharaoh philanthropist philosopher photographer physician physicist pianist pilot pioneer pirate pitcher

@@ -8,6 +8,7 @@ parenthesis and first `is a …` come before every other cue for its title.
 import re
 from functools import lru_cache
 
+from schemas.names import name_tokens
 from schemas.type_words import (
     EVENT,
     HEADS,
@@ -28,7 +29,7 @@ Typed = tuple[str, float]
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _WORD_OR_STOP = re.compile(r"[^\W_]+(?:-[^\W_]+)*|[,.;:]")
 _PARENTHESES = re.compile(r"\([^()]*\)")
-_LIFE = re.compile(r"\([^()]{0,120}?\b(?:born|died|reigned)\b")
+_LIFE = re.compile(r"[^(]{0,80}\([^()]{0,120}?\b(?:born|died|reigned)\b")
 _DEFINITION = re.compile(r"\b(?:is|was|are|were)\s+(?:one\s+of\s+)?(?:a|an|the)\s+(.{1,200})", re.DOTALL)
 _QUOTES = frozenset("\"'“”‘’«»")
 _STOPS = frozenset(
@@ -81,9 +82,9 @@ def title_type(title: str, key: str, lead: str) -> Typed:
     if kind:
         return kind, 0.95
     lead = lead[:_LEAD_CHARACTERS]
-    if _LIFE.search(lead):
+    if _LIFE.match(lead):
         return PERSON, 0.9
-    defined = _type_of_definition(_PARENTHESES.sub(" ", lead))
+    defined = _type_of_definition(key, _PARENTHESES.sub(" ", lead))
     if defined and defined[1] >= 0.9:
         return defined
     by_name = name_type(key)
@@ -148,10 +149,10 @@ def _type_in_parenthesis(title: str) -> str | None:
     return _last_head(_WORD_OR_STOP.findall(title[title.rindex("(") + 1 : -1].lower()))
 
 
-def _type_of_definition(lead: str) -> Typed | None:
-    """By the head noun of the first `is a …`; a head behind a preposition counts less."""
+def _type_of_definition(key: str, lead: str) -> Typed | None:
+    """By the head noun of the first `is a …` about `key`; a head behind a preposition counts less."""
     match = _DEFINITION.search(lead)
-    if match is None:
+    if match is None or set(key.split()).isdisjoint(name_tokens(lead[: match.start()])):
         return None
     words = _WORD_OR_STOP.findall(match[1].lower())
     kind = _last_head(words)

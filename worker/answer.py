@@ -47,7 +47,7 @@ class Answerer:
             if artefact not in index.artefacts:
                 raise MissingArtefactError(artefact, index.name, strategy)
         self._index = index
-        self._strategy: Strategy = make(strategy, index, dict(parameters))
+        self.strategy: Strategy = make(strategy, index, dict(parameters))
         self._encode = encode
         self._reader = reader
         self._number_of = {passage_id: number for number, passage_id in enumerate(index.passage_ids)}
@@ -58,7 +58,7 @@ class Answerer:
         Raises:
             EmptyQuestionError: If a question has no word in it.
         """
-        return self._strategy.retrieve(self._with_vectors(questions), limit=limit)
+        return self.strategy.retrieve(self._with_vectors(questions), limit=limit)
 
     def answer(self, questions: Sequence[Question], *, limit: int, read_passages: int = 10) -> list[AnsweredQuestion]:
         """Rankings, contexts and short answers.
@@ -69,7 +69,7 @@ class Answerer:
         start = time.perf_counter()
         encoded = self._with_vectors(questions)
         encoding = (time.perf_counter() - start) / max(1, len(questions))
-        retrievals = self._strategy.retrieve(encoded, limit=max(limit, read_passages))
+        retrievals = self.strategy.retrieve(encoded, limit=max(limit, read_passages))
         contexts = [self._context(retrieval, read_passages) for retrieval in retrievals]
         start = time.perf_counter()
         readings = self._read(encoded, contexts)

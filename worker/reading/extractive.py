@@ -3,7 +3,6 @@
 Encodes nothing and ranks no passages. Source: algorithms.md 0.8 (F-READ).
 """
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,12 +10,11 @@ from dataclasses import dataclass
 from math import fsum, log
 
 from schemas.graph import Mention
-from schemas.names import title_keys
+from schemas.names import name_tokens, title_keys
 from schemas.ports import NameFinding
 from schemas.query import ContextPassage, Question, Reading, Sentence
 from schemas.sentences import split_sentences
 from schemas.stems import stem_tokens
-from schemas.text import fold, norm_answer
 from schemas.type_words import LOCATION, ORGANIZATION, PERSON
 from schemas.types import mention_type, title_type
 from schemas.values import find_dates, find_numbers
@@ -25,7 +23,7 @@ ANY, DATE, YEAR, NUMBER, PERSONAL, PLACE, YES_NO = "any", "date", "year", "numbe
 _TYPES = {PERSONAL: frozenset({PERSON, ORGANIZATION}), PLACE: frozenset({LOCATION})}
 _BY_WH_WORD = {"who": PERSONAL, "whom": PERSONAL, "where": PLACE, "when": DATE, "whose": ANY, "why": ANY}
 _AUXILIARIES = frozenset({"is", "are", "was", "were", "did", "do", "does", "has"})
-_WORD = re.compile(r"[^\W_]+")
+_ARTICLES = frozenset({"a", "an", "the"})
 
 _ENTITY_BONUS = 0.1
 _RANK_BONUS = 0.05
@@ -39,7 +37,7 @@ def wanted_kind(question: str) -> str:
 
     Source: algorithms.md 0.8 (F-READ). `what year` wants the year alone.
     """
-    words = _WORD.findall(fold(question).lower())
+    words = name_tokens(question)
     if words and words[0] in _AUXILIARIES:
         return YES_NO
     for word, following in zip(words, [*words[1:], ""], strict=True):
@@ -145,15 +143,20 @@ def _relevances(stems: frozenset[str], texts: Sequence[Sequence[str]]) -> list[f
 
 def _first_span(kind: str, question: str, lines: Sequence[_Line], context: Sequence[ContextPassage]) -> Reading:
     """The first span of the wanted kind in the best line that has one."""
-    asked = f" {norm_answer(question)} "
+    asked = _plain(question)
     own_types = _own_types(context) if kind in _TYPES else {}
     for line in lines:
         text = context[line.place].text
         for start, end in _spans(kind, line, text, own_types):
-            normalised = norm_answer(text[start:end])
-            if normalised and f" {normalised} " not in asked:
+            plain = _plain(text[start:end])
+            if plain.strip() and plain not in asked:
                 return Reading(text[start:end], line.score, _cited([line], lines), "extracted")
     return Reading("")
+
+
+def _plain(text: str) -> str:
+    """Folded lower-case words without articles between blanks, so that `Confederation's` holds `Confederation`."""
+    return f" {' '.join(word for word in name_tokens(text) if word not in _ARTICLES)} "
 
 
 def _spans(kind: str, line: _Line, text: str, own_types: dict[str, str]) -> Iterable[tuple[int, int]]:

@@ -1,0 +1,60 @@
+"""Propositions: one per sentence, with a pronoun's referent supplied from the title (F-PROP, pure).
+
+Splits no sentence and resolves no other pronoun. Source: algorithms.md 0.8 (F-PROP), 3.3 (dates are keys too).
+Decided here: a sentence whose only keys are dates counts as one without an entity.
+"""
+
+import re
+from collections.abc import Sequence
+
+from schemas.corpus import Passage
+from schemas.graph import Mention
+
+_FIRST_WORD = re.compile(r"\W*(\w+)")
+_PRONOUNS = frozenset(("he", "she", "it", "they", "this", "these", "his", "her", "its", "their"))
+
+Proposition = tuple[str, list[str]]
+"""Text, and the keys in it in order, each once."""
+
+
+def sentence_propositions(
+    passage: Passage,
+    title_keys: Sequence[str],
+    sentences: Sequence[tuple[int, int]],
+    names: Sequence[Mention],
+    dates: Sequence[Mention],
+) -> list[Proposition]:
+    """Each sentence of a passage as a proposition.
+
+    Args:
+        passage: The passage.
+        title_keys: Keys of its title, possibly none.
+        sentences: (start, end) of its sentences.
+        names: Names of its text, in order of place.
+        dates: Dates of its text, in order of place.
+
+    Source: algorithms.md 0.8 (F-PROP). Cost: O(characters).
+    """
+    found = []
+    places = sorted([*names, *dates], key=lambda mention: mention.start)
+    own = set(title_keys)
+    place = 0
+    for number, (start, end) in enumerate(sentences):
+        limit = sentences[number + 1][0] if number + 1 < len(sentences) else len(passage.text)
+        keys: dict[str, None] = {}
+        while place < len(places) and places[place].start < limit:
+            keys[places[place].key] = None
+            place += 1
+        sentence = " ".join(passage.text[start:end].split())
+        refers = own.isdisjoint(keys) and _starts_with_pronoun(sentence)
+        if refers:
+            sentence = f"{passage.title}: {sentence}"
+        if title_keys and (refers or all(key.startswith("date:") for key in keys)):
+            keys = {title_keys[0]: None, **keys}
+        found.append((sentence, list(keys)))
+    return found
+
+
+def _starts_with_pronoun(sentence: str) -> bool:
+    match = _FIRST_WORD.match(sentence)
+    return match is not None and match[1].lower() in _PRONOUNS

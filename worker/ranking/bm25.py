@@ -1,0 +1,111 @@
+"""BM25: what each term adds to each passage, once per version, and their sum, once per question.
+
+Splits no text (schemas.stems does). SPRIG and `bm25` count a question's repeated terms, bridge does not.
+Source: algorithms.md 2.9, 2B.2; the ATIRE/Lucene idf, with the factor k1 + 1 that newer Lucene dropped.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.graph import LexicalIndex
+
+
+@dataclass(frozen=True, slots=True)
+class TermImpacts:
+    """Postings with their BM25 contributions.
+
+    Attributes:
+        terms: Term number by term.
+        indptr: Shape (n_terms + 1,), int64.
+        passages: Shape (nnz,), int32: passage numbers, ascending inside a term.
+        weights: Shape (nnz,), float64: what one occurrence of the term in the question adds to the passage.
+        idf: Shape (n_terms,), float64.
+        passage_count: Number of passages.
+    """
+
+    terms: Mapping[str, int]
+    indptr: NDArray[np.int64]
+    passages: NDArray[np.int32]
+    weights: NDArray[np.float64]
+    idf: NDArray[np.float64]
+    passage_count: int
+
+
+def inverse_document_frequency(df: NDArray[np.int64], passage_count: int) -> NDArray[np.float64]:
+    """`ln(1 + (N - df + .5) / (df + .5))`, positive for every df up to N. Source: algorithms.md 2.9."""
+    return np.log1p((passage_count - df + 0.5) / (df + 0.5))
+
+
+def impacts(lexical: LexicalIndex, k1: float, b: float) -> TermImpacts:
+    """BM25 contributions of every term to every passage that has it.
+
+    Args:
+        lexical: Postings of one analyser.
+        k1: Saturation of repeated terms, at least 0.
+        b: Share of length normalisation, 0 to 1.
+
+    Returns:
+        `idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / mean length))` for every posting.
+    Source: algorithms.md 2.9.
+    Cost: O(postings), once per version.
+    """
+    passage_count = len(lexical.lengths)
+    df = np.diff(lexical.indptr)
+    idf = inverse_document_frequency(df, passage_count)
+    total = float(lexical.lengths.sum(dtype=np.int64))
+    relative = lexical.lengths * (passage_count / total) if total else np.zeros(passage_count)
+    damping = (k1 * (1 - b + b * relative))[lexical.passages]
+    weights = np.repeat(idf, df) * lexical.tf * (k1 + 1) / (lexical.tf + damping)
+    return TermImpacts(lexical.terms, lexical.indptr, lexical.passages, weights, idf, passage_count)
+
+
+def count_terms(tokens: Iterable[str], terms: Mapping[str, int]) -> dict[int, int]:
+    """Occurrences of each known term, by ascending term number, so that sums have one order."""
+    return dict(sorted(Counter(terms[token] for token in tokens if token in terms).items()))
+
+
+def score(index: TermImpacts, counts: Mapping[int, int]) -> NDArray[np.float64]:
+    """BM25 of every passage.
+
+    Args:
+        index: From `impacts`.
+        counts: Question terms and how often each counts, ascending (`count_terms`).
+
+    Returns:
+        Shape (n_passages,); 0 for passages without a question term.
+    Source: algorithms.md 2.9.
+    Cost: O(postings of the question's terms + passages).
+    """
+    spans = [(int(index.indptr[term]), int(index.indptr[term + 1]), count) for term, count in counts.items()]
+    if not spans:
+        return np.zeros(index.passage_count)
+    passages = np.concatenate([index.passages[start:end] for start, end, _ in spans])
+    weights = np.concatenate(
+        [index.weights[start:end] if count == 1 else index.weights[start:end] * count for start, end, count in spans]
+    )
+    return np.bincount(passages, weights, index.passage_count)
+
+
+def containment(index: TermImpacts, terms: Iterable[int], passages: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Which of a few passages have which terms.
+
+    Args:
+        index: From `impacts`.
+        terms: Term numbers.
+        passages: Shape (m,): passage numbers in any order.
+
+    Returns:
+        Shape (m, n_terms).
+    Cost: O(m log postings) per term.
+    """
+    columns = [_has(index.passages[index.indptr[term] : index.indptr[term + 1]], passages) for term in terms]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(passages), 0), dtype=np.bool_)
+
+
+def _has(postings: NDArray[np.int32], passages: NDArray[np.intp]) -> NDArray[np.bool_]:
+    places = np.minimum(np.searchsorted(postings, passages.astype(np.int32)), len(postings) - 1)
+    return np.asarray(postings[places] == passages)
