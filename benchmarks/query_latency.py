@@ -29,8 +29,10 @@ def main() -> None:
         vectors = [encoder.encode_questions([record.question])[0] for record in records]
         encoding = 1000 * (time.perf_counter() - start) / len(records)
         asked = [Question(r.question, r.id, v) for r, v in zip(records, vectors, strict=True)]
-        print(f"{describe_machine()}\n{name}: {len(index.published.passage_ids):,} passages, {len(asked)} questions, "
-              f"encoding a question {encoding:.1f} ms\n")
+        print(
+            f"{describe_machine()}\n{name}: {len(index.published.passage_ids):,} passages, {len(asked)} questions, "
+            f"encoding a question {encoding:.1f} ms\n"
+        )
         print("| strategy | p50 ms | p95 ms | p99 ms |\n|---|---|---|---|")
         for strategy, needs in NEEDS.items():
             if not needs <= index.published.artefacts:

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from schemas.errors import MissingArtefactError
 from schemas.query import Question, Retrieval
 from schemas.settings import Settings
 from schemas.strategies import DEFAULT_STRATEGY
@@ -20,6 +21,7 @@ from warehouse.index_reader import PublishedIndex
 from warehouse.open import open_encoder, open_published
 from warehouse.settings_file import load_settings
 from warehouse.tables.query import query_rows
+from warehouse.vectors.lance import search_text
 from worker.answer import AnsweredQuestion, Answerer, passage_rows
 from worker.ranking.links import connect
 from worker.reading.extractive import ExtractiveReader
@@ -114,6 +116,18 @@ class Index:
             StatementRejectedError: If DuckDB refuses the query.
         """
         return query_rows(self._published.layout, self.name, query, self.version)
+
+    def search_text(self, words: str, *, limit: int = 10) -> list[str]:
+        """Ids of passages by LanceDB's full-text search, best first: a plain look-up, not a strategy.
+
+        Raises:
+            MissingArtefactError: If the index has no vectors (the text lies beside them).
+        """
+        record = self._published.manifest.vectors.get("passage")
+        if record is None:
+            raise MissingArtefactError("vectors:passage", self.name, "dense")
+        database = self._published.layout.index(self.name).vectors
+        return search_text(database, record.table, words, limit, record.lance_version)
 
     def answerer(self, strategy: str, parameters: Mapping[str, object]) -> Answerer:
         """The strategy, made ready once per set of parameters."""

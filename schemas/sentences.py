@@ -1,9 +1,13 @@
 """Sentences of a text as offsets (F-SENT).
 
 Repairs no text and joins no lines. Source: algorithms.md 0.8 (F-SENT), abbreviations of reader.md.
+Decided here: behind an initial or an abbreviation that may stand last (`World War I.`, `the U.S.`, `Inc.`) a
+function word shows that a new sentence begins.
 """
 
 import re
+
+from schemas.names import STOP_WORDS
 
 _ABBREVIATIONS = frozenset(
     (
@@ -12,6 +16,9 @@ _ABBREVIATIONS = frozenset(
         *("vol", "ed", "etc", "cf", "al", "bros", "corp", "dept", "est", "fig"),
     )
 )
+_MAY_STAND_LAST = frozenset(("jr", "sr", "inc", "ltd", "co", "corp", "bros", "etc", "al", "est", "u.s", "c"))
+_WORD = re.compile(r"[^\W_]{2,10}\b")
+_BEFORE_WORD = re.compile(r"[\s(\[\"'“‘«,/–—-]")
 _LONGEST_ABBREVIATION = 8
 _STOP = re.compile(r"[.!?。！？؟]+[\"'”’»)\]]*\s*|\n[ \t\r\f\v]*\n\s*")
 _FULL_WIDTH = frozenset("。！？")
@@ -47,7 +54,7 @@ def _ends(text: str, match: re.Match[str]) -> bool:
         return True
     if not stop[-1].isspace() or not _opens(text[match.end()]):
         return False
-    return stop.rstrip() != "." or not _is_abbreviation(text, match.start())
+    return stop.rstrip() != "." or not _is_abbreviation(text, match.start(), match.end())
 
 
 def _has_empty_line(stop: str) -> bool:
@@ -58,14 +65,15 @@ def _opens(char: str) -> bool:
     return char in _OPENING or char.isdigit() or (char.isalpha() and not char.islower())
 
 
-def _is_abbreviation(text: str, dot: int) -> bool:
-    """Whether the word before `dot` is an abbreviation or made of single letters (`J`, `U.S`)."""
+def _is_abbreviation(text: str, dot: int, after: int) -> bool:
+    """Whether the word before `dot` is an abbreviation or made of single letters (`J`, `U.S`), and goes on."""
     before = text[max(0, dot - _LONGEST_ABBREVIATION) : dot]
-    word = re.split(r"[\s(\[\"'“‘«,/–—-]", before)[-1].lower()
-    if word in _ABBREVIATIONS:
-        return True
-    letters = word.split(".")
-    return all(len(letter) == 1 and letter.isalpha() for letter in letters)
+    word = _BEFORE_WORD.split(before)[-1].lower()
+    initials = word not in _ABBREVIATIONS and all(len(part) == 1 and part.isalpha() for part in word.split("."))
+    if initials or word in _MAY_STAND_LAST:
+        follower = _WORD.match(text, after)
+        return follower is None or follower[0].lower() not in STOP_WORDS
+    return word in _ABBREVIATIONS
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:

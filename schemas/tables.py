@@ -271,7 +271,6 @@ RUNS = Table(
         _text("run_id", "sha256-derived from inputs and settings: the same work has the same id"),
         _text("stage", "stage"),
         _text("fingerprint", "sha256 of everything that determined the stage's result"),
-        _flag("reused", "taken from an earlier version as it was"),
         _text("counts_json", "what the stage counted, as JSON"),
     ),
 )

@@ -42,6 +42,7 @@ _SURNAMES = (
 _AMBIGUOUS_HEADS = frozenset(_SURNAMES.split())
 _WORKS = "album book film movie musical novel opera series song soundtrack single episode sitcom"
 _WORK_AFTER = frozenset(_WORKS.split())
+_PERSON_ENDINGS = ("er", "or", "ist", "man", "ician")
 _LEAD_CHARACTERS = 400
 _AROUND = 32
 
@@ -158,9 +159,12 @@ def _type_of_definition(key: str, lead: str) -> Typed | None:
     kind = _last_head(words)
     if kind:
         return kind, 0.9
-    later = (HEADS.get(word) for word in words)
+    stop = next((place for place, word in enumerate(words) if word in _STOPS), len(words))
+    if stop and words[stop - 1].endswith(_PERSON_ENDINGS):
+        return PERSON, 0.6
+    later = (HEADS.get(word) for word in words[stop:])
     kind = next((kind for kind in later if kind), None)
-    return (kind, 0.6) if kind else None
+    return (kind, 0.4) if kind else None
 
 
 def _last_head(words: list[str]) -> str | None:
@@ -168,7 +172,7 @@ def _last_head(words: list[str]) -> str | None:
     kind = None
     for word in words:
         if word in _STOPS:
-            if kind or word not in (","):
+            if kind or word != ",":
                 break
             continue
         kind = HEADS.get(word) or HEADS.get(word.removesuffix("s")) or HEADS.get(word.rpartition("-")[2]) or kind

@@ -40,7 +40,7 @@ class PublishedIndex:
             rows = self._connection.execute(statement("read", "passage_ids")).fetchall()
         self.passage_ids: Sequence[str] = [row[0] for row in rows]
         self.passage_titles: Sequence[str] = [row[1] for row in rows]
-        self._record_of = {row[0]: row[2] for row in rows if row[0] != row[2]}
+        self._record_of: dict[str, str] = {row[0]: row[2] for row in rows if row[0] != row[2]}
 
     def close(self) -> None:
         """Gives the version free."""

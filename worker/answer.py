@@ -15,6 +15,7 @@ from schemas.errors import EmptyQuestionError, MissingArtefactError
 from schemas.ports import IndexReader, Reader, Strategy
 from schemas.query import ContextPassage, Question, Reading, Retrieval
 from schemas.strategies import needed_artefacts
+from worker.reading.context import pack_context
 from worker.strategies.registry import make, spec_of
 
 EncodeQuestions = Callable[[Sequence[str]], NDArray[np.float32]]
@@ -92,11 +93,8 @@ class Answerer:
 
     def _context(self, retrieval: Retrieval, count: int) -> tuple[ContextPassage, ...]:
         ranked = retrieval.passages[:count]
-        texts = self._index.passages([self._number_of[passage.passage_id] for passage in ranked])
-        return tuple(
-            ContextPassage(passage.passage_id, title, text, passage.rank, passage.score)
-            for passage, (_, title, text) in zip(ranked, texts, strict=True)
-        )
+        stored = self._index.passages([self._number_of[passage.passage_id] for passage in ranked])
+        return tuple(pack_context(ranked, stored, limit=count))
 
     def _with_vectors(self, questions: Sequence[Question]) -> list[Question]:
         for question in questions:

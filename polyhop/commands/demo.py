@@ -1,6 +1,7 @@
 """`polyhop demo`: indexes the corpus that ships with the package and answers a question of several hops."""
 
 import json as json_module
+import shlex
 from pathlib import Path
 
 from polyhop.commands.ask import print_answer
@@ -33,7 +34,7 @@ def demo(root: Root = None, json: Json = False) -> None:
     print_line()
     print_line("Try next")
     folder = "" if root is None else f" --root {root}"
-    print_line(f"  polyhop ask '{question}' --index demo --strategy dense{folder}")
+    print_line(f"  polyhop ask {shlex.quote(question)} --index demo --strategy dense{folder}")
     print_line(f"  polyhop eval {DEMO_FOLDER / 'questions.jsonl'} --index demo --strategies bridge,dense,bm25{folder}")
     print_line(f"  polyhop sql 'FROM entities ORDER BY df DESC LIMIT 10' --index demo{folder}")
     print_line(f"  polyhop index YOUR_CORPUS.jsonl --index mine{folder}")

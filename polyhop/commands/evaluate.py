@@ -50,15 +50,16 @@ def print_evaluation(report: dict[str, Any]) -> None:
         latency = result["latency_ms"]
         rows.append([name, *(result[m] for m in SHOWN), latency["p50"], latency["p95"], _count(result["failures"])])
     print_table(columns, rows)
+    first = next(iter(report["strategies"]))
     for pair, metrics in report["paired"].items():
-        for metric, found in metrics.items():
-            if metric != "recall@5":
-                continue
-            word = "significant" if found["significant"] else "not significant"
-            print_line(
-                f"{pair}, {metric}: {found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}], "
-                f"{found['wins']} wins {found['ties']} ties {found['losses']} losses, {word}"
-            )
+        found = metrics.get("recall@5")
+        if found is None or not pair.startswith(f"{first} vs "):
+            continue
+        word = "significant" if found["significant"] else "not significant"
+        print_line(
+            f"{pair}, recall@5: {found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}], "
+            f"{found['wins']} wins {found['ties']} ties {found['losses']} losses, {word}"
+        )
 
 
 def _count(failures: Any) -> int:

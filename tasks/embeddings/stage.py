@@ -15,6 +15,7 @@ from schemas.text import passage_text
 from tasks.stage import BatchResult, Counts, Stage
 from warehouse.build import Build, chain_fingerprint, is_part_done, part_files, write_part
 from warehouse.files.disk import writing
+from warehouse.cache.vectors import TextKind
 from warehouse.open import open_encoder
 from warehouse.tables.statements import statement
 
@@ -25,7 +26,7 @@ REVISION = 1
 class Owner:
     """A kind of thing that has vectors: where its rows come from and what is embedded of a row."""
 
-    kind: str
+    kind: TextKind
     query: str
     input: str
     count: int
@@ -61,6 +62,7 @@ def run_batch(owner: Owner, build: Build, batch: int) -> BatchResult:
         rows = connection.execute(statement("graph", owner.query), {"limit": size, "offset": batch * size}).fetchall()
     encoder = open_encoder(build.settings)
     texts = [owner.text(first, second) for _, first, second in rows]
+    known = encoder.misses
     vectors = encoder.encode(texts, owner.kind)
     table = pa.table(
         {
@@ -73,7 +75,7 @@ def run_batch(owner: Owner, build: Build, batch: int) -> BatchResult:
         }
     )
     write_part(build.parts(f"embed-{owner.kind}"), batch, {"vectors": table})
-    return BatchResult(len(rows), encoded)
+    return BatchResult(len(rows), encoder.misses - known)
 
 
 def finish(owner: Owner, build: Build) -> Counts:

@@ -100,7 +100,7 @@ def _resampled_means(differences: NDArray[np.float64], resamples: int, seed: int
         drawn += np.arange(size)[:, np.newaxis] * question_count
         counts = np.bincount(drawn.ravel(), minlength=size * question_count).reshape(size, question_count)
         parts.append(counts.astype(np.float64) @ differences / question_count)
-    return np.round(np.concatenate(parts), 12)
+    return np.concatenate(parts)
 
 
 def _summary(column: NDArray[np.float64], low: float, high: float) -> PairedDifference:

@@ -85,10 +85,9 @@ class _Columns:
     def __init__(self, table: Table) -> None:
         self._schema = table.arrow
         self._rows: list[tuple[object, ...]] = []
-        self.add_row = self._rows.append
 
     def add(self, *values: object) -> None:
-        self.add_row(values)
+        self._rows.append(values)
 
     def table(self) -> pa.Table:
         columns = list(zip(*self._rows, strict=True)) or [()] * len(self._schema)
@@ -176,7 +175,7 @@ def _write_mentions(
 
 
 def cut(text: str, most: int = DESCRIPTION_CHARACTERS) -> str:
-    """`text` on one line, cut behind its last whole word within `most` characters. Source: algorithms.md 0.8 (F-DESC)."""
+    """`text` on one line, cut behind its last whole word within `most` characters. Source: algorithms.md 0.8."""
     line = " ".join(text[: 4 * most].split())
     if len(line) <= most:
         return line

@@ -53,7 +53,7 @@ def run_batch(build: Build, batch: int) -> BatchResult:
         build.settings.extraction.ner,
         build.settings.extraction.spacy_model,
     )
-    bundle = extract([Passage(*row) for row in rows], finder)
+    bundle = extract([Passage(*row) for row in rows], finder, build.settings.extraction.ner)
     write_part(
         build.parts("extract"),
         batch,

@@ -1,0 +1,1 @@
+"""What was expensive to compute, kept by the hash of all that determined it."""

@@ -80,6 +80,7 @@ class VectorCache:
 
         Args:
             vectors: Key to vector of shape (d,), of any length but 0.
+
         Raises:
             InvalidVectorError: If a vector is zero or not finite; then none is stored.
         """

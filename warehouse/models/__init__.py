@@ -1,0 +1,1 @@
+"""The models that Polyhop runs itself, and how their results are kept."""

@@ -36,7 +36,7 @@ class _GraphBuilder:
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
         return name
 
-    def node(self, kind: str, inputs: Sequence[str], name: str, *, domain: str = "", **attributes: int | float) -> str:
+    def node(self, kind: str, inputs: Sequence[str], name: str, *, domain: str = "", **attributes: Any) -> str:
         from onnx import helper
 
         self.nodes.append(helper.make_node(kind, inputs, [name], name=name, domain=domain, **attributes))
@@ -44,12 +44,13 @@ class _GraphBuilder:
 
 
 def assemble_graph(tensors: Tensors) -> Any:
-    """The whole encoder: token ids in, L2-normalised mean of the last layer out.
+    """The whole encoder: token ids in, L2-normalised mean over the last layer's tokens out.
 
     Uses onnxruntime's fused operators Attention, BiasGelu (the exact erf form) and SkipLayerNormalization.
 
     Args:
         tensors: The published tensors by name; dense weights have shape (out, in).
+
     Returns:
         An onnx.ModelProto with input `input_ids` (b, s) int64 and output `vectors` (b, 384) float32, rows of length 1.
     """
@@ -80,6 +81,7 @@ def _add_embeddings(builder: _GraphBuilder, tensors: Tensors) -> str:
     shape = builder.node("Shape", ["input_ids"], "shape")
     length = builder.node("Slice", [shape, one, two], "length")
     used = builder.node("Slice", [positions, zero, length, zero], "used_positions")
+    builder.node("Concat", [one, length], "row_shape", axis=0)
     looked_up = builder.node("Gather", [words, "input_ids"], "looked_up")
     summed = builder.node("Add", [looked_up, used], "embeddings.sum")
     gamma = builder.constant("embeddings.gamma", tensors["embeddings.LayerNorm.weight"])
@@ -122,6 +124,14 @@ def _add_dense_and_norm(builder: _GraphBuilder, tensors: Tensors, prefix: str, v
 
 
 def _add_pooling(builder: _GraphBuilder, hidden: str) -> str:
-    mean = builder.node("ReduceMean", [hidden, "axis1"], "mean", keepdims=0)
-    norm = builder.node("ReduceL2", [mean, "axis1"], "norm", keepdims=1)
-    return builder.node("Div", [mean, norm], "vectors")
+    """Sum over the tokens, scaled to length 1: the direction of their mean.
+
+    A product with ones, because ReduceMean and ReduceSum add in another order when the batch has one text.
+    """
+    from onnx import numpy_helper
+
+    ones = builder.node("ConstantOfShape", ["row_shape"], "ones", value=numpy_helper.from_array(np.ones(1, np.float32)))
+    row = builder.node("MatMul", [ones, hidden], "token_sums")
+    total = builder.node("Squeeze", [row, "axis1"], "token_sum")
+    norm = builder.node("ReduceL2", [total, "axis1"], "norm", keepdims=1)
+    return builder.node("Div", [total, norm], "vectors")

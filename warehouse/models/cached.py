@@ -3,24 +3,28 @@
 Knows neither the model nor the store; it joins the two. A kill loses at most one chunk of new vectors.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schemas.errors import InvalidVectorError
 from schemas.ports import Encoder
 from warehouse.cache.vectors import TextKind, VectorCache, vector_key
 
 CHUNK_SIZE = 256
+
+Vector = NDArray[np.float32]
 
 
 class CachedEncoder:
     """Encodes what the cache does not know, in chunks that are stored as soon as they are computed.
 
     Attributes:
-        hits: Distinct texts per call that were found in the cache, summed over all calls.
-        misses: Distinct texts per call that were encoded, summed over all calls.
+        hits: Distinct texts of each call that the cache knew, summed over all calls.
+        misses: Distinct texts of each call that were encoded, summed over all calls.
     """
 
     def __init__(self, encoder: Encoder, cache: VectorCache, *, chunk_size: int = CHUNK_SIZE) -> None:
@@ -37,23 +41,57 @@ class CachedEncoder:
         """The content hash under which this text's vector is cached, 64 hexadecimal digits."""
         return vector_key(self.model, kind, text)
 
-    def encode(
-        self, texts: Sequence[str], kind: TextKind, *, progress: Callable[[int], None] | None = None
-    ) -> NDArray[np.float32]:
+    def encode_questions(self, texts: Sequence[str]) -> Vector:
+        """Vectors of questions, always computed: readers write nothing, and the cache is left to the flows.
+
+        Returns:
+            Shape (len(texts), dimension), float32, rows of length 1, in input order.
+        """
+        return self._encoder.encode(texts)
+
+    def encode(self, texts: Sequence[str], kind: TextKind, *, progress: Callable[[int], None] | None = None) -> Vector:
         """Vectors of texts, from the cache where it knows them.
 
         Args:
             texts: Any texts; equal ones are encoded once.
             kind: What the texts are; part of the cache key.
             progress: Called with the number of texts that have a vector: after reading the cache, then per chunk.
+
         Returns:
             Shape (len(texts), dimension), float32, rows of length 1, in input order.
+
         Raises:
-            InvalidVectorError: If the encoder returned a zero or non-finite vector, or one of another dimension.
+            InvalidVectorError: If a vector is zero, not finite or of another dimension.
         """
-        places: dict[str, list[int]] = {}
-        for place, text in enumerate(texts):
-            places.setdefault(self.key(text, kind), []).append(place)
-        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        done = self._place(vectors, places, self._cache.get_many(list(places)))
-        missing = [key for key, where in places.items() if key not in known]
+        keys = [self.key(text, kind) for text in texts]
+        text_by_key = dict(zip(keys, texts, strict=True))
+        vectors = self._cache.get_many(list(text_by_key))
+        missing = [key for key in text_by_key if key not in vectors]
+        with self._counting:
+            self.hits += len(vectors)
+        uses = Counter(keys)
+        done = sum(uses[key] for key in vectors)
+        report = progress or _ignore
+        report(done)
+        for start in range(0, len(missing), self._chunk_size):
+            chunk = missing[start : start + self._chunk_size]
+            vectors.update(self._encode_chunk(chunk, [text_by_key[key] for key in chunk]))
+            done += sum(uses[key] for key in chunk)
+            report(done)
+        return self._stacked([vectors[key] for key in keys])
+
+    def _encode_chunk(self, keys: Sequence[str], texts: Sequence[str]) -> dict[str, Vector]:
+        new = dict(zip(keys, self._encoder.encode(texts), strict=True))
+        self._cache.put_many(new)
+        with self._counting:
+            self.misses += len(new)
+        return new
+
+    def _stacked(self, vectors: Sequence[Vector]) -> Vector:
+        if any(vector.shape != (self.dimension,) for vector in vectors):
+            raise InvalidVectorError(f"A cached embedding of {self.model} does not have {self.dimension} dimensions.")
+        return np.array(vectors, dtype=np.float32).reshape(len(vectors), self.dimension)
+
+
+def _ignore(_count: int) -> None:
+    """Nobody wants to know."""

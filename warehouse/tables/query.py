@@ -27,8 +27,8 @@ def query_rows(layout: Layout, name: str, query: str, version: int | None = None
             view = f"{kind}_vectors"
             if view in query:
                 connection.register(view, read_table(layout.index(name).vectors, record.table, record.lance_version))
-        result = connection.execute(query)
-        if result.description is None:
+        relation = connection.sql(query)
+        if relation is None:
             return pa.table({})
-        table: pa.Table = result.to_arrow_table()
+        table: pa.Table = relation.to_arrow_table()
         return table

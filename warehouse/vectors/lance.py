@@ -161,12 +161,12 @@ def read_table(database: Path, name: str, lance_version: int) -> pa.Table:
     return table.search().select(["id", "vector"]).limit(None).to_arrow()
 
 
-def search_text(database: Path, name: str, query: str, limit: int) -> list[str]:
+def search_text(database: Path, name: str, query: str, limit: int, lance_version: int) -> list[str]:
     """Ids of the rows that full-text search finds, best first (LanceDB's own BM25)."""
     import lancedb
-    from lancedb.query import MatchQuery
 
     table = lancedb.connect(database).open_table(name)
-    rows = table.search(MatchQuery(query, "text"), query_type="fts").select(["id"]).limit(limit).to_arrow()
+    table.checkout(lance_version)
+    rows = table.search(query, query_type="fts", fts_columns="text").select(["id"]).limit(limit).to_arrow()
     found: list[str] = rows.column("id").to_pylist()
     return found

@@ -87,7 +87,7 @@ def score(index: TermImpacts, counts: Mapping[int, int]) -> NDArray[np.float64]:
     weights = np.concatenate(
         [index.weights[start:end] if count == 1 else index.weights[start:end] * count for start, end, count in spans]
     )
-    return np.bincount(passages, weights, index.passage_count)
+    return np.bincount(passages, weights, index.passage_count).astype(np.float64, copy=False)
 
 
 def containment(index: TermImpacts, terms: Iterable[int], passages: NDArray[np.intp]) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ DECIMALS = 12
 """Scores are compared after rounding to so many decimals, so that summation order never reorders a result."""
 
 _MARGIN = 2e-12
+_GROUP = 64
 
 
 def best(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
@@ -23,30 +24,36 @@ def best(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
     Returns:
         Shape (min(count, n),). Equal to sorting everything and cutting.
     Source: algorithms.md 0.3.
-    Cost: O(n + count log count); ties at the cut do not enlarge the sort.
+    Cost: O(n + count log count) unless very many scores tie at the cut.
     """
-    n = len(scores)
-    count = min(count, n)
-    if count <= 0:
-        return np.empty(0, dtype=np.intp)
-    if count == n:
-        return _sorted(np.arange(n), np.round(scores, DECIMALS))
-    cut = np.partition(scores, n - count)[n - count]
-    near = np.flatnonzero(scores >= cut - _MARGIN)
-    rounded = np.round(scores[near], DECIMALS)
-    threshold = np.round(cut, DECIMALS)
-    above = rounded > threshold
-    first = _sorted(near[above], rounded[above])
-    tied = near[rounded == threshold]
-    return np.concatenate((first, tied[: count - len(first)]))
+    near = _contenders(scores, count)
+    return near[np.argsort(-np.round(scores[near], DECIMALS), kind="stable")[: max(count, 0)]]
 
 
 def best_positive(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
     """As `best`, without scores that are not above 0. Source: algorithms.md 2.9."""
-    numbers = best(scores, count)
-    return numbers[scores[numbers] > 0]
+    positive = np.flatnonzero(scores > 0)
+    return positive[best(scores[positive], count)]
 
 
-def _sorted(numbers: NDArray[np.intp], rounded: NDArray[np.float64]) -> NDArray[np.intp]:
-    """`numbers`, given ascending, by descending score; the stable sort keeps ties ascending."""
-    return numbers[np.argsort(-rounded, kind="stable")]
+def kth_largest(scores: NDArray[np.float64], k: int) -> float:
+    """The k-th largest score (k from 1), 0 if there are fewer. Cost: O(n)."""
+    if k > len(scores):
+        return 0.0
+    near = scores[_contenders(scores, k)]
+    return float(np.partition(near, len(near) - k)[len(near) - k])
+
+
+def _contenders(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
+    """Ascending numbers of all scores that can be among the best `count`, and few others.
+
+    At least `count` scores reach the count-th largest maximum of disjoint groups, which is cheaper than selecting among
+    all: selection by numpy is slow where many scores are equal.
+    """
+    n = len(scores)
+    if count >= n or count <= 0:
+        return np.arange(n if count > 0 else 0)
+    width = n // _GROUP
+    tops = scores if count > width else scores[: width * _GROUP].reshape(_GROUP, width).max(axis=0)
+    bound = np.partition(tops, len(tops) - count)[len(tops) - count]
+    return np.flatnonzero(scores >= bound - _MARGIN)

@@ -7,7 +7,6 @@ Source: algorithms.md 2.6 (Andersen, Chung, Lang 2006, with a degree-normalised 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,10 @@ from worker.ranking.pagerank import normalised_seeds
 from worker.ranking.transitions import Transition
 
 MAX_PUSHES = 1_000_000
+
+_Edges = tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float64]]
+_Start = tuple[NDArray[np.integer], NDArray[np.float64], NDArray[np.float64]]
+_Result = tuple[NDArray[np.float64], NDArray[np.float64], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +58,51 @@ def ppr_push(
     """
     start = normalised_seeds(seeds)
     matrix = transition.forward
+    seeded = np.flatnonzero(start).astype(matrix.indices.dtype)
     scores, residual, pushes = _compiled()(
-        (matrix.indptr, matrix.indices, matrix.data), start, restart, eps, max_pushes
+        (matrix.indptr, matrix.indices, matrix.data), (seeded, start[seeded], start), restart, eps, max_pushes
     )
     return Pushed(scores, residual, int(pushes))
 
 
-@cache
-def _compiled() -> Callable[..., tuple[NDArray[np.float64], NDArray[np.float64], int]]:
-    from numba import njit  # noqa: PLC0415  one second of import, for those who push only
+def _push(edges: _Edges, start: _Start, restart: float, eps: float, max_pushes: int) -> _Result:
+    """The loop itself. A queued node's residual only grows, so every node taken is still above its threshold."""
+    indptr, indices, data = edges
+    seeded, seed_weights, residual = start[0], start[1], start[2].copy()
+    n = len(residual)
+    thresholds = eps * np.maximum(1, indptr[1:] - indptr[:-1])
+    scores = np.zeros(n)
+    waiting = residual > thresholds
+    queue = np.empty(n, dtype=np.int64)
+    head, size, pushes = 0, 0, 0
+    for node in seeded[waiting[seeded]]:
+        queue[size] = node
+        size += 1
+    while size > 0 and pushes < max_pushes:
+        node = queue[head]
+        head = (head + 1) % n
+        size -= 1
+        pushes += 1
+        waiting[node] = False
+        mass = residual[node]
+        residual[node] = 0.0
+        scores[node] += restart * mass
+        targets, shares = indices[indptr[node] : indptr[node + 1]], data[indptr[node] : indptr[node + 1]]
+        if len(targets) == 0:
+            targets, shares = seeded, seed_weights
+        for place in range(len(targets)):
+            target = targets[place]
+            residual[target] += (1 - restart) * mass * shares[place]
+            if not waiting[target] and residual[target] > thresholds[target]:
+                waiting[target] = True
+                queue[(head + size) % n] = target
+                size += 1
+    return scores, residual, pushes
 
-    inline: Any = njit(inline="always")(_spread)
-    del inline
-    compiled: Callable[..., Any] = njit(cache=True)(_push)
+
+@cache
+def _compiled() -> Callable[[_Edges, _Start, float, float, int], _Result]:
+    from numba import njit
+
+    compiled: Callable[[_Edges, _Start, float, float, int], _Result] = njit(cache=True)(_push)
     return compiled

@@ -3,6 +3,7 @@
 Finds neither (strategies do). Source: algorithms.md 2.5.
 """
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -10,6 +11,23 @@ from numpy.typing import NDArray
 
 Weighting = Literal["rank", "raw", "softmax"]
 Mixing = Literal["mass", "fixed", "adaptive"]
+
+
+@dataclass(frozen=True, slots=True)
+class WalkSeeds:
+    """Where a walk on passages and entities starts; all weights together sum to 1.
+
+    Attributes:
+        entities: Shape (m,): distinct entity numbers.
+        entity_weights: Shape (m,), at least 0.
+        passages: Shape (k,): distinct passage numbers.
+        passage_weights: Shape (k,), at least 0.
+    """
+
+    entities: NDArray[np.intp]
+    entity_weights: NDArray[np.float64]
+    passages: NDArray[np.intp]
+    passage_weights: NDArray[np.float64]
 
 
 def entity_weights(df: NDArray[np.int64], penalty: float) -> NDArray[np.float64]:

@@ -14,15 +14,15 @@ from schemas.graph import BipartiteGraph
 
 @dataclass(frozen=True, slots=True)
 class BipartiteTransition:
-    """Where a step from one side arrives on the other.
+    """Where a step from one side arrives on the other. Both are stored by passage, the order of the graph's arrays.
 
     Attributes:
-        to_entities: Shape (n_entities, n_passages), CSR float64: columns sum to 1, or 0 for passages without entity.
+        to_entities: Shape (n_entities, n_passages), CSC float64: columns sum to 1, or 0 for passages without entity.
         to_passages: Shape (n_passages, n_entities), CSR float64: columns sum to 1, or 0 for entities without passage.
         dangling: Shape (n_passages,), bool: passages without entity.
     """
 
-    to_entities: sparse.csr_array
+    to_entities: sparse.csc_array
     to_passages: sparse.csr_array
     dangling: NDArray[np.bool_]
 
@@ -78,7 +78,7 @@ def bipartite_transition(
     out_of_entities /= np.bincount(graph.indices, out_of_entities, shape[1])[graph.indices]
     indices, indptr = graph.indices, _short(graph.indptr)
     return BipartiteTransition(
-        to_entities=sparse.csr_array((out_of_passages, indices, indptr), shape=shape).T.tocsr(),
+        to_entities=sparse.csc_array((out_of_passages, indices, indptr), shape=shape[::-1]),
         to_passages=sparse.csr_array((out_of_entities, indices, indptr), shape=shape),
         dangling=np.diff(graph.indptr) == 0,
     )

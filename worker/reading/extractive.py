@@ -40,7 +40,7 @@ def wanted_kind(question: str) -> str:
     words = name_tokens(question)
     if words and words[0] in _AUXILIARIES:
         return YES_NO
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words, ""][1:], strict=True):
         if word in ("what", "which"):
             return YEAR if following == "year" else ANY
         if word == "how":
@@ -160,7 +160,7 @@ def _plain(text: str) -> str:
 
 
 def _spans(kind: str, line: _Line, text: str, own_types: dict[str, str]) -> Iterable[tuple[int, int]]:
-    """(start, end) in the passage's text, by offset, the longer one first."""
+    """(start, end) in the passage's text by offset, the longer first; for `any` names come before dates and numbers."""
     if kind in _TYPES:
         found = [m for m in line.mentions if _type_of(m, text, own_types) in _TYPES[kind]]
         return sorted(((m.start, m.end) for m in found), key=_longer_first)
@@ -174,7 +174,8 @@ def _spans(kind: str, line: _Line, text: str, own_types: dict[str, str]) -> Iter
     if kind == NUMBER:
         return [(offset + number.start, offset + number.end) for number in numbers]
     values = [(offset + value.start, offset + value.end) for value in (*dates, *numbers)]
-    return sorted([*((m.start, m.end) for m in line.mentions), *values], key=_longer_first)
+    names = sorted(((m.start, m.end) for m in line.mentions), key=_longer_first)
+    return [*names, *sorted(values)]
 
 
 def _longer_first(span: tuple[int, int]) -> tuple[int, int]:

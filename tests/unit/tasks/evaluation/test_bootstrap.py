@@ -71,3 +71,8 @@ def test_unequal_or_empty_lists_are_refused() -> None:
         paired_bootstrap([1, 0], [1])
     with pytest.raises(AlgorithmError, match="at least one question"):
         paired_bootstrap([], [])
+
+
+def test_differences_of_rounding_noise_are_ties() -> None:
+    result = paired_bootstrap([0.1 + 0.2, 0.5], [0.3, 0.5])
+    assert result == PairedDifference(0, 0, 0, 0, 2, 0)

@@ -1,0 +1,25 @@
+"""What comes out of reading a question file: questions with whatever the file knows about their answers.
+
+Holds no reader (warehouse/files/questions.py does) and no metric.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRecord:
+    """A question as a file states it.
+
+    `answers` and `supporting` (ids of the records that hold the answer) are empty where the file names none;
+    `hops` is the number of records to combine, `type` and `topic` are the file's own words.
+    """
+
+    id: str
+    question: str
+    answers: tuple[str, ...] = ()
+    supporting: tuple[str, ...] = ()
+    hops: int | None = None
+    type: str | None = None
+    topic: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Ingestion: records to passages, their tables, and the stage that writes them."""

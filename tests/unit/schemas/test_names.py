@@ -1,0 +1,280 @@
+"""G-NER of algorithms.md 2B.1, edge cases, and laws of the name finder."""
+
+import json
+import pickle
+import unicodedata
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.graph import Mention
+from schemas.names import MAX_NAME_TOKENS, STOP_WORDS, NameFinder, name_tokens, title_forms, title_keys
+from schemas.text import fold
+
+TITLES = ["The Beatles", "Paris (mythology)", "Springfield, Illinois", "Curie", "What If", "東京都", "New York"]
+
+
+def keys(text: str, *titles: str) -> list[str]:
+    return [mention.key for mention in NameFinder(titles).find(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("When was the president of the Republic of Texas's capital founded?", ["republic of texas"]),
+        ("Marie Curie was born in Warsaw. Poland honours her.", ["marie curie", "warsaw", "poland"]),
+        ("J. R. R. Tolkien wrote it in Oxford", ["j r r tolkien", "oxford"]),
+        ("Simon & Garfunkel's song", ["simon garfunkel"]),
+        ("Who directed The Wizard of Oz?", ["wizard of oz"]),
+        (
+            "Ludwig van Beethoven and Antoni Gaudí's Sagrada Família",
+            ["ludwig van beethoven", "antoni gaudi", "sagrada familia"],
+        ),
+        ("However, NASA and McDonald's met in June 1990", ["nasa", "mcdonald"]),
+        ("St. Mary's Hall", ["st mary", "hall"]),
+        ("King Louis XIV\nFrance", ["king louis xiv", "france"]),
+        ("Jean-Luc Picard of the Enterprise", ["jean luc picard of the enterprise"]),
+    ],
+)
+def test_golden_runs(text: str, expected: list[str]) -> None:
+    assert keys(text) == expected
+
+
+def test_golden_gazetteer_finds_a_title_in_lower_case() -> None:
+    assert sorted(keys("the beatles came from Liverpool", "The Beatles")) == ["liverpool", "the beatles"]
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("Paris (mythology)", ("paris mythology", "paris")),
+        ("Springfield, Illinois", ("springfield illinois", "springfield")),
+        (
+            "Lambert (d. 938), Margrave of Tuscany",
+            ("lambert d 938 margrave of tuscany", "lambert margrave of tuscany", "lambert"),
+        ),
+        ("(500) Days of Summer", ("500 days of summer", "days of summer")),
+        ("Antoni Gaudí", ("antoni gaudi",)),
+        ("1984", ("1984",)),
+        ("東京（曖昧さ回避）", ("東京 曖昧さ回避", "東京")),
+        ("It", ()),
+        ("IT", ("it",)),
+        ("May", ()),
+        ("X", ()),
+        ("!!!", ()),
+        ("", ()),
+    ],
+)
+def test_title_keys(title: str, expected: tuple[str, ...]) -> None:
+    assert title_keys(title) == expected
+
+
+def test_title_forms_keep_the_spelling() -> None:
+    assert title_forms("Gaudí (film), 1960") == [
+        ("gaudi film 1960", "Gaudí (film), 1960"),
+        ("gaudi 1960", "Gaudí , 1960"),
+        ("gaudi", "Gaudí"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("... -- !?", []),
+        ("1984 11 22", []),
+        ("the US and IT", ["us", "it"]),
+        ("It told Us", []),
+        ("A Tale of Two Cities", ["tale of two cities"]),
+        ("A. J. Foyt and T. S. Eliot", ["a j foyt", "t s eliot"]),
+        ("the Bank of", ["bank"]),
+        ("the Bank of the world", ["bank"]),
+        ("the Lion The Witch", ["lion the witch"]),
+        ("After van Gogh", ["gogh"]),
+        ("Gaudi\u0301s Park", ["gaudis park"]),
+        ("O’Neill’s café", ["o neill"]),
+        ("MCDONALD'S MENU", ["mcdonald", "menu"]),
+        ("Πλάτων και Σωκράτης", ["πλατων", "σωκρατης"]),
+        ("Лев Толстой", ["лев толстои"]),
+        ("東京タワー", []),
+        ("🎉 Party🎉Time", ["party", "time"]),
+        ("born in May, in June", []),
+        ("Apollo 11 Mission", ["apollo", "mission"]),
+        ("D.C. United", ["d c united"]),
+        ("World War I. It ended", ["world war i"]),
+        ("in Warsaw . Poland", ["warsaw", "poland"]),
+        ("Rome - Paris", ["rome", "paris"]),
+        ("AT&T", ["at t"]),
+        ("Ann\tLee", ["ann lee"]),
+        ("snake_Case_Name", ["case", "name"]),
+    ],
+)
+def test_edge_cases(text: str, expected: list[str]) -> None:
+    assert keys(text) == expected
+
+
+def test_a_title_of_one_word_counts_only_capitalised_and_from_three_letters() -> None:
+    assert keys("curie met Curie in Ur", "Curie", "Ur") == ["curie", "ur"]
+    assert keys("a blur of blue", "Blur", "Blue") == []
+
+
+def test_a_title_that_is_a_function_word_counts_only_in_capitals() -> None:
+    assert keys("Who is the WHO", "WHO") == ["who"]
+
+
+def test_a_title_of_function_words_needs_a_capital_at_its_end() -> None:
+    assert keys("what if he saw What If", "What If") == ["what if"]
+
+
+def test_the_longest_title_wins_from_left_to_right() -> None:
+    assert keys("in new york city hall", "New York", "New York City", "City Hall") == ["new york city"]
+
+
+def test_run_and_title_at_one_place_both_count() -> None:
+    assert NameFinder(["The Beatles"]).find("The Beatles") == [
+        Mention("the beatles", "The Beatles", 0, 11),
+        Mention("beatles", "Beatles", 4, 11),
+    ]
+
+
+def test_a_title_inside_a_run_counts_too() -> None:
+    assert keys("Marie Curie", "Curie") == ["marie curie", "curie"]
+
+
+def test_a_title_longer_than_the_rest_of_the_text_is_not_found() -> None:
+    assert keys("new york", "New York City Hall", "New York") == ["new york"]
+
+
+def test_words_without_case_match_titles_of_one_word() -> None:
+    assert keys("in 東京都 today", "東京都") == ["東京都"]
+
+
+@pytest.mark.parametrize(
+    ("text", "surface"),
+    [
+        ("½ of Gaudí", "Gaudí"),
+        ("ﬁne Gaudi\u0301 now", "Gaudi\u0301"),
+        ("e\u0301te\u0301 Ⅻ", "Ⅻ"),
+        ("… … Ann Lee …", "Ann Lee"),
+        ("\u0301 Ann", "Ann"),
+        ("İstanbul", "İstanbul"),
+    ],
+)
+def test_offsets_refer_to_the_original_where_folding_changes_lengths(text: str, surface: str) -> None:
+    (mention,) = NameFinder([]).find(text)
+    assert mention.surface == surface
+    assert text[mention.start : mention.end] == surface
+
+
+def test_decomposed_and_composed_text_give_the_same_keys() -> None:
+    text = "Antoni Gaudí, Sagrada Família, Dvořák"
+    assert keys(unicodedata.normalize("NFD", text)) == keys(unicodedata.normalize("NFC", text))
+
+
+def test_order_of_titles_does_not_matter_and_a_pickled_finder_is_the_same() -> None:
+    text = "the beatles met New York's Curie in Springfield, Illinois; What If Paris"
+    first = NameFinder(TITLES).find(text)
+    assert NameFinder(reversed(TITLES)).find(text) == first
+    assert pickle.loads(pickle.dumps(NameFinder(TITLES))).find(text) == first
+
+
+def test_a_run_ends_after_the_most_words() -> None:
+    found = NameFinder([]).find(" ".join(["Word"] * (MAX_NAME_TOKENS + 1)))
+    assert [len(mention.key.split()) for mention in found] == [MAX_NAME_TOKENS, 1]
+
+
+def test_stop_words_are_lower_case_and_hold_the_possessive() -> None:
+    assert "s" in STOP_WORDS
+    assert all(word == word.lower() for word in STOP_WORDS)
+
+
+# Pieces that meet every branch; characters that fold to several words (`½`) are left out: their parts have no place.
+PIECES = st.sampled_from(
+    [
+        *"aAéÉßİıαΣς.,'’&-\n\t 1٣ﬁⅫ…",
+        "\u0301",
+        "the ",
+        " The ",
+        "Of ",
+        "of ",
+        "'s ",
+        "van ",
+        "US ",
+        "New York",
+        " Curie",
+        "What If",
+    ]
+)
+TEXTS = st.lists(PIECES, max_size=40).map("".join)
+
+
+@given(TEXTS)
+def test_every_mention_is_its_key_in_the_text(text: str) -> None:
+    for mention in NameFinder(TITLES).find(text):
+        assert 0 <= mention.start < mention.end <= len(text)
+        assert mention.surface == text[mention.start : mention.end]
+        assert " ".join(name_tokens(mention.surface)) == mention.key
+
+
+@given(st.text(max_size=60))
+def test_any_text_gives_mentions_in_strict_order_inside_it(text: str) -> None:
+    found = NameFinder(TITLES).find(text)
+    places = [(mention.start, mention.end, mention.key) for mention in found]
+    assert all(before < after for before, after in pairwise(places))
+    assert all(0 <= mention.start < mention.end <= len(text) for mention in found)
+    assert NameFinder(TITLES).find(text) == found
+
+
+@given(TEXTS)
+def test_folding_the_text_first_changes_no_key(text: str) -> None:
+    finder = NameFinder(TITLES)
+    assert [m.key for m in finder.find(fold(text))] == [m.key for m in finder.find(text)]
+
+
+@given(st.text(max_size=40))
+def test_a_key_of_a_title_is_made_of_its_words(title: str) -> None:
+    words = " ".join(name_tokens(title)).split()
+    for key in title_keys(title):
+        assert len(key) > 1
+        assert set(key.split()) <= set(words)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    ("piece", "count"),
+    [
+        ("Word ", 200_000 // MAX_NAME_TOKENS + 1),
+        ("Ann, ", 200_000),
+        ("new york ", 111_111),
+        ("A.B.", 500_000 // MAX_NAME_TOKENS + 1),
+        ("é", 0),
+        ("½", 0),
+        ("x", 0),
+        ("'S", 0),
+        ("Of ", 0),
+    ],
+)
+def test_a_million_characters_are_no_trouble(piece: str, count: int) -> None:
+    finder = NameFinder(["new york new york " * 20, *TITLES])
+    assert len(finder.find(piece * (1_000_000 // len(piece)))) == count
+
+
+@pytest.mark.shared_data
+def test_most_names_that_a_model_found_are_found(shared_data: Path) -> None:
+    folder = shared_data / "musique100"
+    corpus = [json.loads(line) for line in (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
+    finder = NameFinder(record["title"] for record in corpus)
+    found = {}
+    for record in corpus:
+        mentions = finder.find(f"{record['title']}\n{record['text']}")
+        found[record["id"]] = {mention.key for mention in mentions} | set(title_keys(record["title"]))
+    wanted = [
+        " ".join(name_tokens(name)) in found[record["id"]]
+        for record in map(json.loads, (folder / "openie.jsonl").read_text(encoding="utf-8").splitlines())
+        for name in record["entities"]
+        if name[:1].isupper()
+    ]
+    assert sum(wanted) / len(wanted) > 0.82

@@ -1,0 +1,80 @@
+"""Any corpus as a stream of records: the front of all corpus readers.
+
+Splits nothing, and compares no ids: the same id may come twice. Source: algorithms.md 6.5 for question sets.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from schemas.corpus import BadRecord, SourceRecord
+from warehouse.files.folders import read_folder, read_text_file
+from warehouse.files.markup import TEXT_FORMATS
+from warehouse.files.question_sets import QuestionSet, paragraph_record, question_set_of
+from warehouse.files.records import TEXT_FIELDS, FaultError, Row, bad_record, bad_row, to_record
+from warehouse.files.rows import ROW_FORMATS, RowReader
+from warehouse.files.sources import check_source, guarded, suffix_of
+
+_Records = Iterator[SourceRecord | BadRecord]
+_CORPUS_FIELDS = (*TEXT_FIELDS, "context", "paragraphs")
+
+
+def read_corpus(source: Path) -> _Records:
+    """Yields the records of a corpus in the order of the source; memory does not grow with its size.
+
+    A file of HotpotQA, 2WikiMultiHopQA or MuSiQue questions is the corpus of all their paragraphs, each once; that is
+    decided by its first record. Only there memory grows, by about 80 bytes for each different paragraph.
+
+    Args:
+        source: A file of a known format, or a folder of text, Markdown and HTML files.
+
+    Raises:
+        SourceError: At once if it cannot be read at all; while iterating if it breaks off or holds no record.
+    """
+    check_source(source, CORPUS_FORMATS, accepts_folder=True)
+    reader = read_folder if source.is_dir() else CORPUS_FORMATS[suffix_of(source)]
+    return guarded(source, reader(source), "record")
+
+
+def _row_corpus(read_rows: RowReader) -> Callable[[Path], _Records]:
+    return lambda path: _records(read_rows(path, _CORPUS_FIELDS), path.name)
+
+
+def _records(rows: Iterator[Row | BadRecord], source: str) -> _Records:
+    """Records of rows; the first row that is no bad one decides whether they are items of a question set."""
+    question_set = None
+    is_first = True
+    seen: set[bytes] = set()
+    for row in rows:
+        if isinstance(row, BadRecord):
+            yield row
+            continue
+        if is_first:
+            question_set = question_set_of(row.fields)
+            is_first = False
+        if question_set is None:
+            yield to_record(row, source)
+        else:
+            yield from _paragraph_records(question_set, row, source, seen)
+
+
+def _paragraph_records(question_set: QuestionSet, row: Row, source: str, seen: set[bytes]) -> _Records:
+    """Records of an item's paragraphs that were not seen before; adds them to `seen`."""
+    try:
+        paragraphs = question_set.paragraphs(row.fields)
+    except FaultError as fault:
+        yield bad_row(source, row, f"not a {question_set.name} item: {fault}")
+        return
+    for number, paragraph in enumerate(paragraphs, start=1):
+        record = paragraph_record(paragraph, row.line, source)
+        if isinstance(record, BadRecord):
+            yield bad_record(record.source, record.line, f"paragraph {number}: {record.reason}", record.excerpt)
+        elif (key := bytes.fromhex(record.id)) not in seen:
+            seen.add(key)
+            yield record
+
+
+CORPUS_FORMATS: dict[str, Callable[[Path], _Records]] = {
+    **{suffix: _row_corpus(read_rows) for suffix, read_rows in ROW_FORMATS.items()},
+    **dict.fromkeys(TEXT_FORMATS, read_text_file),
+}
+"""The registry of corpus formats: suffix to reader."""

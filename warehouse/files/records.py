@@ -1,0 +1,190 @@
+"""The rules that a record must keep: its text, title, id and metadata, from fields as a format gave them.
+
+Opens nothing. What breaks a rule becomes a BadRecord with the reason in words, never an exception.
+"""
+
+import json
+import math
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from schemas.corpus import BadRecord, SourceRecord
+
+ID_FIELDS = ("id", "_id")
+TEXT_FIELDS = ("text", "contents", "body")
+EXCERPT_CHARACTERS = 200
+MAX_METADATA_DEPTH = 32
+
+_KINDS: tuple[tuple[type, str], ...] = (
+    (bool, "true or false"),
+    (int, "a number"),
+    (float, "a number"),
+    (str, "a string"),
+    (list, "a list"),
+    (tuple, "a list"),
+    (Mapping, "an object"),
+    (bytes, "binary data"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The fields of one record as its format gave them; `line` counts from 1, `raw` is the beginning of the line."""
+
+    line: int
+    fields: Mapping[str, object]
+    raw: str = ""
+
+
+class FaultError(ValueError):
+    """Why a record cannot be used, in words without a full stop; caught where the record is turned into a BadRecord."""
+
+
+def bad_record(source: str, line: int, reason: str, excerpt: str = "") -> BadRecord:
+    """A BadRecord whose strings can be stored: excerpt cut, lone surrogates written out."""
+    return BadRecord(storable(source), line, storable(reason), storable(excerpt[:EXCERPT_CHARACTERS].strip()))
+
+
+def bad_row(source: str, row: Row, reason: str) -> BadRecord:
+    """A BadRecord for a row, with the beginning of its line or fields as excerpt."""
+    excerpt = row.raw or json.dumps(dict(row.fields), ensure_ascii=False, default=str)
+    return bad_record(source, row.line, reason, excerpt)
+
+
+def storable(text: str) -> str:
+    r"""The text with lone surrogates (invalid bytes, half emojis) written as `\udce9`, so that UTF-8 can hold it."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def kind_of(value: object) -> str:
+    """What a value is, for a sentence: `a list`."""
+    if value is None:
+        return "null"
+    return next((words for type_, words in _KINDS if isinstance(value, type_)), f"a {type(value).__name__}")
+
+
+def to_record(row: Row, source: str, *, record_id: str | None = None) -> SourceRecord | BadRecord:
+    """Checks the fields of a row and makes a record of them; unknown fields become metadata.
+
+    Args:
+        row: Fields: id or _id; title; text, contents or body; metadata (an object, or any value).
+        source: Name of the file.
+        record_id: The id to use whatever the fields say (a file's path).
+    """
+    try:
+        text = checked_text(row.fields, TEXT_FIELDS)
+        title = checked_title(row.fields.get("title"))
+        id_ = checked_id(row.fields, ID_FIELDS) if record_id is None else checked_name("id", record_id)
+        metadata = metadata_of(row.fields, {*ID_FIELDS, "title", _first(row.fields, TEXT_FIELDS) or ""})
+    except FaultError as fault:
+        return bad_row(source, row, str(fault))
+    return SourceRecord(id_, title, text, storable(source), row.line, metadata)
+
+
+def checked_text(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
+    """The first of the named fields that is there.
+
+    Raises:
+        FaultError: If none is, or it is no string, blank, or holds characters that cannot be stored.
+    """
+    name = _first(fields, names)
+    if name is None:
+        raise FaultError(f"there is no {names[0]}: expected a field named {_either(names)}")
+    value = fields[name]
+    if not isinstance(value, str):
+        raise FaultError(f"the {name} is not a string but {kind_of(value)}")
+    if not value.strip():
+        raise FaultError(f"the {name} is empty")
+    _check_characters(name, value)
+    return value
+
+
+def checked_title(value: object) -> str:
+    """The title, "" where there is none; whole numbers are written out.
+
+    Raises:
+        FaultError: If it is neither a string nor a whole number, or cannot be stored.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise FaultError(f"the title is not a string but {kind_of(value)}")
+    _check_characters("title", value)
+    return value.strip()
+
+
+def checked_id(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
+    """The id as a string, "" where there is none.
+
+    Raises:
+        FaultError: If it is neither a string nor a whole number, or holds control characters.
+    """
+    name = _first(fields, names)
+    return "" if name is None else checked_name("id", fields[name])
+
+
+def checked_name(what: str, value: object) -> str:
+    """An id that is there, as a string.
+
+    Raises:
+        FaultError: If it is neither a string nor a whole number, or holds control characters.
+    """
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise FaultError(f"the {what} is neither a string nor a whole number but {kind_of(value)}")
+    name = str(value)
+    _check_characters(what, name)
+    control = next((c for c in name if unicodedata.category(c) in {"Cc", "Zl", "Zp"}), None)
+    if control is not None:
+        raise FaultError(f"the {what} contains a control character (U+{ord(control):04X})")
+    return name
+
+
+def metadata_of(fields: Mapping[str, object], used: set[str]) -> dict[str, object]:
+    """All fields that are not used and not null, as plain JSON values; an object named metadata is laid open.
+
+    Raises:
+        FaultError: If they are nested too deeply.
+    """
+    rest = {name: value for name, value in fields.items() if name not in used and value is not None}
+    inner = rest.pop("metadata", None)
+    if isinstance(inner, Mapping):
+        rest.update(inner)
+    elif inner is not None:
+        rest["metadata"] = inner
+    return {str(name): _plain(value, MAX_METADATA_DEPTH) for name, value in rest.items()}
+
+
+def _plain(value: object, depth: int) -> object:
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if depth == 0:
+        raise FaultError(f"the metadata is nested more than {MAX_METADATA_DEPTH} levels deep")
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inner, depth - 1) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner, depth - 1) for inner in value]
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _first(fields: Mapping[str, object], names: tuple[str, ...]) -> str | None:
+    return next((name for name in names if fields.get(name) is not None), None)
+
+
+def _either(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _check_characters(what: str, value: str) -> None:
+    if "\0" in value:
+        raise FaultError(f"the {what} contains a NUL character at character {value.index(chr(0)) + 1}")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        code = ord(value[error.start])
+        found = f"invalid byte 0x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"half a character, U+{code:04X}"
+        raise FaultError(f"the {what} is not valid UTF-8 ({found} at character {error.start + 1})") from error

@@ -1,0 +1,123 @@
+"""What every reader needs to know of a file before and while it reads: format, existence, and errors in words.
+
+Reads no record.
+"""
+
+import errno
+import gzip
+import os
+import zlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+
+from schemas.errors import SourceError
+
+T = TypeVar("T")
+_PACKED = (".gz", ".parquet")
+_MAGIC = (
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"\x7fELF", "a program"),
+    (b"%PDF", "a PDF; convert it to text first"),
+    (b"PK\x03\x04", "a ZIP archive or office document; unpack it first"),
+    (b"\x1f\x8b", "gzip; let its name end in .gz"),
+    (b"PAR1", "parquet; let its name end in .parquet"),
+    (b"\xff\xfe", "UTF-16; save it as UTF-8"),
+    (b"\xfe\xff", "UTF-16; save it as UTF-8"),
+)
+_SAMPLE_BYTES = 8192
+_CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f\v\x1b")
+_MAX_CONTROL_SHARE = 0.05
+_FEW = 4
+
+
+def suffix_of(path: Path) -> str:
+    """The suffix that names the format, in lower case: `.jsonl.gz` for `a.jsonl.gz`."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    return "".join(suffixes) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
+
+
+def check_source(path: Path, known: Collection[str], *, accepts_folder: bool) -> None:
+    """Makes sure that a file or folder can be read at all.
+
+    Args:
+        path: File or folder.
+        known: Suffixes that are read.
+        accepts_folder: Whether a folder is a source.
+
+    Raises:
+        SourceError: If it is missing, must not be read, is empty, binary or of an unknown format.
+    """
+    try:
+        if not path.exists():
+            raise SourceError(f"There is no file or folder {path}; check the path.")
+        if path.is_dir():
+            _check_folder(path, accepts_folder=accepts_folder)
+            return
+        if not path.is_file():
+            raise SourceError(f"{path} is neither a file nor a folder; save its content as a file first.")
+        with path.open("rb") as file:
+            sample = file.read(_SAMPLE_BYTES)
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {_reason(error)}.") from error
+    suffix = suffix_of(path)
+    if not sample:
+        raise SourceError(f"{path} is empty; name a file with at least one record.")
+    if not suffix.endswith(_PACKED):
+        _check_text(path, sample)
+    if suffix not in known:
+        raise SourceError(f"{path} has a format that is not known here; known are {', '.join(sorted(known))}.")
+
+
+def _check_folder(path: Path, *, accepts_folder: bool) -> None:
+    if not accepts_folder:
+        raise SourceError(f"{path} is a folder; name a file in it.")
+    os.scandir(path).close()
+
+
+def _check_text(path: Path, sample: bytes) -> None:
+    kind = next((words for magic, words in _MAGIC if sample.startswith(magic)), None)
+    control_count = sum(byte in _CONTROL for byte in sample)
+    if kind is None and control_count > max(_FEW, _MAX_CONTROL_SHARE * len(sample)):
+        kind = "binary"
+    if kind is not None:
+        raise SourceError(f"{path} is not a text file: it is {kind}.")
+
+
+def guarded(path: Path, items: Iterator[T], what: str) -> Iterator[T]:
+    """Passes items on, and says in words why a file cannot be read to its end or holds nothing.
+
+    Args:
+        path: The file being read.
+        items: What its reader yields.
+        what: What an item is: `record`.
+
+    Raises:
+        SourceError: If reading breaks off (what came before was yielded), or nothing came.
+    """
+    count = 0
+    try:
+        for item in items:
+            count += 1
+            yield item
+    except (OSError, EOFError, zlib.error, pa.ArrowException, UnicodeDecodeError) as error:
+        behind = f" (after {count} records)" if count else ""
+        raise SourceError(f"{path} cannot be read{behind}: {_reason(error)}.") from error
+    if not count:
+        raise SourceError(f"{path} holds no {what}; at least one is needed.")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, EOFError):
+        return "it breaks off in the middle; copy or download it again"
+    if isinstance(error, (gzip.BadGzipFile, zlib.error)):
+        return "it is not gzip, or damaged; copy it again, or let its name not end in .gz"
+    if isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM}:
+        return "permission denied; allow reading it (chmod) or run as a user who may"
+    if isinstance(error, OSError) and error.errno:
+        return f"{os.strerror(error.errno)}; check the disk"
+    return f"it is damaged or not what its name says; write it again ({' '.join(str(error).split())[:200]})"

@@ -1,0 +1,98 @@
+"""Bridge's four steps: seed, (spread,) fuse, cover.
+
+The walk between seed and fuse is pagerank.py's `walk_passages`. Source: algorithms.md 2B.3.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worker.ranking.order import DECIMALS, best, kth_largest
+
+_LEAST_REFERENCE = 1 / 100
+
+
+def relative(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores as a share of the largest, all 0 if that is 0. Source: algorithms.md 2B.3 step 1."""
+    largest = scores.max(initial=0.0)
+    return scores / largest if largest > 0 else np.zeros(len(scores))
+
+
+def seed_passages(
+    similarity: NDArray[np.float64], count: int, temperature: float
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The passages that the walk starts from.
+
+    Args:
+        similarity: Shape (n_passages,): b, the likeness of question and passage.
+        count: Passages to take.
+        temperature: Above 0; small values favour the best passage.
+
+    Returns:
+        Numbers of the `count` best, best first, and their weights `exp((b - b_best) / temperature)`.
+    Source: algorithms.md 2B.3 step 1.
+    Cost: O(passages).
+    """
+    numbers = best(similarity, count)
+    chosen = similarity[numbers]
+    return numbers, np.exp((chosen - chosen.max(initial=-np.inf)) / temperature)
+
+
+def fuse(
+    similarity: NDArray[np.float64], mass: NDArray[np.float64], weight: float, reference_rank: int
+) -> NDArray[np.float64]:
+    """Likeness and the walk's mass in one score.
+
+    Args:
+        similarity: Shape (n,): cosine (or relative BM25) of question and passage.
+        mass: Shape (n,), at least 0: from the walk.
+        weight: Of the walk's part, at least 0.
+        reference_rank: The mass of this rank counts as 1, so that the number of passages does not matter.
+
+    Returns:
+        `similarity + weight * sqrt(mass / reference)`; the reference is at least a hundredth of the largest mass.
+    Source: algorithms.md 2B.3 step 3.
+    Cost: O(n).
+    """
+    largest = float(mass.max(initial=0.0))
+    if largest <= 0:
+        return similarity.copy()
+    reference = max(kth_largest(mass, reference_rank), largest * _LEAST_REFERENCE)
+    fused = mass * (weight * weight / reference)
+    np.sqrt(fused, out=fused)
+    fused += similarity
+    return fused
+
+
+def cover(
+    scores: NDArray[np.float64], contains: NDArray[np.bool_], idf: NDArray[np.float64], weight: float, choose: int
+) -> list[int]:
+    """Reorders the best passages so that the first ones together cover the question.
+
+    Args:
+        scores: Shape (m,): F of the pool, best first, ties already in order of number.
+        contains: Shape (m, n_stems): which passage has which distinct question stem.
+        idf: Shape (n_stems,): rarity of each stem, above 0.
+        weight: Of a full cover, at least 0.
+        choose: Passages chosen for what they add; the rest follows by score.
+
+    Returns:
+        Places 0..m-1 of `scores` in their new order.
+    Source: algorithms.md 2B.3 step 4.
+    Cost: O(m * n_stems) per passage that still adds a stem.
+    """
+    if len(scores) == 0:
+        return []
+    shares = weight * idf / idf.sum() if len(idf) else idf
+    gains = np.where(contains, shares, 0.0)
+    order, free = [0], np.ones(len(scores), dtype=np.bool_)
+    free[0] = False
+    while len(order) < choose:
+        gains[:, contains[order[-1]]] = 0.0
+        added = gains.sum(axis=1)
+        if not added[free].any():
+            break
+        value = np.where(free, np.round(scores + added, DECIMALS), -np.inf)
+        place = int(value.argmax())
+        order.append(place)
+        free[place] = False
+    return [*order, *np.flatnonzero(free).tolist()]

@@ -1,0 +1,49 @@
+"""`rrf`: BM25 and cosine, fused by their ranks. Source: algorithms.md 2.9, 0.5."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from pydantic import Field
+
+from schemas.ports import IndexReader
+from schemas.query import Question
+from worker.ranking.fusion import reciprocal_rank_fusion
+from worker.strategies.dense import DenseRanker
+from worker.strategies.lexical import LexicalRanker
+from worker.strategies.ranked import RankedStrategy, Ranker
+from worker.strategies.results import Ranking
+from worker.strategies.spec import LexicalParameters
+
+
+class FusionParameters(LexicalParameters):
+    """Parameters of `rrf`, and of the fusion that seeds `graph-rrf`."""
+
+    depth: int = Field(100, ge=1, le=10_000, description="Passages taken from each of the two rankings, default 100.")
+    rrf_k: float = Field(60.0, ge=0, le=10_000, description="Damping of the first ranks in the fusion, default 60.")
+
+
+class FusedRanker:
+    """Several rankings fused by rank."""
+
+    def __init__(self, rankers: Sequence[Ranker], depth: int, k: float) -> None:
+        self._rankers = rankers
+        self._depth = depth
+        self._k = k
+
+    def rank(self, question: Question, count: int) -> Ranking:
+        """At most `count` passages, best first; there are never more than the lists hold."""
+        lists = [ranker.rank(question, self._depth)[0].tolist() for ranker in self._rankers]
+        fused = reciprocal_rank_fusion(lists, self._k)[: max(count, 0)]
+        numbers = np.array([number for number, _ in fused], dtype=np.intp)
+        return numbers, np.array([score for _, score in fused], dtype=np.float64)
+
+
+def fused_ranker(reader: IndexReader, parameters: FusionParameters, strategy: str) -> FusedRanker:
+    """BM25 first, then cosine: that is the order of ties."""
+    rankers = (LexicalRanker(reader, parameters), DenseRanker(reader, strategy))
+    return FusedRanker(rankers, parameters.depth, parameters.rrf_k)
+
+
+def build_rrf(reader: IndexReader, parameters: FusionParameters) -> RankedStrategy:
+    """`rrf` on an open version."""
+    return RankedStrategy("rrf", reader.passage_ids, fused_ranker(reader, parameters, "rrf"))
