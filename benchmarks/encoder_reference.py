@@ -19,14 +19,14 @@ import torch
 TARGET = Path(__file__).parents[1] / "tests" / "golden" / "encoder_reference.json"
 
 LONG = " ".join(
-    f"In {1800 + n} the canal company of district {n} opened lock number {3 * n}, and its keeper wrote down every barge."
+    f"In {1800 + n} the canal company of district {n} opened lock {3 * n}, and its keeper wrote down every barge."
     for n in range(40)
 )
 TEXTS = {
     "short question": "Who founded the city where Marie Curie was born?",
     "two-hop question": "What is the capital of the country whose king commissioned the Vasa warship?",
-    "passage": "The Vasa is a Swedish warship built between 1626 and 1628. She foundered after sailing about 1,300 m into "
-    "her maiden voyage on 10 August 1628 and was salvaged with a largely intact hull in 1961.",
+    "passage": "The Vasa is a Swedish warship built between 1626 and 1628. She foundered after sailing about 1,300 m "
+    "into her maiden voyage on 10 August 1628 and was salvaged with a largely intact hull in 1961.",
     "long passage (over 256 tokens)": LONG,
     "accents": "Łódź, Besançon, Ångström, naïve café, Zażółć gęślą jaźń; Ð and ø stay.",
     "decomposed accents": "Cafe\u0301 Besanc\u0327on",

@@ -18,6 +18,7 @@ from tasks.corpus.stage import ingest_batch, ingest_fingerprints, ingest_finish
 from tasks.publish.publish import prune, publish
 from tasks.stage import BatchResult, Counts, Stage
 from warehouse.build import Build, clear_staging, current_manifest, reuse_arrays, reuse_tables, start_build
+from warehouse.files.disk import writing
 from warehouse.files.lease import writer_lease
 
 INGEST_TABLES = ("documents", "passages", "quarantine")
@@ -128,7 +129,8 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
         raise SourceError(f"There is no file or folder {request.source}; check the path.")
     wanted = needed_artefacts((*settings.strategies, *request.add_strategies))
     build = Build(settings, request.index, request.source, tuple(sorted(wanted)))
-    with writer_lease(build.folder.lease, request.index):
+    folder = build.folder
+    with writing(f"index '{request.index}'", folder.path), writer_lease(folder.lease, request.index):
         return _Run(build, request, runner).run()
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pytest
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
@@ -156,34 +155,3 @@ def _manifest(folder: Path, index: str, version: int) -> dict[str, Any]:
     path = folder / f"polyhop-data/indexes/{index}/versions/{version:06d}/manifest.json"
     document: dict[str, Any] = json.loads(path.read_text())
     return document
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "sentence"),
-    [
-        (("ask", "", "--index", "tiny"), 2, "The question is empty"),
-        (("ask", " ?! ", "--index", "tiny"), 2, "The question is empty"),
-        (("ask", "Who?", "--index", "tiny", "--strategy", "brigde"), 2, "did you mean 'bridge'"),
-        (("ask", "Who?", "--index", "none"), 1, "Unknown index 'none'"),
-        (("ask", "Who?", "--index", "tiny", "--param", "seedz=3"), 2, "seedz"),
-        (("ask", "Who?", "--index", "tiny", "--param", "seeds=-3"), 2, "seeds"),
-        (("ask", "Who?", "--index", "tiny", "--param", "seeds"), 2, "name=value"),
-        (("ask", "Who?", "--index", "../x"), 2, "cannot name an index"),
-        (("index", "nothere.jsonl", "--index", "tiny"), 1, "There is no file or folder nothere.jsonl"),
-        (("index", "--index", "tiny"), 2, "SOURCE"),
-        (("index", "--index", "none", "--add-strategy", "dense"), 1, "Unknown index 'none'"),
-        (("index", "corpus.jsonl", "--index", "tiny", "--set", "batch_sise=3"), 2, "did you mean 'batch_size'"),
-        (("sql", "SELEC 1", "--index", "tiny"), 1, "syntax error"),
-        (("eval", "nothere.jsonl", "--index", "tiny"), 1, "nothere.jsonl"),
-        (("frobnicate",), 2, "frobnicate"),
-        (("versions", "--index", "tiny", "--use", "99"), 1, "no version 99"),
-    ],
-)
-def test_bad_input_gives_one_sentence_and_its_exit_code(
-    polyhop: Run, write_corpus: WriteCorpus, arguments: tuple[str, ...], code: int, sentence: str
-) -> None:
-    assert polyhop("index", write_corpus(CORPUS), "--index", "tiny").returncode == 0
-    done = polyhop(*arguments)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr

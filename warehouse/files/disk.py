@@ -33,7 +33,7 @@ def writing(what: str, where: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
+        reason = _REASONS.get(error.errno or 0) or disk_sentence(error) or error.strerror or str(error)
         raise StoreError(f"Cannot write {what} to {where}: {reason}.") from error
 
 

@@ -3,7 +3,7 @@
 Knows no field's meaning; CSV and parquet are read by tabular.py. A line that is no object becomes a BadRecord.
 """
 
-import io
+import codecs
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ from warehouse.files.lines import MAX_RECORD_BYTES, Line, encoding_fault, open_b
 from warehouse.files.records import EXCERPT_CHARACTERS, FaultError, Row, bad_record, kind_of
 from warehouse.files.tabular import csv_rows, parquet_rows
 
-_CHUNK = 1024 * 1024
+_CHUNK = 256 * 1024
 _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
@@ -122,7 +122,8 @@ class _ListBuffer:
     """The unread part of a JSON list: grows until one element is whole, then forgets it."""
 
     def __init__(self, stream: BinaryIO, path: Path) -> None:
-        self._stream = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
         self._path = path
         self._text = ""
         self.position = 0
@@ -176,11 +177,10 @@ class _ListBuffer:
 
     def _grow(self) -> bool:
         """Reads as much again as is held, so that a long element costs linear time; False at the end of the file."""
-        more = self._stream.read(max(_CHUNK, len(self._text) - self.position))
-        if more:
-            self._text = self._text[self.position :] + more
-            self.position = 0
-        return bool(more)
+        data = self._stream.read(max(_CHUNK, len(self._text) - self.position))
+        self._text = self._text[self.position :] + self._decoder.decode(data, not data)
+        self.position = 0
+        return bool(data)
 
 
 RowReader = Callable[[Path, Collection[str]], Iterator[Row | BadRecord]]

@@ -40,15 +40,12 @@ def translated(path: Path) -> Iterator[None]:
     """Turns DuckDB's errors inside the block into ours."""
     try:
         yield
-    except duckdb.IOException as error:
+    except duckdb.Error as error:
         reason = disk_sentence(error)
         if reason is not None:
             raise StoreError(f"Cannot write tables to {path.parent}: {reason}.") from error
-        raise StoreUnavailableError(f"Cannot open {path}: {_first_line(error)}") from error
-    except duckdb.FatalException as error:
-        reason = disk_sentence(error) or _first_line(error)
-        raise StoreError(f"Cannot write tables to {path.parent}: {reason}.") from error
-    except duckdb.Error as error:
+        if isinstance(error, duckdb.IOException):
+            raise StoreUnavailableError(f"Cannot open {path}: {_first_line(error)}") from error
         raise StatementRejectedError(f"DuckDB refused a statement: {_first_line(error)}") from error
 
 

@@ -1,0 +1,58 @@
+"""Speed of the local encoder: passages/s, short sentences/s, ms per question.
+
+Run: uv run python benchmarks/encoder.py CORPUS.jsonl [float32|int8] [threads]   (records with a "text")
+Median of three rounds after a warm-up; other work on the machine shows in the numbers.
+"""
+
+import json
+import re
+import statistics
+import sys
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+
+from machine import describe_machine
+
+from warehouse.models.encoder import LocalEncoder
+
+PASSAGE_COUNT = 256
+SENTENCE_COUNT = 1024
+QUESTION_COUNT = 100
+
+
+def seconds(action, rounds=3):
+    """Median duration of an action."""
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def main(corpus, precision="float32", threads=None):
+    """Prints a Markdown table."""
+    with Path(corpus).open(encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for line in lines]
+    passages = list(islice((text for text in texts if 80 <= len(text.split()) <= 120), PASSAGE_COUNT))
+    parts = (part for text in texts for part in re.split(r"(?<=[.!?]) ", text))
+    sentences = list(islice((part for part in parts if 5 <= len(part.split()) <= 12), SENTENCE_COUNT))
+    questions = sentences[:QUESTION_COUNT]
+    print(f"{describe_machine()}, {precision}, threads {threads or 'all'}\n")
+    print("| batch size | passages/s | short sentences/s | ms per question |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for batch_size in (1, 8, 32):
+            encoder = LocalEncoder(
+                Path(folder), batch_size=batch_size, precision=precision, threads=int(threads) if threads else None
+            )
+            encoder.encode(passages[:8])
+            passage_rate = len(passages) / seconds(lambda: encoder.encode(passages))
+            sentence_rate = len(sentences) / seconds(lambda: encoder.encode(sentences))
+            question_ms = 1000 * seconds(lambda: [encoder.encode([text]) for text in questions]) / len(questions)
+            print(f"| {batch_size} | {passage_rate:.0f} | {sentence_rate:.0f} | {question_ms:.1f} |")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
