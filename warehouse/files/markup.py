@@ -77,7 +77,10 @@ def read_html(data: bytes, stem: str) -> tuple[str, str]:
     for tag in soup.find_all(_UNREAD):
         tag.decompose()
     for names, separator in ((_PARAGRAPHS, "\n\n"), (_LINES, "\n"), (_CELLS, " ")):
-        _separate(soup, names, separator)
+        for tag in soup.find_all(names):
+            tag.insert(0, separator)
+    for tag in soup.find_all(_PARAGRAPHS):
+        tag.append("\n\n")
     lines = (" ".join(line.split()) for line in soup.get_text().split("\n"))
     return title, re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
@@ -94,12 +97,6 @@ def _parse(markup: str) -> BeautifulSoup:
 
 def _inline(tag: object) -> str:
     return " ".join(tag.get_text().split()) if tag is not None and hasattr(tag, "get_text") else ""
-
-
-def _separate(soup: BeautifulSoup, names: tuple[str, ...], separator: str) -> None:
-    for tag in soup.find_all(names):
-        tag.insert(0, separator)
-        tag.append(separator)
 
 
 def _decode(data: bytes) -> str:

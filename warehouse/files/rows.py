@@ -102,10 +102,9 @@ def _list_rows(stream: BinaryIO, path: Path) -> Iterator[Row | BadRecord]:
 def _elements(buffer: "_ListBuffer") -> Iterator[object]:
     """The elements of a JSON list whose bracket comes next."""
     buffer.skip()
-    if buffer.skip() == "]":
+    if buffer.next_is("]"):
         buffer.end()
         return
-    buffer.position -= 1
     number = 1
     while True:
         yield buffer.element(number)
@@ -139,15 +138,21 @@ class _ListBuffer:
             if not self._grow():
                 return ""
 
+    def next_is(self, wanted: str) -> bool:
+        """Whether `wanted` is what `skip` returns next; if not, it stays unread."""
+        found = self.skip()
+        if found and found != wanted:
+            self.position -= 1
+        return found == wanted
+
     def element(self, number: int) -> object:
         """The next element of the list.
 
         Raises:
             SourceError: If it is not JSON: where the one behind it begins cannot be known.
         """
-        if not self.skip():
+        if self.next_is(""):
             raise self.fault(number, "the file ends before it")
-        self.position -= 1
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._text, self.position)
@@ -178,9 +183,11 @@ class _ListBuffer:
     def _grow(self) -> bool:
         """Reads as much again as is held, so that a long element costs linear time; False at the end of the file."""
         data = self._stream.read(max(_CHUNK, len(self._text) - self.position))
-        self._text = self._text[self.position :] + self._decoder.decode(data, not data)
-        self.position = 0
-        return bool(data)
+        more = self._decoder.decode(data, not data)
+        if more:
+            self._text = self._text[self.position :] + more
+            self.position = 0
+        return bool(data or more)
 
 
 RowReader = Callable[[Path, Collection[str]], Iterator[Row | BadRecord]]

@@ -75,7 +75,9 @@ def test_a_hipporag_corpus_gets_ids_from_title_and_text_so_that_gold_of_its_ques
 def test_csv_takes_columns_by_name_and_the_rest_as_metadata(tmp_path: Path) -> None:
     path = tmp_path / "corpus.csv"
     with path.open("w", encoding="utf-8-sig", newline="") as file:
-        csv.writer(file).writerows([["Title", "TEXT", "Id", "lang"], ["Ada", 'two\nlines, "quoted"', "a", "en"], ["", "Bob.", "", ""]])
+        csv.writer(file).writerows(
+            [["Title", "TEXT", "Id", "lang"], ["Ada", 'two\nlines, "quoted"', "a", "en"], ["", "Bob.", "", ""]]
+        )
     assert read(path) == [
         SourceRecord("a", "Ada", 'two\nlines, "quoted"', "corpus.csv", 2, {"lang": "en"}),
         SourceRecord("", "", "Bob.", "corpus.csv", 4, {}),
@@ -137,7 +139,7 @@ def test_html_keeps_visible_text_with_blocks_on_their_own_lines(tmp_path: Path) 
       <h1>Ada</h1><p>She <b>wrote</b>\n the first&nbsp;program.<p>In 1843.<ul><li>one<li>two</ul>
       <table><tr><td>a</td><td>b</td></tr></table>first<br>second</body></html>"""
     (record,) = read(write(tmp_path / "x.html", content))
-    text = "Ada\n\nShe wrote\nthe first program.\n\nIn 1843.\n\none\n\ntwo\n\na b\n\nfirst\nsecond"
+    text = "Ada\n\nShe wrote\nthe first program.\n\nIn 1843.\n\none\ntwo\n\na b\n\nfirst\nsecond"
     assert isinstance(record, SourceRecord)
     assert record.title == "Ada Lovelace"
     assert record.text == text

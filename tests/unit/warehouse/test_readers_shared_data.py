@@ -25,7 +25,14 @@ def test_a_corpus_is_read_whole(name: str, count: int) -> None:
     assert len({record.id for record in records if isinstance(record, SourceRecord)}) == count
 
 
-@pytest.mark.parametrize(("name", "count"), [("musique100/questions.jsonl", 100), ("orkg/questions.jsonl", 170)])
-def test_a_question_set_is_read_whole(name: str, count: int) -> None:
-    questions, bad = read_questions(DATA / name)
-    assert (len(questions), bad) == (count, [])
+def test_the_musique_questions_name_records_of_their_corpus() -> None:
+    questions, bad = read_questions(DATA / "musique100/questions.jsonl")
+    ids = {record.id for record in read_corpus(DATA / "musique100/corpus.jsonl") if isinstance(record, SourceRecord)}
+    assert (len(questions), bad) == (100, [])
+    assert all(question.supporting and set(question.supporting) <= ids for question in questions)
+
+
+def test_the_orkg_questions_hold_one_twice() -> None:
+    questions, bad = read_questions(DATA / "orkg/questions.jsonl")
+    assert len(questions) == 169
+    assert [record.reason.split("' ")[1] for record in bad] == ["was already used in line 30"]

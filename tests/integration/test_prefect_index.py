@@ -1,0 +1,92 @@
+"""The index flow on a real Prefect server: same tables as without, visible runs, artifacts, retries."""
+
+import json
+import subprocess
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+WriteCorpus = Callable[..., Path]
+pytestmark = pytest.mark.prefect
+
+RECORDS: list[dict[str, object]] = [
+    {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} is a lake near Mount {n % 5} in Country {n % 3}."}
+    for n in range(40)
+]
+
+
+def _post(environment: dict[str, str], path: str, body: dict[str, object]) -> Any:
+    request = urllib.request.Request(
+        environment["PREFECT_API_URL"] + path,
+        data=json.dumps(body).encode(),
+        headers={"Content-Type": "application/json"},
+        method="POST",
+    )
+    with urllib.request.urlopen(request, timeout=30) as response:
+        return json.load(response)
+
+
+def test_a_flow_run_gives_the_same_tables_as_the_direct_run(
+    polyhop: Run, write_corpus: WriteCorpus, prefect_server: dict[str, str], tmp_path: Path
+) -> None:
+    corpus = write_corpus(RECORDS)
+    settings = ("--set", "batch_size=15", "--json")
+    on_server = polyhop("index", corpus, "--index", "served", *settings, env=prefect_server)
+    assert on_server.returncode == 0, on_server.stderr
+    direct = polyhop("index", corpus, "--index", "direct", *settings)
+    assert direct.returncode == 0, direct.stderr
+    reports = [json.loads(done.stdout) for done in (on_server, direct)]
+    assert reports[0]["counts"] == reports[1]["counts"]
+    manifests = [
+        json.loads((tmp_path / f"polyhop-data/indexes/{name}/versions/000001/manifest.json").read_text())
+        for name in ("served", "direct")
+    ]
+    assert manifests[0]["tables"] == manifests[1]["tables"]
+    assert manifests[0]["arrays"] == manifests[1]["arrays"]
+
+    runs = _post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["index served"]}}})
+    assert [run["state_type"] for run in runs] == ["COMPLETED"]
+    tasks = _post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [runs[0]["id"]]}}})
+    names = sorted(task["name"] for task in tasks)
+    assert [name for name in names if name.startswith("extract")] == [
+        "extract batch 0",
+        "extract batch 1",
+        "extract batch 2",
+        "extract finish",
+    ]
+    assert {task["state_type"] for task in tasks} == {"COMPLETED"}
+    artifacts = _post(prefect_server, "/artifacts/filter", {})
+    keys = {artifact["key"] for artifact in artifacts}
+    assert {"index-served-stages", "index-served-summary", "progress-extract"} <= keys
+
+
+def test_a_flow_run_on_a_bad_corpus_fails_with_the_same_sentence(
+    polyhop: Run, prefect_server: dict[str, str], tmp_path: Path
+) -> None:
+    corpus = tmp_path / "bad.jsonl"
+    corpus.write_text("{broken\n" * 3)
+    done = polyhop("index", corpus, "--index", "bad", env=prefect_server)
+    assert done.returncode == 1
+    assert "3 of 3 records" in done.stderr
+    runs = _post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["index bad"]}}})
+    assert [run["state_type"] for run in runs] == ["FAILED"]
+
+
+def test_only_errors_that_may_go_away_are_retried() -> None:
+    from flows.prefect_index import is_retryable
+    from schemas.errors import SourceError, StoreConflictError
+
+    class State:
+        def __init__(self, error: Exception) -> None:
+            self._error = error
+
+        def result(self) -> None:
+            raise self._error
+
+    assert is_retryable(None, None, State(StoreConflictError("busy")))
+    assert not is_retryable(None, None, State(SourceError("bad")))
+    assert not is_retryable(None, None, State(ValueError("defect")))

@@ -1,0 +1,143 @@
+"""Small graphs, postings and whole indexes in memory, built the plain way, and the graph of the golden vectors."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from schemas.errors import MissingArtefactError
+from schemas.graph import BipartiteGraph, LexicalIndex
+from schemas.names import NameFinder, title_keys
+from schemas.stems import ANALYSERS
+
+Passage = tuple[str, str, str]
+
+
+def graph_from(mentions: Sequence[Mapping[str, float]], titles: Mapping[int, Iterable[str]] = {}) -> BipartiteGraph:  # noqa: B006
+    """Passage by passage {entity key: tf}; `titles` names the title keys of a passage."""
+    keys = tuple(sorted({key for row in mentions for key in row}))
+    number_of = {key: number for number, key in enumerate(keys)}
+    edges = [(p, number_of[key], row[key], key in titles.get(p, ())) for p, row in enumerate(mentions) for key in sorted(row)]
+    return BipartiteGraph(
+        indptr=np.cumsum([0, *(len(row) for row in mentions)]).astype(np.int64),
+        indices=np.array([edge[1] for edge in edges], dtype=np.int32),
+        tf=np.array([edge[2] for edge in edges], dtype=np.float64),
+        is_title=np.array([edge[3] for edge in edges], dtype=np.bool_),
+        keys=keys,
+    )
+
+
+def lexical_from(tokens: Sequence[Sequence[str]]) -> LexicalIndex:
+    """Postings of tokenised passages."""
+    counts = [Counter(row) for row in tokens]
+    terms = sorted({term for row in counts for term in row})
+    postings = [[(p, row[term]) for p, row in enumerate(counts) if term in row] for term in terms]
+    flat = [posting for row in postings for posting in row]
+    return LexicalIndex(
+        terms={term: number for number, term in enumerate(terms)},
+        indptr=np.cumsum([0, *(len(row) for row in postings)]).astype(np.int64),
+        passages=np.array([p for p, _ in flat], dtype=np.int32),
+        tf=np.array([tf for _, tf in flat], dtype=np.int32),
+        lengths=np.array([len(row) for row in tokens], dtype=np.int32),
+    )
+
+
+class MemoryIndex:
+    """An IndexReader of a few passages. Vectors count hashed-free words, so that likeness is shared words."""
+
+    name = "memory"
+    version = 1
+
+    def __init__(self, passages: Iterable[Passage], missing: frozenset[str] = frozenset()) -> None:
+        self._rows = sorted(passages)
+        self.passage_ids = [row[0] for row in self._rows]
+        self.passage_titles = [row[1] for row in self._rows]
+        self.artefacts = frozenset()
+        self._missing = missing
+        self.names = NameFinder(self.passage_titles)
+        texts = [f"{title}\n{text}" for _, title, text in self._rows]
+        own = {p: title_keys(title) for p, title in enumerate(self.passage_titles)}
+        mentions = [Counter(mention.key for mention in self.names.find(text)) for text in texts]
+        self.graph = graph_from(
+            [{key: float(max(1, row[key])) for key in {*row, *own[p]}} for p, row in enumerate(mentions)], own
+        )
+        self._lexical = {name: lexical_from([tokens(text) for text in texts]) for name, tokens in ANALYSERS.items()}
+        self._words = sorted({word for text in texts for word in ANALYSERS["plain"](text)})
+        self._vectors = {"passage": self.encode(texts), "entity": self.encode(self.graph.keys)}
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One dimension per word of the corpus, and one that all texts share."""
+        number_of = {word: number for number, word in enumerate(self._words, start=1)}
+        vectors = np.zeros((len(texts), len(self._words) + 1), dtype=np.float32)
+        vectors[:, 0] = 1
+        for row, text in enumerate(texts):
+            for word in ANALYSERS["plain"](text):
+                vectors[row, number_of.get(word, 0)] += 1
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def lexical(self, analyser: str) -> LexicalIndex:
+        return self._lexical[analyser]
+
+    def vectors(self, owner: str) -> NDArray[np.float32]:
+        if f"vectors:{owner}" in self._missing:
+            raise MissingArtefactError(f"vectors:{owner}", self.name)
+        return self._vectors[owner]
+
+    def passages(self, numbers: Sequence[int]) -> list[Passage]:
+        return [self._rows[number] for number in numbers]
+
+    def entity_descriptions(self, numbers: Sequence[int]) -> list[tuple[str, str]]:
+        return [(self.graph.keys[number], "") for number in numbers]
+
+
+PASSAGES: tuple[Passage, ...] = (
+    ("p00", "Ada Lovelace", "Ada Lovelace wrote the first program, for the Analytical Engine of Charles Babbage."),
+    ("p01", "Charles Babbage", "Charles Babbage was born in London and designed the Analytical Engine."),
+    ("p02", "London", "London is the capital of England, on the River Thames."),
+    ("p03", "River Thames", "The River Thames flows through Oxford and London."),
+    ("p04", "Oxford", "Oxford has the oldest university of England."),
+    ("p05", "Marie Curie", "Marie Curie was born in Warsaw and worked in Paris."),
+    ("p06", "Warsaw", "Warsaw is the capital of Poland, on the Vistula."),
+    ("p07", "Vistula", "The Vistula is the longest river of Poland."),
+    ("p08", "Paris", "Paris is the capital of France, on the Seine."),
+    ("p09", "Paris (mythology)", "Paris carried off Helen, and Troy fell."),
+    ("p10", "Troy", "Troy was besieged for ten years because of Helen."),
+    ("p11", "", "nothing here has a name."),
+    ("p12", "", "nothing here has a name."),
+)
+
+
+@pytest.fixture
+def make_graph() -> Callable[..., BipartiteGraph]:
+    return graph_from
+
+
+@pytest.fixture
+def make_lexical() -> Callable[..., LexicalIndex]:
+    return lexical_from
+
+
+@pytest.fixture
+def make_index() -> Callable[..., MemoryIndex]:
+    return MemoryIndex
+
+
+@pytest.fixture
+def corpus() -> tuple[Passage, ...]:
+    """Thirteen passages: two chains of three hops, a name with two meanings, two without any name."""
+    return PASSAGES
+
+
+@pytest.fixture
+def memory_index() -> MemoryIndex:
+    return MemoryIndex(PASSAGES)
+
+
+@pytest.fixture
+def golden_graph() -> BipartiteGraph:
+    """G-SPRIG-1: alice 0, bob 1, france 2, paris 3; d4 has no entity."""
+    return graph_from(
+        [{"alice": 2, "bob": 1}, {"bob": 1, "paris": 1}, {"paris": 2, "france": 1}, {"france": 1}, {}]
+    )
