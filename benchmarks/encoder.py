@@ -22,14 +22,20 @@ SENTENCE_COUNT = 1024
 QUESTION_COUNT = 100
 
 
-def seconds(action, rounds=3):
-    """Median duration of an action."""
+def seconds(action, *arguments):
+    """Median duration of an action over three rounds."""
     times = []
-    for _ in range(rounds):
+    for _ in range(3):
         start = time.perf_counter()
-        action()
+        action(*arguments)
         times.append(time.perf_counter() - start)
     return statistics.median(times)
+
+
+def encode_one_by_one(encoder, texts):
+    """As a worker does with questions that come in singly."""
+    for text in texts:
+        encoder.encode([text])
 
 
 def main(corpus, precision="float32", threads=None):
@@ -48,9 +54,9 @@ def main(corpus, precision="float32", threads=None):
                 Path(folder), batch_size=batch_size, precision=precision, threads=int(threads) if threads else None
             )
             encoder.encode(passages[:8])
-            passage_rate = len(passages) / seconds(lambda: encoder.encode(passages))
-            sentence_rate = len(sentences) / seconds(lambda: encoder.encode(sentences))
-            question_ms = 1000 * seconds(lambda: [encoder.encode([text]) for text in questions]) / len(questions)
+            passage_rate = len(passages) / seconds(encoder.encode, passages)
+            sentence_rate = len(sentences) / seconds(encoder.encode, sentences)
+            question_ms = 1000 * seconds(encode_one_by_one, encoder, questions) / len(questions)
             print(f"| {batch_size} | {passage_rate:.0f} | {sentence_rate:.0f} | {question_ms:.1f} |")
 
 

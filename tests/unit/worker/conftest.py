@@ -15,11 +15,16 @@ from schemas.stems import ANALYSERS
 Passage = tuple[str, str, str]
 
 
-def graph_from(mentions: Sequence[Mapping[str, float]], titles: Mapping[int, Iterable[str]] = {}) -> BipartiteGraph:  # noqa: B006
+def graph_from(
+    mentions: Sequence[Mapping[str, float]], titles: Mapping[int, Iterable[str]] | None = None
+) -> BipartiteGraph:
     """Passage by passage {entity key: tf}; `titles` names the title keys of a passage."""
     keys = tuple(sorted({key for row in mentions for key in row}))
     number_of = {key: number for number, key in enumerate(keys)}
-    edges = [(p, number_of[key], row[key], key in titles.get(p, ())) for p, row in enumerate(mentions) for key in sorted(row)]
+    own = titles or {}
+    edges = [
+        (p, number_of[key], row[key], key in own.get(p, ())) for p, row in enumerate(mentions) for key in sorted(row)
+    ]
     return BipartiteGraph(
         indptr=np.cumsum([0, *(len(row) for row in mentions)]).astype(np.int64),
         indices=np.array([edge[1] for edge in edges], dtype=np.int32),
@@ -45,7 +50,7 @@ def lexical_from(tokens: Sequence[Sequence[str]]) -> LexicalIndex:
 
 
 class MemoryIndex:
-    """An IndexReader of a few passages. Vectors count hashed-free words, so that likeness is shared words."""
+    """An IndexReader of a few passages. Its vectors count words, so that likeness is shared words."""
 
     name = "memory"
     version = 1
@@ -109,35 +114,33 @@ PASSAGES: tuple[Passage, ...] = (
 )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_graph() -> Callable[..., BipartiteGraph]:
     return graph_from
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_lexical() -> Callable[..., LexicalIndex]:
     return lexical_from
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_index() -> Callable[..., MemoryIndex]:
     return MemoryIndex
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def corpus() -> tuple[Passage, ...]:
     """Thirteen passages: two chains of three hops, a name with two meanings, two without any name."""
     return PASSAGES
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def memory_index() -> MemoryIndex:
     return MemoryIndex(PASSAGES)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def golden_graph() -> BipartiteGraph:
     """G-SPRIG-1: alice 0, bob 1, france 2, paris 3; d4 has no entity."""
-    return graph_from(
-        [{"alice": 2, "bob": 1}, {"bob": 1, "paris": 1}, {"paris": 2, "france": 1}, {"france": 1}, {}]
-    )
+    return graph_from([{"alice": 2, "bob": 1}, {"bob": 1, "paris": 1}, {"paris": 2, "france": 1}, {"france": 1}, {}])
