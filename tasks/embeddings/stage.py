@@ -14,8 +14,8 @@ from schemas.tables import EMBEDDINGS
 from schemas.text import passage_text
 from tasks.stage import BatchResult, Counts, Stage
 from warehouse.build import Build, chain_fingerprint, is_part_done, part_files, write_part
-from warehouse.files.disk import writing
 from warehouse.cache.vectors import TextKind
+from warehouse.files.disk import writing
 from warehouse.open import open_encoder
 from warehouse.tables.statements import statement
 

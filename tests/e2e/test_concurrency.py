@@ -20,7 +20,7 @@ def _records(count: int, edition: int) -> list[dict[str, object]]:
         {
             "id": f"p{n:05d}",
             "title": f"Village {n}",
-            "text": f"Village {n} of edition {edition} lies near Village {(n * 7) % count} on the River Number {n % 50}.",
+            "text": f"Village {n} of edition {edition} lies near Village {(n * 7) % count} on River {n % 50}.",
         }
         for n in range(count)
     ]

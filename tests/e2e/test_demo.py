@@ -12,8 +12,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory: pytest.TempPathFactory, demo_folder: Path) -> list[dict[str, object]]:
-    from polyhop.evaluation import EvaluationRequest, evaluate_index
     from flows.index import DirectRunner, IndexRequest, run_index
+    from polyhop.evaluation import EvaluationRequest, evaluate_index
     from schemas.settings import Settings
 
     folder = tmp_path_factory.mktemp("demo")

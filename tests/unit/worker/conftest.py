@@ -23,13 +23,15 @@ def graph_from(
     number_of = {key: number for number, key in enumerate(keys)}
     own = titles or {}
     edges = [
-        (p, number_of[key], row[key], key in own.get(p, ())) for p, row in enumerate(mentions) for key in sorted(row)
+        (number_of[key], row[key], key in own.get(passage, ()))
+        for passage, row in enumerate(mentions)
+        for key in sorted(row)
     ]
     return BipartiteGraph(
         indptr=np.cumsum([0, *(len(row) for row in mentions)]).astype(np.int64),
-        indices=np.array([edge[1] for edge in edges], dtype=np.int32),
-        tf=np.array([edge[2] for edge in edges], dtype=np.float64),
-        is_title=np.array([edge[3] for edge in edges], dtype=np.bool_),
+        indices=np.array([edge[0] for edge in edges], dtype=np.int32),
+        tf=np.array([edge[1] for edge in edges], dtype=np.float64),
+        is_title=np.array([edge[2] for edge in edges], dtype=np.bool_),
         keys=keys,
     )
 

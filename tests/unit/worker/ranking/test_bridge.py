@@ -23,7 +23,7 @@ def golden_bridge(make_graph: Callable[..., BipartiteGraph]) -> BipartiteGraph:
     mentions: list[dict[str, float]] = [
         {"a": 2, "b": 1},
         {"b": 2, "c": 1},
-        {"c": 2},
+        {"c": 1},
         {"b": 1, "d": 1},
         {"d": 1},
         {"e": 1, "a": 1},

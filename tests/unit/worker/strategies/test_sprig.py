@@ -1,0 +1,155 @@
+"""SPRIG's walks: golden order, seeds, fallbacks, power and push."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from schemas.graph import BipartiteGraph, Mention
+from schemas.query import Question, Retrieval
+from worker.strategies.registry import make
+
+
+class Words:
+    """Every word of a question is a name."""
+
+    def find(self, text: str) -> list[Mention]:
+        return [Mention(word, word, 0, 0) for word in text.split()]
+
+
+@pytest.fixture
+def golden_index(golden_graph: BipartiteGraph, make_lexical: Any) -> Any:
+    lexical = make_lexical([["x", "x"], ["y"], ["x", "y", "y"], ["z"], ["w"]])
+    vectors = np.eye(5, dtype=np.float32)
+    return SimpleNamespace(
+        passage_ids=["d0", "d1", "d2", "d3", "d4"],
+        graph=golden_graph,
+        names=Words(),
+        lexical=lambda _: lexical,
+        vectors=lambda _: vectors,
+    )
+
+
+def ask(index: Any, name: str, text: str, vector: Any = None, **parameters: object) -> Retrieval:
+    return make(name, index, parameters).retrieve([Question(text, vector=vector)], limit=5)[0]
+
+
+def scores(retrieval: Retrieval) -> dict[str, float]:
+    return {passage.passage_id: passage.score for passage in retrieval.passages}
+
+
+def test_golden_walk_from_question_entities(golden_index: Any) -> None:
+    """G-SPRIG-2, Graph."""
+    found = ask(golden_index, "graph", "bob and alice")
+    expected = {"d0": 0.473781, "d1": 0.137297, "d2": 0.046668, "d3": 0.005578, "d4": 0}
+    assert scores(found) == pytest.approx(expected, abs=1e-6)
+    assert list(scores(found)) == ["d0", "d1", "d2", "d3", "d4"]
+    assert found.evidence == {
+        "question_entities": {"matched": ["alice", "bob"], "unmatched": ["and"]},
+        "seeds": {"passages": {}, "entities": {"alice": 0.585786, "bob": 0.414214}},
+        "n_e": 2,
+        "n_d": 0,
+        "fallback": "none",
+    }
+
+
+def test_golden_push_from_question_entities(golden_index: Any) -> None:
+    """G-SPRIG-3, eps = .001."""
+    found = ask(golden_index, "graph", "alice bob", ppr="push", eps=1e-3)
+    expected = {"d0": 0.31387, "d1": 0.094965, "d2": 0.037977, "d3": 0.008715, "d4": 0}
+    assert scores(found) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("mix", "expected"),
+    [
+        ("mass", {"d0": 0.347937, "d1": 0.089167, "d2": 0.064309, "d3": 0.009134, "d4": 0}),
+        ("adaptive", {"d0": 0.339249, "d1": 0.085844, "d2": 0.065527, "d3": 0.00938, "d4": 0}),
+    ],
+)
+def test_golden_walk_from_entities_and_passages(golden_index: Any, mix: str, expected: dict[str, float]) -> None:
+    """G-SPRIG-2, hybrid rows: the two nearest passages are d0, then d2."""
+    vector = np.array([0.8, 0, 0.6, 0, 0], dtype=np.float32)
+    found = ask(golden_index, "graph-dense", "alice bob", vector, seeds=2, mix=mix)
+    assert scores(found) == pytest.approx(expected, abs=1e-6)
+    assert list(found.evidence["seeds"]["passages"]) == ["d0", "d2"]
+    assert (found.evidence["n_e"], found.evidence["n_d"]) == (2, 2)
+
+
+def test_golden_walk_from_passages_only(golden_index: Any) -> None:
+    """G-SPRIG-2, documents only."""
+    vector = np.array([0.8, 0, 0.6, 0, 0], dtype=np.float32)
+    found = ask(golden_index, "graph-dense", "nobody", vector, seeds=2)
+    expected = {"d0": 0.204718, "d2": 0.084386, "d1": 0.03439, "d3": 0.013182, "d4": 0}
+    assert scores(found) == pytest.approx(expected, abs=1e-6)
+    assert found.evidence["fallback"] == "passages_only"
+
+
+def test_without_a_known_entity_all_passages_are_seeds(golden_index: Any) -> None:
+    """G-SPRIG-2, uniform; the evidence does not list every passage."""
+    found = ask(golden_index, "graph", "nobody")
+    expected = {"d2": 0.116639, "d0": 0.105029, "d1": 0.087241, "d3": 0.07618, "d4": 0.036168}
+    assert scores(found) == pytest.approx(expected, abs=1e-6)
+    assert list(scores(found)) == list(expected)
+    assert found.evidence["fallback"] == "uniform"
+    assert found.evidence["seeds"] == {"passages": {}, "entities": {}}
+    assert found.evidence["n_d"] == 5
+
+
+def test_without_a_known_entity_bm25_s_best_passage_can_be_the_seed(golden_index: Any) -> None:
+    found = ask(golden_index, "graph", "y", entity_fallback="bm25_top1")
+    assert found.evidence["fallback"] == "bm25_top1"
+    assert found.evidence["seeds"]["passages"] == {"d1": 1.0}
+
+
+def test_a_known_entity_needs_no_fallback(golden_index: Any) -> None:
+    found = ask(golden_index, "graph", "alice y", entity_fallback="bm25_top1")
+    assert found.evidence["fallback"] == "none"
+    assert found.evidence["seeds"] == {"passages": {}, "entities": {"alice": 1.0}}
+
+
+@pytest.mark.parametrize("parameters", [{}, {"entity_fallback": "bm25_top1"}])
+def test_without_entity_and_without_word_all_passages_are_seeds(golden_index: Any, parameters: Any) -> None:
+    assert ask(golden_index, "graph", "nobody", **parameters).evidence["fallback"] == "uniform"
+
+
+def test_a_hybrid_without_a_shared_word_walks_from_entities(golden_index: Any) -> None:
+    found = ask(golden_index, "graph-hybrid", "alice bob")
+    assert found.evidence["fallback"] == "entities_only"
+    assert scores(found) == scores(ask(golden_index, "graph", "alice bob"))
+
+
+def test_a_hybrid_seeds_with_bm25_s_first_by_rank(golden_index: Any) -> None:
+    found = ask(golden_index, "graph-hybrid", "x")
+    assert found.evidence["seeds"]["passages"] == {"d0": 0.666667, "d2": 0.333333}
+
+
+def test_raw_weights_are_the_ranker_s_scores(golden_index: Any) -> None:
+    vector = np.array([0.8, 0, 0.6, 0, 0], dtype=np.float32)
+    found = ask(golden_index, "graph-dense", "nobody", vector, seeds=5, seed_weighting="raw")
+    assert found.evidence["seeds"]["passages"] == pytest.approx({"d0": 0.571429, "d2": 0.428571}, abs=1e-6)
+
+
+def test_the_fusion_of_both_rankings_seeds_graph_rrf(golden_index: Any) -> None:
+    """BM25: d0, d2; cosine: d2, d1, then ties by id."""
+    vector = np.array([0, 0.6, 0.8, 0, 0], dtype=np.float32)
+    found = ask(golden_index, "graph-rrf", "x", vector, seeds=2)
+    assert found.evidence["seeds"]["passages"] == {"d2": 0.666667, "d0": 0.333333}
+
+
+def test_a_penalty_of_zero_makes_question_entities_equal(golden_index: Any) -> None:
+    found = ask(golden_index, "graph", "alice bob", entity_penalty=0)
+    assert found.evidence["seeds"]["entities"] == {"alice": 0.5, "bob": 0.5}
+
+
+def test_a_name_found_twice_counts_once(golden_index: Any) -> None:
+    once, twice = ask(golden_index, "graph", "alice bob"), ask(golden_index, "graph", "bob alice bob alice")
+    assert scores(once) == scores(twice)
+
+
+def test_a_fine_push_and_a_long_walk_agree(memory_index: Any) -> None:
+    text = "Which river flows through the capital of Poland, Warsaw?"
+    power = scores(ask(memory_index, "graph-hybrid", text, max_iter=300))
+    push = scores(ask(memory_index, "graph-hybrid", text, ppr="push", eps=1e-12))
+    assert push == pytest.approx(power, abs=1e-9)
