@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from schemas.errors import ManifestMismatchError
 from schemas.graph import BipartiteGraph, LexicalIndex
 from warehouse.files.disk import writing
 
@@ -53,14 +54,23 @@ def open_lexical(folder: Path, analyser: str) -> LexicalIndex:
 
 
 def open_bipartite(folder: Path, keys: tuple[str, ...]) -> BipartiteGraph:
-    """The entity-passage graph."""
-    return BipartiteGraph(
+    """The entity-passage graph.
+
+    Raises:
+        ManifestMismatchError: If the arrays do not fit each other or the keys (compiled walks trust them).
+    """
+    graph = BipartiteGraph(
         indptr=open_array(folder, "bipartite_indptr").astype(np.int64, copy=False),
         indices=open_array(folder, "bipartite_indices").astype(np.int32, copy=False),
         tf=open_array(folder, "bipartite_tf").astype(np.float64, copy=False),
         is_title=open_array(folder, "bipartite_title").astype(np.bool_, copy=False),
         keys=keys,
     )
+    edges = len(graph.indices)
+    fits = graph.indptr[0] == 0 and graph.indptr[-1] == edges == len(graph.tf) == len(graph.is_title)
+    if not fits or (edges and not 0 <= graph.indices.min() <= graph.indices.max() < len(keys)):
+        raise ManifestMismatchError(f"The graph arrays in {folder} do not fit the tables; build the index with --full.")
+    return graph
 
 
 def file_checksum(path: Path) -> str:

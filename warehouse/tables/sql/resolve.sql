@@ -11,14 +11,15 @@ FROM (
 GROUP BY key;
 
 -- name: types_of_keys
--- Type with the largest summed confidence; ties in the order of the paper's list.
+-- Type with the largest summed confidence (in whole thousandths: sums of floats would depend on their order);
+-- ties in the order of the paper's list.
 CREATE OR REPLACE TEMP TABLE types_of_keys AS
-SELECT key, arg_max(type, (round(weight, 9), preference)) AS type, max(weight) / sum(weight) AS confidence
+SELECT key, arg_max(type, (weight, preference)) AS type, round(max(weight) / sum(weight), 6) AS confidence
 FROM (
     SELECT
         key,
         type,
-        sum(tf * type_confidence) AS weight,
+        sum(tf * round(1000 * type_confidence)::BIGINT) AS weight,
         -list_position(['PERSON', 'ORGANIZATION', 'LOCATION', 'EVENT', 'WORK', 'DATE', 'NUMBER'], type) AS preference
     FROM read_parquet($mentions) WHERE type IS NOT NULL GROUP BY key, type
 )

@@ -1,0 +1,71 @@
+"""No strategy may profit from the order of passages: shuffled, a corpus gives the same tables, arrays and rankings."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from flows.index import DirectRunner, IndexRequest, run_index
+from polyhop.api import open_index
+from schemas.manifest import Manifest
+from schemas.settings import Settings
+from warehouse.files.layout import Layout
+from warehouse.files.questions import read_questions
+from warehouse.files.versions import read_manifest
+
+STRATEGIES = ("bridge", "bridge-lexical", "bm25", "dense", "graph", "graph-hybrid", "graph-dense", "graph-rrf", "rrf")
+
+
+def _build(root: Path, corpus: Path, strategies: tuple[str, ...]) -> Manifest:
+    run_index(Settings(root=root, strategies=strategies), IndexRequest("one", corpus), DirectRunner())
+    return read_manifest(Layout(root).index("one").version(1))
+
+
+def _shuffled(corpus: Path, folder: Path) -> Path:
+    lines = corpus.read_text(encoding="utf-8").splitlines(keepends=True)
+    random.Random(13).shuffle(lines)
+    (folder / "shuffled").mkdir()
+    path = folder / "shuffled" / corpus.name
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def test_shuffling_the_demo_changes_no_ranking(tmp_path: Path, demo_folder: Path) -> None:
+    corpus = demo_folder / "corpus.jsonl"
+    first = _build(tmp_path / "a", corpus, STRATEGIES)
+    second = _build(tmp_path / "b", _shuffled(corpus, tmp_path), STRATEGIES)
+    assert first.tables == second.tables
+    assert first.arrays == second.arrays
+    questions, _ = read_questions(demo_folder / "questions.jsonl")
+    with open_index("one", root=tmp_path / "a") as a, open_index("one", root=tmp_path / "b") as b:
+        for strategy in STRATEGIES:
+            asked = [question.question for question in questions]
+            rankings = [
+                [
+                    [(p["id"], p["score"]) for p in answer.passages]
+                    for answer in index.ask_batch(asked, strategy=strategy)
+                ]
+                for index in (a, b)
+            ]
+            assert rankings[0] == rankings[1], strategy
+
+
+@pytest.mark.shared_data
+def test_shuffling_musique_changes_no_table_and_no_array(tmp_path: Path, shared_data: Path) -> None:
+    corpus = shared_data / "musique100" / "corpus.jsonl"
+    lexical = ("bridge-lexical", "bm25")
+    first = _build(tmp_path / "a", corpus, lexical)
+    second = _build(tmp_path / "b", _shuffled(corpus, tmp_path), lexical)
+    assert first.tables == second.tables
+    assert first.arrays == second.arrays
+
+
+def test_a_question_gets_the_same_result_in_any_batch(tmp_path: Path, demo_folder: Path) -> None:
+    _build(tmp_path, demo_folder / "corpus.jsonl", STRATEGIES)
+    questions = [question.question for question in read_questions(demo_folder / "questions.jsonl")[0]]
+    with open_index("one", root=tmp_path) as index:
+        for strategy in STRATEGIES:
+            together = index.ask_batch(questions, strategy=strategy)
+            for question, one in zip(questions, together, strict=True):
+                alone = index.ask(question, strategy=strategy)
+                assert (alone.passages, alone.answer, alone.evidence) == (one.passages, one.answer, one.evidence)
