@@ -23,21 +23,21 @@ def main() -> None:
     root, name, questions = sys.argv[1:4]
     records, _ = read_questions(Path(questions))
     with open_index(name, root=root) as index:
-        settings = index.settings
+        settings = index.session.settings
         encoder = open_encoder(settings)
         start = time.perf_counter()
         vectors = [encoder.encode_questions([record.question])[0] for record in records]
         encoding = 1000 * (time.perf_counter() - start) / len(records)
         asked = [Question(r.question, r.id, v) for r, v in zip(records, vectors, strict=True)]
         print(
-            f"{describe_machine()}\n{name}: {len(index.published.passage_ids):,} passages, {len(asked)} questions, "
-            f"encoding a question {encoding:.1f} ms\n"
+            f"{describe_machine()}\n{name}: {len(index.session.published.passage_ids):,} passages, "
+            f"{len(asked)} questions, encoding a question {encoding:.1f} ms\n"
         )
         print("| strategy | p50 ms | p95 ms | p99 ms |\n|---|---|---|---|")
         for strategy, needs in NEEDS.items():
-            if not needs <= index.published.artefacts:
+            if not needs <= index.session.published.artefacts:
                 continue
-            ranker = index.answerer(strategy, {}).strategy
+            ranker = index.session.answerer(strategy, {}).strategy
             ranker.retrieve(asked[:10], limit=100)
             times = []
             for question in asked:

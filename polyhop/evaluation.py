@@ -55,9 +55,9 @@ def evaluate_index(
         raise SourceError(f"There is no usable question in {request.questions}.")
     gold = [GoldQuestion(r.id, r.answers, frozenset(r.supporting)) for r in records]
     with open_index(request.index, settings=settings) as index:
-        answerers = {name: index.answerer(name, request.parameters) for name in request.strategies}
+        answerers = {name: index.session.answerer(name, request.parameters) for name in request.strategies}
         outcomes = {name: _outcomes(answerers[name], name, records, on_progress) for name in request.strategies}
-        record_of = index.published.record_of
+        record_of = index.session.published.record_of
         report = {"index": index.name, "version": index.version, **evaluate(gold, outcomes, record_of)}
         if request.out is not None:
             _write_rows(request.out, records, gold, outcomes, index)
@@ -98,7 +98,7 @@ def _write_rows(
 ) -> None:
     with writing("the per-question file", out), out.open("w", encoding="utf-8") as file:
         for strategy, given in outcomes.items():
-            values = question_values(gold, given, index.published.record_of)
+            values = question_values(gold, given, index.session.published.record_of)
             for record, outcome, value in zip(records, given, values, strict=True):
                 row = {
                     "id": record.id,

@@ -1,0 +1,78 @@
+"""Writes the parts of README.md that come from running things: demo output, recall table, settings.
+
+Run: uv run python benchmarks/readme_tables.py [settings|demo|musique …]   (all if none is named)
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from schemas.settings import known_settings
+
+PROJECT = Path(__file__).resolve().parent.parent
+README = PROJECT / "README.md"
+MUSIQUE = PROJECT.parent / "shared" / "data" / "musique100"
+STRATEGIES = "bridge,bridge-lexical,graph-dense,graph-rrf,graph,dense,graph-hybrid,rrf,bm25"
+SHOWN = ("recall@2", "recall@5", "recall@10", "mrr")
+
+
+def run(*arguments: str) -> str:
+    """Standard output of a polyhop command in an empty root."""
+    command = [sys.executable, "-m", "polyhop.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=PROJECT).stdout
+
+
+def settings() -> str:
+    """All settings as a Markdown table."""
+    rows = ["| setting | default | meaning |", "|---|---|---|"]
+    for name, description, default in known_settings():
+        shown = ", ".join(default) if isinstance(default, tuple) else str(default)
+        rows.append(f"| `{name}` | {shown} | {description} |")
+    return "\n".join(rows)
+
+
+def demo() -> str:
+    """What `polyhop demo` prints."""
+    with tempfile.TemporaryDirectory() as root:
+        printed = run("demo", "--root", f"{root}/polyhop-data")
+        return "```console\n" + printed.replace(f" --root {root}/polyhop-data", "").replace(f"{PROJECT}/", "") + "```"
+
+
+def musique() -> str:
+    """Recall of every default strategy on MuSiQue-100."""
+    with tempfile.TemporaryDirectory() as root:
+        run("index", str(MUSIQUE / "corpus.jsonl"), "--index", "musique", "--root", root)
+        printed = run(
+            "eval", str(MUSIQUE / "questions.jsonl"), "--index", "musique", "--root", root, "--json",
+            "--strategies", STRATEGIES,
+        )  # fmt: skip
+    rows = [f"| strategy | {' | '.join(SHOWN)} |", "|---|" + "---|" * len(SHOWN)]
+    for name, result in json.loads(printed)["strategies"].items():
+        rows.append(f"| `{name}` | " + " | ".join(f"{result[metric]:.3f}" for metric in SHOWN) + " |")
+    return "\n".join(rows)
+
+
+PARTS = {"settings": ("settings table", settings), "demo": ("demo output", demo), "musique": ("musique table", musique)}
+
+
+def replaced(text: str, marker: str, content: str) -> str:
+    """README with the part between the marker's two lines replaced."""
+    begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+    return pattern.sub(lambda _: f"{begin}\n{content}\n{end}", text)
+
+
+def main() -> None:
+    """Rewrites README.md."""
+    text = README.read_text(encoding="utf-8")
+    for name in sys.argv[1:] or PARTS:
+        marker, produce = PARTS[name]
+        text = replaced(text, marker, produce())
+    README.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,261 @@
+"""What goes into the question queue and comes out of it; the rules that need no database.
+
+Stores nothing (warehouse/queue does). Times are seconds since 1970 on the queue's own clock.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from schemas.errors import ContractError, SubmissionError
+from schemas.ids import content_hash
+
+MAX_PRIORITY = 1000
+BACKOFF_BASE_SECONDS = 1.0
+BACKOFF_LIMIT_SECONDS = 300.0
+DEADLINE_ERROR = "DeadlinePassed"
+WORKER_DIED_ERROR = "WorkerDied"
+
+
+class QuestionState(StrEnum):
+    """Where a question stands; it is in exactly one state, and `done` exactly if it has a result."""
+
+    QUEUED = "queued"
+    LEASED = "leased"
+    DONE = "done"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """How a job's questions are to be answered.
+
+    `limit` is the number of passages per question; a higher `priority` goes first; `deadline_seconds` counts from
+    submission; the same `key` again submits nothing and gives the same job.
+    """
+
+    index: str
+    name: str = ""
+    queue: str = "default"
+    strategy: str = "bridge"
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    limit: int = 10
+    priority: int = 0
+    deadline_seconds: float | None = None
+    key: str | None = None
+    max_attempts: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NewQuestion:
+    """A question to submit; `id` is the asker's own and unique within its job."""
+
+    id: str
+    question: str
+    topic: str | None = None
+    answers: Sequence[str] = ()
+    supporting: Sequence[str] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedQuestion:
+    """A question that a worker holds until `lease_until`; `attempt` counts from 1, `ordinal` from 0."""
+
+    job_id: int
+    question_id: str
+    ordinal: int
+    question: str
+    topic: str | None
+    queue: str
+    index: str
+    strategy: str
+    parameters: Mapping[str, object]
+    limit: int
+    attempt: int
+    max_attempts: int
+    lease_token: str
+    lease_until: float
+    deadline: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedQuestion:
+    """An answer to store; `result` is JSON-able and keeps everything needed to redraw the answer."""
+
+    lease_token: str
+    answer: str
+    version: int
+    strategy: str
+    seconds: float
+    result: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedQuestion:
+    """A question that could not be answered; `delay_seconds` overrides the backoff (a server's Retry-After)."""
+
+    lease_token: str
+    error: str
+    error_class: str
+    retryable: bool
+    delay_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCount:
+    """How many dead questions of a job have one kind of error, and one such error's text."""
+
+    error_class: str
+    count: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job as people see it; `oldest_wait_seconds` is None when nothing of it waits."""
+
+    job_id: int
+    name: str
+    queue: str
+    index: str
+    strategy: str
+    parameters: Mapping[str, object]
+    limit: int
+    priority: int
+    max_attempts: int
+    submitted_at: float
+    deadline: float | None
+    question_count: int
+    counts: Mapping[QuestionState, int]
+    oldest_wait_seconds: float | None
+    errors: Sequence[ErrorCount] = ()
+
+    @property
+    def open_count(self) -> int:
+        """Questions still to be answered."""
+        return self.counts[QuestionState.QUEUED] + self.counts[QuestionState.LEASED]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is still to be answered."""
+        return self.open_count > 0
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """A question with all that is known about it; the answer's fields are None unless `state` is done."""
+
+    job_id: int
+    question_id: str
+    ordinal: int
+    question: str
+    topic: str | None
+    answers: Sequence[str]
+    supporting: Sequence[str]
+    metadata: Mapping[str, object]
+    state: QuestionState
+    attempts: int
+    error: str | None
+    error_class: str | None
+    finished_at: float | None
+    answer: str | None
+    version: int | None
+    strategy: str | None
+    worker_id: str | None
+    seconds: float | None
+    result: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A worker process; `versions` maps index to the version it holds, `seen_at` is its last sign of life."""
+
+    worker_id: str
+    host: str
+    process_id: int
+    queues: Sequence[str]
+    versions: Mapping[str, int]
+    started_at: float
+    seen_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueueMetrics:
+    """Questions by queue and state, the longest wait by queue, and workers seen in the last minute."""
+
+    counts: Mapping[str, Mapping[QuestionState, int]]
+    oldest_wait_seconds: Mapping[str, float]
+    worker_count: int
+
+
+def check_submission(spec: JobSpec, questions: Sequence[NewQuestion]) -> None:
+    """Refuses a job that could never be answered or told apart.
+
+    Raises:
+        SubmissionError: If there is no question, an id is empty or used twice, or a number is out of its range.
+    """
+    rules = (
+        (bool(questions), "it has no question"),
+        (spec.limit >= 1, f"its limit is {spec.limit}; at least one passage is needed"),
+        (spec.max_attempts >= 1, f"max_attempts is {spec.max_attempts}; at least one attempt is needed"),
+        (abs(spec.priority) <= MAX_PRIORITY, f"its priority {spec.priority} is not within ±{MAX_PRIORITY}"),
+        (_is_positive(spec.deadline_seconds), f"its deadline is {spec.deadline_seconds} s; it must lie ahead"),
+        (all((spec.index, spec.queue, spec.strategy, spec.key != "")), "index, queue, strategy and key must not be ''"),
+    )
+    for is_kept, reason in rules:
+        if not is_kept:
+            raise SubmissionError(f"The job was not submitted: {reason}.")
+    seen: set[str] = set()
+    for place, question in enumerate(questions, 1):
+        if not question.id or question.id in seen:
+            fault = f"the id '{question.id}' is used twice" if question.id else "its id is empty"
+            raise SubmissionError(f"The job was not submitted: question {place}: {fault}.")
+        seen.add(question.id)
+
+
+def _is_positive(seconds: float | None) -> bool:
+    return seconds is None or (math.isfinite(seconds) and seconds > 0)
+
+
+def submission_hash(spec: JobSpec, questions: Sequence[NewQuestion]) -> str:
+    """What a job asks, and of what: equal for the same work whatever its name, priority, deadline or attempts."""
+    how = [spec.queue, spec.index, spec.strategy, dict(spec.parameters), spec.limit]
+    asked = [[q.id, q.question, q.topic, list(q.answers), list(q.supporting), dict(q.metadata)] for q in questions]
+    return content_hash(to_json([how, asked]))
+
+
+def to_json(value: object) -> str:
+    """Compact JSON with sorted keys, ASCII only, so that every database stores it as it is.
+
+    Raises:
+        ContractError: If the value holds something that JSON has no word for.
+    """
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ContractError(f"Cannot store a value in the question queue as JSON: {error}.") from error
+
+
+def storable(text: str) -> str:
+    """The text with what databases refuse (NUL, lone surrogates) replaced by U+FFFD."""
+    return text.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def effective_time(submitted_at: float, priority: int, ageing_seconds: float) -> float:
+    """Orders waiting questions; never changes while they wait.
+
+    A priority level is worth `ageing_seconds` of waiting, so comparing `waited + priority * ageing` at any moment is
+    comparing this number.
+    """
+    return submitted_at - priority * ageing_seconds
+
+
+def backoff_seconds(attempt: int, salt: str) -> float:
+    """Doubling from 1 s to 300 s, times 0.5 to 1 by `salt`: spread like chance, yet the same every time."""
+    longest = min(BACKOFF_LIMIT_SECONDS, BACKOFF_BASE_SECONDS * 2.0 ** min(attempt - 1, 30))
+    share = int(content_hash("backoff", salt, str(attempt))[:8], 16) / 0xFFFFFFFF
+    return longest * (0.5 + 0.5 * share)

@@ -1,0 +1,63 @@
+"""README.md tells the truth: its commands run, its settings exist, its demo output is what the demo prints."""
+
+import importlib.util
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+WriteCorpus = Callable[..., Path]
+PROJECT = Path(__file__).resolve().parents[2]
+README = (PROJECT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def tables() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("readme_tables", PROJECT / "benchmarks" / "readme_tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_settings_table_is_current(tables: ModuleType) -> None:
+    assert tables.replaced(README, "settings table", tables.settings()) == README
+
+
+def test_the_demo_prints_what_the_readme_shows(polyhop: Run) -> None:
+    shown = re.search(r"<!-- demo output: begin -->\n```console\n(.*?)```", README, re.DOTALL)
+    assert shown is not None
+    printed = polyhop("demo").stdout.replace(f"{PROJECT}/", "")
+    assert _without_times(printed) == _without_times(shown.group(1))
+
+
+def _without_times(text: str) -> list[str]:
+    return [re.sub(r" +[\d.]+ (?:s|ms)\b", " TIME", line).rstrip() for line in text.splitlines()]
+
+
+def test_the_commands_on_an_own_corpus_run(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> None:
+    write_corpus([{"title": "Ada Lovelace", "text": "Ada Lovelace was born in London, on the River Thames."}])
+    (tmp_path / "questions.jsonl").write_text('{"question": "Where was Ada Lovelace born?", "answers": ["London"]}\n')
+    section = README.split("## Your own corpus", 1)[1].split("```", 2)[1]
+    commands = re.findall(r"^\$ uv run polyhop (.*?)(?: +#.*)?$", section, re.MULTILINE)
+    assert len(commands) >= 4
+    for command in commands:
+        arguments = [part.strip('"') for part in re.findall(r'"[^"]*"|\S+', command)]
+        done = polyhop(*arguments)
+        assert done.returncode == 0, (command, done.stderr)
+
+
+def test_ci_runs_exactly_the_readmes_test_command() -> None:
+    assert "$ uv run pytest\n" in README
+    assert (PROJECT / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith("\nuv run pytest")
+
+
+def test_every_strategy_is_in_the_readme() -> None:
+    from schemas.strategies import NEEDS
+
+    assert [name for name in NEEDS if f"`{name}`" not in README] == []

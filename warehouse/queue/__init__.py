@@ -1,0 +1,1 @@
+"""The question queue: jobs, leases, results, on SQLite or PostgreSQL."""

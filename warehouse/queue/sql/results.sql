@@ -1,0 +1,15 @@
+-- name: page
+-- Questions of a job in submitted order, with their answers.
+SELECT
+    q.number, q.job_id, q.question_id, q.ordinal, q.question, q.topic, q.answers_json, q.supporting_json, q.metadata_json,
+    q.state, q.attempts, q.error, q.error_class, q.finished_at, q.worker_id,
+    r.answer, r.version, r.strategy, r.worker_id AS answered_by, r.seconds, r.result_json
+FROM questions AS q
+LEFT JOIN results AS r ON r.job_id = q.job_id AND r.question_id = q.question_id
+WHERE q.number > :after AND q.number <= :last AND q.state IN :states
+ORDER BY q.number
+LIMIT :limit;
+
+-- name: number
+-- The place of a question by the asker's own id.
+SELECT number FROM questions WHERE job_id = :job_id AND question_id = :question_id;

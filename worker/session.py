@@ -1,0 +1,87 @@
+"""One open version with everything that answering needs: strategies made ready once, encoder, reader.
+
+Opens what it is given to open and nothing else; the front door and the queue's loop share it.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.query import Retrieval
+from schemas.settings import Settings
+from warehouse.index_reader import PublishedIndex
+from warehouse.open import open_encoder
+from worker.answer import AnsweredQuestion, Answerer, passage_rows
+from worker.ranking.links import connect
+from worker.reading.extractive import ExtractiveReader
+
+LINKED_PASSAGES = 10
+
+
+class IndexSession:
+    """A version of an index, ready for batches of questions until closed."""
+
+    def __init__(self, published: PublishedIndex, settings: Settings) -> None:
+        self.published = published
+        self.settings = settings
+        self._answerers: dict[str, Answerer] = {}
+
+    @property
+    def name(self) -> str:
+        """Name of the index."""
+        return self.published.name
+
+    @property
+    def version(self) -> int:
+        """The version that is open."""
+        return self.published.version
+
+    def answerer(self, strategy: str, parameters: Mapping[str, object]) -> Answerer:
+        """The strategy, made ready once per set of parameters.
+
+        Raises:
+            UnknownStrategyError: If there is no such strategy.
+            MissingArtefactError: If the index was not built for it.
+            ConfigurationError: If a parameter does not exist or is out of its range.
+        """
+        key = repr((strategy, sorted(parameters.items())))
+        if key not in self._answerers:
+            self._answerers[key] = Answerer(self.published, strategy, parameters, self._encode, self._reader)
+        return self._answerers[key]
+
+    def document(self, strategy: str, answered: AnsweredQuestion) -> dict[str, Any]:
+        """An answer in the JSON contract of `polyhop ask` (architecture.md section 9)."""
+        evidence = dict(answered.retrieval.evidence)
+        evidence["sentences"] = [dataclasses.asdict(sentence) for sentence in answered.reading.sentences]
+        evidence["links"] = self._links(answered.retrieval)
+        return {
+            "question": answered.question.text,
+            "answer": answered.reading.answer,
+            "strategy": strategy,
+            "version": self.version,
+            "passages": passage_rows(answered),
+            "evidence": evidence,
+            "seconds": {name: round(seconds, 6) for name, seconds in answered.seconds.items()},
+        }
+
+    def close(self) -> None:
+        """Gives the version free."""
+        self.published.close()
+
+    @cached_property
+    def _reader(self) -> ExtractiveReader:
+        return ExtractiveReader(self.published.names)
+
+    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return open_encoder(self.settings).encode_questions(texts)
+
+    def _links(self, retrieval: Retrieval) -> list[dict[str, Any]]:
+        """How the first passages hang together, through the entities they share."""
+        if "graph" not in self.published.artefacts:
+            return []
+        first = [passage.passage_id for passage in retrieval.passages[:LINKED_PASSAGES]]
+        return [dataclasses.asdict(link) for link in connect(self.published, retrieval.evidence, first)]
