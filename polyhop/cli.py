@@ -9,7 +9,7 @@ import sys
 import typer
 
 from polyhop import __version__
-from polyhop.commands import ask, demo, doctor, evaluate, index, sql, versions
+from polyhop.commands import ask, demo, doctor, evaluate, index, jobs, results, sql, submit, versions, worker
 from polyhop.output import print_error, print_line
 from schemas.errors import ConfigurationError, EmptyQuestionError, PolyhopError, UnknownStrategyError
 
@@ -27,6 +27,14 @@ app.command("demo")(demo.demo)
 app.command("index")(index.index)
 app.command("ask")(ask.ask)
 app.command("eval")(evaluate.evaluate)
+app.command("submit")(submit.submit)
+app.command("worker")(worker.worker)
+app.command("jobs")(jobs.jobs)
+app.command("results")(results.results)
+app.command("cancel")(jobs.cancel)
+app.command("retry")(jobs.retry)
+app.command("explain")(results.explain)
+app.command("replay")(results.replay)
 app.command("sql")(sql.sql)
 app.command("versions")(versions.versions)
 app.command("doctor")(doctor.doctor)

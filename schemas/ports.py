@@ -3,7 +3,7 @@
 Implementations live in warehouse/; strategies, readers and stages see only these.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -42,6 +42,11 @@ class IndexReader(Protocol):
     artefacts: frozenset[str]
 
     @property
+    def number_of_passage(self) -> Mapping[str, int]:
+        """Passage number by id."""
+        ...
+
+    @property
     def graph(self) -> BipartiteGraph:
         """Passages and the entities they mention."""
         ...
@@ -65,6 +70,10 @@ class IndexReader(Protocol):
 
     def passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
         """(passage id, title, text) of passages by number, in the order asked."""
+        ...
+
+    def record_of(self, passage_id: str) -> str:
+        """Id of the source record that a passage is, or is a piece of."""
         ...
 
     def entity_descriptions(self, numbers: Sequence[int]) -> list[tuple[str, str]]:

@@ -211,10 +211,11 @@ def check_submission(spec: JobSpec, questions: Sequence[NewQuestion]) -> None:
             raise SubmissionError(f"The job was not submitted: {reason}.")
     seen: set[str] = set()
     for place, question in enumerate(questions, 1):
-        if not question.id or question.id in seen:
-            fault = f"the id '{question.id}' is used twice" if question.id else "its id is empty"
+        stored_id = storable(question.id)
+        if not stored_id or stored_id in seen:
+            fault = f"the id '{stored_id}' is used twice" if stored_id else "its id is empty"
             raise SubmissionError(f"The job was not submitted: question {place}: {fault}.")
-        seen.add(question.id)
+        seen.add(stored_id)
 
 
 def _is_positive(seconds: float | None) -> bool:
@@ -242,6 +243,8 @@ def to_json(value: object) -> str:
 
 def storable(text: str) -> str:
     """The text with what databases refuse (NUL, lone surrogates) replaced by U+FFFD."""
+    if text.isascii() and "\x00" not in text:
+        return text
     return text.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

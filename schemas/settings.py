@@ -65,6 +65,23 @@ class VectorSettings(_Section):
     )
 
 
+class QueueSettings(_Section):
+    """Where questions wait, and for how long."""
+
+    url: str = Field("", description="Question queue: postgresql://…, or empty for queue.sqlite under root.")
+    max_depth: int = Field(1_000_000, ge=1, description="Questions that may wait in one queue; more are refused.")
+    ageing_seconds: float = Field(60, gt=0, description="Seconds of waiting that are worth one level of priority.")
+    retention_days: float = Field(30, gt=0, description="Days that finished jobs are kept by `polyhop jobs --purge`.")
+
+
+class WorkerSettings(_Section):
+    """How a worker takes questions."""
+
+    batch: int = Field(32, ge=1, le=10_000, description="Questions that a worker claims at once.")
+    lease_seconds: float = Field(30, gt=0, description="Seconds without a sign of life after which others take over.")
+    poll_seconds: float = Field(0.5, gt=0, description="Seconds between looks at an empty queue.")
+
+
 class Settings(_Section):
     """Everything that can be set. Settings that change results are part of every fingerprint."""
 
@@ -79,6 +96,8 @@ class Settings(_Section):
         default_factory=ExtractionSettings, description="Names, relations and propositions."
     )
     encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="Texts to vectors.")
+    queue: QueueSettings = Field(default_factory=QueueSettings, description="Where questions wait.")
+    worker: WorkerSettings = Field(default_factory=WorkerSettings, description="How a worker takes questions.")
     vectors: VectorSettings = Field(default_factory=VectorSettings, description="Search over vectors.")
 
 

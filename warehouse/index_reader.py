@@ -52,6 +52,11 @@ class PublishedIndex:
         return self._record_of.get(passage_id, passage_id)
 
     @cached_property
+    def number_of_passage(self) -> dict[str, int]:
+        """Passage number by id."""
+        return {passage_id: number for number, passage_id in enumerate(self.passage_ids)}
+
+    @cached_property
     def graph(self) -> BipartiteGraph:
         """Passages and the entities they mention."""
         keys = self._column("entity_keys")

@@ -10,6 +10,8 @@ from warehouse.files.layout import Layout
 from warehouse.index_reader import PublishedIndex
 from warehouse.models.cached import CachedEncoder
 from warehouse.models.encoder import LocalEncoder
+from warehouse.queue.dialects import sqlite_url
+from warehouse.queue.queue import QuestionQueue, open_queue
 
 
 def open_encoder(settings: Settings) -> CachedEncoder:
@@ -24,6 +26,24 @@ def _encoder(layout: Layout, threads: int | None, batch_size: int) -> CachedEnco
         layout.model_cache.mkdir(parents=True, exist_ok=True)
     model = LocalEncoder(layout.model_cache, threads=threads, batch_size=batch_size)
     return CachedEncoder(model, VectorCache(layout.vector_cache))
+
+
+def open_questions(settings: Settings) -> QuestionQueue:
+    """The question queue: the configured database, or queue.sqlite under the root.
+
+    Raises:
+        ConfigurationError: If the url is malformed or its driver is not installed.
+        StoreError: If the database cannot be used.
+    """
+    path = Layout(settings.root).queue
+    if not settings.queue.url:
+        with writing("the question queue", path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+    return open_queue(
+        settings.queue.url or sqlite_url(path),
+        ageing_seconds=settings.queue.ageing_seconds,
+        max_depth=settings.queue.max_depth,
+    )
 
 
 def open_published(root: Path, name: str, version: int | None = None) -> PublishedIndex:

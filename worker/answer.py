@@ -51,7 +51,6 @@ class Answerer:
         self.strategy: Strategy = make(strategy, index, dict(parameters))
         self._encode = encode
         self._reader = reader
-        self._number_of = {passage_id: number for number, passage_id in enumerate(index.passage_ids)}
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """Rankings only.
@@ -93,7 +92,7 @@ class Answerer:
 
     def _context(self, retrieval: Retrieval, count: int) -> tuple[ContextPassage, ...]:
         ranked = retrieval.passages[:count]
-        stored = self._index.passages([self._number_of[passage.passage_id] for passage in ranked])
+        stored = self._index.passages([self._index.number_of_passage[passage.passage_id] for passage in ranked])
         return tuple(pack_context(ranked, stored, limit=count))
 
     def _with_vectors(self, questions: Sequence[Question]) -> list[Question]:
@@ -106,10 +105,13 @@ class Answerer:
         return [replace(question, vector=vector) for question, vector in zip(questions, vectors, strict=True)]
 
 
-def passage_rows(answered: AnsweredQuestion) -> list[dict[str, Any]]:
-    """Ranked passages with their titles, as the JSON contract wants them."""
-    titles = {passage.passage_id: passage.title for passage in answered.context}
-    return [
-        {"id": p.passage_id, "title": titles.get(p.passage_id, ""), "score": round(p.score, 6), "rank": p.rank}
-        for p in answered.retrieval.passages
-    ]
+def passage_rows(index: IndexReader, retrieval: Retrieval) -> list[dict[str, Any]]:
+    """Ranked passages as the JSON contract wants them; pieces of a split record name it as `record`."""
+    number_of = index.number_of_passage
+    rows = []
+    for p in retrieval.passages:
+        title = index.passage_titles[number_of[p.passage_id]]
+        row: dict[str, Any] = {"id": p.passage_id, "title": title, "score": round(p.score, 6), "rank": p.rank}
+        record = index.record_of(p.passage_id)
+        rows.append(row if record == p.passage_id else {**row, "record": record})
+    return rows

@@ -20,6 +20,8 @@ from worker.ranking.links import connect
 from worker.reading.extractive import ExtractiveReader
 
 LINKED_PASSAGES = 10
+KEPT_ANSWERERS = 32
+"""So many strategies with their parameters stay ready; the oldest go first, so that memory stays flat."""
 
 
 class IndexSession:
@@ -40,6 +42,12 @@ class IndexSession:
         """The version that is open."""
         return self.published.version
 
+    @property
+    def encoder_model(self) -> str | None:
+        """The encoder whose vectors the version holds, None if it holds none."""
+        record = self.published.manifest.vectors.get("passage")
+        return record.model if record else None
+
     def answerer(self, strategy: str, parameters: Mapping[str, object]) -> Answerer:
         """The strategy, made ready once per set of parameters.
 
@@ -50,6 +58,8 @@ class IndexSession:
         """
         key = repr((strategy, sorted(parameters.items())))
         if key not in self._answerers:
+            if len(self._answerers) >= KEPT_ANSWERERS:
+                self._answerers.pop(next(iter(self._answerers)))
             self._answerers[key] = Answerer(self.published, strategy, parameters, self._encode, self._reader)
         return self._answerers[key]
 
@@ -63,7 +73,7 @@ class IndexSession:
             "answer": answered.reading.answer,
             "strategy": strategy,
             "version": self.version,
-            "passages": passage_rows(answered),
+            "passages": passage_rows(self.published, answered.retrieval),
             "evidence": evidence,
             "seconds": {name: round(seconds, 6) for name, seconds in answered.seconds.items()},
         }

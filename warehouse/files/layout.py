@@ -93,6 +93,11 @@ class Layout:
         return self.caches / "models"
 
     @property
+    def queue(self) -> Path:
+        """The question queue, unless a database server holds it."""
+        return self.root / "queue.sqlite"
+
+    @property
     def indexes(self) -> Path:
         """Folder of all indexes."""
         return self.root / "indexes"

@@ -14,8 +14,8 @@ from bs4.exceptions import ParserRejectedMarkup
 from warehouse.files.lines import encoding_fault
 from warehouse.files.records import FaultError
 
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_FRONT_TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+_FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_FRONT_TITLE = re.compile(r"^title:[ \t]*(\S.*?)\s*$", re.MULTILINE)
 _HEADING = re.compile(r"# +(.*?)(?: +#+)? *$")
 _FENCE = re.compile(r" {0,3}(?:```|~~~)")
 _UNREAD = ("script", "style", "nav", "head", "noscript", "template", "svg")

@@ -60,7 +60,7 @@ def _object(line: Line) -> dict[str, object]:
     if b"\0" in line.data:
         raise FaultError(f"the line contains a NUL byte at byte {line.data.index(0) + 1}")
     try:
-        value = _DECODER.decode(line.data.decode("utf-8"))
+        value = _DECODER.decode(line.data.decode("utf-8").rstrip())
     except UnicodeDecodeError as error:
         raise FaultError(f"the line is {encoding_fault(error)}") from error
     except json.JSONDecodeError as error:

@@ -115,7 +115,7 @@ def _open_session(graph: Path, threads: int) -> Any:
     options.log_severity_level = _ORT_ERRORS_ONLY
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # Spinning threads save 0.5 ms per question on an idle machine and cost a fifth beside another busy process.
+    # Spinning saves 0.5 ms per question on an idle machine and halves the speed beside another busy process.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.enable_mem_pattern = False  # would remember a memory plan for each of some thousand shapes
     try:

@@ -124,6 +124,7 @@ def test_a_folder_is_read_recursively_in_order_without_hidden_and_other_files(tm
         ("Intro\n# Ada  Lovelace #\nText", "Ada  Lovelace", "Intro\n# Ada  Lovelace #\nText"),
         ("```\n# comment\n```\n# Real\n", "Real", "```\n# comment\n```\n# Real\n"),
         ('---\ntitle: "Front"\ntags: [x]\n---\nText', "Front", "Text"),
+        ("---\r\ntitle: Front\r\n---\r\nText\r\n", "Front", "Text\r\n"),
         ("---\ntitle: Front\n---\n# Heading\nText", "Heading", "# Heading\nText"),
         ("---\na rule, not front matter", "file", "---\na rule, not front matter"),
         ("## only a second level", "file", "## only a second level"),

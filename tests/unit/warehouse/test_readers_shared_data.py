@@ -35,4 +35,4 @@ def test_the_musique_questions_name_records_of_their_corpus() -> None:
 def test_the_orkg_questions_hold_one_twice() -> None:
     questions, bad = read_questions(DATA / "orkg/questions.jsonl")
     assert len(questions) == 169
-    assert [record.reason.split("' ")[1] for record in bad] == ["was already used in line 30"]
+    assert [record.reason.split("' ")[1] for record in bad] == ["was already used in line 105"]

@@ -1,0 +1,90 @@
+"""`polyhop jobs`, `cancel`, `retry`: what is being asked, and changing it."""
+
+from typing import Annotated
+
+import typer
+
+from polyhop.commands.options import Json, Root, Set, settings_of
+from polyhop.output import print_json, print_line, print_table
+
+JobId = Annotated[int, typer.Argument(help="Id of the job, as `polyhop submit` printed it.")]
+
+
+def jobs(
+    workers: Annotated[bool, typer.Option("--workers", help="List the living workers instead.")] = False,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Forget finished jobs older than queue.retention_days.")
+    ] = False,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """List jobs with their counts by state and their errors, newest first."""
+    from polyhop.jobs import job_document
+    from warehouse.open import open_questions
+
+    settings = settings_of(root, set_)
+    with open_questions(settings) as queue:
+        if purge:
+            print_line(f"{queue.purge(settings.queue.retention_days)} jobs forgotten")
+            return
+        if workers:
+            _print_workers([vars_of(worker) for worker in queue.workers()], json=json)
+            return
+        queue.sweep()
+        rows = [job_document(job) for job in queue.jobs()]
+    if json:
+        for row in rows:
+            print_json(row)
+        return
+    columns = [
+        "job_id",
+        "name",
+        "queue",
+        "index",
+        "strategy",
+        "questions",
+        "queued",
+        "leased",
+        "done",
+        "dead",
+        "cancelled",
+    ]
+    print_table(columns, [[row[column] for column in columns] for row in rows])
+    for row in rows:
+        for error in row["errors"]:
+            print_line(f"  job {row['job_id']}: {error['count']} dead, {error['class']}: {error['example']}")
+
+
+def vars_of(worker: object) -> dict[str, object]:
+    """A worker row as a document."""
+    import dataclasses
+
+    return dataclasses.asdict(worker)  # type: ignore[call-overload,no-any-return]
+
+
+def _print_workers(rows: list[dict[str, object]], *, json: bool) -> None:
+    if json:
+        for row in rows:
+            print_json(row)
+        return
+    columns = ["worker_id", "host", "process_id", "queues", "versions"]
+    print_table(columns, [[row[column] for column in columns] for row in rows])
+
+
+def cancel(job: JobId, set_: Set = None, root: Root = None, json: Json = False) -> None:
+    """Cancel a job: nothing of it is asked any more; answers it has are kept."""
+    from warehouse.open import open_questions
+
+    with open_questions(settings_of(root, set_)) as queue:
+        count = queue.cancel(job)
+    print_json({"job_id": job, "cancelled": count}) if json else print_line(f"Job {job}: {count} questions cancelled")
+
+
+def retry(job: JobId, set_: Set = None, root: Root = None, json: Json = False) -> None:
+    """Ask dead and cancelled questions of a job again."""
+    from warehouse.open import open_questions
+
+    with open_questions(settings_of(root, set_)) as queue:
+        count = queue.retry(job)
+    print_json({"job_id": job, "requeued": count}) if json else print_line(f"Job {job}: {count} questions queued again")

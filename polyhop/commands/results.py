@@ -1,0 +1,107 @@
+"""`polyhop results`, `explain`, `replay`: stored answers, redrawn and asked again."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from polyhop.commands.jobs import JobId
+from polyhop.commands.options import Json, Parameters, Root, Set, pairs, settings_of
+from polyhop.output import print_error, print_json, print_line, rounded
+
+if TYPE_CHECKING:
+    from schemas.queue import ResultRow
+
+QuestionId = Annotated[str, typer.Argument(help="Id of the question in its file.")]
+
+
+def results(
+    job: JobId,
+    out: Annotated[Path | None, typer.Option("--out", help="Write parquet instead of printing JSON lines.")] = None,
+    metrics: Annotated[bool, typer.Option("--metrics", help="Print metrics against the file's gold instead.")] = False,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Print a job's questions with their answers, in submitted order, as JSON lines; at any time."""
+    from flows.answer import job_metrics
+    from polyhop.jobs import result_document, results_parquet
+    from warehouse.open import open_questions
+
+    with open_questions(settings_of(root, set_)) as queue:
+        rows = queue.results(job)
+        if metrics:
+            print_json(rounded(job_metrics(rows)))
+        elif out is not None:
+            count = results_parquet(rows, out)
+            print_json({"job_id": job, "rows": count, "file": str(out)}) if json else print_line(
+                f"{count} rows in {out}"
+            )
+        else:
+            for row in rows:
+                print_json(result_document(row))
+
+
+def explain(job: JobId, question: QuestionId, set_: Set = None, root: Root = None, json: Json = False) -> None:
+    """Redraw a stored answer's evidence, as it was when it was answered."""
+    from polyhop.jobs import require_result
+    from warehouse.open import open_questions
+
+    with open_questions(settings_of(root, set_)) as queue:
+        row = require_result(queue, job, question)
+    if json:
+        print_json(dict(row.result))
+    else:
+        _draw(row.result)
+
+
+def replay(
+    job: JobId,
+    question: QuestionId,
+    strategy: Annotated[str | None, typer.Option("--strategy", help="Another strategy; default: the same.")] = None,
+    param: Parameters = None,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Ask a stored question again on the version it was answered from, side by side with the stored answer."""
+    from polyhop.api import open_index
+    from polyhop.jobs import require_result
+    from warehouse.open import open_questions
+
+    settings = settings_of(root, set_)
+    with open_questions(settings) as queue:
+        row = require_result(queue, job, question)
+    stored = row.result
+    chosen = strategy or str(stored["strategy"])
+    same = chosen == stored["strategy"] and not param
+    parameters: Any = stored["parameters"] if same else pairs(param, "--param")
+    with open_index(str(stored["index"]), settings=settings, version=row.version) as index:
+        again = index.ask(
+            row.question, strategy=chosen, limit=int(str(stored["limit"])), parameters=parameters
+        ).to_json()
+    if json:
+        print_json({"stored": dict(stored), "replayed": again})
+        return
+    _side_by_side(row, again)
+
+
+def _draw(document: Any) -> None:
+    from polyhop.api import Answer
+    from polyhop.commands.ask import print_answer
+
+    names = ("question", "answer", "strategy", "version", "passages", "evidence", "seconds")
+    print_answer(Answer(**{name: document[name] for name in names}), explain=True)
+
+
+def _side_by_side(row: "ResultRow", again: dict[str, Any]) -> None:
+    stored: Any = row.result
+    print_line(f"Question  {row.question}")
+    print_line(f"{'':10}{'stored: ' + stored['strategy']:<50}again: {again['strategy']} (version {again['version']})")
+    print_line(f"Answer    {stored['answer']:<50}{again['answer']}")
+    left, right = stored["passages"], again["passages"]
+    for place in range(max(len(left), len(right))):
+        cells = [f"{p[place]['title'][:38]} [{p[place]['id']}]" if place < len(p) else "" for p in (left, right)]
+        print_line(f"{place + 1:>8}  {cells[0]:<50}{cells[1]}")
+    if [p["id"] for p in left] == [p["id"] for p in right]:
+        print_error("Both rankings are the same.")

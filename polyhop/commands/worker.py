@@ -1,0 +1,54 @@
+"""`polyhop worker`: answers questions from queues until told to stop."""
+
+from typing import Annotated
+
+import typer
+
+from polyhop.commands.options import Json, Root, Set, settings_of
+from polyhop.output import print_error, print_json, print_line
+
+
+def worker(
+    queues: Annotated[str, typer.Option("--queues", help="Queues to answer, separated by commas.")] = "default",
+    batch: Annotated[int | None, typer.Option("--batch", min=1, help="Questions to take at once.")] = None,
+    until_empty: Annotated[bool, typer.Option("--until-empty", help="End when nothing is queued or leased.")] = False,
+    metrics_port: Annotated[
+        int | None, typer.Option("--metrics-port", help="Serve Prometheus /metrics and /healthz on this port.")
+    ] = None,
+    metrics_address: Annotated[str, typer.Option("--metrics-address", help="Address to serve on.")] = "127.0.0.1",
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Answer questions from queues. SIGTERM finishes the batch at work, a second one gives it back."""
+    import dataclasses
+
+    from warehouse.open import open_questions
+    from worker.loop import Worker, WorkerOptions
+    from worker.metrics import WorkerMetrics, serve_metrics
+    from worker.pool import IndexPool
+
+    settings = settings_of(root, set_)
+    if not settings.encoder.threads:
+        encoder = settings.encoder.model_copy(update={"threads": 1})
+        settings = settings.model_copy(update={"encoder": encoder})
+    options = WorkerOptions(
+        queues=tuple(name.strip() for name in queues.split(",") if name.strip()),
+        batch=batch or settings.worker.batch,
+        lease_seconds=settings.worker.lease_seconds,
+        poll_seconds=settings.worker.poll_seconds,
+        until_empty=until_empty,
+    )
+    metrics = WorkerMetrics()
+    stop_serving = None if metrics_port is None else serve_metrics(metrics, metrics_port, metrics_address)
+    with open_questions(settings) as queue:
+        running = Worker(queue, IndexPool(settings), options, metrics)
+        running.handle_signals()
+        print_error(f"Worker {running.worker_id} answers {', '.join(options.queues)}.")
+        report = running.run()
+    if stop_serving is not None:
+        stop_serving()
+    if json:
+        print_json(dataclasses.asdict(report))
+    else:
+        print_line(f"{report.finished} answered, {report.failed} failed, {report.released} given back")

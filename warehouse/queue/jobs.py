@@ -1,0 +1,135 @@
+"""Jobs as people see them, and what people do to them: cancel, retry, forget.
+
+Each function is a piece of one transaction.
+"""
+
+import json
+from collections.abc import Sequence
+
+from sqlalchemy import RowMapping
+
+from schemas.errors import UnknownJobError
+from schemas.queue import ErrorCount, JobRow, QuestionState, QueueMetrics
+from warehouse.queue.transactions import Transaction
+
+SECONDS_PER_DAY = 86_400.0
+WORKER_SILENCE_SECONDS = 60.0
+
+
+def list_jobs(tx: Transaction, limit: int) -> list[JobRow]:
+    """The newest jobs, the last submitted first."""
+    return _with_counts(tx, tx.rows("jobs.newest", limit=limit))
+
+
+def find_job(tx: Transaction, job_id: int) -> JobRow:
+    """One job.
+
+    Raises:
+        UnknownJobError: If there is none of this id.
+    """
+    found = _with_counts(tx, tx.rows("jobs.one", job_id=job_id))
+    if not found:
+        raise UnknownJobError(job_id)
+    return found[0]
+
+
+def _with_counts(tx: Transaction, jobs: Sequence[RowMapping]) -> list[JobRow]:
+    job_ids = [job["job_id"] for job in jobs]
+    counts = {job_id: dict.fromkeys(QuestionState, 0) for job_id in job_ids}
+    for row in tx.rows("jobs.counts", job_ids=job_ids):
+        counts[row["job_id"]][QuestionState(row["state"])] = row["questions"]
+    errors: dict[int, list[ErrorCount]] = {job_id: [] for job_id in job_ids}
+    for row in tx.rows("jobs.dead_reasons", job_ids=job_ids):
+        errors[row["job_id"]].append(ErrorCount(row["error_class"] or "", row["questions"], row["example"] or ""))
+    return [_job_row(job, counts[job["job_id"]], errors[job["job_id"]], tx.now) for job in jobs]
+
+
+def _job_row(job: RowMapping, counts: dict[QuestionState, int], errors: list[ErrorCount], now: float) -> JobRow:
+    return JobRow(
+        job_id=job["job_id"],
+        name=job["name"],
+        queue=job["queue"],
+        index=job["index_name"],
+        strategy=job["strategy"],
+        parameters=json.loads(job["parameters_json"]),
+        limit=job["passage_limit"],
+        priority=job["priority"],
+        max_attempts=job["max_attempts"],
+        submitted_at=job["submitted_at"],
+        deadline=job["deadline_at"],
+        question_count=job["question_count"],
+        counts=counts,
+        oldest_wait_seconds=max(0.0, now - job["submitted_at"]) if counts[QuestionState.QUEUED] else None,
+        errors=tuple(errors),
+    )
+
+
+def cancel(tx: Transaction, job_id: int) -> int:
+    """Ends all waiting and leased questions of a job; says how many.
+
+    Raises:
+        UnknownJobError: If there is none of this id.
+    """
+    _touch(tx, job_id)
+    return tx.run("jobs.cancel", job_id=job_id, now=tx.now)
+
+
+def retry(tx: Transaction, job_id: int) -> int:
+    """Queues all dead and cancelled questions of a job anew, with all their attempts; says how many.
+
+    A deadline counts anew from here: else nothing could be retried after it.
+
+    Raises:
+        UnknownJobError: If there is none of this id.
+    """
+    job = _touch(tx, job_id)
+    deadline_at = None if job["deadline_seconds"] is None else tx.now + job["deadline_seconds"]
+    retried = tx.run("jobs.retry", job_id=job_id, now=tx.now, deadline_at=deadline_at)
+    if retried:
+        tx.run("jobs.move_deadline", job_id=job_id, deadline_at=deadline_at)
+    return retried
+
+
+def _touch(tx: Transaction, job_id: int) -> RowMapping:
+    rows = tx.rows("jobs.touch", job_id=job_id, now=tx.now)
+    if not rows:
+        raise UnknownJobError(job_id)
+    return rows[0]
+
+
+def purgeable(tx: Transaction, older_than_days: float) -> list[int]:
+    """Jobs of which nothing is open and nothing has happened for so many days."""
+    rows = tx.rows("jobs.purgeable", before=tx.now - older_than_days * SECONDS_PER_DAY)
+    return [row["job_id"] for row in rows]
+
+
+def purge(tx: Transaction, job_id: int) -> bool:
+    """Forgets a finished job with its questions and results; False if it was retried or forgotten meanwhile."""
+    if not tx.rows("jobs.touch", job_id=job_id, now=tx.now):
+        return False
+    if any(QuestionState(row["state"]) in _OPEN for row in tx.rows("jobs.counts", job_ids=[job_id])):
+        return False
+    for statement in ("jobs.purge_results", "jobs.purge_questions", "jobs.purge_job"):
+        tx.run(statement, job_id=job_id)
+    return True
+
+
+_OPEN = {QuestionState.QUEUED, QuestionState.LEASED}
+
+
+def count_open(tx: Transaction, queues: Sequence[str]) -> int:
+    """Questions of the queues that wait or are being answered."""
+    return int(tx.rows("jobs.open", queues=list(queues))[0]["questions"])
+
+
+def metrics(tx: Transaction) -> QueueMetrics:
+    """Totals over all jobs."""
+    counts: dict[str, dict[QuestionState, int]] = {}
+    waits: dict[str, float] = {}
+    for row in tx.rows("jobs.totals"):
+        state = QuestionState(row["state"])
+        counts.setdefault(row["queue"], dict.fromkeys(QuestionState, 0))[state] = int(row["questions"])
+        if state is QuestionState.QUEUED:
+            waits[row["queue"]] = max(0.0, tx.now - row["oldest"])
+    alive = tx.rows("workers.alive", since=tx.now - WORKER_SILENCE_SECONDS)
+    return QueueMetrics(counts=counts, oldest_wait_seconds=waits, worker_count=len(alive))

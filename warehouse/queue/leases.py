@@ -1,0 +1,125 @@
+"""Handing questions to workers: claims, heartbeats, leases that ran out, deadlines.
+
+Each function is a piece of one transaction. Invariant: every claim gives every question a new token, and only the
+holder of the current one can change the question.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import RowMapping
+
+from schemas.queue import DEADLINE_ERROR, WORKER_DIED_ERROR, ClaimedQuestion, QuestionState
+from warehouse.queue.transactions import Transaction
+
+LEASES_PER_SWEEP = 1_000
+
+
+def question_numbers(lease_tokens: Iterable[str]) -> list[int]:
+    """The questions that tokens belong to, by number; a token that was never given out belongs to none."""
+    heads = (token.partition(".")[0] for token in lease_tokens)
+    return [int(head) for head in heads if head.isascii() and head.isdecimal() and len(head) < 19]
+
+
+def sweep(tx: Transaction) -> None:
+    """Takes back the leases of dead workers and ends questions whose deadline has passed."""
+    expired = tx.rows("claim.expired", now=tx.now, limit=LEASES_PER_SWEEP)
+    if expired:
+        tx.run_many("claim.expire", [_expiry(row, tx.now) for row in expired])
+    tx.run("claim.pass_deadlines", now=tx.now, error_class=DEADLINE_ERROR)
+
+
+def _expiry(row: RowMapping, now: float) -> dict[str, object]:
+    deaths = row["lost_leases"] + 1
+    is_dead = row["attempts"] >= row["max_attempts"]
+    return {
+        "number": row["number"],
+        "state": QuestionState.DEAD.value if is_dead else QuestionState.QUEUED.value,
+        "error": f"worker died {deaths} {'time' if deaths == 1 else 'times'}",
+        "error_class": WORKER_DIED_ERROR,
+        "finished_at": now if is_dead else None,
+        "now": now,
+    }
+
+
+def claim(
+    tx: Transaction, queues: Sequence[str], worker_id: str, claim_id: str, limit: int, lease_seconds: float
+) -> list[ClaimedQuestion]:
+    """The next questions of the queues, each with a lease of its own."""
+    if tx.attempt > 1:
+        tx.run("claim.undo_claim", worker_id=worker_id, claim_id=claim_id)
+    sweep(tx)
+    # One indexed look per queue; a common ORDER BY over several queues would sort all that waits.
+    waiting = [
+        row
+        for queue in sorted(set(queues))
+        for row in tx.rows("claim.candidates", queue=queue, now=tx.now, limit=limit)
+    ]
+    waiting.sort(key=lambda row: (row["effective_at"], row["number"]))
+    chosen = _choose(waiting, limit)
+    if not chosen:
+        return []
+    lease_until = tx.now + lease_seconds
+    tokens = {row["number"]: f"{row['number']}.{claim_id}" for row in chosen}
+    tx.run_many(
+        "claim.lease",
+        [
+            {"number": number, "worker_id": worker_id, "lease_token": token, "lease_until": lease_until}
+            for number, token in tokens.items()
+        ],
+    )
+    jobs = {row["job_id"]: row for row in tx.rows("claim.job_specs", job_ids=sorted({r["job_id"] for r in chosen}))}
+    parameters = {job_id: json.loads(job["parameters_json"]) for job_id, job in jobs.items()}
+    return [
+        _claimed(row, jobs[row["job_id"]], parameters[row["job_id"]], tokens[row["number"]], lease_until)
+        for row in chosen
+    ]
+
+
+def _choose(waiting: Sequence[RowMapping], limit: int) -> list[RowMapping]:
+    """At most `limit`; a question on its last attempt that has lost leases goes alone, so it kills no neighbours."""
+    if waiting and _is_suspect(waiting[0]):
+        return [waiting[0]]
+    return [row for row in waiting if not _is_suspect(row)][:limit]
+
+
+def _is_suspect(row: RowMapping) -> bool:
+    return bool(row["lost_leases"] > 0 and row["attempts"] + 1 >= row["max_attempts"])
+
+
+def _claimed(
+    row: RowMapping, job: RowMapping, parameters: Mapping[str, Any], token: str, lease_until: float
+) -> ClaimedQuestion:
+    return ClaimedQuestion(
+        job_id=row["job_id"],
+        question_id=row["question_id"],
+        ordinal=row["ordinal"],
+        question=row["question"],
+        topic=row["topic"],
+        queue=row["queue"],
+        index=job["index_name"],
+        strategy=job["strategy"],
+        parameters=parameters,
+        limit=job["passage_limit"],
+        attempt=row["attempts"] + 1,
+        max_attempts=row["max_attempts"],
+        lease_token=token,
+        lease_until=lease_until,
+        deadline=row["deadline_at"],
+    )
+
+
+def heartbeat(tx: Transaction, worker_id: str, lease_tokens: Sequence[str], lease_seconds: float) -> list[str]:
+    """Renews leases and notes that the worker lives; gives the tokens that are no longer held."""
+    tx.run("workers.beat", worker_id=worker_id, now=tx.now)
+    if not lease_tokens:
+        return []
+    rows = tx.rows(
+        "finish.extend",
+        numbers=question_numbers(lease_tokens),
+        lease_tokens=list(lease_tokens),
+        lease_until=tx.now + lease_seconds,
+    )
+    held = {row["lease_token"] for row in rows}
+    return [token for token in lease_tokens if token not in held]

@@ -1,0 +1,233 @@
+"""The question queue as one object: every method is one transaction, tried again while the database is busy or away.
+
+Holds no SQL and decides nothing (the modules beside it do).
+Invariants: a question is in exactly one state; it is done exactly if it has its one result; a lease that was lost can
+neither finish nor fail its question.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Self, TypeVar
+from uuid import uuid4
+
+from schemas.queue import (
+    ClaimedQuestion,
+    FailedQuestion,
+    FinishedQuestion,
+    JobRow,
+    JobSpec,
+    NewQuestion,
+    QuestionState,
+    QueueMetrics,
+    ResultRow,
+    WorkerRow,
+)
+from warehouse.queue import jobs, leases, outcomes, results, submission, workers
+from warehouse.queue.dialects import Clock, Database, connect
+from warehouse.queue.migrations import migrate
+from warehouse.queue.transactions import Kind, Transaction, transact
+
+AGEING_SECONDS = 60.0
+MAX_DEPTH = 1_000_000
+PATIENCE_SECONDS = 60.0
+T = TypeVar("T")
+
+
+def open_queue(
+    url: str,
+    *,
+    ageing_seconds: float = AGEING_SECONDS,
+    max_depth: int = MAX_DEPTH,
+    patience_seconds: float = PATIENCE_SECONDS,
+    clock: Clock | None = None,
+) -> "QuestionQueue":
+    """The queue behind a url, its tables made or brought up to date.
+
+    Args:
+        url: sqlite:///FILE (see `sqlite_url`) or postgresql://USER:PASSWORD@HOST/DATABASE.
+        ageing_seconds: Waiting so long is worth one level of priority.
+        max_depth: Most waiting questions of one queue; a submission beyond is refused.
+        patience_seconds: How long to wait for a busy, stopped or restarting database.
+        clock: Replaces the database's clock (tests).
+
+    Raises:
+        ConfigurationError: If the url is malformed or its driver is not installed.
+        StoreUnavailableError: If the database stayed busy or away.
+        ManifestMismatchError: If a newer Polyhop made the tables.
+        StoreError: If the database cannot be used.
+    """
+    database = connect(url, patience_seconds, clock)
+    try:
+        migrate(database, patience_seconds)
+    except BaseException:
+        database.engine.dispose()
+        raise
+    return QuestionQueue(database, ageing_seconds, max_depth, patience_seconds)
+
+
+class QuestionQueue:
+    """Jobs, questions and results; safe for many threads, processes and hosts, not to be carried across a fork.
+
+    Every method raises StoreUnavailableError (retryable) if the database stayed busy or away for `patience_seconds`.
+    """
+
+    def __init__(self, database: Database, ageing_seconds: float, max_depth: int, patience_seconds: float) -> None:
+        self._database = database
+        self._ageing_seconds = ageing_seconds
+        self._max_depth = max_depth
+        self._patience_seconds = patience_seconds
+
+    def _do(self, work: Callable[[Transaction], T], kind: Kind = "write") -> T:
+        return transact(self._database, self._patience_seconds, work, kind)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self._database.engine.dispose()
+
+    def submit(self, spec: JobSpec, questions: Sequence[NewQuestion]) -> int:
+        """Queues a job, whole or not at all; safely on the disk when it returns.
+
+        Returns:
+            The job's id; the earlier job's if `spec.key` was used before for the same questions.
+
+        Raises:
+            SubmissionError: If the job could never be answered, or an id is used twice.
+            IdempotencyKeyError: If the key was used for something else.
+            QueueFullError: If the queue would hold more than `max_depth` waiting questions.
+        """
+        prepared = submission.prepare(spec, questions)
+        work = partial(
+            submission.submit,
+            submission=prepared,
+            ageing_seconds=self._ageing_seconds,
+            max_depth=self._max_depth,
+        )
+        return self._do(work, "durable")
+
+    def claim(
+        self, queues: Sequence[str], worker_id: str, limit: int = 32, lease_seconds: float = 30.0
+    ) -> list[ClaimedQuestion]:
+        """Leases the next questions of the queues to a worker, by priority with ageing, then as submitted.
+
+        Also takes back leases that ran out and ends questions past their deadline. A question that has lost leases
+        and is on its last attempt comes alone, so that one that kills workers takes no others with it.
+        """
+        claim_id = uuid4().hex
+        return self._do(
+            partial(
+                leases.claim,
+                queues=queues,
+                worker_id=worker_id,
+                claim_id=claim_id,
+                limit=limit,
+                lease_seconds=lease_seconds,
+            )
+        )
+
+    def heartbeat(self, worker_id: str, lease_tokens: Sequence[str], lease_seconds: float = 30.0) -> list[str]:
+        """Renews leases and notes that the worker lives; gives the tokens that are no longer held."""
+        return self._do(
+            partial(leases.heartbeat, worker_id=worker_id, lease_tokens=lease_tokens, lease_seconds=lease_seconds)
+        )
+
+    def finish(self, finished: Sequence[FinishedQuestion]) -> set[str]:
+        """Stores answers, each with its question's change of state; gives the tokens that still held.
+
+        Raises:
+            ContractError: If a result is not JSON-able; then nothing is stored.
+        """
+        if not finished:
+            return set()
+        texts = outcomes.result_texts(finished)
+        return self._do(partial(outcomes.finish, finished=finished, texts=texts))
+
+    def fail(self, failed: Sequence[FailedQuestion]) -> set[str]:
+        """Queues questions again after a growing pause, or ends them; gives the tokens that still held."""
+        return self._do(partial(outcomes.fail, failed=failed)) if failed else set()
+
+    def release(self, lease_tokens: Sequence[str]) -> set[str]:
+        """Gives leases back without using an attempt; gives the tokens that still held."""
+        return self._do(partial(outcomes.release, lease_tokens=lease_tokens)) if lease_tokens else set()
+
+    def sweep(self) -> None:
+        """Takes back leases that ran out and ends questions past their deadline, as every claim does."""
+        self._do(leases.sweep)
+
+    def cancel(self, job_id: int) -> int:
+        """Ends all open questions of a job and says how many; their leases no longer hold. Raises UnknownJobError."""
+        return self._do(partial(jobs.cancel, job_id=job_id))
+
+    def retry(self, job_id: int) -> int:
+        """Queues dead and cancelled questions of a job anew and says how many. Raises UnknownJobError."""
+        return self._do(partial(jobs.retry, job_id=job_id))
+
+    def jobs(self, limit: int = 100) -> list[JobRow]:
+        """The newest jobs with their counts, the last submitted first."""
+        return self._do(partial(jobs.list_jobs, limit=limit), "read")
+
+    def job(self, job_id: int) -> JobRow:
+        """One job with its counts. Raises UnknownJobError."""
+        return self._do(partial(jobs.find_job, job_id=job_id), "read")
+
+    def results(self, job_id: int, states: Collection[QuestionState] = tuple(QuestionState)) -> Iterator[ResultRow]:
+        """Questions of a job in submitted order, at any time; read page by page, so memory stays flat.
+
+        Raises:
+            UnknownJobError: If there is none of this id (before the first row).
+        """
+        after, last = self._do(partial(results.number_range, job_id=job_id), "read")
+        return self._pages(after, last, states)
+
+    def _pages(self, after: int | None, last: int, states: Collection[QuestionState]) -> Iterator[ResultRow]:
+        while after is not None:
+            rows, after = self._do(partial(results.page, after=after, last=last, states=states), "read")
+            yield from rows
+
+    def result(self, job_id: int, question_id: str) -> ResultRow | None:
+        """One question of a job by the asker's own id, or None."""
+        return self._do(partial(results.find_result, job_id=job_id, question_id=question_id), "read")
+
+    def count_open(self, queues: Sequence[str]) -> int:
+        """Questions of the queues that wait or are being answered."""
+        return self._do(partial(jobs.count_open, queues=queues), "read")
+
+    def metrics(self) -> QueueMetrics:
+        """Totals by queue and state."""
+        return self._do(jobs.metrics, "read")
+
+    def purge(self, older_than_days: float) -> int:
+        """Forgets jobs of which nothing is open and nothing has happened for so long; says how many. One by one."""
+        old = self._do(partial(jobs.purgeable, older_than_days=older_than_days), "read")
+        return sum(self._do(partial(jobs.purge, job_id=job_id)) for job_id in old)
+
+    def report_worker(
+        self, worker_id: str, *, host: str, process_id: int, queues: Sequence[str], versions: Mapping[str, int]
+    ) -> None:
+        """Notes a worker, its queues and the index versions it holds; at start and at each change."""
+        self._do(
+            partial(
+                workers.report_worker,
+                worker_id=worker_id,
+                host=host,
+                process_id=process_id,
+                queues=queues,
+                versions=versions,
+            )
+        )
+
+    def workers(self, seen_within_seconds: float = 60.0) -> list[WorkerRow]:
+        """Workers that gave a sign of life lately."""
+        return self._do(partial(workers.list_workers, seen_within_seconds=seen_within_seconds), "read")
+
+    def remove_worker(self, worker_id: str) -> None:
+        """Takes a worker that ends off the list."""
+        self._do(lambda tx: tx.run("workers.leave", worker_id=worker_id))

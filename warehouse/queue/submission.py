@@ -1,0 +1,105 @@
+"""Submitting a job: all of its questions or none, once per idempotency key, within the queue's depth.
+
+Each function is a piece of one transaction.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from schemas.errors import IdempotencyKeyError, QueueFullError
+from schemas.queue import JobSpec, NewQuestion, check_submission, effective_time, storable, submission_hash, to_json
+from warehouse.queue.transactions import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A checked job, with the key that makes its submission harmless to repeat."""
+
+    spec: JobSpec
+    questions: Sequence[NewQuestion]
+    submission_key: str
+    content_hash: str
+
+
+def prepare(spec: JobSpec, questions: Sequence[NewQuestion]) -> Submission:
+    """A submission without a key of its own gets one, so that a try whose end nobody saw is not repeated.
+
+    Raises:
+        SubmissionError: If the job could never be answered.
+    """
+    check_submission(spec, questions)
+    key = f"key:{storable(spec.key)}" if spec.key is not None else f"once:{uuid4().hex}"
+    return Submission(spec, questions, key, submission_hash(spec, questions))
+
+
+def submit(tx: Transaction, submission: Submission, ageing_seconds: float, max_depth: int) -> int:
+    """Adds the job and its questions.
+
+    Returns:
+        The job's id; of the earlier job if the key was used before.
+
+    Raises:
+        IdempotencyKeyError: If the key was used for something else.
+        QueueFullError: If the queue would hold more than `max_depth` waiting questions.
+    """
+    # Taking the number first lines submitters up: the two checks after it hold until the end of the transaction.
+    job_id = int(tx.rows("submit.next_number", name="jobs", count=1)[0]["first_number"])
+    known = tx.rows("submit.job_by_key", submission_key=submission.submission_key)
+    if known:
+        if known[0]["content_hash"] != submission.content_hash:
+            raise IdempotencyKeyError(submission.spec.key or "", known[0]["job_id"])
+        return int(known[0]["job_id"])
+    spec, added = submission.spec, len(submission.questions)
+    waiting = tx.rows("submit.waiting", queue=spec.queue)[0]["waiting"]
+    if waiting + added > max_depth:
+        raise QueueFullError(spec.queue, waiting, added, max_depth)
+    first_number = int(tx.rows("submit.next_number", name="questions", count=added)[0]["first_number"])
+    deadline_at = None if spec.deadline_seconds is None else tx.now + spec.deadline_seconds
+    shared = {
+        "job_id": job_id,
+        "queue": spec.queue,
+        "max_attempts": spec.max_attempts,
+        "deadline_at": deadline_at,
+        "available_at": tx.now,
+        "effective_at": effective_time(tx.now, spec.priority, ageing_seconds),
+    }
+    tx.run("submit.add_job", **_job(submission, tx.now, first_number, shared))
+    tx.run_many("submit.add_question", _questions(submission.questions, first_number, shared))
+    return job_id
+
+
+def _job(submission: Submission, now: float, first_number: int, shared: dict[str, Any]) -> dict[str, Any]:
+    spec = submission.spec
+    return {
+        **{name: shared[name] for name in ("job_id", "queue", "max_attempts", "deadline_at")},
+        "submission_key": submission.submission_key,
+        "content_hash": submission.content_hash,
+        "name": storable(spec.name),
+        "index_name": spec.index,
+        "strategy": spec.strategy,
+        "parameters_json": to_json(dict(spec.parameters)),
+        "passage_limit": spec.limit,
+        "priority": spec.priority,
+        "deadline_seconds": spec.deadline_seconds,
+        "now": now,
+        "first_number": first_number,
+        "question_count": len(submission.questions),
+    }
+
+
+def _questions(
+    questions: Sequence[NewQuestion], first_number: int, shared: dict[str, Any]
+) -> Iterator[dict[str, object]]:
+    for ordinal, question in enumerate(questions):
+        yield shared | {
+            "number": first_number + ordinal,
+            "ordinal": ordinal,
+            "question_id": storable(question.id),
+            "question": storable(question.question),
+            "topic": None if question.topic is None else storable(question.topic),
+            "answers_json": to_json(list(question.answers)),
+            "supporting_json": to_json(list(question.supporting)),
+            "metadata_json": to_json(dict(question.metadata)),
+        }

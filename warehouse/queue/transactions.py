@@ -1,0 +1,94 @@
+"""Running a piece of work as one transaction, again if the database was busy or away, and errors in our own words.
+
+Knows no table: statements come by name, values as parameters.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+from typing import Any, Literal, TypeVar
+
+from sqlalchemy import Connection, RowMapping
+from sqlalchemy.exc import DBAPIError
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
+
+from schemas.errors import StatementRejectedError, StoreError, StoreUnavailableError
+from warehouse.queue.dialects import Database, passes_by_itself
+from warehouse.queue.statements import statement
+
+Kind = Literal["read", "write", "durable"]
+T = TypeVar("T")
+ROWS_PER_INSERT = 5_000
+
+_OPTIONS: Mapping[Kind, Mapping[str, bool]] = {
+    "read": {"reads_only": True},
+    "write": {},
+    "durable": {"survives_power_cut": True},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A transaction in progress; `now` is the queue's time at its begin, `attempt` counts from 1."""
+
+    connection: Connection
+    row_locks: bool
+    now: float
+    attempt: int
+
+    def rows(self, name: str, /, **values: object) -> Sequence[RowMapping]:
+        """All rows of a statement that returns rows; an empty list as a value matches nothing."""
+        return self.connection.execute(statement(name, row_locks=self.row_locks), values).mappings().all()
+
+    def run(self, name: str, /, **values: object) -> int:
+        """Runs a statement and says how many rows it touched."""
+        return self.connection.execute(statement(name, row_locks=self.row_locks), values).rowcount
+
+    def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Runs a statement for each of many rows."""
+        clause = statement(name, row_locks=self.row_locks)
+        remaining = iter(rows)
+        while chunk := list(islice(remaining, ROWS_PER_INSERT)):
+            self.connection.execute(clause, chunk)
+
+
+def transact(database: Database, patience_seconds: float, work: Callable[[Transaction], T], kind: Kind = "write") -> T:
+    """Does `work` in one transaction; a busy or restarting database is asked again until patience ends.
+
+    Args:
+        database: Where.
+        patience_seconds: How long to go on trying.
+        work: Called with the transaction, once per try; must change nothing else.
+        kind: "read" changes nothing; "durable" is on the disk when it returns, whatever happens to the machine.
+
+    Raises:
+        StoreUnavailableError: If the database stayed busy or away.
+        StatementRejectedError: If it refuses a statement.
+        StoreError: If it cannot be used at all.
+    """
+    tries = count(1)
+    retrying = Retrying(
+        retry=retry_if_exception(passes_by_itself),
+        wait=wait_random_exponential(multiplier=0.02, max=1),
+        stop=stop_after_delay(patience_seconds),
+        reraise=True,
+    )
+    try:
+        return retrying(lambda: _try_once(database, work, kind, next(tries)))
+    except DBAPIError as error:
+        raise _translated(error, database) from error
+
+
+def _try_once(database: Database, work: Callable[[Transaction], T], kind: Kind, attempt: int) -> T:
+    with database.engine.connect().execution_options(**_OPTIONS[kind]) as connection, connection.begin():
+        return work(Transaction(connection, database.row_locks, database.now(connection), attempt))
+
+
+def _translated(error: DBAPIError, database: Database) -> StoreError:
+    where = database.engine.url.render_as_string(hide_password=True)
+    said = str(error.orig).strip().split("\n", 1)[0]
+    if passes_by_itself(error):
+        return StoreUnavailableError(f"The question queue {where} is busy or away ({said}); try again later.")
+    if type(error).__name__ in {"OperationalError", "DatabaseError"}:
+        return StoreError(f"Cannot use the question queue {where}: {said}.")
+    return StatementRejectedError(f"The question queue {where} refused a statement: {said}.")

@@ -1,0 +1,44 @@
+"""The list of worker processes: who lives, which versions they hold.
+
+Decides nothing: leases, not this list, say who may answer. Each function is a piece of one transaction.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from schemas.queue import WorkerRow, to_json
+from warehouse.queue.transactions import Transaction
+
+FORGET_SECONDS = 86_400.0
+
+
+def report_worker(
+    tx: Transaction, worker_id: str, host: str, process_id: int, queues: Sequence[str], versions: Mapping[str, int]
+) -> None:
+    """Notes a worker with its queues and the versions it holds; forgets those silent for a day."""
+    tx.run("workers.forget", before=tx.now - FORGET_SECONDS)
+    tx.run(
+        "workers.report",
+        worker_id=worker_id,
+        host=host,
+        process_id=process_id,
+        queues_json=to_json(list(queues)),
+        versions_json=to_json(dict(versions)),
+        now=tx.now,
+    )
+
+
+def list_workers(tx: Transaction, seen_within_seconds: float) -> list[WorkerRow]:
+    """Workers that gave a sign of life lately, the oldest first."""
+    return [
+        WorkerRow(
+            worker_id=row["worker_id"],
+            host=row["host"],
+            process_id=row["process_id"],
+            queues=tuple(json.loads(row["queues_json"])),
+            versions=json.loads(row["versions_json"]),
+            started_at=row["started_at"],
+            seen_at=row["seen_at"],
+        )
+        for row in tx.rows("workers.alive", since=tx.now - seen_within_seconds)
+    ]

@@ -1,0 +1,87 @@
+"""A claimed batch to finished, failed and released questions.
+
+Knows sessions, not the queue: what it returns, the loop stores.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from schemas.errors import ModelUnavailableError, PolyhopError
+from schemas.query import Question
+from schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion, to_json
+from worker.answer import AnsweredQuestion
+from worker.pool import IndexPool
+from worker.session import IndexSession
+
+
+@dataclass(slots=True)
+class BatchOutcome:
+    """What became of a batch; `released` questions go back unharmed because of `outage`."""
+
+    finished: list[FinishedQuestion] = field(default_factory=list)
+    failed: list[FailedQuestion] = field(default_factory=list)
+    released: list[str] = field(default_factory=list)
+    outage: ModelUnavailableError | None = None
+
+
+def grouped(claimed: Iterable[ClaimedQuestion]) -> list[list[ClaimedQuestion]]:
+    """Questions that can be answered together (same index, strategy, parameters, limit), in claimed order."""
+    groups: dict[tuple[str, str, str, int], list[ClaimedQuestion]] = {}
+    for question in claimed:
+        key = (question.index, question.strategy, to_json(dict(question.parameters)), question.limit)
+        groups.setdefault(key, []).append(question)
+    return list(groups.values())
+
+
+def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: BatchOutcome) -> None:
+    """Answers one group; a question that raises is found by asking one by one and fails alone."""
+    first = group[0]
+    try:
+        session = pool.session(first.index)
+        answerer = session.answerer(first.strategy, first.parameters)
+        start = time.perf_counter()
+        asked = [Question(q.question, q.question_id, topic=q.topic) for q in group]
+        answered = answerer.answer(asked, limit=first.limit)
+        seconds = (time.perf_counter() - start) / len(group)
+        finished = [_finished(session, q, one, seconds) for q, one in zip(group, answered, strict=True)]
+    except ModelUnavailableError as error:
+        outcome.outage = error
+        outcome.released.extend(question.lease_token for question in group)
+    except Exception as error:  # noqa: BLE001 - whatever a strategy raises, the other questions go on
+        if len(group) == 1:
+            outcome.failed.append(_failed(first, error))
+        else:
+            for question in group:
+                answer_group(pool, [question], outcome)
+    else:
+        outcome.finished.extend(finished)
+
+
+def _finished(
+    session: IndexSession, question: ClaimedQuestion, answered: AnsweredQuestion, seconds: float
+) -> FinishedQuestion:
+    document = session.document(question.strategy, answered)
+    document["index"] = question.index
+    document["parameters"] = dict(question.parameters)
+    document["limit"] = question.limit
+    document["model"] = session.encoder_model
+    document["tokens"] = {"prompt": 0, "completion": 0}
+    document["cost_usd"] = 0.0
+    return FinishedQuestion(
+        lease_token=question.lease_token,
+        answer=answered.reading.answer,
+        version=session.version,
+        strategy=question.strategy,
+        seconds=seconds,
+        result=document,
+    )
+
+
+def _failed(question: ClaimedQuestion, error: Exception) -> FailedQuestion:
+    return FailedQuestion(
+        lease_token=question.lease_token,
+        error=str(error) or type(error).__name__,
+        error_class=type(error).__name__,
+        retryable=isinstance(error, PolyhopError) and error.retryable,
+    )
