@@ -6,12 +6,29 @@ Answers nothing (workers do); everything here works while they run.
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schemas.errors import UnknownIdError
 from schemas.queue import JobRow, QuestionState, ResultRow
 from warehouse.queue.queue import QuestionQueue
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ALL_JOBS = 1_000_000_000
+_ROWS_PER_BATCH = 1_000
+_PARQUET_COLUMNS = {
+    **dict.fromkeys(("id", "question", "answer", "state"), "string"),
+    "version": "int64",
+    **dict.fromkeys(("strategy", "passages", "evidence", "seconds", "index", "parameters"), "string"),
+    "limit": "int64",
+    **dict.fromkeys(("model", "tokens"), "string"),
+    "cost_usd": "float64",
+    "attempts": "int64",
+    **dict.fromkeys(("worker", "finished_at", "error", "error_class"), "string"),
+}
 
 
 def job_document(job: JobRow) -> dict[str, Any]:
@@ -81,20 +98,72 @@ def _iso(seconds: float) -> str:
 
 
 def results_parquet(rows: Iterator[ResultRow], path: Path) -> int:
-    """Writes results as parquet, nested parts as JSON text; returns the number of rows."""
+    """Writes results as parquet, nested parts as JSON text, batch by batch; returns the number of rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from warehouse.files.disk import writing
 
-    documents = [_flat(result_document(row)) for row in rows]
-    with writing("results", path):
-        pq.write_table(pa.Table.from_pylist(documents), path)
-    return len(documents)
+    schema = pa.schema([pa.field(name, getattr(pa, kind)()) for name, kind in _PARQUET_COLUMNS.items()])
+    count = 0
+    with writing("results", path), pq.ParquetWriter(path, schema) as writer:
+        while batch := [_flat(result_document(row)) for row in islice(rows, _ROWS_PER_BATCH)]:
+            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+            count += len(batch)
+    return count
 
 
 def _flat(document: dict[str, Any]) -> dict[str, Any]:
     return {
         name: json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
         for name, value in document.items()
+    }
+
+
+def results_table(queue: QuestionQueue) -> "pa.Table":
+    """The questions of all jobs, answered or not, as the view `results` of `polyhop sql`."""
+    import pyarrow as pa
+
+    schema = pa.schema(
+        [
+            ("job_id", pa.int64()),
+            ("id", pa.string()),
+            ("question", pa.string()),
+            ("answer", pa.string()),
+            ("state", pa.string()),
+            ("version", pa.int64()),
+            ("strategy", pa.string()),
+            ("index", pa.string()),
+            ("seconds", pa.float64()),
+            ("finished_at", pa.timestamp("ms", tz="UTC")),
+            ("error", pa.string()),
+        ]
+    )
+    documents = (
+        _sql_row(job, row) for job in sorted(queue.jobs(_ALL_JOBS), key=_job_id) for row in queue.results(job.job_id)
+    )
+    batches = []
+    while batch := list(islice(documents, _ROWS_PER_BATCH)):
+        batches.append(pa.RecordBatch.from_pylist(batch, schema=schema))
+    return pa.Table.from_batches(batches, schema=schema)
+
+
+def _job_id(job: JobRow) -> int:
+    return job.job_id
+
+
+def _sql_row(job: JobRow, row: ResultRow) -> dict[str, Any]:
+    finished_at = None if row.finished_at is None else datetime.fromtimestamp(row.finished_at, tz=UTC)
+    return {
+        "job_id": job.job_id,
+        "id": row.question_id,
+        "question": row.question,
+        "answer": row.answer,
+        "state": row.state.value,
+        "version": row.version,
+        "strategy": row.strategy or job.strategy,
+        "index": job.index,
+        "seconds": row.seconds,
+        "finished_at": finished_at,
+        "error": row.error,
     }

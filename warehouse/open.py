@@ -3,6 +3,8 @@
 from functools import lru_cache
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 from schemas.settings import Settings
 from warehouse.cache.vectors import VectorCache
 from warehouse.files.disk import writing
@@ -46,6 +48,15 @@ def open_questions(settings: Settings) -> QuestionQueue:
     )
 
 
+@lru_cache(maxsize=1)
+def _use_one_blas_thread() -> None:
+    """For the whole process: rankings get the same bits on any number of cores, and workers don't fight for cores.
+
+    The products of one question are bound by memory, a second thread gains little.
+    """
+    threadpool_limits(1, user_api="blas")
+
+
 def open_published(root: Path, name: str, version: int | None = None) -> PublishedIndex:
     """A published version of an index, held until closed.
 
@@ -53,4 +64,5 @@ def open_published(root: Path, name: str, version: int | None = None) -> Publish
         UnknownIndexError: If nothing was published under that name.
         UnknownIdError: If that version does not exist.
     """
+    _use_one_blas_thread()
     return PublishedIndex(Layout(root), name, version)

@@ -14,6 +14,9 @@ from worker.answer import AnsweredQuestion
 from worker.pool import IndexPool
 from worker.session import IndexSession
 
+LONGEST_ERROR = 2_000
+"""Characters of an error that are kept."""
+
 
 @dataclass(slots=True)
 class BatchOutcome:
@@ -50,12 +53,19 @@ def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: Bat
         outcome.released.extend(question.lease_token for question in group)
     except Exception as error:  # noqa: BLE001 - whatever a strategy raises, the other questions go on
         if len(group) == 1:
-            outcome.failed.append(_failed(first, error))
+            outcome.failed.append(failed_question(first.lease_token, error))
         else:
-            for question in group:
-                answer_group(pool, [question], outcome)
+            _answer_singly(pool, group, outcome)
     else:
         outcome.finished.extend(finished)
+
+
+def _answer_singly(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: BatchOutcome) -> None:
+    for place, question in enumerate(group):
+        answer_group(pool, [question], outcome)
+        if outcome.outage is not None:
+            outcome.released.extend(later.lease_token for later in group[place + 1 :])
+            return
 
 
 def _finished(
@@ -78,10 +88,11 @@ def _finished(
     )
 
 
-def _failed(question: ClaimedQuestion, error: Exception) -> FailedQuestion:
+def failed_question(lease_token: str, error: Exception) -> FailedQuestion:
+    """A question with what was raised for it, in words of a bounded length."""
     return FailedQuestion(
-        lease_token=question.lease_token,
-        error=str(error) or type(error).__name__,
+        lease_token=lease_token,
+        error=(str(error) or type(error).__name__)[:LONGEST_ERROR],
         error_class=type(error).__name__,
         retryable=isinstance(error, PolyhopError) and error.retryable,
     )

@@ -10,17 +10,19 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
 from uuid import uuid4
 
-from schemas.errors import PolyhopError
-from schemas.queue import ClaimedQuestion
+from schemas.errors import ContractError, PolyhopError, StatementRejectedError
+from schemas.queue import ClaimedQuestion, FinishedQuestion
 from warehouse.queue.queue import QuestionQueue
-from worker.batch import BatchOutcome, answer_group, grouped
+from worker.batch import BatchOutcome, answer_group, failed_question, grouped
 from worker.breaker import CircuitBreaker
 from worker.metrics import WorkerMetrics
 from worker.pool import IndexPool
+
+_LONGEST_SLEEP_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +56,8 @@ class WorkerReport:
     outages: int = 0
 
 
-class ReleasedError(Exception):
-    """The second signal: give everything back and go."""
-
-
-@dataclass(slots=True)
-class _Held:
-    """Lease tokens of the batch at work, shared with the heartbeat's thread."""
-
-    tokens: set[str] = field(default_factory=set)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def replace(self, tokens: Sequence[str]) -> None:
-        with self.lock:
-            self.tokens = set(tokens)
-
-    def snapshot(self) -> list[str]:
-        with self.lock:
-            return sorted(self.tokens)
+class ReleasedError(BaseException):
+    """The second signal: give everything back and go. No Exception, so that none takes it for a failed question."""
 
 
 class Worker:
@@ -86,15 +72,17 @@ class Worker:
         self._options = options
         self._metrics = metrics or WorkerMetrics()
         self._breaker = CircuitBreaker()
-        self._held = _Held()
-        self._stopping = threading.Event()
+        self._held: tuple[str, ...] = ()
         self._ended = threading.Event()
+        # Plain values, for a signal's handler that takes a lock can wait for the very thread that it interrupted.
+        self._is_stopping = False
+        self._is_interruptible = False
         self._signals = 0
         self._report = WorkerReport(self.worker_id)
 
     def stop(self) -> None:
         """Ends the loop after the batch at work."""
-        self._stopping.set()
+        self._is_stopping = True
 
     def handle_signals(self) -> None:
         """SIGTERM or SIGINT drains; a second one releases the leases and ends at once."""
@@ -103,8 +91,9 @@ class Worker:
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._signals += 1
-        self._stopping.set()
-        if self._signals == 2:
+        self._is_stopping = True
+        if self._signals > 1 and self._is_interruptible:
+            self._is_interruptible = False
             raise ReleasedError
 
     def run(self) -> WorkerReport:
@@ -112,9 +101,7 @@ class Worker:
         heartbeat = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         heartbeat.start()
         try:
-            self._work()
-        except ReleasedError:
-            self._report.released += len(self._queue.release(self._held.snapshot()))
+            self._work_or_release()
         finally:
             self._ended.set()
             heartbeat.join(timeout=self._options.lease_seconds)
@@ -122,18 +109,38 @@ class Worker:
             self._sign_off()
         return self._report
 
+    def _work_or_release(self) -> None:
+        try:
+            try:
+                self._is_interruptible = True
+                self._work()
+            finally:
+                self._is_interruptible = False
+        except ReleasedError:
+            self._report.released += self._stored(lambda: self._queue.release(self._held))
+
     def _work(self) -> None:
-        while not self._stopping.is_set():
+        while not self._is_stopping:
             if self._breaker.is_open(time.monotonic()):
                 self._wait(self._options.poll_seconds)
                 continue
             claimed = self._claim()
             if claimed:
                 self._batch(claimed)
-            elif self._options.until_empty and not self._queue.count_open(self._options.queues):
+            elif self._is_done():
                 return
             else:
                 self._wait(self._options.poll_seconds)
+
+    def _is_done(self) -> bool:
+        if not self._options.until_empty:
+            return False
+        try:
+            return not self._queue.count_open(self._options.queues)
+        except PolyhopError as error:
+            if not error.retryable:
+                raise
+            return False
 
     def _claim(self) -> list[ClaimedQuestion]:
         options = self._options
@@ -143,7 +150,7 @@ class Worker:
             if not error.retryable:
                 raise
             return []
-        self._held.replace([question.lease_token for question in claimed])
+        self._held = tuple(question.lease_token for question in claimed)
         return claimed
 
     def _batch(self, claimed: Sequence[ClaimedQuestion]) -> None:
@@ -158,12 +165,12 @@ class Worker:
                 outcome.released.extend(rest)
                 break
         self._store(outcome)
-        self._held.replace([])
+        self._held = ()
 
     def _store(self, outcome: BatchOutcome) -> None:
-        accepted = self._held_by_queue(lambda: self._queue.finish(outcome.finished))
-        failed = self._held_by_queue(lambda: self._queue.fail(outcome.failed))
-        released = self._held_by_queue(lambda: self._queue.release(outcome.released))
+        accepted = self._finish(outcome)
+        failed = self._stored(lambda: self._queue.fail(outcome.failed))
+        released = self._stored(lambda: self._queue.release(outcome.released))
         self._report.finished += accepted
         self._report.failed += failed
         self._report.released += released
@@ -176,7 +183,24 @@ class Worker:
         elif outcome.finished:
             self._breaker.close()
 
-    def _held_by_queue(self, store: Callable[[], Collection[str]]) -> int:
+    def _finish(self, outcome: BatchOutcome) -> int:
+        """How many answers were stored; one that cannot be stored joins the failed ones and spoils no other."""
+        try:
+            return self._stored(lambda: self._queue.finish(outcome.finished))
+        except (ContractError, StatementRejectedError):
+            answers, outcome.finished = outcome.finished, []
+            return sum(self._finish_alone(answer, outcome) for answer in answers)
+
+    def _finish_alone(self, answer: FinishedQuestion, outcome: BatchOutcome) -> int:
+        try:
+            accepted = self._stored(lambda: self._queue.finish([answer]))
+        except (ContractError, StatementRejectedError) as error:
+            outcome.failed.append(failed_question(answer.lease_token, error))
+            return 0
+        outcome.finished.append(answer)
+        return accepted
+
+    def _stored(self, store: Callable[[], Collection[str]]) -> int:
         """How many leases still held; none if the database stayed away, for then others take the questions over."""
         try:
             return len(store())
@@ -186,10 +210,9 @@ class Worker:
             return 0
 
     def _wait(self, seconds: float) -> None:
-        if self._signals:
-            time.sleep(min(seconds, 0.1))
-        else:
-            self._stopping.wait(seconds)
+        end = time.monotonic() + seconds
+        while not self._is_stopping and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, _LONGEST_SLEEP_SECONDS))
 
     def _beat(self) -> None:
         """Renews leases and shows that the worker lives, three times per lease."""
@@ -206,8 +229,8 @@ class Worker:
                         versions=versions,
                     )
                     known = versions
-                self._queue.heartbeat(self.worker_id, self._held.snapshot(), self._options.lease_seconds)
-            except PolyhopError:
+                self._queue.heartbeat(self.worker_id, self._held, self._options.lease_seconds)
+            except Exception:  # noqa: BLE001 - whatever it was, a worker without heartbeats would lose its leases
                 self._metrics.heartbeat_failed()
             self._ended.wait(self._options.lease_seconds / 3)
 

@@ -40,7 +40,7 @@ class IndexPool:
 
     def versions(self) -> Mapping[str, int]:
         """The version held of each open index."""
-        return {name: session.version for name, session in sorted(self._sessions.items())}
+        return {name: session.version for name, session in sorted(self._sessions.copy().items())}
 
     def close(self) -> None:
         """Gives all versions free."""

@@ -1,24 +1,33 @@
-"""`polyhop sql`: read-only SQL on a published version."""
+"""`polyhop sql`: read-only SQL on a published version, and on the answers in the question queue."""
 
+import re
 from typing import Annotated
 
 import typer
 
-from polyhop.commands.options import IndexName, Json, Root, settings_of
+from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
 from polyhop.output import print_json, print_line, print_table
 
 
 def sql(
     query: Annotated[str, typer.Argument(help="One SQL query, DuckDB's dialect.")],
     index: IndexName,
+    set_: Set = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """Look into an index with SQL; works while other processes index and ask."""
+    """Look into an index with SQL; the view `results` holds every job's questions. Works while others write."""
+    from polyhop.jobs import results_table
     from warehouse.files.layout import Layout
+    from warehouse.open import open_questions
     from warehouse.tables.query import query_rows
 
-    table = query_rows(Layout(settings_of(root).root), index, query)
+    settings = settings_of(root, set_)
+    extra = {}
+    if re.search(r"\bresults\b", query, re.IGNORECASE):
+        with open_questions(settings) as queue:
+            extra["results"] = results_table(queue)
+    table = query_rows(Layout(settings.root), index, query, extra=extra)
     if json:
         print_json(table.to_pylist())
         return

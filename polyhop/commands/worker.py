@@ -6,6 +6,7 @@ import typer
 
 from polyhop.commands.options import Json, Root, Set, settings_of
 from polyhop.output import print_error, print_json, print_line
+from schemas.errors import ConfigurationError
 
 
 def worker(
@@ -32,8 +33,11 @@ def worker(
     if not settings.encoder.threads:
         encoder = settings.encoder.model_copy(update={"threads": 1})
         settings = settings.model_copy(update={"encoder": encoder})
+    names = tuple(name.strip() for name in queues.split(",") if name.strip())
+    if not names:
+        raise ConfigurationError(f"--queues takes names separated by commas, not '{queues}'.")
     options = WorkerOptions(
-        queues=tuple(name.strip() for name in queues.split(",") if name.strip()),
+        queues=names,
         batch=batch or settings.worker.batch,
         lease_seconds=settings.worker.lease_seconds,
         poll_seconds=settings.worker.poll_seconds,

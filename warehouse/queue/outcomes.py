@@ -3,7 +3,7 @@
 Each function is a piece of one transaction and gives the tokens that were accepted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import RowMapping
 
@@ -52,7 +52,7 @@ def _result(row: RowMapping, finished: FinishedQuestion, text: str, now: float) 
 def fail(tx: Transaction, failed: Sequence[FailedQuestion]) -> set[str]:
     """Queues questions again after a pause, or ends them if the error is permanent or no attempt is left."""
     by_token = {each.lease_token: each for each in failed}
-    rows = tx.rows("finish.held", numbers=question_numbers(by_token), lease_tokens=list(by_token))
+    rows = _held(tx, by_token)
     if rows:
         tx.run_many("finish.fail", [_failure(row, by_token[row["lease_token"]], tx.now) for row in rows])
     return {row["lease_token"] for row in rows}
@@ -75,7 +75,12 @@ def _failure(row: RowMapping, failed: FailedQuestion, now: float) -> dict[str, o
 
 def release(tx: Transaction, lease_tokens: Sequence[str]) -> set[str]:
     """Gives leases back; the attempt does not count."""
-    rows = tx.rows(
-        "finish.release", numbers=question_numbers(lease_tokens), lease_tokens=list(lease_tokens), now=tx.now
-    )
+    rows = _held(tx, lease_tokens)
+    if rows:
+        tx.run("finish.release", numbers=[row["number"] for row in rows], now=tx.now)
     return {row["lease_token"] for row in rows}
+
+
+def _held(tx: Transaction, lease_tokens: Iterable[str]) -> Sequence[RowMapping]:
+    tokens = list(lease_tokens)
+    return tx.rows("finish.held", numbers=question_numbers(tokens), lease_tokens=tokens)

@@ -38,7 +38,9 @@ class Transaction:
 
     def rows(self, name: str, /, **values: object) -> Sequence[RowMapping]:
         """All rows of a statement that returns rows; an empty list as a value matches nothing."""
-        return self.connection.execute(statement(name, row_locks=self.row_locks), values).mappings().all()
+        # An empty list has no type that PostgreSQL could compare; NULL equals nothing.
+        bound = {key: [None] if value == [] else value for key, value in values.items()}
+        return self.connection.execute(statement(name, row_locks=self.row_locks), bound).mappings().all()
 
     def run(self, name: str, /, **values: object) -> int:
         """Runs a statement and says how many rows it touched."""

@@ -3,6 +3,8 @@
 Read-only by construction: the file is opened so.
 """
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from warehouse.files.layout import Layout
@@ -11,10 +13,13 @@ from warehouse.tables.connection import connect
 from warehouse.vectors.lance import read_table
 
 
-def query_rows(layout: Layout, name: str, query: str, version: int | None = None) -> pa.Table:
+def query_rows(
+    layout: Layout, name: str, query: str, version: int | None = None, extra: Mapping[str, pa.Table] | None = None
+) -> pa.Table:
     """The result of one query on a version's tables.
 
-    Vectors are read from LanceDB only if the query names `passage_vectors` or `entity_vectors`.
+    Vectors are read from LanceDB only if the query names `passage_vectors` or `entity_vectors`; `extra` are further
+    tables by name.
 
     Raises:
         UnknownIndexError: If there is no such index.
@@ -27,8 +32,10 @@ def query_rows(layout: Layout, name: str, query: str, version: int | None = None
             view = f"{kind}_vectors"
             if view in query:
                 connection.register(view, read_table(layout.index(name).vectors, record.table, record.lance_version))
+        for view, table in (extra or {}).items():
+            connection.register(view, table)
         relation = connection.sql(query)
         if relation is None:
             return pa.table({})
-        table: pa.Table = relation.to_arrow_table()
-        return table
+        found: pa.Table = relation.to_arrow_table()
+        return found

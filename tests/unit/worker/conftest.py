@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from schemas.errors import MissingArtefactError
+from schemas.errors import MissingArtefactError, UnknownIndexError
 from schemas.graph import BipartiteGraph, LexicalIndex
 from schemas.names import NameFinder, title_keys
 from schemas.stems import ANALYSERS
@@ -146,3 +148,39 @@ def memory_index() -> MemoryIndex:
 def golden_graph() -> BipartiteGraph:
     """G-SPRIG-1: alice 0, bob 1, france 2, paris 3; d4 has no entity."""
     return graph_from([{"alice": 2, "bob": 1}, {"bob": 1, "paris": 1}, {"paris": 2, "france": 1}, {"france": 1}, {}])
+
+
+class ScriptedPool:
+    """A pool of one index whose strategy does to each question what a function says; knows what it was asked."""
+
+    def __init__(self, behave: Callable[[str], object] = str.upper, index: str = "wiki") -> None:
+        self.behave = behave
+        self.index = index
+        self.asked: list[list[str]] = []
+        self.is_closed = False
+        self.document: dict[str, object] = {}
+
+    def session(self, name: str) -> Any:
+        if name != self.index:
+            raise UnknownIndexError(name, [self.index], "root")
+        return SimpleNamespace(
+            version=3,
+            encoder_model=None,
+            answerer=lambda strategy, parameters: SimpleNamespace(answer=self._answer),
+            document=lambda strategy, answered: {"answer": answered.reading.answer, **self.document},
+        )
+
+    def _answer(self, questions: Sequence[Any], limit: int) -> list[Any]:
+        self.asked.append([question.text for question in questions])
+        return [SimpleNamespace(reading=SimpleNamespace(answer=self.behave(question.text))) for question in questions]
+
+    def versions(self) -> dict[str, int]:
+        return {self.index: 3}
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def scripted_pool() -> type[ScriptedPool]:
+    return ScriptedPool

@@ -35,8 +35,7 @@ SET state = :state, available_at = :available_at, error = :error, error_class = 
 WHERE number = :number AND state = 'leased';
 
 -- name: release
--- Gives leases back unused.
+-- Gives leases that are held back unused.
 UPDATE questions
 SET state = 'queued', attempts = attempts - 1, available_at = :now, worker_id = NULL, lease_token = NULL, lease_until = NULL
-WHERE number IN :numbers AND lease_token IN :lease_tokens AND state = 'leased'
-RETURNING lease_token;
+WHERE number IN :numbers AND state = 'leased';

