@@ -1,0 +1,126 @@
+"""Batch answering on a real Prefect server: one flow run per job; a worker started by a process work pool."""
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+WriteCorpus = Callable[..., Path]
+pytestmark = pytest.mark.prefect
+PROJECT = Path(__file__).resolve().parents[2]
+
+RECORDS: list[dict[str, object]] = [
+    {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n} in Country {n % 3}."}
+    for n in range(20)
+]
+
+
+@pytest.fixture
+def root(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> Path:
+    """A root with an index that needs no vectors, and a question file with gold."""
+    settings = ("--set", "strategies=bridge-lexical,bm25", "--root", tmp_path / "root")
+    assert polyhop("index", write_corpus(RECORDS), "--index", "lakes", *settings).returncode == 0
+    rows = [
+        {"id": f"q{n}", "question": f"What lies near Mount {n}?", "answers": [f"Lake {n}"], "supporting": [f"p{n}"]}
+        for n in range(8)
+    ]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path / "root"
+
+
+def _post(environment: dict[str, str], path: str, body: dict[str, object]) -> Any:
+    request = urllib.request.Request(
+        environment["PREFECT_API_URL"] + path,
+        data=json.dumps(body).encode(),
+        headers={"Content-Type": "application/json"},
+        method="POST",
+    )
+    with urllib.request.urlopen(request, timeout=30) as response:
+        return json.load(response)
+
+
+def _python(script: str, environment: dict[str, str], root: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env=clean | environment | {"POLYHOP_ROOT": str(root)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_a_job_is_one_flow_run_with_progress_results_and_metrics(
+    root: Path, prefect_server: dict[str, str], tmp_path: Path
+) -> None:
+    script = (
+        "import json\nfrom flows.prefect_answer import answer_flow\n"
+        "print(json.dumps(answer_flow('questions.jsonl', 'lakes', strategy='bm25', start_worker=True)))\n"
+    )
+    done = _python(script, prefect_server, root, tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert (report["done"], report["dead"]) == (8, 0)
+    assert report["metrics"]["recall@5"] == 1.0
+    runs = _post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["answer questions.jsonl"]}}})
+    assert [run["state_type"] for run in runs] == ["COMPLETED"]
+    keys = {artifact["key"] for artifact in _post(prefect_server, "/artifacts/filter", {})}
+    job = report["job_id"]
+    assert {f"job-{job}-progress", f"job-{job}-results", f"job-{job}-summary"} <= keys
+
+
+def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
+    polyhop: Run, root: Path, prefect_server: dict[str, str], tmp_path: Path
+) -> None:
+    prefect = str(Path(sys.executable).parent / "prefect")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
+    environment = clean | prefect_server | {"POLYHOP_ROOT": str(root)}
+
+    def run(*arguments: str) -> None:
+        done = subprocess.run(
+            [prefect, "--no-prompt", *arguments],
+            env=environment, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+
+    run("work-pool", "create", "polyhop", "--type", "process")
+    run("deploy", "--all")
+    run("deployment", "run", "answer/batch", "-p", f"questions={tmp_path / 'questions.jsonl'}", "-p", "index=lakes",
+        "-p", "strategy=bm25")  # fmt: skip
+    run("deployment", "run", "worker/worker", "-p", "queues=default")
+    pool = subprocess.Popen(
+        [prefect, "--no-prompt", "worker", "start", "--pool", "polyhop"],
+        env=environment, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        _wait_for_deployed_runs(prefect_server)
+    finally:
+        pool.terminate()
+        output, _ = pool.communicate(timeout=60)
+    jobs = [json.loads(line) for line in polyhop("jobs", "--json", "--root", root).stdout.splitlines()]
+    assert [(job["done"], job["queued"], job["dead"]) for job in jobs] == [(8, 0, 0)], output
+
+
+def _wait_for_deployed_runs(environment: dict[str, str]) -> None:
+    import time
+
+    states: list[str] = []
+    end = time.monotonic() + 180
+    while time.monotonic() < end:
+        body: dict[str, object] = {"flow_runs": {"deployment_id": {"is_null_": False}}}
+        states = [run["state_type"] for run in _post(environment, "/flow_runs/filter", body)]
+        if len(states) == 2 and set(states) == {"COMPLETED"}:
+            return
+        if set(states) & {"FAILED", "CRASHED"}:
+            break
+        time.sleep(1)
+    pytest.fail(f"the deployed runs ended as {states}")
