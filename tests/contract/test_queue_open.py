@@ -13,11 +13,12 @@ from schemas.errors import ConfigurationError, ManifestMismatchError, StoreError
 from warehouse.queue import migrations
 from warehouse.queue.dialects import connect, sqlite_url
 from warehouse.queue.queue import open_queue
-from warehouse.queue.statements import SQL_FOLDER, statement, statements
+from warehouse.queue.statements import SQL_FOLDER, statement
 from warehouse.queue.transactions import transact
+from warehouse.sql_files import read_statements
 
 FILES = sorted(SQL_FOLDER.glob("*.sql"))
-NAMES = [f"{path.stem}.{name}" for path in FILES for name in statements(path)]
+NAMES = [f"{path.stem}.{name}" for path in FILES for name in read_statements(path)]
 SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in SQL_FOLDER.parent.glob("*.py"))
 NUMBERS = {"numbers", "job_ids", "number", "job_id", "limit", "after", "last", "count", "version", "process_id"}
 NUMBERS_END = ("_limit", "_number", "_count", "_attempts", "ordinal", "priority")
@@ -151,14 +152,14 @@ def test_every_statement_is_used_and_says_what_it_is_for(name):
     file, _, key = name.partition(".")
     assert f'"{name}"' in SOURCES
     assert re.match(
-        r"(-- locking: (skip|wait)\n)?-- [A-Z].*\.$", statements(SQL_FOLDER / f"{file}.sql")[key], re.MULTILINE
+        r"(-- locking: (skip|wait)\n)?-- [A-Z].*\.$", read_statements(SQL_FOLDER / f"{file}.sql")[key], re.MULTILINE
     )
 
 
 def test_no_name_is_used_twice():
     for path in FILES:
         written = re.findall(r"^-- name: (\w+)$", Path(path).read_text(encoding="utf-8"), re.MULTILINE)
-        assert written == list(statements(path))
+        assert written == list(read_statements(path))
 
 
 def plan(queue, name):

@@ -6,12 +6,10 @@ the transaction in flight. Source: algorithms.md 0.6.
 """
 
 import json
-import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Literal
@@ -23,6 +21,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_r
 from schemas.errors import InvalidVectorError, StoreError, StoreUnavailableError
 from schemas.ids import content_hash
 from warehouse.files.disk import disk_sentence, writing
+from warehouse.sql_files import read_statements
 
 TextKind = Literal["query", "passage", "entity", "proposition", "path"]
 BUSY_TIMEOUT_SECONDS = 60
@@ -147,7 +146,5 @@ def _translated(path: Path) -> Iterator[None]:
         raise StoreError(f"{path} is not a readable cache of embeddings ({error}); delete it to start anew.") from error
 
 
-@cache
 def _statements() -> dict[str, str]:
-    parts = re.split(r"^-- name: (\w+)$", _SQL_FILE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return {name: body.strip().rstrip(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+    return read_statements(_SQL_FILE)

@@ -9,8 +9,9 @@ from sqlalchemy import inspect, text
 
 from schemas.errors import ManifestMismatchError
 from warehouse.queue.dialects import Database
-from warehouse.queue.statements import MIGRATIONS_FOLDER, statements
+from warehouse.queue.statements import MIGRATIONS_FOLDER
 from warehouse.queue.transactions import Transaction, transact
+from warehouse.sql_files import read_statements
 
 
 def migrations() -> dict[int, Path]:
@@ -48,7 +49,7 @@ def _apply(tx: Transaction, database: Database) -> int:
     applied = int(tx.rows("migrate.applied")[0]["version"])
     for version, path in migrations().items():
         if version > applied:
-            for sql in statements(path).values():
+            for sql in read_statements(path).values():
                 tx.connection.execute(text(sql))
             tx.run("migrate.add_migration", version=version, name=path.stem, now=tx.now)
             applied = version

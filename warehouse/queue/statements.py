@@ -10,27 +10,21 @@ from pathlib import Path
 
 from sqlalchemy import TextClause, bindparam, text
 
+from warehouse.sql_files import read_statements
+
 SQL_FOLDER = Path(__file__).parent / "sql"
 MIGRATIONS_FOLDER = SQL_FOLDER / "migrations"
 
-_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _LOCKING = re.compile(r"^-- locking: (\w+)$", re.MULTILINE)
 _LIST = re.compile(r"\bIN :(\w+)")
 _LOCKS = {"skip": "\nFOR UPDATE SKIP LOCKED", "wait": "\nFOR UPDATE"}
 
 
 @cache
-def statements(path: Path) -> dict[str, str]:
-    """{name: SQL} of a file, in its order."""
-    parts = _NAME.split(path.read_text(encoding="utf-8"))
-    return {name: body.strip().rstrip(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
-
-
-@cache
 def statement(name: str, *, row_locks: bool) -> TextClause:
     """One statement by "file.name"; `row_locks`: the database locks rows (PostgreSQL), not all (SQLite)."""
     file, _, key = name.partition(".")
-    sql = statements(SQL_FOLDER / f"{file}.sql")[key]
+    sql = read_statements(SQL_FOLDER / f"{file}.sql")[key]
     locking = _LOCKING.search(sql)
     if locking is not None and row_locks:
         sql += _LOCKS[locking[1]]

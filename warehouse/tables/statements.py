@@ -1,21 +1,18 @@
-"""Named SQL statements from the .sql files beside this module.
+"""The statements of the .sql files beside this module, by file and name.
 
-A statement starts at its `-- name:` line; values reach it as parameters only.
+How a file is read is sql_files.py's business.
 """
 
-import re
-from functools import cache
 from pathlib import Path
 
-_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+from warehouse.sql_files import read_statements
+
 SQL_FOLDER = Path(__file__).parent / "sql"
 
 
-@cache
 def statements(file: str) -> dict[str, str]:
     """{name: SQL} of `sql/<file>.sql`, in the file's order."""
-    parts = _NAME.split((SQL_FOLDER / f"{file}.sql").read_text(encoding="utf-8"))
-    return {name: body.strip().rstrip(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+    return read_statements(SQL_FOLDER / f"{file}.sql")
 
 
 def statement(file: str, name: str) -> str:
