@@ -17,6 +17,10 @@ BACKOFF_BASE_SECONDS = 1.0
 BACKOFF_LIMIT_SECONDS = 300.0
 DEADLINE_ERROR = "DeadlinePassed"
 WORKER_DIED_ERROR = "WorkerDied"
+SUSPECT_AFTER_DEATHS = 2
+"""A question that lost so many workers is claimed alone from then on."""
+DEATHS_PER_ATTEMPT = 5
+"""A question is dead when so many workers died with it, times its attempts: a killed worker is seldom its fault."""
 
 
 class QuestionState(StrEnum):

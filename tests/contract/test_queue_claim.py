@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from schemas.queue import QuestionState
+from schemas.queue import DEATHS_PER_ATTEMPT, SUSPECT_AFTER_DEATHS, QuestionState
 
 
 def ids(claimed):
@@ -85,13 +85,13 @@ def test_heartbeats_keep_a_lease(queue, make, clock):
 
 def test_a_question_whose_workers_die_ends_among_the_dead(queue, make, clock):
     job_id = queue.submit(replace(make.spec, max_attempts=2), make.questions(1))
-    for _ in range(2):
+    for _ in range(2 * DEATHS_PER_ATTEMPT):
         assert len(queue.claim(["default"], "w", lease_seconds=5)) == 1
         clock.advance(6)
     assert queue.claim(["default"], "w") == []
     row = queue.result(job_id, "q0")
-    assert (row.state, row.error, row.error_class) == (QuestionState.DEAD, "worker died 2 times", "WorkerDied")
-    assert (row.attempts, row.finished_at) == (2, clock.now)
+    assert (row.state, row.error, row.error_class) == (QuestionState.DEAD, "worker died 10 times", "WorkerDied")
+    assert (row.attempts, row.finished_at) == (10, clock.now)
 
 
 def test_a_question_that_kills_workers_takes_no_neighbours_with_it(queue, make, clock):
@@ -103,14 +103,31 @@ def test_a_question_that_kills_workers_takes_no_neighbours_with_it(queue, make, 
             clock.advance(6)
         else:
             queue.finish([make.finished(question) for question in batch])
-    assert dead == 3
+    assert dead == 3 * DEATHS_PER_ATTEMPT
     assert states(queue, job_id) == {"q0": "done", "q1": "dead", "q2": "done", "q3": "done", "q4": "done"}
 
 
-def test_a_lost_lease_costs_no_attempt_of_others_when_none_is_left(queue, make, clock):
-    queue.submit(replace(make.spec, max_attempts=2), make.questions(3))
+def test_a_dead_worker_is_no_failed_attempt(queue, make, clock):
+    job_id = queue.submit(replace(make.spec, max_attempts=1), make.questions(1))
+    for _ in range(DEATHS_PER_ATTEMPT - 1):
+        queue.claim(["default"], "w", lease_seconds=5)
+        clock.advance(6)
+    (last,) = queue.claim(["default"], "w")
+    queue.fail([make.failed(last, delay_seconds=0)])
+    assert states(queue, job_id) == {"q0": "dead"}
+    job_id = queue.submit(replace(make.spec, max_attempts=2), make.questions(1, "other"))
     queue.claim(["default"], "w", lease_seconds=5)
     clock.advance(6)
+    (second,) = queue.claim(["default"], "w")
+    queue.fail([make.failed(second, delay_seconds=0)])
+    assert list(states(queue, job_id).values()) == ["queued"]
+
+
+def test_questions_that_lost_several_workers_are_claimed_alone(queue, make, clock):
+    queue.submit(make.spec, make.questions(3))
+    for _ in range(SUSPECT_AFTER_DEATHS):
+        assert len(queue.claim(["default"], "w", lease_seconds=5)) == 3
+        clock.advance(6)
     assert [len(queue.claim(["default"], "w")) for _ in range(4)] == [1, 1, 1, 0]
 
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
-from schemas.queue import FailedQuestion, FinishedQuestion, JobSpec, NewQuestion, QuestionState
+from schemas.queue import DEATHS_PER_ATTEMPT, FailedQuestion, FinishedQuestion, JobSpec, NewQuestion, QuestionState
 from warehouse.queue.dialects import sqlite_url
 from warehouse.queue.queue import open_queue
 
@@ -142,7 +142,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert Counter(row.state for row in rows) == Counter(job.counts)
             for row in rows:
                 assert (row.state is QuestionState.DONE) == (row.answer is not None)
-                assert 0 <= row.attempts <= MOST_ATTEMPTS
+                assert 0 <= row.attempts <= MOST_ATTEMPTS * (DEATHS_PER_ATTEMPT + 1)
                 assert (row.finished_at is None) == (row.state in {QuestionState.QUEUED, QuestionState.LEASED})
                 if row.answer is not None:
                     seen[row.job_id, row.question_id] = row.answer

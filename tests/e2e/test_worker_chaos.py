@@ -5,6 +5,7 @@ Run by hand with more questions: POLYHOP_CHAOS_QUESTIONS=10000 uv run pytest tes
 
 import itertools
 import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -19,6 +20,7 @@ QUESTION_COUNT = int(os.environ.get("POLYHOP_CHAOS_QUESTIONS", "1500"))
 WORKER_COUNT = 3
 SECONDS_BETWEEN_KILLS = 2.0
 WORKER = ("worker", "--batch", "16", "--set", "worker.lease_seconds=2", "--set", "worker.poll_seconds=0.1")
+# Three deaths of its worker make a question dead by default; here workers die for other reasons than their questions.
 SUBMIT = ("--index", "towns", "--strategy", "bridge-lexical", "--key", "chaos")
 
 
@@ -67,7 +69,8 @@ def test_every_question_has_exactly_one_result_whoever_is_killed(
         rows = list(queue.results(job.job_id))
     for worker in workers:
         worker.terminate()
-    assert [worker.wait(timeout=60) for worker in workers] == [0] * WORKER_COUNT
+    # One that was started a moment ago dies of the signal: it does not listen yet, and holds nothing.
+    assert {worker.wait(timeout=60) for worker in workers} <= {0, -signal.SIGTERM}, towns.log()
     assert submitter.returncode == 0, towns.log()
     assert job.counts == {**dict.fromkeys(QuestionState, 0), QuestionState.DONE: QUESTION_COUNT}, job.errors
     assert [row.question_id for row in rows] == [f"q{n}" for n in range(QUESTION_COUNT)]

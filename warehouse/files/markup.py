@@ -5,26 +5,27 @@ Opens nothing and checks nothing: the rules for records are in records.py.
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from bs4 import BeautifulSoup, MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning
 from bs4.dammit import EncodingDetector
+from bs4.element import CData, NavigableString, PageElement, Tag
 from bs4.exceptions import ParserRejectedMarkup
 
 from warehouse.files.lines import encoding_fault
 from warehouse.files.records import FaultError
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
-_FRONT_TITLE = re.compile(r"^title:[ \t]*(\S.*?)\s*$", re.MULTILINE)
-_HEADING = re.compile(r"# +(.*?)(?: +#+)? *$")
+_FRONT_TITLE = re.compile(r"^title:(.*)", re.MULTILINE)
 _FENCE = re.compile(r" {0,3}(?:```|~~~)")
-_UNREAD = ("script", "style", "nav", "head", "noscript", "template", "svg")
+_UNREAD = frozenset(("script", "style", "nav", "head", "noscript", "template", "svg"))
 _PARAGRAPHS = (
     *("address", "article", "aside", "blockquote", "body", "dl", "div", "fieldset", "figcaption", "figure", "footer"),
     *("form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "main", "ol", "p", "pre", "section", "table", "ul"),
 )
 _LINES = ("br", "caption", "dd", "dt", "li", "option", "tr")
 _CELLS = ("td", "th")
+_SEPARATORS = {**dict.fromkeys(_PARAGRAPHS, "\n\n"), **dict.fromkeys(_LINES, "\n"), **dict.fromkeys(_CELLS, " ")}
 
 
 def read_text(data: bytes, stem: str) -> tuple[str, str]:
@@ -49,8 +50,8 @@ def read_markdown(data: bytes, stem: str) -> tuple[str, str]:
     stated = _FRONT_TITLE.search(front[1] or "") if front else None
     if front:
         text = text[front.end() :]
-    fallback = stated[1].strip("\"'") if stated else stem
-    return _first_heading(text) or fallback, text
+    front_title = stated[1].strip().strip("\"'") if stated else ""
+    return _first_heading(text) or front_title or stem, text
 
 
 def _first_heading(text: str) -> str:
@@ -58,9 +59,12 @@ def _first_heading(text: str) -> str:
     for line in text.splitlines():
         if _FENCE.match(line):
             is_code = not is_code
-        heading = None if is_code else _HEADING.match(line)
-        if heading and heading[1]:
-            return heading[1].strip()
+        elif not is_code and line.startswith("# "):
+            heading = line[2:].strip()
+            bare = heading.rstrip("#")
+            heading = bare.rstrip() if bare.endswith((" ", "\t")) or not bare else heading
+            if heading:
+                return heading
     return ""
 
 
@@ -74,15 +78,29 @@ def read_html(data: bytes, stem: str) -> tuple[str, str]:
     """
     soup = _parse(_decode_html(data))
     title = _inline(soup.title) or _inline(soup.h1) or stem
-    for tag in soup.find_all(_UNREAD):
-        tag.decompose()
-    for names, separator in ((_PARAGRAPHS, "\n\n"), (_LINES, "\n"), (_CELLS, " ")):
-        for tag in soup.find_all(names):
-            tag.insert(0, separator)
-    for tag in soup.find_all(_PARAGRAPHS):
-        tag.append("\n\n")
-    lines = (" ".join(line.split()) for line in soup.get_text().split("\n"))
+    lines = (" ".join(line.split()) for line in "".join(_visible(soup)).split("\n"))
     return title, re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def _visible(soup: BeautifulSoup) -> Iterator[str]:
+    """The strings that a reader sees, and the separators of the tags around them."""
+    around: list[PageElement] = [soup]
+    hidden_count = 0
+    for element in soup.descendants:
+        while element.parent is not around[-1]:
+            closed = around.pop()
+            hidden_count -= _name(closed) in _UNREAD
+            yield "\n\n" if _name(closed) in _PARAGRAPHS else ""
+        if isinstance(element, Tag):
+            around.append(element)
+            hidden_count += element.name in _UNREAD
+            yield _SEPARATORS.get(element.name, "")
+        elif not hidden_count and type(element) in {NavigableString, CData}:
+            yield str(element)
+
+
+def _name(element: PageElement) -> str:
+    return element.name if isinstance(element, Tag) else ""
 
 
 def _parse(markup: str) -> BeautifulSoup:

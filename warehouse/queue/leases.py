@@ -10,7 +10,14 @@ from typing import Any
 
 from sqlalchemy import RowMapping
 
-from schemas.queue import DEADLINE_ERROR, WORKER_DIED_ERROR, ClaimedQuestion, QuestionState
+from schemas.queue import (
+    DEADLINE_ERROR,
+    DEATHS_PER_ATTEMPT,
+    SUSPECT_AFTER_DEATHS,
+    WORKER_DIED_ERROR,
+    ClaimedQuestion,
+    QuestionState,
+)
 from warehouse.queue.transactions import Transaction
 
 LEASES_PER_SWEEP = 1_000
@@ -32,7 +39,7 @@ def sweep(tx: Transaction) -> None:
 
 def _expiry(row: RowMapping, now: float) -> dict[str, object]:
     deaths = row["lost_leases"] + 1
-    is_dead = row["attempts"] >= row["max_attempts"]
+    is_dead = deaths >= DEATHS_PER_ATTEMPT * row["max_attempts"]
     return {
         "number": row["number"],
         "state": QuestionState.DEAD.value if is_dead else QuestionState.QUEUED.value,
@@ -78,14 +85,14 @@ def claim(
 
 
 def _choose(waiting: Sequence[RowMapping], limit: int) -> list[RowMapping]:
-    """At most `limit`; a question on its last attempt that has lost leases goes alone, so it kills no neighbours."""
+    """At most `limit`; a question that lost several workers goes alone, so it kills no neighbours."""
     if waiting and _is_suspect(waiting[0]):
         return [waiting[0]]
     return [row for row in waiting if not _is_suspect(row)][:limit]
 
 
 def _is_suspect(row: RowMapping) -> bool:
-    return bool(row["lost_leases"] > 0 and row["attempts"] + 1 >= row["max_attempts"])
+    return bool(row["lost_leases"] >= SUSPECT_AFTER_DEATHS)
 
 
 def _claimed(

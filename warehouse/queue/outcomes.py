@@ -59,7 +59,7 @@ def fail(tx: Transaction, failed: Sequence[FailedQuestion]) -> set[str]:
 
 
 def _failure(row: RowMapping, failed: FailedQuestion, now: float) -> dict[str, object]:
-    is_dead = not failed.retryable or row["attempts"] >= row["max_attempts"]
+    is_dead = not failed.retryable or row["attempts"] - row["lost_leases"] >= row["max_attempts"]
     pause = failed.delay_seconds
     if pause is None:
         pause = backoff_seconds(row["attempts"], str(row["number"]))

@@ -122,6 +122,8 @@ def test_a_folder_is_read_recursively_in_order_without_hidden_and_other_files(tm
     ("content", "title", "text"),
     [
         ("Intro\n# Ada  Lovelace #\nText", "Ada  Lovelace", "Intro\n# Ada  Lovelace #\nText"),
+        ("# C#\nText", "C#", "# C#\nText"),
+        ("# ##\n# Second", "Second", "# ##\n# Second"),
         ("```\n# comment\n```\n# Real\n", "Real", "```\n# comment\n```\n# Real\n"),
         ('---\ntitle: "Front"\ntags: [x]\n---\nText', "Front", "Text"),
         ("---\r\ntitle: Front\r\n---\r\nText\r\n", "Front", "Text\r\n"),

@@ -22,7 +22,7 @@ VALUES (:job_id, :question_id, :answer, :version, :strategy, :worker_id, :second
 -- name: held
 -- locking: wait
 -- Questions whose lease is still held.
-SELECT number, attempts, max_attempts, lease_token
+SELECT number, attempts, max_attempts, lost_leases, lease_token
 FROM questions
 WHERE number IN :numbers AND lease_token IN :lease_tokens AND state = 'leased'
 ORDER BY number;

@@ -1,6 +1,6 @@
 """Where long records are cut, and the laws that every cut keeps."""
 
-import itertools
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -85,7 +85,7 @@ def test_pieces_are_exact_short_distinct_and_hold_every_word(text: str, max_char
     pieces = split_record(record(text), max_characters=max_characters)
     assert all(text[piece.start : piece.end] == piece.text for piece in pieces)
     assert all(0 < len(piece.text) <= max_characters for piece in pieces)
-    assert all(before.end <= after.start for before, after in itertools.pairwise(pieces))
+    assert all(before.end <= after.start for before, after in pairwise(pieces))
     assert len({piece.passage_id for piece in pieces}) == len(pieces)
     assert {piece.record_id for piece in pieces} <= {"r"}
     assert "".join("".join(piece.text.split()) for piece in pieces) == "".join(text.split())
