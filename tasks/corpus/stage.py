@@ -75,6 +75,7 @@ def ingest_finish(build: Build) -> Counts:
     with build.tables() as connection:
         connection.execute(statement("ingest", "first_use"), {"passages": parts["passages"]})
         connection.execute(statement("ingest", "fill_quarantine"), parts)
+        connection.execute(statement("ingest", "drop_piece_ids"), {"passages": parts["passages"]})
         connection.execute(statement("ingest", "fill_passages"), {"passages": parts["passages"]})
         connection.execute(statement("ingest", "fill_documents"), {"passages": parts["passages"]})
         good, bad = connection.execute(statement("ingest", "count_records")).fetchone() or (0, 0)

@@ -46,7 +46,7 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
             names = set(re.findall(r"\$(\w+)", sql))
             chosen = {n: parts[f"{file}.{n}"] if f"{file}.{n}" in parts else values[n] for n in names}
             body = re.sub(r"^(--[^\n]*\n)+", "", sql)
-            if body.startswith(("SELECT", "INSERT", "WITH")):
+            if body.startswith(("SELECT", "INSERT", "WITH", "DELETE")):
                 connection.execute("EXPLAIN " + sql, chosen)
             else:
                 connection.execute(sql, chosen)

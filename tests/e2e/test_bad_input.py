@@ -127,6 +127,16 @@ def test_an_id_used_twice_with_other_text_is_quarantined(polyhop: Run, write_cor
     ]
 
 
+def test_an_id_that_a_piece_of_a_longer_record_has_is_quarantined(polyhop: Run, write_corpus: WriteCorpus) -> None:
+    records = [*GOOD, {"id": "long", "title": "Long", "text": "A sentence. " * 400}, {**GOOD[0], "id": "long#1"}]
+    done = polyhop("index", write_corpus(records), "--index", "tiny", "--set", "strategies=bm25", "--json")
+    assert done.returncode == 0, done.stderr
+    counts = json.loads(done.stdout)["counts"]
+    assert (counts["passages"], counts["quarantined"]) == (103, 1)
+    rows = json.loads(polyhop("sql", "FROM quarantine", "--index", "tiny", "--json").stdout)
+    assert "id 'long#1' is also the id of a piece" in rows[0]["reason"]
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of a few megabytes."""

@@ -20,9 +20,22 @@ SELECT source, line, reason, any_value(excerpt) FROM (
         left(min(p.text) OVER (PARTITION BY p.source, p.line), 200)
     FROM read_parquet($passages) AS p JOIN first_use AS f USING (record_id)
     WHERE p.record_hash <> f.record_hash
+    UNION ALL
+    SELECT DISTINCT
+        source,
+        line,
+        'id ''' || record_id || ''' is also the id of a piece of a longer record; give it another',
+        left(min(text) OVER (PARTITION BY source, line), 200)
+    FROM read_parquet($passages)
+    WHERE record_id IN (SELECT passage_id FROM read_parquet($passages) WHERE passage_id <> record_id)
 )
 GROUP BY source, line, reason
 ORDER BY source, line, reason;
+
+-- name: drop_piece_ids
+-- Records whose id a longer record's piece has are refused (see fill_quarantine).
+DELETE FROM first_use
+WHERE record_id IN (SELECT passage_id FROM read_parquet($passages) WHERE passage_id <> record_id);
 
 -- name: fill_passages
 -- Passages of the accepted records, numbered inside their document.
