@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from schemas.corpus import BadRecord
-from schemas.errors import SourceError
+from schemas.errors import MissingArtefactError, SourceError
 from schemas.queue import JobSpec, NewQuestion, QuestionState, ResultRow
 from schemas.settings import Settings
 from schemas.strategies import needed_artefacts
 from tasks.evaluation.report import GoldQuestion, Outcome, evaluate
 from warehouse.files.layout import Layout
 from warehouse.files.questions import read_questions
-from warehouse.files.versions import require_version
+from warehouse.files.versions import read_manifest, require_version
 from warehouse.queue.queue import QuestionQueue
 
 
@@ -45,9 +45,14 @@ def submit_file(settings: Settings, queue: QuestionQueue, request: Submission) -
         SourceError: If a record is bad and `skip_bad` is not set, or no question is usable; nothing is submitted.
         UnknownStrategyError: If there is no such strategy.
         UnknownIndexError: If there is no such index.
+        MissingArtefactError: If the index was not built for the strategy.
     """
-    needed_artefacts([request.strategy])
-    require_version(Layout(settings.root), request.index)
+    needed = needed_artefacts([request.strategy])
+    _, folder = require_version(Layout(settings.root), request.index)
+    artefacts = read_manifest(folder).artefacts
+    for artefact in sorted(needed):
+        if artefact not in artefacts:
+            raise MissingArtefactError(artefact, request.index, request.strategy)
     records, bad = read_questions(request.questions)
     if bad and not request.skip_bad:
         first = bad[0]

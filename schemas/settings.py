@@ -57,14 +57,6 @@ class EncoderSettings(_Section):
     threads: int = Field(0, ge=0, le=256, description="Threads of the encoder; 0 means as many as cores.")
 
 
-class VectorSettings(_Section):
-    """How vectors are searched."""
-
-    exact_limit: int = Field(
-        200_000, ge=0, description="Up to so many vectors LanceDB gets no approximate index; above, one is built."
-    )
-
-
 class QueueSettings(_Section):
     """Where questions wait, and for how long."""
 
@@ -98,7 +90,6 @@ class Settings(_Section):
     encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="Texts to vectors.")
     queue: QueueSettings = Field(default_factory=QueueSettings, description="Where questions wait.")
     worker: WorkerSettings = Field(default_factory=WorkerSettings, description="How a worker takes questions.")
-    vectors: VectorSettings = Field(default_factory=VectorSettings, description="Search over vectors.")
 
 
 def known_settings(section: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, str, object]]:

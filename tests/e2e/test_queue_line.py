@@ -211,6 +211,7 @@ def test_csv_text_and_parquet_files_are_question_files_too(town_hall: Any, tmp_p
     [
         ((*INDEX, "--strategy", "brigde"), 2, "did you mean 'bridge'"),
         (("--index", "none"), 1, "Unknown index 'none'"),
+        ((*INDEX, "--strategy", "naive-vector"), 1, "--add-strategy naive-vector"),
         ((*LEXICAL, "--param", "seedz=3"), 2, "seedz"),
         ((*LEXICAL, "--deadline", "-5"), 1, "it must lie ahead"),
         ((*LEXICAL, "--set", "queue.url=oracle://x"), 2, "not on 'oracle'"),
