@@ -32,8 +32,6 @@ class VectorRecord(_Frozen):
     rows: int
     dimension: int
     model: str
-    index: str = "exact"
-    recall_at_10: float | None = None
 
 
 class Manifest(_Frozen):
