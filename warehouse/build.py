@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from schemas.errors import ManifestMismatchError
 from schemas.ids import content_hash
 from schemas.manifest import Manifest
 from schemas.settings import Settings
@@ -92,9 +93,22 @@ def clear_staging(build: Build) -> None:
 
 
 def current_manifest(build: Build) -> Manifest | None:
-    """Manifest of the version that is current now, or None."""
+    """Manifest of the version that is current now, or None if there is none to build on.
+
+    A version that another Polyhop wrote in another form cannot be built on, but a source replaces it.
+
+    Raises:
+        ManifestMismatchError: If it cannot be understood and there is no source to build from instead.
+    """
     number = current_version(build.folder)
-    return None if number is None else read_manifest(build.folder.version(number))
+    if number is None:
+        return None
+    try:
+        return read_manifest(build.folder.version(number))
+    except ManifestMismatchError:
+        if build.source is None:
+            raise
+        return None
 
 
 def reuse_tables(

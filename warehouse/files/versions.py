@@ -67,7 +67,8 @@ def read_manifest(folder: VersionFolder) -> Manifest:
         return Manifest.model_validate_json(folder.manifest.read_bytes())
     except (ValidationError, ValueError) as error:
         raise ManifestMismatchError(
-            f"{folder.manifest} is not a manifest that this version of Polyhop reads; build the index again."
+            f"{folder.manifest} is not a manifest that this version of Polyhop reads; "
+            "build the index again from its SOURCE (what was encoded or paid for is not done twice)."
         ) from error
 
 
