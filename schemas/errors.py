@@ -48,6 +48,19 @@ class InvariantError(ContractError):
     """A table breaks a law that publishing checks."""
 
 
+class PromptInputError(ContractError):
+    """A prompt's placeholders and the inputs given do not match."""
+
+    def __init__(self, prompt: str, missing: Iterable[str], extra: Iterable[str]) -> None:
+        self.prompt = prompt
+        self.missing = sorted(missing)
+        self.extra = sorted(extra)
+        super().__init__(
+            f"Prompt '{prompt}' misses inputs ({', '.join(self.missing) or 'none'}) "
+            f"or has no place for some ({', '.join(self.extra) or 'none'})."
+        )
+
+
 class StoreError(PolyhopError):
     """A file, database or folder did not do what it was asked."""
 
@@ -80,6 +93,44 @@ class ModelUnavailableError(ModelError):
     """A model cannot be reached just now."""
 
     retryable = True
+
+
+class ModelRateLimitError(ModelUnavailableError):
+    """A model has had enough for now.
+
+    Attributes:
+        retry_after_seconds: How long it asked us to wait, None if it did not say.
+    """
+
+    def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
+        self.retry_after_seconds = retry_after_seconds
+        super().__init__(message)
+
+
+class MalformedReplyError(ModelError):
+    """A model's reply is not what was asked for, even after repair."""
+
+    retryable = True
+
+
+class ContextTooLongError(ModelError):
+    """A request is longer than the model's context."""
+
+
+class ReplyRefusedError(ModelError):
+    """A model declined to answer."""
+
+
+class ModelRejectedError(ModelError):
+    """A model's server does not accept the request: unknown model, wrong key, bad parameters."""
+
+
+class BudgetExceededError(PolyhopError):
+    """The next call would exceed `max_cost_usd` or `max_tokens`; everything so far is kept."""
+
+
+class CoverageError(PolyhopError):
+    """Fewer units were extracted than `min_coverage` asks for; nothing was published."""
 
 
 class ModelFileError(ModelError):

@@ -47,6 +47,54 @@ class ExtractionSettings(_Section):
         "rules", description="Names by Polyhop's rules (default), SPRIG's regular expression, or a spaCy model."
     )
     spacy_model: str = Field("en_core_web_sm", description="Name of the installed spaCy model for ner = spacy.")
+    extractor: str = Field(
+        "rules",
+        pattern=r"^(rules|model|import:.+)$",
+        description="Who finds names, relations and propositions: rules, model, or import:FILE.",
+    )
+    on_failure: Literal["rules", "skip"] = Field(
+        "rules", description="What stands in for a unit whose model extraction failed: rules, or nothing."
+    )
+    entity_types: str = Field(
+        "", description="Known entity types, separated by blanks; empty: the five of the paper, DATE and NUMBER."
+    )
+    entity_type_contract: Literal["evolve", "freeze", "discard"] = Field(
+        "evolve",
+        description="Entities of unknown type: evolve keeps the type, freeze drops the type, discard drops both.",
+    )
+    relation_types: str = Field("", description="Known relation labels, separated by commas; empty: any label.")
+    relation_type_contract: Literal["evolve", "freeze", "discard"] = Field(
+        "evolve", description="Unknown labels: evolve keeps them, freeze maps them to 'related to', discard drops them."
+    )
+
+
+class ResolutionSettings(_Section):
+    """How names become entities."""
+
+    method: Literal["off", "rules", "model"] = Field(
+        "rules", description="Who decides that two names are one entity: nobody, rules, or a model (models.resolve)."
+    )
+    max_cluster: int = Field(40, ge=2, le=1000, description="Names in one candidate cluster; larger ones are split.")
+    must_link: str = Field("", description="CSV file of name pairs (a,b) that are one entity.")
+    cannot_link: str = Field("", description="CSV file of name pairs (a,b) that are not one entity.")
+
+
+class ModelSettings(_Section):
+    """Language models, by role; none is needed."""
+
+    extract: str = Field("", description="Model for extraction, as litellm names it (openai/gpt-4o-mini); empty: none.")
+    resolve: str = Field("", description="Model for entity resolution; empty: the one for extraction.")
+    read: str = Field("", description="Model that reads answers from passages; empty: the reader without a model.")
+    api_base: str = Field("", description="Address of an OpenAI-compatible server; empty: the provider's own.")
+    timeout_seconds: float = Field(120, gt=0, description="Seconds to wait for one reply.")
+    max_attempts: int = Field(5, ge=1, le=100, description="Calls for one reply before it is listed as failed.")
+    concurrency: int = Field(8, ge=1, le=256, description="Calls in flight at once.")
+    requests_per_minute: int = Field(0, ge=0, description="Most calls per minute; 0: no limit but the server's.")
+    tokens_per_minute: int = Field(0, ge=0, description="Most tokens per minute; 0: no limit but the server's.")
+    prompt_price: float | None = Field(None, ge=0, description="USD per million prompt tokens; unset: litellm's table.")
+    completion_price: float | None = Field(
+        None, ge=0, description="USD per million completion tokens; unset: litellm's table."
+    )
 
 
 class EncoderSettings(_Section):
@@ -83,10 +131,20 @@ class Settings(_Section):
     )
     batch_size: int = Field(500, ge=1, le=100_000, description="Passages per task of a stage.")
     keep_versions: int = Field(3, ge=1, le=1000, description="Published versions to keep, besides those in use.")
+    max_cost_usd: float | None = Field(None, ge=0, description="USD that a run may spend on models; unset: no limit.")
+    max_tokens: int | None = Field(None, ge=0, description="Tokens that a run may use of models; unset: no limit.")
+    min_coverage: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="Share of units that a model must have extracted before a version is published, 0 to 1.",
+    )
     corpus: CorpusSettings = Field(default_factory=CorpusSettings, description="Records to passages.")
     extraction: ExtractionSettings = Field(
         default_factory=ExtractionSettings, description="Names, relations and propositions."
     )
+    resolution: ResolutionSettings = Field(default_factory=ResolutionSettings, description="Names to entities.")
+    models: ModelSettings = Field(default_factory=ModelSettings, description="Language models.")
     encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="Texts to vectors.")
     queue: QueueSettings = Field(default_factory=QueueSettings, description="Where questions wait.")
     worker: WorkerSettings = Field(default_factory=WorkerSettings, description="How a worker takes questions.")

@@ -1,0 +1,148 @@
+"""What is asked of a chat model and what comes back: structured questions, validated replies, and what they cost.
+
+Calls nobody (warehouse/models/ does). A reply counts only if it is valid; a failure is never a result.
+Source: algorithms.md 0.3 (5), 0.7.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from schemas.ids import content_hash
+from schemas.prompts import Prompt
+
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
+
+
+class Rung(StrEnum):
+    """How much help a reply needed before it was valid."""
+
+    AS_IS = "as_is"
+    UNWRAPPED = "unwrapped"
+    REPAIRED = "repaired"
+    REASKED = "reasked"
+
+
+class Role(StrEnum):
+    """What a model is used for; each role may have a model of its own."""
+
+    EXTRACT = "extract"
+    RESOLVE = "resolve"
+    READ = "read"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTask(Generic[ReplyT]):
+    """A kind of structured question: its prompt and the form of its reply.
+
+    Attributes:
+        name: "kg.extract", "prop.entities"…, as in algorithms.md 0.7.
+        prompt: The prompt file.
+        reply: The form of a valid reply; unknown fields are ignored, missing ones make it invalid.
+        schema_version: Counts changes of `reply` that change what is asked of the model.
+        max_output_tokens: Most tokens a reply may have.
+    """
+
+    name: str
+    prompt: Prompt
+    reply: type[ReplyT]
+    schema_version: int = 1
+    max_output_tokens: int = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest(Generic[ReplyT]):
+    """One question to a model.
+
+    Attributes:
+        task: What kind of question.
+        unit_id: Document, passage or cluster that it is about; only for ledgers and messages, not for the key.
+        inputs: Value of every placeholder of the prompt; data, never instructions.
+    """
+
+    task: ChatTask[ReplyT]
+    unit_id: str
+    inputs: tuple[tuple[str, str], ...]
+
+    @property
+    def text(self) -> str:
+        """The prompt with its inputs."""
+        return self.task.prompt.render(dict(self.inputs))
+
+    def key(self, model: str) -> str:
+        """sha256 of all that determines a reply at temperature 0, 64 hexadecimal digits.
+
+        Args:
+            model: Provider and model, as litellm names them.
+        """
+        task = self.task
+        return content_hash(
+            model,
+            f"temperature=0 max_tokens={task.max_output_tokens}",
+            task.name,
+            task.prompt.hash,
+            str(task.schema_version),
+            self.text,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What calls took: calls, tokens, United States dollars (0 where the price is unknown), seconds."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
+    seconds: float = 0.0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cost_usd + other.cost_usd,
+            self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOutcome(Generic[ReplyT]):
+    """How a request ended.
+
+    Attributes:
+        reply: The valid reply, or None if the request failed for now.
+        model: The model asked.
+        is_cached: The reply was paid for before; `usage` is then what it took at that time.
+        rung: How much help the reply needed, None without one.
+        attempts: Calls made for this request until now, in this run and earlier ones.
+        error_class: Name of the error that ended it, "" if none.
+        error: One sentence, "" if none.
+        usage: What the request took.
+    """
+
+    reply: ReplyT | None
+    model: str
+    is_cached: bool
+    rung: Rung | None
+    attempts: int
+    error_class: str
+    error: str
+    usage: Usage
+
+
+class ChatModel(Protocol):
+    """Answers structured questions; never pays twice for one."""
+
+    model: str
+
+    def ask(self, requests: Sequence[ChatRequest[ReplyT]]) -> list[ChatOutcome[ReplyT]]:
+        """One outcome per request, in order; what a cache knows costs nothing.
+
+        Raises:
+            BudgetExceededError: Before a call that would exceed the budget; whatever was answered is cached.
+        """
+        ...

@@ -1,0 +1,50 @@
+"""Prompts: text with placeholders, and what fills them.
+
+Reads no file (warehouse/prompt_files.py does). What is filled in is data: it stands between marks that it cannot
+contain, and the prompt says so. Source: algorithms.md 0.7, house-style.md (a missing or extra placeholder raises).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from schemas.errors import PromptInputError
+from schemas.ids import content_hash
+
+_PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
+_MARK = re.compile(r"</?data\b[^>]*>", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt file: its name, and its text with `{{placeholders}}`."""
+
+    name: str
+    text: str
+
+    @cached_property
+    def hash(self) -> str:
+        """sha256 of the text, 64 hexadecimal digits: a changed prompt is another prompt."""
+        return content_hash(self.text)
+
+    @cached_property
+    def placeholders(self) -> frozenset[str]:
+        """Names that must be filled in."""
+        return frozenset(_PLACEHOLDER.findall(self.text))
+
+    def render(self, inputs: Mapping[str, str]) -> str:
+        """The text with every placeholder filled.
+
+        A value cannot close the `<data>` block that it stands in: such marks in it lose their angle brackets.
+
+        Raises:
+            PromptInputError: If a placeholder is missing or an input has none.
+        """
+        if inputs.keys() != self.placeholders:
+            raise PromptInputError(self.name, self.placeholders - inputs.keys(), inputs.keys() - self.placeholders)
+        return _PLACEHOLDER.sub(lambda match: _harmless(inputs[match.group(1)]), self.text)
+
+
+def _harmless(value: str) -> str:
+    return _MARK.sub(lambda match: match.group().replace("<", "(").replace(">", ")"), value)
