@@ -146,3 +146,33 @@ class ChatModel(Protocol):
             BudgetExceededError: Before a call that would exceed the budget; whatever was answered is cached.
         """
         ...
+
+
+class CallJournal(Protocol):
+    """Told about every single call, so that nothing paid for is lost and no budget is exceeded; safe for threads."""
+
+    def before_call(self, request: ChatRequest[ReplyT], prompt_tokens: int) -> None:
+        """Called before each call with the estimated size of its prompt.
+
+        Raises:
+            BudgetExceededError: If the call might exceed the budget; it is then not made.
+        """
+        ...
+
+    def after_call(self, request: ChatRequest[ReplyT], text: str, usage: Usage, error: str) -> None:
+        """Called after each call, at once: the raw reply ("" if none came), what it took, the error's class or ""."""
+        ...
+
+
+class Gateway(Protocol):
+    """Asks one model, with retries, limits and repair, and remembers nothing."""
+
+    model: str
+
+    def answer(self, request: ChatRequest[ReplyT], journal: CallJournal) -> ChatOutcome[ReplyT]:
+        """The outcome of one request; failures are outcomes, except for the budget's.
+
+        Raises:
+            BudgetExceededError: From the journal.
+        """
+        ...
