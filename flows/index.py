@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from flows.stages import stages_for
-from schemas.errors import SourceError, UnknownIndexError
-from schemas.manifest import Manifest
+from schemas.errors import CoverageError, SourceError, UnknownIndexError
+from schemas.manifest import Manifest, StageRecord
 from schemas.settings import Settings
 from schemas.strategies import needed_artefacts
 from tasks.corpus.stage import ingest_batch, ingest_fingerprints, ingest_finish
@@ -147,28 +147,59 @@ class _Run:
         self._report = IndexReport(index=build.index)
 
     def run(self) -> IndexReport:
-        """Ingest, then every stage, then publish."""
+        """Ingest, then every stage, then publish; a stage that the current version holds is taken over."""
         counts = {"ingest": self._ingest()}
-        build = self._build
-        planned = []
-        for stage in stages_for(build.artefacts):
-            build = build.with_fingerprint(stage.name, stage.fingerprint(build))
-            planned.append(stage)
-        self._build = build
-        if self._manifest is not None and self._is_unchanged(self._manifest, planned):
-            clear_staging(build)
-            self._report.version = self._manifest.version
-            self._report.counts = self._manifest.counts
-            self._report.reused = [stage.name for stage in planned]
-            return self._report
-        for stage in planned:
-            counts[stage.name] = self._stage(stage)
+        stages = stages_for(self._build.artefacts)
+        known, needed = self._known_in_front(stages)
+        if len(known) == len(stages) and self._is_corpus_known():
+            return self._unchanged(known)
+        for stage in stages:
+            self._build = self._build.with_fingerprint(stage.name, stage.fingerprint(self._build))
+            take_over = stage.name not in needed and self._is_known(stage, self._build)
+            counts[stage.name] = self._take_over(stage) if take_over else self._stage(stage)
+        check_coverage(counts.get("extract", {}), self._build.settings.min_coverage)
+        if self._is_corpus_known() and self._has_same_outcome(counts):
+            return self._unchanged([])
         with _Clock(self._report, "publish"):
-            manifest = publish(build, counts)
-            self._report.removed_versions = prune(build)
-        clear_staging(build)
+            manifest = publish(self._build, counts)
+            self._report.removed_versions = prune(self._build)
+        clear_staging(self._build)
         self._report.version, self._report.changed, self._report.counts = manifest.version, True, manifest.counts
         return self._report
+
+    def _known_in_front(self, stages: list[Stage]) -> tuple[list[str], tuple[str, ...]]:
+        """The first stages whose results the current version holds, and those whose part files the next one reads."""
+        known: list[str] = []
+        build = self._build
+        for stage in stages:
+            build = build.with_fingerprint(stage.name, stage.fingerprint(build))
+            if not self._is_known(stage, build):
+                return known, stage.reads_parts_of
+            known.append(stage.name)
+            build = build.with_outcome(stage.name, self._record(stage).outcome)
+        return known, ()
+
+    def _unchanged(self, known: list[str]) -> IndexReport:
+        manifest = self._require_manifest()
+        clear_staging(self._build)
+        self._report.version, self._report.counts = manifest.version, manifest.counts
+        self._report.reused.extend(name for name in known if name not in self._report.reused)
+        return self._report
+
+    def _require_manifest(self) -> Manifest:
+        if self._manifest is None:
+            raise UnknownIndexError(self._request.index, self._build.layout.index_names(), str(self._build.layout.root))
+        return self._manifest
+
+    def _has_same_outcome(self, counts: dict[str, Counts]) -> bool:
+        """Whether stages were tried again in vain: what had failed failed again."""
+        records = self._require_manifest().stages
+        return records.keys() == counts.keys() and all(
+            records[name].fingerprint == self._build.fingerprint(name)
+            and records[name].outcome == dict(self._build.outcomes).get(name, "")
+            and records[name].counts == counts[name]
+            for name in counts
+        )
 
     def _ingest(self) -> Counts:
         with _Clock(self._report, "ingest"):
@@ -184,30 +215,42 @@ class _Run:
         return counts
 
     def _take_over_corpus(self) -> Counts:
-        if self._manifest is None:
-            raise UnknownIndexError(self._request.index, self._build.layout.index_names(), str(self._build.layout.root))
-        reuse_tables(self._build, self._manifest, INGEST_TABLES)
-        return self._manifest.stages["ingest"].counts
+        manifest = self._require_manifest()
+        reuse_tables(self._build, manifest, INGEST_TABLES)
+        return manifest.stages["ingest"].counts
 
-    def _is_unchanged(self, manifest: Manifest, planned: list[Stage]) -> bool:
-        if self._request.full or manifest.stages["ingest"].fingerprint != self._build.fingerprint("ingest"):
+    def _is_corpus_known(self) -> bool:
+        """Whether the current version holds this very corpus, and may be kept."""
+        if self._request.full or self._manifest is None:
             return False
-        return all(self._is_known(manifest, stage) for stage in planned)
+        return self._manifest.stages["ingest"].fingerprint == self._build.fingerprint("ingest")
 
-    def _is_known(self, manifest: Manifest, stage: Stage) -> bool:
-        record = manifest.stages.get(stage.name)
-        return record is not None and record.fingerprint == self._build.fingerprint(stage.name)
+    def _is_known(self, stage: Stage, build: Build) -> bool:
+        """Whether the current version holds the whole result of this stage."""
+        if self._request.full or self._manifest is None:
+            return False
+        record = self._manifest.stages.get(stage.name)
+        return record is not None and record.is_final and record.fingerprint == build.fingerprint(stage.name)
+
+    def _record(self, stage: Stage) -> StageRecord:
+        return self._require_manifest().stages[stage.name]
+
+    def _take_over(self, stage: Stage) -> Counts:
+        manifest, record = self._require_manifest(), self._record(stage)
+        with _Clock(self._report, stage.name):
+            reuse_tables(self._build, manifest, stage.tables, stage.rows)
+            reuse_arrays(self._build, manifest, stage.arrays)
+        self._build = self._build.with_outcome(stage.name, record.outcome)
+        self._report.reused.append(stage.name)
+        return record.counts
 
     def _stage(self, stage: Stage) -> Counts:
         with _Clock(self._report, stage.name):
-            manifest = self._manifest
-            if manifest is not None and not self._request.full and self._is_known(manifest, stage):
-                reuse_tables(self._build, manifest, stage.tables, stage.rows)
-                reuse_arrays(self._build, manifest, stage.arrays)
-                self._report.reused.append(stage.name)
-                return manifest.stages[stage.name].counts
             self._run_batches(stage)
-            return self._runner.step(stage.name, stage.finish, self._build)
+            counts = self._runner.step(stage.name, stage.finish, self._build)
+            if stage.outcome is not None:
+                self._build = self._build.with_outcome(stage.name, stage.outcome(self._build))
+            return counts
 
     def _run_batches(self, stage: Stage) -> None:
         numbers = stage.batches(self._build)
@@ -218,6 +261,22 @@ class _Run:
             self._runner.progress(stage.name, done, len(numbers))
         if numbers:
             self._report.computed[stage.name] = computed
+
+
+def check_coverage(extracted: Counts, min_coverage: float) -> None:
+    """Refuses to publish what a model has extracted too little of.
+
+    Raises:
+        CoverageError: If the share of units that succeeded is below `min_coverage`.
+    """
+    failed = extracted.get("failed_units", 0)
+    total = failed + extracted.get("extracted_units", 0)
+    if total and (total - failed) / total < min_coverage:
+        raise CoverageError(
+            f"The model extracted {total - failed:,} of {total:,} units, fewer than min_coverage = {min_coverage} asks "
+            "for; nothing was published. Run again to retry the others (what succeeded is not paid for twice), "
+            "or lower min_coverage."
+        )
 
 
 class _Clock:

@@ -11,10 +11,19 @@ class _Frozen(BaseModel):
 
 
 class StageRecord(_Frozen):
-    """A stage's fingerprint (sha256 of everything that determined its result) and counts."""
+    """A stage's fingerprint (sha256 of everything that went into it), counts, and outcome.
+
+    The outcome is a hash of what came out where a model had a say; empty where the fingerprint determines it.
+    """
 
     fingerprint: str
+    outcome: str = ""
     counts: dict[str, int] = Field(default_factory=dict)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing in it failed; what failed is tried again by the next run."""
+        return not any(count for name, count in self.counts.items() if name.startswith("failed_"))
 
 
 class TableRecord(_Frozen):

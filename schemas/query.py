@@ -1,6 +1,6 @@
 """Questions, rankings, evidence and answers: what strategies and readers exchange.
 
-All frozen; a Retrieval carries everything needed to redraw it later.
+All frozen; a Retrieval and a Reading carry everything needed to redraw them later.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,15 +10,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from schemas.chat import Usage
+from schemas.errors import ModelUnavailableError
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionName:
+    """A name in a question: its key, and the name with a word or two that tell what is meant by it."""
+
+    key: str
+    search_hint: str
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and, if it was encoded, its vector (shape (d,), float32, length 1)."""
+    """A question; if it was encoded, its vector (shape (d,), float32, length 1); for strategies that ask, its names."""
 
     text: str
     id: str = ""
     vector: NDArray[np.float32] | None = None
     topic: str | None = None
+    names: tuple[QuestionName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +87,65 @@ class ContextPassage:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelUse:
+    """What became of one structured question to a model.
+
+    Attributes:
+        model: The model asked.
+        prompt: Name of the prompt.
+        prompt_hash: sha256 of the prompt's text.
+        is_cached: The reply was paid for before.
+        usage: What the reply took when it was made.
+        rung: How much help the reply needed, "" without a valid one.
+        error_class: Why there is no valid reply and something else stood in, "" if there is one.
+        error: That in a sentence.
+    """
+
+    model: str
+    prompt: str
+    prompt_hash: str
+    is_cached: bool = False
+    usage: Usage = Usage()
+    rung: str = ""
+    error_class: str = ""
+    error: str = ""
+
+    @property
+    def spent(self) -> Usage:
+        """What it took this time: nothing if the reply was paid for before."""
+        return Usage() if self.is_cached else self.usage
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A passage that a model names as its source; `sentence` is what it quoted, None if it named the passage only."""
+
+    passage_id: str
+    sentence: Sentence | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
-    """A short answer ("" if none) and the sentences it was read from; `score` orders answers of one question only."""
+    """A short answer ("" if none) and the sentences it was read from; `score` orders answers of one question only.
+
+    Attributes:
+        answer: An entity, a phrase, "yes" or "no".
+        score: 0 if the reader has none.
+        sentences: Sentences of the context.
+        kind: "extracted" from a sentence, "generated" by a model, or "none".
+        reasoning: How a model came to it.
+        citations: Sources that a model named and that are in the context.
+        dropped_citations: Sources that a model named and that are not.
+        use: What the model took, None if none was asked.
+        outage: Why the model could not be asked: this is then no answer, and the question is to be asked again.
+    """
 
     answer: str
     score: float = 0.0
     sentences: Sequence[Sentence] = ()
     kind: str = "none"
+    reasoning: str = ""
+    citations: Sequence[Citation] = ()
+    dropped_citations: int = 0
+    use: ModelUse | None = None
+    outage: ModelUnavailableError | None = None

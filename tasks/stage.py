@@ -33,6 +33,9 @@ class Stage:
         tables: Tables that the stage fills.
         rows: (table, column, value) of the rows that it fills in tables shared with other stages.
         arrays: Prefix of the array files that it writes, "" if none.
+        outcome: Hash of what came out, for stages whose fingerprint does not determine it because a model has a say;
+            asked after `finish`.
+        reads_parts_of: Stages whose part files `finish` reads; they must run if this one does.
     """
 
     name: str
@@ -43,6 +46,8 @@ class Stage:
     tables: tuple[str, ...] = ()
     rows: tuple[tuple[str, str, str], ...] = ()
     arrays: str = ""
+    outcome: Callable[[Build], str] | None = None
+    reads_parts_of: tuple[str, ...] = ()
 
 
 def no_batches(_: Build) -> list[int]:

@@ -35,6 +35,7 @@ class Build:
         source: The corpus, or None to take the current version's.
         artefacts: What strategies need ("graph", "lexical:stems", "vectors:passage"…).
         fingerprints: Stage name to fingerprint, of the stages up to the present one.
+        outcomes: Stage name to hash of its result, of the finished stages whose fingerprint does not determine it.
     """
 
     settings: Settings
@@ -42,6 +43,7 @@ class Build:
     source: Path | None
     artefacts: tuple[str, ...]
     fingerprints: tuple[tuple[str, str], ...] = ()
+    outcomes: tuple[tuple[str, str], ...] = ()
 
     @property
     def layout(self) -> Layout:
@@ -65,6 +67,14 @@ class Build:
     def with_fingerprint(self, stage: str, fingerprint: str) -> "Build":
         """The same build, one stage further."""
         return replace(self, fingerprints=(*self.fingerprints, (stage, fingerprint)))
+
+    def outcome(self, stage: str) -> str:
+        """What later stages depend on: the hash of a finished stage's result, or what determined it."""
+        return dict(self.outcomes).get(stage) or self.fingerprint(stage)
+
+    def with_outcome(self, stage: str, outcome: str) -> "Build":
+        """The same build, with the result of a stage known."""
+        return replace(self, outcomes=(*self.outcomes, (stage, outcome))) if outcome else self
 
     def parts(self, stage: str) -> Path:
         """Folder of a stage's finished batches; its name holds the fingerprint, so old parts are never mistaken."""

@@ -41,7 +41,7 @@ OWNERS = {
 
 def fingerprint(owner: Owner, build: Build) -> str:
     """Depends on the texts and the model."""
-    inputs = {owner.input: build.fingerprint(owner.input)}
+    inputs = {owner.input: build.outcome(owner.input)}
     encoder = build.settings.encoder.model_dump(mode="json", include={"name"})
     return chain_fingerprint(f"embed-{owner.kind}", REVISION, inputs, encoder)
 

@@ -54,7 +54,10 @@ def publish(build: Build, stages: Mapping[str, Counts]) -> Manifest:
         settings=build.settings.model_dump(mode="json", exclude=_UNFINGERPRINTED),
         artefacts=tuple(sorted(build.artefacts)),
         stages={
-            name: StageRecord(fingerprint=build.fingerprint(name), counts=counts) for name, counts in stages.items()
+            name: StageRecord(
+                fingerprint=build.fingerprint(name), outcome=dict(build.outcomes).get(name, ""), counts=counts
+            )
+            for name, counts in stages.items()
         },
         counts=_counts(tables),
         tables=tables,

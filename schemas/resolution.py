@@ -1,0 +1,44 @@
+"""What entity resolution is told and what it decides: link pairs of people, and decisions with their reasons.
+
+Decides nothing itself (tasks/resolution does), reads no file (warehouse/link_files.py does).
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class NamePair:
+    """Two names that a person says are one entity, or are not.
+
+    Attributes:
+        a: A name as written in the file.
+        b: The other one.
+        type: Type that both must have for the pair to count, "" for any.
+        place: File and line, for messages.
+    """
+
+    a: str
+    b: str
+    type: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Decision:
+    """Whether a name is another entity's, and why: one row of the table `aliases`.
+
+    Attributes:
+        key: Key of the name decided on.
+        kind: "er", or "manual" for link pairs.
+        scope: Type within which it holds, or "".
+        canonical: Key of the entity meant; None if it leads nowhere.
+        is_ambiguous: Several entities could be meant.
+        reason: One sentence or several, joined by semicolons.
+    """
+
+    key: str
+    kind: str
+    scope: str
+    canonical: str | None
+    is_ambiguous: bool
+    reason: str
