@@ -140,7 +140,9 @@ def results_table(queue: QuestionQueue) -> "pa.Table":
         ]
     )
     documents = (
-        _sql_row(job, row) for job in sorted(queue.jobs(_ALL_JOBS), key=_job_id) for row in queue.results(job.job_id)
+        _sql_row(job, row)
+        for job in sorted(queue.jobs(_ALL_JOBS), key=_job_id)
+        for row in queue.results(job.job_id, with_evidence=False)
     )
     batches = []
     while batch := list(islice(documents, _ROWS_PER_BATCH)):

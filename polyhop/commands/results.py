@@ -8,6 +8,7 @@ import typer
 from polyhop.commands.jobs import JobId
 from polyhop.commands.options import Json, Parameters, Root, Set, pairs, settings_of
 from polyhop.output import print_error, print_json, print_line, rounded
+from schemas.errors import SourceError
 
 if TYPE_CHECKING:
     from schemas.queue import ResultRow
@@ -31,7 +32,12 @@ def results(
     with open_questions(settings_of(root, set_)) as queue:
         rows = queue.results(job)
         if metrics:
-            print_json(rounded(job_metrics(rows)))
+            measured = job_metrics(rows)
+            if measured is None:
+                raise SourceError(
+                    f"Job {job} has neither answers nor supporting passages to compare with; submit a file that has."
+                )
+            print_json(rounded(measured))
         elif out is not None:
             count = results_parquet(rows, out)
             print_json({"job_id": job, "rows": count, "file": str(out)}) if json else print_line(

@@ -28,6 +28,9 @@ def test_a_result_keeps_the_whole_answer(queue, make, clock):
     assert (leased.state, leased.answer, leased.result) == (QuestionState.LEASED, None, {})
     assert [row.question_id for row in queue.results(job_id, [QuestionState.DONE])] == ["q0"]
     assert list(queue.results(job_id, [])) == []
+    (bare,) = queue.results(job_id, [QuestionState.DONE], with_evidence=False)
+    assert (bare.answer, bare.version, bare.result) == (done.answer, done.version, {})
+    assert done.result
 
 
 def test_finishing_twice_keeps_the_first_answer(queue, make):

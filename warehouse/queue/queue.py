@@ -178,18 +178,25 @@ class QuestionQueue:
         """One job with its counts. Raises UnknownJobError."""
         return self._do(partial(jobs.find_job, job_id=job_id), "read")
 
-    def results(self, job_id: int, states: Collection[QuestionState] = tuple(QuestionState)) -> Iterator[ResultRow]:
+    def results(
+        self, job_id: int, states: Collection[QuestionState] = tuple(QuestionState), *, with_evidence: bool = True
+    ) -> Iterator[ResultRow]:
         """Questions of a job in submitted order, at any time; read page by page, so memory stays flat.
+
+        Args:
+            job_id: The job.
+            states: Only questions in these states.
+            with_evidence: Read what the worker stored as evidence too; without it `result` is empty, and reading quick.
 
         Raises:
             UnknownJobError: If there is none of this id (before the first row).
         """
         after, last = self._do(partial(results.number_range, job_id=job_id), "read")
-        return self._pages(after, last, states)
+        return self._pages(after, partial(results.page, last=last, states=states, with_evidence=with_evidence))
 
-    def _pages(self, after: int | None, last: int, states: Collection[QuestionState]) -> Iterator[ResultRow]:
+    def _pages(self, after: int | None, page: Callable[..., tuple[list[ResultRow], int | None]]) -> Iterator[ResultRow]:
         while after is not None:
-            rows, after = self._do(partial(results.page, after=after, last=last, states=states), "read")
+            rows, after = self._do(partial(page, after=after), "read")
             yield from rows
 
     def result(self, job_id: int, question_id: str) -> ResultRow | None:

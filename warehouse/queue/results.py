@@ -29,10 +29,23 @@ def number_range(tx: Transaction, job_id: int) -> tuple[int, int]:
 
 
 def page(
-    tx: Transaction, after: int, last: int, states: Collection[QuestionState], limit: int = ROWS_PER_PAGE
+    tx: Transaction,
+    after: int,
+    last: int,
+    states: Collection[QuestionState],
+    *,
+    limit: int = ROWS_PER_PAGE,
+    with_evidence: bool = True,
 ) -> tuple[list[ResultRow], int | None]:
     """Rows with `after` < number <= `last`, and the number to go on after (None at the end)."""
-    rows = tx.rows("results.page", after=after, last=last, states=[state.value for state in states], limit=limit)
+    rows = tx.rows(
+        "results.page",
+        after=after,
+        last=last,
+        states=[state.value for state in states],
+        limit=limit,
+        with_evidence=int(with_evidence),
+    )
     return [_result_row(row) for row in rows], rows[-1]["number"] if len(rows) == limit else None
 
 

@@ -3,7 +3,8 @@
 SELECT
     q.number, q.job_id, q.question_id, q.ordinal, q.question, q.topic, q.answers_json, q.supporting_json, q.metadata_json,
     q.state, q.attempts, q.error, q.error_class, q.finished_at, q.worker_id,
-    r.answer, r.version, r.strategy, r.worker_id AS answered_by, r.seconds, r.result_json
+    r.answer, r.version, r.strategy, r.worker_id AS answered_by, r.seconds,
+    CASE WHEN :with_evidence = 1 THEN r.result_json END AS result_json
 FROM questions AS q
 LEFT JOIN results AS r ON r.job_id = q.job_id AND r.question_id = q.question_id
 WHERE q.number > :after AND q.number <= :last AND q.state IN :states
