@@ -18,7 +18,8 @@ from machine import describe_machine
 
 def measure(corpus: Path, root: Path) -> dict[str, object]:
     """Indexes a corpus from nothing, then again, in this process."""
-    from flows.index import DirectRunner, IndexRequest, run_index
+    from flows.index import DirectRunner, run_index
+    from flows.reports import IndexRequest
     from schemas.settings import Settings
 
     settings = Settings(root=root)

@@ -5,14 +5,14 @@ Plain functions: `prefect_index.py` wraps the same ones into a flow run. Holds t
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import Any, Protocol
+from contextlib import contextmanager
+from typing import Protocol
 
+from flows.reports import IndexReport, IndexRequest, ModelUse
 from flows.stages import stages_for
 from schemas.errors import CoverageError, SourceError, UnknownIndexError
 from schemas.manifest import Manifest, StageRecord
-from schemas.settings import Settings
+from schemas.settings import ExtractionSettings, Settings
 from schemas.strategies import needed_artefacts
 from tasks.corpus.stage import ingest_batch, ingest_fingerprints, ingest_finish
 from tasks.publish.publish import prune, publish
@@ -20,59 +20,9 @@ from tasks.stage import BatchResult, Counts, Stage
 from warehouse.build import Build, clear_staging, current_manifest, reuse_arrays, reuse_tables, start_build
 from warehouse.files.disk import writing
 from warehouse.files.lease import writer_lease
+from warehouse.open_models import chats_usage, close_chats
 
 INGEST_TABLES = ("documents", "passages", "quarantine")
-
-
-@dataclass(frozen=True, slots=True)
-class IndexRequest:
-    """What to index.
-
-    Attributes:
-        index: Name of the index.
-        source: The corpus, or None to build on the current version's.
-        add_strategies: Strategies to build for besides the settings' and the index's own.
-        full: Derive every stage again (caches are still used: nothing is paid or encoded twice).
-    """
-
-    index: str
-    source: Path | None
-    add_strategies: tuple[str, ...] = ()
-    full: bool = False
-
-
-@dataclass(slots=True)
-class IndexReport:
-    """What a run did."""
-
-    index: str
-    version: int = 0
-    changed: bool = False
-    counts: dict[str, int] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    computed: dict[str, int] = field(default_factory=dict)
-    reused: list[str] = field(default_factory=list)
-    removed_versions: list[int] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        """The JSON contract of `polyhop index` (architecture.md section 9)."""
-        return {
-            "index": self.index,
-            "version": self.version,
-            "changed": self.changed,
-            "counts": self.counts,
-            "seconds": {stage: round(seconds, 3) for stage, seconds in self.seconds.items()},
-            "model": {"calls": 0, "cached": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost_usd": 0.0},
-            "computed": self.computed,
-            "reused": self.reused,
-            "removed_versions": self.removed_versions,
-        }
-
-    @staticmethod
-    def from_json(document: dict[str, Any]) -> "IndexReport":
-        """The report whose `to_json` this is."""
-        names = [f.name for f in fields(IndexReport)]
-        return IndexReport(**{name: document[name] for name in names})
 
 
 class Runner(Protocol):
@@ -130,8 +80,10 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
     wanted = needed_artefacts((*settings.strategies, *request.add_strategies))
     build = Build(settings, request.index, request.source, tuple(sorted(wanted)))
     folder = build.folder
-    with writing(f"index '{request.index}'", folder.path), writer_lease(folder.lease, request.index):
-        return _Run(build, request, runner).run()
+    with writing(f"index '{request.index}'", folder.path), writer_lease(folder.lease, request.index), model_run():
+        report = _Run(build, request, runner).run()
+        report.model = model_use()
+        return report
 
 
 class _Run:
@@ -141,7 +93,8 @@ class _Run:
         self._manifest = current_manifest(build)
         kept = self._manifest.artefacts if self._manifest else ()
         artefacts = tuple(sorted({*build.artefacts, *kept}))
-        self._build = Build(build.settings, build.index, build.source, artefacts)
+        settings = with_extractor(build.settings, request.extractor, self._manifest)
+        self._build = Build(settings, build.index, build.source, artefacts)
         self._request = request
         self._runner = runner
         self._report = IndexReport(index=build.index)
@@ -261,6 +214,33 @@ class _Run:
             self._runner.progress(stage.name, done, len(numbers))
         if numbers:
             self._report.computed[stage.name] = computed
+
+
+def with_extractor(settings: Settings, wanted: str | None, manifest: Manifest | None) -> Settings:
+    """The settings with the extractor of this run: wanted, configured, or that of the version before."""
+    before = ExtractionSettings.model_validate(manifest.settings["extraction"]).extractor if manifest else None
+    configured = settings.extraction.extractor
+    default = ExtractionSettings().extractor
+    extractor = wanted or (before if before and configured == default else configured)
+    return settings.model_copy(update={"extraction": settings.extraction.model_copy(update={"extractor": extractor})})
+
+
+@contextmanager
+def model_run() -> Iterator[None]:
+    """Models opened inside the block share one budget, which begins at 0."""
+    close_chats()
+    try:
+        yield
+    finally:
+        close_chats()
+
+
+def model_use() -> ModelUse:
+    """What models have taken in this run so far."""
+    usage, cached = chats_usage()
+    return ModelUse(
+        usage.calls, cached, usage.prompt_tokens, usage.completion_tokens, cost_usd=round(usage.cost_usd, 6)
+    )
 
 
 def check_coverage(extracted: Counts, min_coverage: float) -> None:

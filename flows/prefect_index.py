@@ -18,7 +18,8 @@ from prefect.artifacts import (
 )
 from prefect.cache_policies import NO_CACHE
 
-from flows.index import IndexReport, IndexRequest, run_index
+from flows.index import run_index
+from flows.reports import IndexReport, IndexRequest
 from schemas.errors import PolyhopError
 from schemas.settings import Settings
 from tasks.stage import BatchResult, Counts
@@ -103,6 +104,7 @@ def index_flow(
     source: str | None = None,
     add_strategies: list[str] | None = None,
     full: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
+    extractor: str | None = None,
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Index a corpus: documents in, published version out.
@@ -112,10 +114,11 @@ def index_flow(
         source: Corpus file or folder; empty to build on the current version's corpus.
         add_strategies: Strategies to build for besides the configured ones.
         full: Derive every stage again.
+        extractor: rules, model or import:FILE; empty to keep the index's own, or what the settings say.
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
-    chosen = load_settings(settings or {})
-    request = IndexRequest(index, Path(source) if source else None, tuple(add_strategies or ()), full)
+    chosen = load_settings((settings or {}) | ({"extraction.extractor": extractor} if extractor else {}))
+    request = IndexRequest(index, Path(source) if source else None, tuple(add_strategies or ()), full, extractor)
     report = run_index(chosen, request, PrefectRunner())
     publish_artifacts(report)
     return report.to_json()
@@ -152,6 +155,7 @@ def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:
         source=str(request.source) if request.source else None,
         add_strategies=list(request.add_strategies),
         full=request.full,
+        extractor=request.extractor,
         settings=flags,
     )
     return IndexReport.from_json(document)

@@ -26,7 +26,11 @@ RAW_MENTIONS = Table(
         ),
         Column("type", pa.string(), "type of the name here", nullable=True),
         Column("type_confidence", pa.float64(), "0 to 1", nullable=True),
-        Column("description", pa.string(), "first sentence of the passage that mentions it, at most 240 characters"),
+        Column(
+            "description",
+            pa.string(),
+            "the model's, else the passage's first sentence that mentions it; at most 240 characters",
+        ),
     ),
 )
 RAW_RELATIONS = Table(

@@ -3,6 +3,8 @@
 Holds no clock: the same inputs give the same manifest, whatever machine or day.
 """
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -46,7 +48,7 @@ class VectorRecord(_Frozen):
 class Manifest(_Frozen):
     """What a version consists of."""
 
-    format: int = 1
+    format: Literal[2] = 2
     index: str
     version: int
     polyhop: str

@@ -23,7 +23,7 @@ class NamePair:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Decision:
     """Whether a name is another entity's, and why: one row of the table `aliases`.
 
@@ -32,13 +32,13 @@ class Decision:
         kind: "er", or "manual" for link pairs.
         scope: Type within which it holds, or "".
         canonical: Key of the entity meant; None if it leads nowhere.
-        is_ambiguous: Several entities could be meant.
         reason: One sentence or several, joined by semicolons.
+        is_ambiguous: Several entities could be meant.
     """
 
     key: str
     kind: str
     scope: str
     canonical: str | None
-    is_ambiguous: bool
     reason: str
+    is_ambiguous: bool = False

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from schemas.errors import ConfigurationError, UnknownSettingError
 
 ENVIRONMENT_PREFIX = "POLYHOP_"
+_NO_SETTINGS = ("CONFIG", "DEBUG")
 DEFAULT_STRATEGIES = (
     "bridge",
     "bridge-lexical",
@@ -215,7 +216,7 @@ def environment_settings(environment: Mapping[str, str]) -> dict[str, object]:
     return {
         name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", "."): value
         for name, value in environment.items()
-        if name.startswith(ENVIRONMENT_PREFIX) and name != ENVIRONMENT_PREFIX + "CONFIG"
+        if name.startswith(ENVIRONMENT_PREFIX) and name.removeprefix(ENVIRONMENT_PREFIX) not in _NO_SETTINGS
     }
 
 

@@ -263,6 +263,25 @@ QUARANTINE = Table(
         _text("excerpt", "its first 200 characters"),
     ),
 )
+EXTRACTION_LEDGER = Table(
+    "extraction_ledger",
+    "Units that a model was asked about, and rows of imported extractions that were not as they should be.",
+    ("step", "unit_id"),
+    (
+        _text("step", "kg.extract, prop.entities, prop.propositions, import or import.row"),
+        _text("unit_id", "document (with #n for parts of a long one), passage, record, or line of an imported file"),
+        _text("state", "done or failed; what failed is tried again by the next run"),
+        _text("stand_in", "extractor that did a failed unit's work, or empty"),
+        _text("model", "model asked, or empty"),
+        _count("attempts", "calls made for it in all runs"),
+        _text("rung", "help the reply needed: as_is, unwrapped, repaired, reasked; empty without a reply"),
+        _text("error_class", "what ended it, or what was malformed; empty if nothing"),
+        _text("error", "one sentence, or empty"),
+        _count("prompt_tokens", "tokens sent for it"),
+        _count("completion_tokens", "tokens received for it"),
+        _real("cost_usd", "price of its calls in United States dollars, 0 where unknown"),
+    ),
+)
 RUNS = Table(
     "index_runs",
     "The runs that led to this version, stage by stage.",
@@ -292,6 +311,7 @@ TABLES: tuple[Table, ...] = (
     HUB_PATHS,
     EMBEDDINGS,
     QUARANTINE,
+    EXTRACTION_LEDGER,
     RUNS,
 )
 TABLE_OF: dict[str, Table] = {table.name: table for table in TABLES}

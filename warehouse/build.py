@@ -77,8 +77,8 @@ class Build:
         return replace(self, outcomes=(*self.outcomes, (stage, outcome))) if outcome else self
 
     def parts(self, stage: str) -> Path:
-        """Folder of a stage's finished batches; its name holds the fingerprint, so old parts are never mistaken."""
-        return self.folder.staging / "parts" / f"{stage}-{self.fingerprint(stage)[:16]}"
+        """Folder of a stage's finished batches; its name holds what they depend on, so old parts are never mistaken."""
+        return self.folder.staging / "parts" / f"{stage}-{self.fingerprint(stage)[:16]}-{self.settings.batch_size}"
 
     @contextmanager
     def tables(self, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -146,15 +146,23 @@ def reuse_arrays(build: Build, manifest: Manifest, prefix: str) -> None:
             link_or_copy(file, build.staging.arrays / file.name)
 
 
-def write_part(folder: Path, number: int, tables: dict[str, pa.Table]) -> None:
-    """Writes one finished batch; its marker appears last, so that a killed batch is done again."""
+def write_part(folder: Path, number: int, tables: dict[str, pa.Table], *, is_complete: bool = True) -> None:
+    """Writes one finished batch; its marker appears last, so that a killed batch is done again.
+
+    Args:
+        folder: The stage's parts.
+        number: Number of the batch.
+        tables: Its tables by name.
+        is_complete: False for a batch in which something failed: it counts, but an interrupted run does it again.
+    """
     with writing("a finished batch", folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():
             temporary = folder / f".{name}-{number:06d}.tmp"
             pq.write_table(table, temporary, compression="zstd")
             temporary.replace(part_file(folder, name, number))
-        write_whole(folder / f"{number:06d}.done", json.dumps({n: t.num_rows for n, t in tables.items()}).encode())
+        if is_complete:
+            write_whole(folder / f"{number:06d}.done", json.dumps({n: t.num_rows for n, t in tables.items()}).encode())
 
 
 def part_file(folder: Path, name: str, number: int) -> Path:

@@ -15,7 +15,8 @@ DEMO_INDEX = "demo"
 
 def demo(root: Root = None, json: Json = False) -> None:
     """Index a small corpus that ships with Polyhop and answer a multi-hop question from it."""
-    from flows.index import DirectRunner, IndexRequest, run_index
+    from flows.index import DirectRunner, run_index
+    from flows.reports import IndexRequest
     from polyhop.api import open_index
 
     settings = settings_of(root)

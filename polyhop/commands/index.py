@@ -10,7 +10,7 @@ from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
 from polyhop.output import print_error, print_json, print_line, progress
 
 if TYPE_CHECKING:
-    from flows.index import IndexReport, IndexRequest
+    from flows.reports import IndexReport, IndexRequest
     from schemas.settings import Settings
 
 
@@ -24,6 +24,10 @@ def index(
         list[str] | None,
         typer.Option("--add-strategy", help="Also build what this strategy needs; without SOURCE nothing is re-read."),
     ] = None,
+    extractor: Annotated[
+        str | None,
+        typer.Option("--extractor", help="Who finds names and relations: rules (default), model, or import:FILE."),
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Derive every stage again; caches are still used.")] = False,
     prefect: Annotated[
         bool, typer.Option("--prefect", help="Run as a Prefect flow run (always, if PREFECT_API_URL is set).")
@@ -33,12 +37,12 @@ def index(
     json: Json = False,
 ) -> None:
     """Index SOURCE, or bring an index up to date with it: run it again after every change."""
-    from flows.index import IndexRequest
+    from flows.reports import IndexRequest
 
     if source is None and not add_strategy and not full:
         raise typer.BadParameter("name a SOURCE, or --add-strategy to extend an index.", param_hint="SOURCE")
-    settings = settings_of(root, set_)
-    request = IndexRequest(index, source, tuple(add_strategy or ()), full)
+    settings = settings_of(root, [*(set_ or []), *([f"extraction.extractor={extractor}"] if extractor else [])])
+    request = IndexRequest(index, source, tuple(add_strategy or ()), full, extractor)
     use_prefect = prefect or bool(os.environ.get("PREFECT_API_URL"))
     report = _on_prefect(settings, request) if use_prefect else _directly(settings, request)
     if json:

@@ -9,12 +9,10 @@ from collections.abc import Sequence
 
 from schemas.corpus import Passage
 from schemas.graph import Mention
+from tasks.extraction.rows import Proposition
 
 _FIRST_WORD = re.compile(r"\W*(\w+)")
 _PRONOUNS = frozenset(("he", "she", "it", "they", "this", "these", "his", "her", "its", "their"))
-
-Proposition = tuple[str, list[str]]
-"""Text, and the keys in it in order, each once."""
 
 
 def sentence_propositions(

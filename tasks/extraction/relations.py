@@ -8,15 +8,13 @@ import string
 from collections.abc import Sequence
 
 from schemas.graph import Mention
+from tasks.extraction.rows import Relation
 
 RELATED = "related to"
 MENTIONS = "mentions"
 _MOST_WORDS_BETWEEN = 12
 _MOST_WORDS_OF_LABEL = 8
 _PUNCTUATION = string.punctuation + "“”‘’«»–—…"
-
-Relation = tuple[str, str, str]
-"""Source key, label, target key."""
 
 
 def sentence_relations(text: str, mentions: Sequence[Mention], homes: Sequence[int]) -> list[Relation]:

@@ -1,26 +1,37 @@
 """The resolution stage: raw parts of any extractor to the entity, mention, relation and proposition tables.
 
-The statements are in warehouse/tables/sql/resolve.sql; order of the parts does not matter.
+The statements are in warehouse/tables/sql/resolve.sql, the decisions in resolve.py; order of the parts does not matter.
 """
 
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 
+from schemas.chat import ChatModel, Role
+from schemas.ids import content_hash
+from tasks.resolution.acceptance import accept
+from tasks.resolution.candidates import Name, Pair
+from tasks.resolution.links import Links
+from tasks.resolution.resolve import Resolution, resolve
 from tasks.resolution.titles import title_aliases
+from tasks.resolution.verdict import Judge, Verdict
+from tasks.resolution.verification import cluster_request, resolve_task, verdict_of
 from tasks.stage import Counts, Stage, no_batches, nothing_to_run
 from warehouse.build import Build, chain_fingerprint, part_file, part_files, write_part
+from warehouse.link_files import links_hash, read_links
+from warehouse.tables.connection import quoted
 from warehouse.tables.statements import statement
 
-REVISION = 1
+REVISION = 2
 
-_STEPS = (
-    ("names_of_keys", ("mentions",)),
-    ("types_of_keys", ("mentions",)),
-    ("descriptions_of_keys", ("mentions",)),
+_READ = (("key_map", ()), ("written_descriptions", ()), ("decisions", ()), ("keyed_mentions", ("mentions",)))
+_DESCRIBE = (("names_of_keys", ()), ("types_of_keys", ()), ("descriptions_of_keys", ()))
+_FILL = (
     ("phrases", ("propositions",)),
-    ("fill_entities", ("mentions",)),
-    ("fill_mentions", ("mentions",)),
+    ("fill_entities", ()),
+    ("fill_mentions", ()),
     ("raw_relations", ("relations",)),
     ("fill_relations", ()),
     ("fill_relation_sources", ()),
@@ -28,26 +39,137 @@ _STEPS = (
     ("fill_proposition_passages", ("propositions",)),
     ("fill_proposition_entities", ("propositions",)),
     ("fill_title_aliases", ("title_aliases",)),
+    ("fill_decided_aliases", ()),
 )
 
 
 def fingerprint(build: Build) -> str:
-    """Depends on what was extracted and on which passages form a document."""
-    inputs = {"extract": build.fingerprint("extract"), "passages": build.fingerprint("passages")}
-    return chain_fingerprint("resolve", REVISION, inputs, {})
+    """Depends on what was extracted, on which passages form a document, and on who decides about names.
+
+    Raises:
+        ConfigurationError: If a file of name pairs cannot be read, or the model that shall decide is not named.
+    """
+    inputs = {"extract": build.outcome("extract"), "passages": build.fingerprint("passages")}
+    chosen = build.settings.resolution
+    settings: dict[str, object] = {
+        "method": chosen.method,
+        "must_link": links_hash(chosen.must_link),
+        "cannot_link": links_hash(chosen.cannot_link),
+    }
+    if chosen.method != "off":
+        settings["max_cluster"] = chosen.max_cluster
+    if chosen.method == "model":
+        from warehouse.open_models import model_name
+
+        settings["model"] = model_name(build.settings.models, Role.RESOLVE)
+        settings["prompt"] = resolve_task().prompt.hash
+    return chain_fingerprint("resolve", REVISION, inputs, settings)
 
 
 def finish(build: Build) -> Counts:
-    """Fills the tables from the parts."""
+    """Fills the tables from the parts.
+
+    Raises:
+        ConfigurationError: If people's links contradict each other.
+        BudgetExceededError: Before a call that would exceed the budget; replies so far are cached.
+    """
     extracted = build.parts("extract")
     parts = {name: part_files(extracted, name) for name in ("mentions", "relations", "propositions")}
     with build.tables() as connection:
         titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
         parts["title_aliases"] = [str(_write_aliases(build, titles))]
-        for name, needed in _STEPS:
-            connection.execute(statement("resolve", name), {part: parts[part] for part in needed})
-        row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0, 0, 0, 0)
-    return dict(zip(("entities", "mentions", "relations", "propositions"), row, strict=True))
+        _run(connection, _READ, parts)
+        _run(connection, _DESCRIBE, parts)
+        resolution = _resolve(build, connection)
+        _write_resolution(connection, resolution)
+        if resolution.canonical_of:
+            connection.execute(statement("resolve", "rewrite_mentions"))
+            _run(connection, _DESCRIBE, parts)
+        _run(connection, _FILL, parts)
+        row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0, 0, 0, 0, 0)
+    counts = dict(zip(("entities", "mentions", "relations", "propositions", "merged_names"), row, strict=True))
+    return counts | {"clusters": resolution.cluster_count, "failed_clusters": resolution.failed_clusters}
+
+
+def outcome(build: Build) -> str:
+    """Hash of what came out: a model's replies are not determined by the fingerprint."""
+    if build.settings.resolution.method != "model":
+        return build.fingerprint("resolve")
+    with build.tables(read_only=True) as connection:
+        row = connection.execute(statement("resolve", "content_of_tables")).fetchone() or ()
+    return content_hash("resolve", *map(str, row))
+
+
+def _run(
+    connection: duckdb.DuckDBPyConnection,
+    steps: Iterable[tuple[str, tuple[str, ...]]],
+    parts: dict[str, list[str]],
+) -> None:
+    for name, needed in steps:
+        connection.execute(statement("resolve", name), {part: parts[part] for part in needed})
+
+
+def _resolve(build: Build, connection: duckdb.DuckDBPyConnection) -> Resolution:
+    """Names out of the tables, decisions about them."""
+    chosen = build.settings.resolution
+    rows = connection.execute(statement("resolve", "names_to_resolve")).fetchall()
+    names = [Name(key, name, kind, count) for key, name, kind, count in rows]
+    links = Links(read_links(chosen.must_link), read_links(chosen.cannot_link))
+    return resolve(names, links, _judge(build, connection), chosen.max_cluster)
+
+
+def _judge(build: Build, connection: duckdb.DuckDBPyConnection) -> Judge | None:
+    """Who decides: nobody, the rules, or the configured model."""
+    makers: dict[str, Callable[[], Judge | None]] = {
+        "off": lambda: None,
+        "rules": lambda: _by_rules,
+        "model": lambda: _by_model(build, connection),
+    }
+    return makers[build.settings.resolution.method]()
+
+
+def _by_rules(names: Sequence[Name], pairs: Sequence[Pair], _: Sequence[list[int]]) -> Verdict:
+    return accept(names, pairs)
+
+
+def _by_model(build: Build, connection: duckdb.DuckDBPyConnection) -> Judge:
+    from warehouse.open_models import open_chat
+
+    model: ChatModel = open_chat(build.settings, Role.RESOLVE)
+
+    def judge(names: Sequence[Name], _: Sequence[Pair], clusters: Sequence[list[int]]) -> Verdict:
+        keys = [names[number].key for cluster in clusters for number in cluster]
+        rows = connection.execute(statement("resolve", "sentences_of_keys"), {"keys": keys}).fetchall()
+        sentences = {key: tuple(texts) for key, texts in rows}
+        told = [Name(name.key, name.name, name.type, name.mention_count, sentences.get(name.key, ())) for name in names]
+        return verdict_of(told, clusters, model.ask([cluster_request(told, cluster) for cluster in clusters]))
+
+    return judge
+
+
+def _write_resolution(connection: duckdb.DuckDBPyConnection, resolution: Resolution) -> None:
+    """Key map, written descriptions and decisions into their temporary tables."""
+    moved = sorted(resolution.canonical_of.items())
+    own = [(key, key) for key in sorted(set(resolution.canonical_of.values()))]
+    _insert(connection, "key_map", ("key", "canonical"), [*moved, *own])
+    _insert(connection, "written_descriptions", ("key", "description"), sorted(resolution.descriptions.items()))
+    _insert(
+        connection,
+        "decisions",
+        ("alias_key", "kind", "scope", "canonical", "ambiguous", "reason"),
+        [(d.key, d.kind, d.scope, d.canonical, d.is_ambiguous, d.reason) for d in resolution.decisions],
+    )
+
+
+def _insert(
+    connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]]
+) -> None:
+    if not rows:
+        return
+    arrays = [pa.array(column) for column in zip(*rows, strict=True)]
+    connection.register("incoming", pa.Table.from_arrays(arrays, names=list(columns)))
+    connection.execute(f"INSERT INTO {quoted(table)} FROM incoming")
+    connection.unregister("incoming")
 
 
 def _write_aliases(build: Build, titles: list[str]) -> Path:
@@ -79,4 +201,6 @@ RESOLVE = Stage(
         "proposition_entities",
         "aliases",
     ),
+    outcome=outcome,
+    reads_parts_of=("extract",),
 )

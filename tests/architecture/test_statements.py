@@ -62,6 +62,7 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
         connection.register("empty", table.arrow.empty_table())
         connection.execute(f"COPY (SELECT *{extra.get(name, '')} FROM empty) TO '{path}' (FORMAT parquet)")
         parts[f"resolve.{name}"] = [str(path)]
+        parts[f"extract.{name}"] = [str(path)]
     aliases = folder / "aliases.parquet"
     connection.execute(
         f"COPY (SELECT ''::VARCHAR AS alias_key, ''::VARCHAR AS canonical LIMIT 0) TO '{aliases}' (FORMAT parquet)"
@@ -74,6 +75,11 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
         "0::BIGINT AS token_count, ''::VARCHAR AS content_hash, ''::VARCHAR AS record_hash, ''::VARCHAR AS source, "
         f"0::BIGINT AS line, ''::VARCHAR AS metadata_json LIMIT 0) TO '{passages}' (FORMAT parquet)"
     )
+    ledger = folder / "ledger.parquet"
+    connection.execute(f"COPY extraction_ledger TO '{ledger}' (FORMAT parquet)")
+    counts = folder / "counts.parquet"
+    connection.execute(f"COPY (SELECT ''::VARCHAR AS name, 0::BIGINT AS number LIMIT 0) TO '{counts}' (FORMAT parquet)")
+    parts |= {"extract.ledger": [str(ledger)], "extract.counts": [str(counts)]}
     quarantine = folder / "quarantine.parquet"
     connection.execute(f"COPY quarantine TO '{quarantine}' (FORMAT parquet)")
     return parts | {"ingest.passages": [str(passages)], "ingest.quarantine": [str(quarantine)]}

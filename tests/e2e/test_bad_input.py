@@ -19,7 +19,8 @@ GOOD: list[dict[str, object]] = [
 
 
 def _index(root: Path, corpus: Path) -> None:
-    from flows.index import DirectRunner, IndexRequest, run_index
+    from flows.index import DirectRunner, run_index
+    from flows.reports import IndexRequest
     from schemas.settings import Settings
 
     run_index(Settings(root=root), IndexRequest("tiny", corpus), DirectRunner())
@@ -201,7 +202,8 @@ def test_no_permission_to_write_is_said_in_words(write_corpus: WriteCorpus, tmp_
     locked.mkdir(mode=0o555)
     script = (
         "import os, sys\n"
-        "from flows.index import DirectRunner, IndexRequest, run_index\n"
+        "from flows.index import DirectRunner, run_index\n"
+        "from flows.reports import IndexRequest\n"
         "from schemas.errors import StoreError\n"
         "from schemas.settings import Settings\n"
         "from pathlib import Path\n"

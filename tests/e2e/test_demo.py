@@ -12,7 +12,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory: pytest.TempPathFactory, demo_folder: Path) -> list[dict[str, object]]:
-    from flows.index import DirectRunner, IndexRequest, run_index
+    from flows.index import DirectRunner, run_index
+    from flows.reports import IndexRequest
     from polyhop.evaluation import EvaluationRequest, evaluate_index
     from schemas.settings import Settings
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.index import DirectRunner, IndexRequest, run_index
+from flows.index import DirectRunner, run_index
+from flows.reports import IndexRequest
 from polyhop.api import open_index
 from schemas.manifest import Manifest
 from schemas.settings import Settings

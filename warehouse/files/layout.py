@@ -88,6 +88,11 @@ class Layout:
         return self.caches / "vectors.sqlite"
 
     @property
+    def reply_cache(self) -> Path:
+        """The cache of model replies."""
+        return self.caches / "replies.sqlite"
+
+    @property
     def model_cache(self) -> Path:
         """Assembled models."""
         return self.caches / "models"

@@ -21,3 +21,18 @@ SELECT passage_id, title, text FROM passages ORDER BY passage_id LIMIT $limit OF
 -- name: entity_texts
 -- Name and description of named entities in number order.
 SELECT entity_id, name, description FROM entities WHERE is_named ORDER BY key LIMIT $limit OFFSET $offset;
+
+-- name: relation_edges
+-- Numbers of source, target and label of every relation between named entities, in order.
+WITH e AS (SELECT entity_id, row_number() OVER (ORDER BY key) - 1 AS n FROM entities WHERE is_named),
+l AS (SELECT relation, row_number() OVER (ORDER BY relation) - 1 AS n FROM (SELECT DISTINCT relation FROM relations))
+SELECT s.n AS source, t.n AS target, l.n AS label
+FROM relations AS r
+JOIN e AS s ON s.entity_id = r.source_id
+JOIN e AS t ON t.entity_id = r.target_id
+JOIN l ON l.relation = r.relation
+ORDER BY s.n, t.n, l.n;
+
+-- name: entity_fields
+-- Name, type and description of named entities in number order.
+SELECT name, coalesce(type, ''), description FROM entities WHERE is_named ORDER BY key;

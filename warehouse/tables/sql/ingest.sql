@@ -96,9 +96,12 @@ SELECT DISTINCT title FROM passages ORDER BY title;
 SELECT passage_id, record_id, document_id, ordinal, title, text, start_offset, end_offset
 FROM passages ORDER BY passage_id LIMIT $limit OFFSET $offset;
 
--- name: passage_count
--- Number of passages.
-SELECT count(*) FROM passages;
+-- name: document_range
+-- Passages of the documents of one batch, in the order of reading.
+SELECT passage_id, record_id, document_id, ordinal, title, text, start_offset, end_offset
+FROM passages
+WHERE document_id IN (SELECT document_id FROM documents ORDER BY document_id LIMIT $limit OFFSET $offset)
+ORDER BY document_id, ordinal;
 
 -- name: count_documents
 -- Sizes of what was ingested.

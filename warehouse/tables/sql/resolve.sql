@@ -1,27 +1,51 @@
 -- Statements that turn raw extraction parts into entities, mentions, relations and propositions.
+-- Mentions first lie under the keys that extraction gave them; names, types and descriptions are then taken twice: once
+-- for resolution to judge, once more when its key map has given merged names their entity's key.
+
+-- name: key_map
+-- Keys of names that take part in a merge, the entity's own among them, and the entity's key.
+CREATE OR REPLACE TEMP TABLE key_map (key VARCHAR, canonical VARCHAR);
+
+-- name: written_descriptions
+-- Descriptions that a model wrote when it merged names.
+CREATE OR REPLACE TEMP TABLE written_descriptions (key VARCHAR, description VARCHAR);
+
+-- name: decisions
+-- What resolution decided, by keys.
+CREATE OR REPLACE TEMP TABLE decisions (
+    alias_key VARCHAR, kind VARCHAR, scope VARCHAR, canonical VARCHAR, ambiguous BOOLEAN, reason VARCHAR
+);
+
+-- name: keyed_mentions
+-- All raw mentions; `key` will be the entity's, `own_key` stays the name's.
+CREATE OR REPLACE TEMP TABLE keyed_mentions AS
+SELECT *, key AS own_key FROM read_parquet($mentions);
 
 -- name: names_of_keys
--- Most frequent spelling of each key; ties to the smaller.
+-- Most frequent spelling of each key; ties to the smaller. Merged names do not rename their entity.
 CREATE OR REPLACE TEMP TABLE names_of_keys AS
 SELECT key, arg_max(surface, (uses, inverse)) AS name
 FROM (
     SELECT key, surface, sum(tf) AS uses, -row_number() OVER (ORDER BY surface) AS inverse
-    FROM read_parquet($mentions) GROUP BY key, surface
+    FROM keyed_mentions WHERE key = own_key GROUP BY key, surface
 )
 GROUP BY key;
 
 -- name: types_of_keys
 -- Type with the largest summed confidence (in whole thousandths: sums of floats would depend on their order);
--- ties in the order of the paper's list.
+-- ties in the order of the paper's list, then by name.
 CREATE OR REPLACE TEMP TABLE types_of_keys AS
-SELECT key, arg_max(type, (weight, preference)) AS type, round(max(weight) / sum(weight), 6) AS confidence
+SELECT key, arg_max(type, (weight, preference, inverse)) AS type, round(max(weight) / sum(weight), 6) AS confidence
 FROM (
     SELECT
         key,
         type,
         sum(tf * round(1000 * type_confidence)::BIGINT) AS weight,
-        -list_position(['PERSON', 'ORGANIZATION', 'LOCATION', 'EVENT', 'WORK', 'DATE', 'NUMBER'], type) AS preference
-    FROM read_parquet($mentions) WHERE type IS NOT NULL GROUP BY key, type
+        -coalesce(
+            list_position(['PERSON', 'ORGANIZATION', 'LOCATION', 'EVENT', 'WORK', 'DATE', 'NUMBER'], type), 8
+        ) AS preference,
+        -row_number() OVER (PARTITION BY key ORDER BY type) AS inverse
+    FROM keyed_mentions WHERE type IS NOT NULL GROUP BY key, type
 )
 GROUP BY key;
 
@@ -30,17 +54,45 @@ GROUP BY key;
 CREATE OR REPLACE TEMP TABLE descriptions_of_keys AS
 SELECT key, left(string_agg(description, ' ' ORDER BY is_title DESC, passage_id), 240) AS description
 FROM (
-    SELECT key, description, is_title, passage_id
-    FROM read_parquet($mentions)
+    SELECT key, description, bool_or(is_title) AS is_title, min(passage_id) AS passage_id
+    FROM keyed_mentions
     WHERE description <> ''
-    QUALIFY row_number() OVER (PARTITION BY key ORDER BY is_title DESC, passage_id) <= 2
+    GROUP BY key, description
+    QUALIFY row_number() OVER (PARTITION BY key ORDER BY bool_or(is_title) DESC, min(passage_id), description) <= 2
 )
 GROUP BY key;
+
+-- name: names_to_resolve
+-- Names with their type and number of mentions; dates and numbers take no part.
+SELECT m.key, any_value(n.name), any_value(t.type), sum(m.tf)::BIGINT
+FROM keyed_mentions AS m
+JOIN names_of_keys AS n ON n.key = m.key
+LEFT JOIN types_of_keys AS t ON t.key = m.key
+WHERE m.key NOT LIKE 'date:%' AND m.key NOT LIKE 'number:%'
+GROUP BY m.key
+ORDER BY m.key;
+
+-- name: sentences_of_keys
+-- Up to five distinct sentences about each of the names asked for, its own page's first.
+SELECT key, list(description ORDER BY is_title DESC, passage_id, description)
+FROM (
+    SELECT key, description, bool_or(is_title) AS is_title, min(passage_id) AS passage_id
+    FROM keyed_mentions
+    WHERE description <> '' AND key IN (SELECT unnest($keys))
+    GROUP BY key, description
+    QUALIFY row_number() OVER (PARTITION BY key ORDER BY bool_or(is_title) DESC, min(passage_id), description) <= 5
+)
+GROUP BY key;
+
+-- name: rewrite_mentions
+-- Gives merged names their entity's key.
+UPDATE keyed_mentions SET key = key_map.canonical FROM key_map WHERE key_map.key = keyed_mentions.own_key;
 
 -- name: phrases
 -- Keys that stand in a proposition.
 CREATE OR REPLACE TEMP TABLE phrases AS
-SELECT DISTINCT unnest(keys) AS key FROM read_parquet($propositions);
+SELECT DISTINCT coalesce(k.canonical, p.key) AS key
+FROM (SELECT unnest(keys) AS key FROM read_parquet($propositions)) AS p LEFT JOIN key_map AS k USING (key);
 
 -- name: fill_entities
 -- One entity per key.
@@ -56,25 +108,41 @@ SELECT
     bool_or(f.key IS NOT NULL),
     false,
     m.key LIKE 'date:%',
-    coalesce(any_value(d.description), ''),
-    sha256(coalesce(any_value(d.description), '')),
+    coalesce(any_value(w.description), any_value(d.description), ''),
+    sha256(coalesce(any_value(w.description), any_value(d.description), '')),
     count(DISTINCT m.passage_id),
     sum(m.tf),
     count(DISTINCT p.document_id)
-FROM read_parquet($mentions) AS m
+FROM keyed_mentions AS m
 JOIN passages AS p USING (passage_id)
 JOIN names_of_keys AS n ON n.key = m.key
 LEFT JOIN types_of_keys AS t ON t.key = m.key
 LEFT JOIN descriptions_of_keys AS d ON d.key = m.key
+LEFT JOIN written_descriptions AS w ON w.key = m.key
 LEFT JOIN phrases AS f ON f.key = m.key
 GROUP BY m.key
 ORDER BY 1;
 
 -- name: fill_mentions
--- Which passage mentions which entity.
+-- Which passage mentions which entity. Merged names of one passage are one row: counts add up, places are united in
+-- order, the spelling is the title's or else the first one in the text.
 INSERT INTO mentions
 SELECT 'passage', m.passage_id, e.entity_id, m.extractor, m.surface, m.tf, m.is_title, m.spans_json
-FROM read_parquet($mentions) AS m JOIN entities AS e USING (key)
+FROM keyed_mentions AS m JOIN entities AS e USING (key)
+WHERE m.key NOT IN (SELECT canonical FROM key_map)
+UNION ALL
+SELECT
+    'passage',
+    m.passage_id,
+    any_value(e.entity_id),
+    m.extractor,
+    arg_min(m.surface, (NOT m.is_title, coalesce((m.spans_json::JSON ->> '$[0][0]')::BIGINT, -1), m.own_key)),
+    sum(m.tf)::BIGINT,
+    bool_or(m.is_title),
+    replace(list_sort(list_distinct(flatten(list(m.spans_json::JSON::BIGINT[][]))))::VARCHAR, ' ', '')
+FROM keyed_mentions AS m JOIN entities AS e USING (key)
+WHERE m.key IN (SELECT canonical FROM key_map)
+GROUP BY m.passage_id, m.key, m.extractor
 ORDER BY 2, 3, 4;
 
 -- name: raw_relations
@@ -91,8 +159,10 @@ SELECT
     r.passage_id,
     r.ordinal
 FROM read_parquet($relations) AS r
-JOIN entities AS s ON s.key = r.source_key
-JOIN entities AS t ON t.key = r.target_key
+LEFT JOIN key_map AS x ON x.key = r.source_key
+LEFT JOIN key_map AS y ON y.key = r.target_key
+JOIN entities AS s ON s.key = coalesce(x.canonical, r.source_key)
+JOIN entities AS t ON t.key = coalesce(y.canonical, r.target_key)
 WHERE s.entity_id <> t.entity_id;
 
 -- name: fill_relations
@@ -136,7 +206,9 @@ FROM (
     FROM (
         SELECT proposition_id, passage_id, ordinal, unnest(keys) AS key, unnest(range(len(keys))) AS place
         FROM read_parquet($propositions)
-    ) AS k JOIN entities AS e USING (key)
+    ) AS k
+    LEFT JOIN key_map AS c ON c.key = k.key
+    JOIN entities AS e ON e.key = coalesce(c.canonical, k.key)
     GROUP BY k.proposition_id, e.entity_id
 )
 ORDER BY proposition_id, entity_id;
@@ -148,12 +220,22 @@ SELECT
     alias_key,
     'title',
     '',
-    CASE WHEN count(DISTINCT canonical) = 1 THEN min(e.entity_id) END,
-    count(DISTINCT canonical) > 1,
-    CASE WHEN count(DISTINCT canonical) = 1 THEN 'title without its parenthesis' ELSE 'several titles share it' END
-FROM read_parquet($title_aliases) AS a LEFT JOIN entities AS e ON e.key = a.canonical
+    CASE WHEN count(DISTINCT entity_key) = 1 THEN min(e.entity_id) END,
+    count(DISTINCT entity_key) > 1,
+    CASE WHEN count(DISTINCT entity_key) = 1 THEN 'title without its parenthesis' ELSE 'several titles share it' END
+FROM (
+    SELECT a.alias_key, coalesce(k.canonical, a.canonical) AS entity_key
+    FROM read_parquet($title_aliases) AS a LEFT JOIN key_map AS k ON k.key = a.canonical
+) LEFT JOIN entities AS e ON e.key = entity_key
 GROUP BY alias_key
 ORDER BY alias_key;
+
+-- name: fill_decided_aliases
+-- Every decision of resolution: merged names lead to their entity, others to themselves or nowhere.
+INSERT INTO aliases
+SELECT d.alias_key, d.kind, d.scope, e.entity_id, d.ambiguous, d.reason
+FROM decisions AS d LEFT JOIN entities AS e ON e.key = d.canonical
+ORDER BY 1, 2, 3;
 
 -- name: count_entities
 -- Sizes of what was resolved.
@@ -161,4 +243,14 @@ SELECT
     (SELECT count(*) FROM entities),
     (SELECT count(*) FROM mentions),
     (SELECT count(*) FROM relations),
-    (SELECT count(*) FROM propositions);
+    (SELECT count(*) FROM propositions),
+    (SELECT count(*) FROM key_map WHERE key <> canonical);
+
+-- name: content_of_tables
+-- Sizes and checksums of everything that a model's decisions can change.
+SELECT
+    (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(e::VARCHAR))), '') FROM entities AS e),
+    (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(m::VARCHAR))), '') FROM mentions AS m),
+    (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(r::VARCHAR))), '') FROM relations AS r),
+    (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(p::VARCHAR))), '') FROM proposition_entities AS p),
+    (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(a::VARCHAR))), '') FROM aliases AS a);

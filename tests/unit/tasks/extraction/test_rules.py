@@ -13,7 +13,8 @@ from schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, Bundle
 from schemas.corpus import Passage
 from schemas.names import NameFinder, title_keys
 from schemas.names_regex import RegexNames
-from tasks.extraction.rules import cut, extract
+from tasks.extraction.rows import cut
+from tasks.extraction.rules import extract
 
 
 def passage(title: str, text: str, passage_id: str = "p1") -> Passage:

@@ -1,0 +1,146 @@
+"""`polyhop cache`: what was paid for and is kept, removing some of it, carrying it elsewhere."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from polyhop.commands.options import Json, Root, Set, settings_of
+from polyhop.output import print_json, print_line, print_table, rounded
+from schemas.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from warehouse.cache.replies import TaskCounts
+    from warehouse.files.layout import Layout
+
+app = typer.Typer(
+    name="cache", help="What is cached: replies of models and embeddings, shared by all indexes.", no_args_is_help=True
+)
+
+File = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="The parquet file.")]
+
+
+@app.command("stats")
+def stats(set_: Set = None, root: Root = None, json: Json = False) -> None:
+    """Count what is cached, and what was spent on it."""
+    from warehouse.files.layout import Layout
+
+    layout = Layout(settings_of(root, set_).root)
+    document = {"replies": _reply_stats(layout), "vectors": _vector_stats(layout)}
+    if json:
+        print_json(rounded(document))
+        return
+    replies, vectors = document["replies"], document["vectors"]
+    print_line(
+        f"replies: {replies['count']} valid, {replies['raw']} raw, {replies['failures']} failed requests, "
+        f"{replies['bytes']} bytes; spent: {replies['spent']['calls']} calls, {replies['spent']['cost_usd']:.4f} USD"
+    )
+    print_line(f"vectors: {vectors['count']}, {vectors['bytes']} bytes")
+    if replies["by_task"]:
+        columns = list(replies["by_task"][0])
+        print_table(columns, [list(row.values()) for row in replies["by_task"]])
+
+
+@app.command("evict")
+def evict(
+    older_than_days: Annotated[
+        float | None, typer.Option("--older-than-days", min=0, help="Only what was stored longer ago.")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Only what this model replied.")] = None,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="Only failed requests and their raw replies; valid replies stay.")
+    ] = False,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Remove replies of models that fit all given conditions; what was spent on them stays in the journal."""
+    from warehouse.cache.replies import Evicted, ReplyCache
+    from warehouse.files.layout import Layout
+
+    if older_than_days is None and model is None and not failures:
+        raise ConfigurationError("Say what to remove: --older-than-days N, --model M or --failures.")
+    path = Layout(settings_of(root, set_).root).reply_cache
+    removed = Evicted(0, 0, 0)
+    if path.exists():
+        cache = ReplyCache(path)
+        removed = cache.evict(older_than_days=older_than_days, model=model, only_failures=failures)
+        cache.close()
+    if json:
+        print_json(asdict(removed))
+        return
+    print_line(
+        f"Removed: {removed.replies} replies, {removed.failures} failed requests, {removed.raw_replies} raw replies"
+    )
+
+
+@app.command("export")
+def export(file: File, set_: Set = None, root: Root = None, json: Json = False) -> None:
+    """Write all valid replies into a parquet file."""
+    from warehouse.cache.exchange import export_replies
+    from warehouse.cache.replies import ReplyCache
+    from warehouse.files.layout import Layout
+
+    cache = ReplyCache(Layout(settings_of(root, set_).root).reply_cache)
+    count = export_replies(cache, file)
+    cache.close()
+    print_json({"exported": count}) if json else print_line(f"{count} replies written to {file}")
+
+
+@app.command("import")
+def import_(file: File, set_: Set = None, root: Root = None, json: Json = False) -> None:
+    """Add the replies of a parquet file that are not cached; all or none of the file."""
+    from warehouse.cache.exchange import import_replies
+    from warehouse.cache.replies import ReplyCache
+    from warehouse.files.layout import Layout
+
+    cache = ReplyCache(Layout(settings_of(root, set_).root).reply_cache)
+    imported = import_replies(cache, file)
+    cache.close()
+    if json:
+        print_json(asdict(imported))
+        return
+    print_line(f"{imported.added} replies added, {imported.known} were known")
+
+
+def _reply_stats(layout: "Layout") -> dict[str, Any]:
+    """What the cache of replies holds; zeros, and no file made, if there is none."""
+    from schemas.chat import Usage
+    from warehouse.cache.replies import ReplyCache, ReplyCounts
+
+    counts, tasks = ReplyCounts(0, 0, 0, 0), []
+    if layout.reply_cache.exists():
+        cache = ReplyCache(layout.reply_cache)
+        counts, tasks = cache.stats(), cache.by_task()
+        cache.close()
+    return {
+        "count": counts.reply_count,
+        "raw": counts.raw_reply_count,
+        "failures": counts.failure_count,
+        "bytes": counts.byte_count,
+        "spent": asdict(sum((task.spent for task in tasks), Usage())),
+        "by_task": [_task_document(task) for task in tasks],
+    }
+
+
+def _task_document(task: "TaskCounts") -> dict[str, Any]:
+    return {
+        "model": task.model,
+        "task": task.task,
+        "replies": task.reply_count,
+        "failures": task.failure_count,
+        **asdict(task.spent),
+        "failed_calls": task.failed_calls,
+    }
+
+
+def _vector_stats(layout: "Layout") -> dict[str, int]:
+    from warehouse.cache.vectors import VectorCache
+
+    if not layout.vector_cache.exists():
+        return {"count": 0, "bytes": 0}
+    cache = VectorCache(layout.vector_cache)
+    size = cache.stats()
+    cache.close()
+    return {"count": size.row_count, "bytes": size.byte_count}

@@ -1,0 +1,116 @@
+"""Why two names are one entity, or are not, from what a published version knows (pure).
+
+Decides nothing anew: the version's own decisions are told; only what needs no decision (other types, no common words)
+is worked out here. Source: issue 5, point 6; algorithms.md 1.4.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from schemas.errors import ConfigurationError
+from schemas.resolution import Decision
+from tasks.resolution.candidates import name_words
+from tasks.resolution.links import link_key
+from tasks.resolution.verdict import quoted
+from warehouse.tables.decisions import NameRecords
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Whether two names are one entity, and why.
+
+    Attributes:
+        same: They are one.
+        reason: One sentence or several.
+        decisions: Every decision about either name.
+        nearest: Name that no passage has, to the most similar ones.
+    """
+
+    same: bool
+    reason: str
+    decisions: list[Decision]
+    nearest: dict[str, list[str]]
+
+
+def keys_of(a: str, b: str) -> tuple[str, str]:
+    """Keys of two names.
+
+    Raises:
+        ConfigurationError: If one has neither letter nor digit.
+    """
+    for name in (a, b):
+        if not link_key(name):
+            raise ConfigurationError(f"'{name}' is no name; give two names with letters or digits.")
+    return link_key(a), link_key(b)
+
+
+def explain(a: str, b: str, records: NameRecords) -> Explanation:
+    """Why two names are one entity or are not.
+
+    Args:
+        a: A name as a person writes it.
+        b: Another one.
+        records: What the version knows about both.
+    """
+    keys = keys_of(a, b)
+    entities = [_entity(key, records) for key in keys]
+    unseen = {name: records.nearest.get(key, []) for name, key, e in zip((a, b), keys, entities, strict=True) if not e}
+    if unseen:
+        told = _reasons(records.decisions)
+        names = " and ".join(quoted(name) for name in unseen)
+        reason = f"no passage of this index mentions {names}" + (f"; {told}" if told else "")
+        return Explanation(False, reason, records.decisions, unseen)  # noqa: FBT003
+    same = entities[0] == entities[1]
+    if keys[0] == keys[1]:
+        reason = f"both are {quoted(keys[0])} once case, accents and punctuation are dropped"
+    elif same:
+        reason = _reasons(d for d in records.decisions if d.canonical == entities[0] and d.key != entities[0])
+    else:
+        reason = _difference(a, b, records)
+    return Explanation(same, reason, records.decisions, {})
+
+
+def _entity(key: str, records: NameRecords) -> str | None:
+    """Key of the one entity that a name means, None if there is none."""
+    if key in records.entities:
+        return key
+    meant = {d.canonical for d in records.decisions if d.key == key and d.canonical and not d.is_ambiguous}
+    return meant.pop() if len(meant) == 1 else None
+
+
+def _difference(a: str, b: str, records: NameRecords) -> str:
+    """Why two known names are two entities; what people said comes first."""
+    keys = keys_of(a, b)
+    meant = [_entity(key, records) or key for key in keys]
+    about = [d for d in records.decisions if _is_about_other(d, keys, meant)]
+    told = _reasons(d for d in about if d.kind == "manual") or _reasons(about)
+    if told:
+        return told
+    types = [records.entities[key][1] for key in meant]
+    if types[0] != types[1]:
+        kinds = " and ".join(
+            f"{quoted(k)} is {t or 'of no known type'}" for k, t in sorted(zip(meant, types, strict=True))
+        )
+        return f"names are one only within one type: {kinds}"
+    if types[0] is None:
+        return "both are of no known type; such names are never merged"
+    words = name_words(a), name_words(b)
+    if not (words[0] <= words[1] or words[1] <= words[0]):
+        return "they are no candidates: neither name has all words of the other"
+    shorter = keys[0] if len(words[0]) <= len(words[1]) else keys[1]
+    decided = _reasons(d for d in records.decisions if d.key == shorter)
+    if records.method == "off":
+        return decided or "resolution was off (resolution.method): only link files make names one"
+    return decided or "nothing says that they are one"
+
+
+def _is_about_other(decision: Decision, keys: tuple[str, str], meant: list[str]) -> bool:
+    """Whether a decision about one of the names speaks of the other one, or of its entity."""
+    if decision.key not in keys:
+        return False
+    place = 1 - keys.index(decision.key)
+    return any(quoted(other) in decision.reason for other in (keys[place], meant[place]))
+
+
+def _reasons(decisions: Iterable[Decision]) -> str:
+    return "; ".join(dict.fromkeys(decision.reason for decision in decisions))

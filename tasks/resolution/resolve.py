@@ -1,0 +1,224 @@
+"""Names to entities: candidates, a judge's verdict and people's links, every decision with its reason (pure).
+
+Same names in another order give the same result. Automatic merges never cross types; links may (links.py).
+Source: algorithms.md 1.4.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from schemas.resolution import Decision, NamePair
+from tasks.resolution.acceptance import preferred
+from tasks.resolution.candidates import Name, candidate_pairs
+from tasks.resolution.clusters import DisjointSets, clusters_of
+from tasks.resolution.links import Links, check_contradictions, foes_of, link_key, path, unused_reason
+from tasks.resolution.verdict import Judge, Verdict, quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """Which names are which entity.
+
+    Attributes:
+        canonical_of: Key of a merged-away name to the key of its entity.
+        descriptions: Key of an entity to the description that a model wrote of it.
+        decisions: Every decision, sorted; at most one per key, kind and scope.
+        cluster_count: Candidate clusters.
+        failed_clusters: Clusters that a model could not judge for now.
+    """
+
+    canonical_of: dict[str, str]
+    descriptions: dict[str, str]
+    decisions: list[Decision]
+    cluster_count: int
+    failed_clusters: int
+
+
+def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluster: int) -> Resolution:
+    """Decides which names are one entity.
+
+    Args:
+        names: Names with distinct keys, in any order.
+        links: What people said.
+        judge: Rules or a model; None to follow the links only.
+        max_cluster: Most names in one candidate cluster, at least 2.
+
+    Raises:
+        ConfigurationError: If links contradict each other.
+    Source: algorithms.md 1.4.
+    Cost: near linear in names, see candidates.py.
+    """
+    merging = _Merging(_with_linked(names, links), links)
+    cluster_count = failed = 0
+    if judge is not None:
+        found = candidate_pairs(merging.names).pairs
+        grouped = clusters_of(len(merging.names), found, max_cluster)
+        merging.leave_out(grouped.left_out, max_cluster)
+        left_out = set(grouped.left_out)
+        inside = [(a, b) for a, b in found if a not in left_out and b not in left_out]
+        verdict = judge(merging.names, inside, grouped.clusters)
+        merging.follow(verdict)
+        cluster_count, failed = len(grouped.clusters), verdict.failed_clusters
+    return merging.result(cluster_count, failed)
+
+
+def _with_linked(names: Iterable[Name], links: Links) -> list[Name]:
+    """All names in order of form and key, those included that only link files know: questions may use them."""
+    by_key = {name.key: name for name in names}
+    for pair in links.pairs:
+        for written in (pair.a, pair.b):
+            key = link_key(written)
+            known = by_key.get(key)
+            if known is None or (not known.mention_count and written < known.name):
+                by_key[key] = Name(key, written, None, 0)
+    return sorted(by_key.values(), key=lambda name: (name.form, name.key))
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What is noted while merging."""
+
+    edges: dict[int, list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
+    judged: set[frozenset[int]] = field(default_factory=set)
+    refusals: dict[int, str] = field(default_factory=dict)
+    ambiguous: set[int] = field(default_factory=set)
+    descriptions: dict[int, str] = field(default_factory=dict)
+
+
+class _Merging:
+    """Sets of names that grow by links first, then by verdicts."""
+
+    def __init__(self, names: Sequence[Name], links: Links) -> None:
+        self.names = names
+        self._links = links
+        self._number_of = {name.key: number for number, name in enumerate(names)}
+        self._sets = DisjointSets(len(names))
+        self._notes = _Notes()
+        self._foes: dict[int, dict[int, str]] = {}
+        foes = foes_of([pair for pair in links.cannot if not self._unused(pair)], self._number_of)
+        for pair in links.must:
+            if not self._unused(pair):
+                a, b = self._numbers(pair)
+                self._join(a, b, _must_reason(pair))
+        check_contradictions(names, self._sets, self._notes.edges, foes)
+        for number, others in foes.items():
+            self._foes.setdefault(self._sets.find(number), {}).update(others)
+
+    def leave_out(self, numbers: Iterable[int], max_cluster: int) -> None:
+        """Notes names that were left out of too large a cluster."""
+        for number in numbers:
+            self._notes.refusals[number] = (
+                f"more than {max_cluster} names hang together through the words of {quoted(self.names[number].key)}; "
+                "it was left out of their cluster (resolution.max_cluster)"
+            )
+
+    def follow(self, verdict: Verdict) -> None:
+        """Merges in order, except what a cannot-link forbids."""
+        notes = self._notes
+        notes.refusals.update(verdict.refusals)
+        notes.ambiguous.update(verdict.ambiguous)
+        notes.descriptions.update(verdict.descriptions)
+        for a, b, reason in sorted(verdict.merges):
+            place = self._forbidden(a, b)
+            if place:
+                notes.refusals[a] = f"{place} keeps it apart, although {reason}"
+                notes.descriptions.pop(b, None)
+                continue
+            self._join(a, b, reason)
+            notes.judged.add(frozenset((a, b)))
+
+    def result(self, cluster_count: int, failed_clusters: int) -> Resolution:
+        """Canonical names and decisions."""
+        canonical = self._canonicals()
+        names = self.names
+        moved = {
+            names[number].key: names[target].key
+            for number, target in canonical.items()
+            if target != number and names[number].mention_count
+        }
+        described: dict[str, list[str]] = defaultdict(list)
+        for number, description in sorted(self._notes.descriptions.items()):
+            described[names[canonical.get(number, number)].key].append(description)
+        decisions = [*self._judged_decisions(canonical), *self._manual_decisions(canonical)]
+        descriptions = {key: " | ".join(texts) for key, texts in described.items()}
+        return Resolution(moved, descriptions, sorted(decisions, key=_order), cluster_count, failed_clusters)
+
+    def _canonicals(self) -> dict[int, int]:
+        """Canonical name of every member of a set with at least two names, one of them mentioned."""
+        canonical = {}
+        for members in self._sets.groups(self._notes.edges):
+            known = [number for number in members if self.names[number].mention_count]
+            chosen = [number for number in known if number in self._notes.descriptions] or known
+            if chosen:
+                canonical.update(dict.fromkeys(members, preferred(self.names, chosen)))
+        return canonical
+
+    def _judged_decisions(self, canonical: Mapping[int, int]) -> list[Decision]:
+        decisions = []
+        notes = self._notes
+        for number in sorted({*notes.refusals, *(n for pair in notes.judged for n in pair)}):
+            name, target = self.names[number], canonical.get(number, number)
+            scope = name.type or ""
+            if target != number:
+                reasons = "; ".join(path(notes.edges, number, target))
+                decisions.append(Decision(name.key, "er", scope, self.names[target].key, reasons))
+            elif number in notes.refusals:
+                is_ambiguous = number in notes.ambiguous
+                own = None if is_ambiguous else name.key
+                decisions.append(
+                    Decision(name.key, "er", scope, own, notes.refusals[number], is_ambiguous=is_ambiguous)
+                )
+        return decisions
+
+    def _manual_decisions(self, canonical: Mapping[int, int]) -> list[Decision]:
+        """One row per name and type of link files, whatever became of it."""
+        reasons: dict[tuple[int, str], set[str]] = defaultdict(set)
+        for pairs, reason_of in ((self._links.must, _must_reason), (self._links.cannot, _cannot_reason)):
+            for pair in pairs:
+                unused = self._unused(pair)
+                text = f"{reason_of(pair)}, {unused}" if unused else reason_of(pair)
+                for number in self._numbers(pair):
+                    reasons[number, pair.type].add(text)
+        decisions = []
+        for (number, scope), texts in sorted(reasons.items()):
+            target = self.names[canonical.get(number, number)]
+            own = target.key if target.mention_count else None
+            decisions.append(Decision(self.names[number].key, "manual", scope, own, "; ".join(sorted(texts))))
+        return decisions
+
+    def _join(self, a: int, b: int, reason: str) -> None:
+        roots = self._sets.find(a), self._sets.find(b)
+        self._notes.edges[a].append((b, reason))
+        self._notes.edges[b].append((a, reason))
+        if roots[0] == roots[1]:
+            return
+        self._sets.union(a, b)
+        kept, gone = min(roots), max(roots)
+        foes = self._foes.pop(gone, None)
+        if foes:
+            self._foes.setdefault(kept, {}).update(foes)
+
+    def _forbidden(self, a: int, b: int) -> str:
+        """Place of a link that forbids one set of both, "" if there is none."""
+        root = self._sets.find(b)
+        foes = self._foes.get(self._sets.find(a), {})
+        return next((place for foe, place in sorted(foes.items()) if self._sets.find(foe) == root), "")
+
+    def _unused(self, pair: NamePair) -> str:
+        return unused_reason(pair, lambda key: self.names[self._number_of[key]])
+
+    def _numbers(self, pair: NamePair) -> tuple[int, int]:
+        return self._number_of[link_key(pair.a)], self._number_of[link_key(pair.b)]
+
+
+def _must_reason(pair: NamePair) -> str:
+    return f"must-link {quoted(link_key(pair.a))} = {quoted(link_key(pair.b))} ({pair.place})"
+
+
+def _cannot_reason(pair: NamePair) -> str:
+    return f"cannot-link {quoted(link_key(pair.a))} is not {quoted(link_key(pair.b))} ({pair.place})"
+
+
+def _order(decision: Decision) -> tuple[str, str, str]:
+    return decision.key, decision.kind, decision.scope

@@ -1,0 +1,136 @@
+"""One cache of replies, several processes: nothing lost, nothing doubled, whatever is killed."""
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from schemas.chat import Rung, Usage
+from schemas.ids import content_hash
+from warehouse.cache.replies import ReplyCache
+
+CHAT = """
+import sys, time
+from pathlib import Path
+from pydantic import BaseModel
+from schemas.chat import ChatOutcome, ChatRequest, ChatTask, Rung, Usage
+from schemas.prompts import Prompt
+from warehouse.cache.replies import ReplyCache
+from warehouse.models.budget import Budget
+from warehouse.models.cached_chat import CachedChat
+
+class Reply(BaseModel):
+    text: str
+
+TASK = ChatTask("kg.extract", Prompt("p", "{{text}}"), Reply)
+
+class Echo:
+    model = "fake/model"
+    def answer(self, request, journal):
+        journal.before_call(request, 1)
+        text = dict(request.inputs)["text"]
+        time.sleep(0.002)
+        reply = Reply(text=text)
+        usage = Usage(1, 1, 1, 0.001, 0.002)
+        journal.after_call(request, reply.model_dump_json(), usage, "")
+        return ChatOutcome(reply, self.model, False, Rung.AS_IS, 1, "", "", usage)
+
+chat = CachedChat(Echo(), ReplyCache(Path(sys.argv[1])), Budget(None, None), 4)
+for start in range(int(sys.argv[2]), int(sys.argv[3]), 10):
+    texts = [str(n) for n in range(start, start + 10)]
+    outcomes = chat.ask([ChatRequest(TASK, text, (("text", text),)) for text in texts])
+    assert [outcome.reply.text for outcome in outcomes] == texts
+    print(*texts, sep="\\n", flush=True)
+print("calls", chat.spent.calls, flush=True)
+"""
+WRITE_FOR_EVER = """
+import sys
+from pathlib import Path
+from schemas.chat import Rung, Usage
+from schemas.ids import content_hash
+from warehouse.cache.replies import ReplyCache, ReplySource
+cache, n = ReplyCache(Path(sys.argv[1])), 0
+while True:
+    source = ReplySource(content_hash(f"{sys.argv[2]} {n}"), "m", "t", "p", 1)
+    cache.put_call(source, f"raw {n}", Usage(1, 1, 1), "")
+    cache.put_reply(source, f'{{"n":{n}}}', Rung.AS_IS, 1, Usage(1, 1, 1))
+    print(n, flush=True)
+    n += 1
+"""
+
+
+def start(code, *arguments):
+    command = [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "replies.sqlite"
+
+
+def journal(path):
+    """(calls, replies, raw replies, failures) as SQLite sees them; the file is whole."""
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    tables = ("calls", "replies", "raw_replies", "failures")
+    counts = tuple(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
+    connection.close()
+    return counts
+
+
+def test_processes_with_overlapping_requests_lose_and_double_nothing(path):
+    processes = [start(CHAT, path, first, last) for first, last in ((0, 120), (40, 160), (0, 160))]
+    calls = 0
+    for process in processes:
+        out, errors = process.communicate(timeout=120)
+        assert errors == ""
+        calls += int(out.split()[-1])
+    assert calls == 160
+    assert journal(path) == (160, 160, 160, 0)
+
+
+def test_an_acknowledged_reply_survives_a_kill_at_any_moment(path):
+    chance = random.Random(13)
+    for run in range(5):
+        process = start(WRITE_FOR_EVER, path, run)
+        first = process.stdout.readline()
+        time.sleep(chance.random() * 0.3)
+        process.send_signal(signal.SIGKILL)
+        rest, errors = process.communicate(timeout=60)
+        assert errors == ""
+        acknowledged = [int(line) for line in (first + rest).split("\n")[:-1]]
+        cache = ReplyCache(path)
+        replies = cache.replies([content_hash(f"{run} {n}") for n in acknowledged])
+        assert [replies[content_hash(f"{run} {n}")].text for n in acknowledged] == [
+            f'{{"n":{n}}}' for n in acknowledged
+        ]
+        assert {reply.rung for reply in replies.values()} == {Rung.AS_IS}
+        assert {reply.usage for reply in replies.values()} == {Usage(1, 1, 1)}
+        cache.close()
+        calls, reply_count, raw_count, _ = journal(path)
+        assert calls == raw_count
+        assert 0 <= calls - reply_count <= run + 1
+
+
+def test_a_killed_run_that_is_repeated_pays_at_most_for_the_calls_in_flight_again(path):
+    chance = random.Random(7)
+    kills = 4
+    for _ in range(kills):
+        process = start(CHAT, path, 0, 400)
+        process.stdout.readline()
+        time.sleep(chance.random() * 0.2)
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+    process = start(CHAT, path, 0, 400)
+    _, errors = process.communicate(timeout=120)
+    assert errors == ""
+    calls, replies, raw_replies, failures = journal(path)
+    assert (replies, failures) == (400, 0)
+    assert calls == raw_replies
+    assert 400 <= calls <= 400 + 4 * kills

@@ -1,0 +1,76 @@
+import pytest
+
+from tasks.resolution.acceptance import accept, preferred
+from tasks.resolution.candidates import Name, candidate_pairs
+from tasks.resolution.links import Links
+from tasks.resolution.resolve import resolve
+from tasks.resolution.verdict import Verdict
+
+
+def merged(names: list[str], kind: str, **mentions: int) -> dict[str, str]:
+    """Key to canonical key, by rules alone."""
+    listed = [Name(name, name, kind, mentions.get(name, 1)) for name in names]
+    return resolve(listed, Links(), lambda every, pairs, _: accept(every, pairs), 40).canonical_of
+
+
+def judge(names: list[Name], similarity: float | None = None) -> Verdict:
+    return accept(names, candidate_pairs(names).pairs, None if similarity is None else lambda a, b: similarity)
+
+
+def test_golden_acceptance_of_persons() -> None:
+    """G-ER-1: one group, louis xiii has two incomparable longer forms, marie is nobody's form."""
+    names = ["louis xiii", "louis xiii of france", "king louis xiii", "louis xiv", "marie curie", "marie"]
+    names += ["pierre curie", "curie, marie"]
+    assert merged(names, "PERSON") == {"curie, marie": "marie curie"}
+    verdict = judge([Name(name, name, "PERSON") for name in names])
+    assert verdict.ambiguous == {0}
+    assert "'louis xiii of france', 'king louis xiii'" in verdict.refusals[0]
+    assert "adds curie" in verdict.refusals[5]
+
+
+def test_golden_acceptance_of_organizations() -> None:
+    """G-ER-2."""
+    names = ["paris saint-germain", "saint-germain", "acme", "acme corp", "acme corp."]
+    assert merged(names, "ORGANIZATION") == {"acme": "acme corp.", "acme corp": "acme corp."}
+
+
+def test_golden_acceptance_of_locations() -> None:
+    """G-ER-3: nothing; places need the same words."""
+    assert merged(["paris", "paris, texas", "texas"], "LOCATION") == {}
+    assert merged(["city of bath", "bath, city of", "the city of bath"], "LOCATION") == {
+        "bath, city of": "city of bath"
+    }
+
+
+@pytest.mark.parametrize(
+    ("shorter", "longer", "kind", "is_one"),
+    [
+        ("louis xiii", "louis xiii of france", "PERSON", True),
+        ("louis", "louis of france", "PERSON", False),
+        ("louis xiii", "france of louis xiii", "PERSON", False),
+        ("bank america", "bank america of texas", "ORGANIZATION", False),
+        ("beatles", "the beatles", "ORGANIZATION", True),
+        ("martin king", "dr martin king", "PERSON", True),
+        ("martin king", "martin luther king", "PERSON", False),
+    ],
+)
+def test_only_harmless_additions_are_accepted(shorter: str, longer: str, kind: str, is_one: bool) -> None:
+    assert merged([shorter, longer], kind) == ({shorter: longer} if is_one else {})
+
+
+def test_descriptions_that_differ_keep_names_apart_where_both_are_embedded() -> None:
+    names = [Name("acme", "acme", "ORGANIZATION"), Name("acme inc", "acme inc", "ORGANIZATION")]
+    assert judge(names, 0.79).merges == []
+    assert len(judge(names, 0.80).merges) == 1
+    assert len(accept(names, [(0, 1)], lambda a, b: None).merges) == 1
+
+
+def test_the_preferred_name_has_most_words_then_mentions_then_no_comma_then_length() -> None:
+    def best(*names: Name) -> str:
+        return names[preferred(names, range(len(names)))].key
+
+    assert best(Name("a b", "a b", "WORK", 1), Name("a", "a", "WORK", 9)) == "a b"
+    assert best(Name("a b", "a b", "WORK", 1), Name("c d", "c d", "WORK", 2)) == "c d"
+    assert best(Name("1", "curie, marie", "PERSON"), Name("2", "marie curie", "PERSON")) == "2"
+    assert best(Name("1", "acme corp", "WORK"), Name("2", "acme corp.", "WORK")) == "2"
+    assert best(Name("2", "b a", "WORK"), Name("1", "a b", "WORK")) == "1"

@@ -1,0 +1,71 @@
+import pytest
+
+from schemas.errors import ConfigurationError
+from schemas.resolution import Decision
+from tasks.resolution.explain import Explanation, explain
+from warehouse.tables.decisions import NameRecords
+
+ENTITIES: dict[str, tuple[str, str | None]] = {
+    "acme corp": ("Acme Corp", "ORGANIZATION"),
+    "paris": ("Paris", "LOCATION"),
+    "paris texas": ("Paris, Texas", "LOCATION"),
+    "paris hilton": ("Paris Hilton", "PERSON"),
+    "ada": ("Ada", "PERSON"),
+    "louis xiii": ("Louis XIII", "PERSON"),
+    "king louis xiii": ("King Louis XIII", "PERSON"),
+    "thing": ("Thing", None),
+    "the thing": ("The Thing", None),
+}
+DECISIONS = [
+    Decision("acme", "er", "ORGANIZATION", "acme corp", "'acme corp' only adds corp to 'acme'"),
+    Decision("big blue", "manual", "", "acme corp", "must-link 'big blue' = 'acme' (m.csv line 2)"),
+    Decision(
+        "paris", "er", "LOCATION", "paris", "places are one only with the same words: 'paris' is not 'paris texas'"
+    ),
+    Decision("ada", "manual", "", "ada", "cannot-link 'ada' is not 'acme' (c.csv line 2)"),
+    Decision("louis xiii", "er", "PERSON", None, "several longer forms fit 'louis xiii': 'a', 'b'", is_ambiguous=True),
+]
+
+
+def told(a: str, b: str, method: str = "rules") -> Explanation:
+    return explain(a, b, NameRecords(ENTITIES, DECISIONS, {"pariss": ["Paris"]}, method))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same", "reason"),
+    [
+        ("Acme", "ÁCME!", True, "both are 'acme' once case, accents and punctuation are dropped"),
+        ("Acme", "Acme Corp", True, "'acme corp' only adds corp to 'acme'"),
+        (
+            "Acme",
+            "Big Blue",
+            True,
+            "'acme corp' only adds corp to 'acme'; must-link 'big blue' = 'acme' (m.csv line 2)",
+        ),
+        ("Ada", "Acme", False, "cannot-link 'ada' is not 'acme' (c.csv line 2)"),
+        ("Paris", "Paris, Texas", False, "places are one only with the same words: 'paris' is not 'paris texas'"),
+        ("Paris", "Paris Hilton", False, "within one type: 'paris' is LOCATION and 'paris hilton' is PERSON"),
+        ("Ada", "Paris Hilton", False, "neither name has all words of the other"),
+        ("Louis XIII", "King Louis XIII", False, "several longer forms fit 'louis xiii'"),
+        ("Thing", "The Thing", False, "both are of no known type"),
+        ("Pariss", "Paris", False, "no passage of this index mentions 'Pariss'"),
+    ],
+)
+def test_each_answer_has_its_reason(a: str, b: str, same: bool, reason: str) -> None:
+    for first, second in ((a, b), (b, a)):
+        explanation = told(first, second)
+        assert explanation.same is same
+        assert reason in explanation.reason
+
+
+def test_an_unseen_name_gets_the_nearest_ones() -> None:
+    assert told("Pariss", "Paris").nearest == {"Pariss": ["Paris"]}
+
+
+def test_without_resolution_the_answer_says_so() -> None:
+    assert "resolution was off" in explain("Paris", "Paris, Texas", NameRecords(ENTITIES, [], {}, "off")).reason
+
+
+def test_a_name_without_letters_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="is no name"):
+        told("!!!", "Paris")

@@ -1,0 +1,108 @@
+"""Files of existing extractions, read in each form; and our own export read back."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flows.index import DirectRunner, IndexRequest, run_index
+from schemas.errors import SourceError
+from schemas.settings import Settings, parse_settings
+from warehouse.files.extractions import export_extractions, extraction_hash, read_extractions
+from warehouse.files.layout import Layout
+from warehouse.tables.connection import connect
+
+OPENIE = {"id": "a", "entities": ["Rome"], "triples": [["Rome", "is", "old"]]}
+HIPPORAG = {"idx": 0, "passage": "Rome\nRome is old.", "extracted_entities": ["Rome"], "extracted_triples": []}
+
+
+def test_lines_packed_or_not(tmp_path: Path) -> None:
+    text = "\n".join(['{"id": 7}', "", "{broken", "[1]", '{"entities": []}', json.dumps(OPENIE), "[" * 100_000])
+    (tmp_path / "a.jsonl").write_text(text)
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    rows = list(read_extractions(tmp_path / "a.jsonl"))
+    assert [(row.line, row.id) for row in rows] == [(1, "7"), (3, ""), (4, ""), (5, ""), (6, "a"), (7, "")]
+    assert [row.fault for row in rows] == [
+        "",
+        "not JSON: JSONDecodeError",
+        "not an object",
+        "neither an id nor a passage",
+        "",
+        "not JSON: RecursionError",
+    ]
+    assert rows[4].fields == OPENIE
+    assert list(read_extractions(tmp_path / "a.jsonl.gz")) == rows
+
+
+def test_hipporag_rows_are_known_by_their_text_not_by_their_number(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"docs": [HIPPORAG, HIPPORAG | {"idx": "chunk-1"}], "avg": 1}))
+    rows = list(read_extractions(tmp_path / "a.json"))
+    assert [(row.id, row.text) for row in rows] == [("", "Rome\nRome is old."), ("chunk-1", "Rome\nRome is old.")]
+
+
+def test_parquet(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist([OPENIE]), tmp_path / "a.parquet")
+    (row,) = read_extractions(tmp_path / "a.parquet")
+    assert (row.line, row.id, row.fields) == (1, "a", OPENIE)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", b"{"),
+        ("a.json", b'{"x": 1}'),
+        ("a.parquet", b"PAR1"),
+        ("a.jsonl.gz", b"nonsense"),
+        ("none.jsonl", None),
+    ],
+)
+def test_an_unusable_file_is_named(tmp_path: Path, name: str, content: bytes | None) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(SourceError, match=name):
+        list(read_extractions(path))
+
+
+def test_the_hash_is_of_the_content(tmp_path: Path) -> None:
+    for name, content in (("a", b"x"), ("b", b"x"), ("c", b"y")):
+        (tmp_path / name).write_bytes(content)
+    assert extraction_hash(tmp_path / "a") == extraction_hash(tmp_path / "b") != extraction_hash(tmp_path / "c")
+    with pytest.raises(SourceError, match="none"):
+        extraction_hash(tmp_path / "none")
+
+
+def index(root: Path, corpus: Path, **settings: object) -> Settings:
+    known = {"root": str(root), "strategies": "bm25", "resolution.method": "off"} | settings
+    parsed = parse_settings({"test": known})
+    run_index(parsed, IndexRequest("one", corpus), DirectRunner())
+    return parsed
+
+
+def content(root: Path) -> list[list[tuple[object, ...]]]:
+    queries = (
+        "SELECT unit_id, key, tf, is_title, spans_json FROM mentions JOIN entities USING (entity_id) ORDER BY ALL",
+        "SELECT source_id, norm_relation, target_id FROM relations ORDER BY ALL",
+        "SELECT text FROM propositions ORDER BY ALL",
+        "SELECT * FROM proposition_entities ORDER BY ALL",
+    )
+    with connect(Layout(root).index("one").version(1).tables, read_only=True) as connection:
+        return [connection.execute(query).fetchall() for query in queries]
+
+
+def test_our_own_export_comes_back(tmp_path: Path, write_corpus: Callable[..., Path]) -> None:
+    corpus = write_corpus(
+        [
+            {"id": "a", "title": "Ann Roe", "text": "Ann Roe was born in Rome on 2 May 1990. She met Bo Lee."},
+            {"id": "b", "title": "Rome", "text": "Rome is old."},
+        ]
+    )
+    index(tmp_path / "first", corpus)
+    target = tmp_path / "export.jsonl.gz"
+    assert export_extractions(Layout(tmp_path / "first").index("one").version(1).tables, target) == 2
+    index(tmp_path / "second", corpus, **{"extraction.extractor": f"import:{target}"})
+    assert content(tmp_path / "second") == content(tmp_path / "first")

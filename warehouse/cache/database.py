@@ -1,0 +1,118 @@
+"""One SQLite file in write-ahead mode that many threads and processes share.
+
+Knows no table; a cache brings its statements. Every call is one transaction: a kill at any moment loses at most that.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+from schemas.errors import StoreError, StoreUnavailableError
+from warehouse.files.disk import disk_sentence, writing
+from warehouse.sql_files import read_statements
+
+BUSY_TIMEOUT_SECONDS = 60
+
+Change = Callable[[str, Sequence[Mapping[str, object]]], int]
+
+
+class SharedDatabase:
+    """A connection that threads share; not to be carried across a fork.
+
+    Attributes:
+        path: The file.
+
+    Raises:
+        StoreError: If the file cannot be created, or is not such a database.
+        StoreUnavailableError: If other processes kept it locked for 60 s.
+    """
+
+    def __init__(self, path: Path, sql_file: Path, *, what: str) -> None:
+        self.path = path
+        self._what = what
+        self._statements = read_statements(sql_file)
+        self._lock = RLock()
+        with writing(what, path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with self._translated():
+            self._connection = sqlite3.connect(
+                path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            self._prepare()
+
+    def read(self, name: str, values: Mapping[str, object] | None = None) -> list[Any]:
+        """The rows of a statement."""
+        with self._lock, self._translated():
+            return self._connection.execute(self._statements[name], values or {}).fetchall()
+
+    def write(self, *steps: tuple[str, Mapping[str, object]]) -> list[int]:
+        """Runs statements as one transaction; returns how many rows each changed."""
+        with self.transaction() as change:
+            return [change(name, [values]) for name, values in steps]
+
+    @contextmanager
+    def transaction(self) -> Iterator[Change]:
+        """All or nothing; takes the write lock at once, so that it cannot fail half-way for being busy.
+
+        Yields:
+            A function that runs a statement once per row of values and returns how many rows it changed.
+        """
+        with self._lock, self._translated(), self._immediate():
+            yield self._change
+
+    def compact(self) -> None:
+        """Gives the room of deleted rows back to the disk."""
+        with self._lock, self._translated():
+            self._connection.execute("VACUUM")
+
+    def close(self) -> None:
+        """Closes the file; the last process to do so folds the write-ahead log into it."""
+        with self._lock:
+            self._connection.close()
+
+    def _change(self, name: str, rows: Sequence[Mapping[str, object]]) -> int:
+        return self._connection.executemany(self._statements[name], rows).rowcount
+
+    @contextmanager
+    def _immediate(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def _prepare(self) -> None:
+        """Write-ahead mode and the tables; SQLite refuses a busy mode change at once, hence the retries."""
+        for attempt in Retrying(
+            retry=retry_if_exception_type(sqlite3.OperationalError),
+            wait=wait_random_exponential(multiplier=0.02, max=1),
+            stop=stop_after_delay(BUSY_TIMEOUT_SECONDS),
+            reraise=True,
+        ):
+            with attempt:
+                self._connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                self._connection.execute("PRAGMA synchronous = FULL")
+                with self._immediate():
+                    for name, statement in self._statements.items():
+                        if name.startswith("create_"):
+                            self._connection.execute(statement)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turns SQLite's errors into ours."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+                raise StoreUnavailableError(f"Other processes keep {self.path} locked; try again later.") from error
+            raise StoreError(f"Cannot use {self._what} {self.path}: {disk_sentence(error) or error}.") from error
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"{self.path} does not hold {self._what} ({error}); delete it to start anew.") from error

@@ -1,0 +1,154 @@
+"""Files of existing extractions: openie.jsonl, HippoRAG's OpenIE results, and our own export, read and written.
+
+Judges no entity and no triple (tasks/extraction/imported.py does): a row is whatever JSON object stands there.
+"""
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from schemas.errors import SourceError
+from warehouse.files.disk import writing
+from warehouse.files.lines import open_bytes, read_lines
+from warehouse.tables.connection import connect
+from warehouse.tables.statements import statement
+
+_ID_FIELDS = ("id", "passage_id", "idx")
+_ROWS_PER_BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionRow:
+    """One row of such a file.
+
+    Attributes:
+        line: Line or record number from 1.
+        id: The record or passage meant, "" if the row names none by a string.
+        text: The passage itself, if the row holds it (with or without its title in front), else "".
+        fields: All fields as they are.
+        fault: Why the row cannot be used, "" if it can.
+    """
+
+    line: int
+    id: str
+    text: str
+    fields: dict[str, Any]
+    fault: str = ""
+
+
+def extraction_hash(path: Path) -> str:
+    """sha256 of a file's bytes, 64 hexadecimal digits.
+
+    Raises:
+        SourceError: If it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise SourceError(f"Cannot read the extractions {path}: {error.strerror}; check the path.") from error
+
+
+def read_extractions(path: Path) -> Iterator[ExtractionRow]:
+    """The rows of a file, one at a time; faulty ones say why.
+
+    Args:
+        path: .jsonl or .json (each also .gz) or .parquet. A .json file holds HippoRAG's {"docs": […]} or a list.
+
+    Raises:
+        SourceError: If the file as a whole cannot be read.
+    """
+    name = path.name.lower().removesuffix(".gz")
+    try:
+        if name.endswith(".parquet"):
+            yield from _from_parquet(path)
+        elif name.endswith(".json"):
+            yield from _from_document(path)
+        else:
+            yield from _from_lines(path)
+    except (OSError, EOFError, gzip.BadGzipFile) as error:
+        raise SourceError(f"Cannot read the extractions {path}: {error}; check the path.") from error
+
+
+def _from_lines(path: Path) -> Iterator[ExtractionRow]:
+    with open_bytes(path) as stream:
+        for line in read_lines(stream):
+            if line.is_too_long:
+                yield ExtractionRow(line.number, "", "", {}, "the line is too long")
+            elif line.data.strip():
+                try:
+                    yield _row(line.number, json.loads(line.data))
+                except (ValueError, RecursionError) as error:
+                    yield ExtractionRow(line.number, "", "", {}, f"not JSON: {type(error).__name__}")
+
+
+def _from_document(path: Path) -> Iterator[ExtractionRow]:
+    with open_bytes(path) as stream:
+        try:
+            document = json.loads(stream.read())
+        except (ValueError, RecursionError) as error:
+            raise SourceError(f"The extractions {path} are not JSON: {error}.") from error
+    rows = document.get("docs") if isinstance(document, dict) else document
+    if not isinstance(rows, list):
+        raise SourceError(f"The extractions {path} hold no list of rows; expected a list or an object with 'docs'.")
+    for number, value in enumerate(rows, start=1):
+        yield _row(number, value)
+
+
+def _from_parquet(path: Path) -> Iterator[ExtractionRow]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            values = chain.from_iterable(batch.to_pylist() for batch in file.iter_batches(_ROWS_PER_BATCH))
+            for number, value in enumerate(values, start=1):
+                yield _row(number, value)
+    except pa.ArrowException as error:
+        raise SourceError(f"The extractions {path} are no parquet file: {error}.") from error
+
+
+def _row(number: int, value: object) -> ExtractionRow:
+    if not isinstance(value, dict):
+        return ExtractionRow(number, "", "", {}, "not an object")
+    named = next((value[name] for name in _ID_FIELDS if value.get(name) is not None), None)
+    text = value.get("passage")
+    text = text if isinstance(text, str) else ""
+    # a running number beside a text is a place in HippoRAG's file, not an id of ours
+    is_id = isinstance(named, str) or (isinstance(named, int) and not isinstance(named, bool) and not text)
+    id_ = str(named) if is_id else ""
+    fault = "" if id_ or text else "neither an id nor a passage"
+    return ExtractionRow(number, id_, text, value, fault)
+
+
+def export_extractions(tables: Path, target: Path) -> int:
+    """Writes what was extracted for an index as openie-like JSON lines, which import:FILE reads back.
+
+    A line is {id, entities: [{name, type}], triples: [[s, p, o]], propositions: [{text, entities}]}, one per passage.
+
+    Args:
+        tables: The published version's DuckDB file.
+        target: File to write; .gz packs it.
+
+    Returns:
+        Number of lines.
+
+    Raises:
+        StoreError: If the disk refuses.
+    """
+    opener = gzip.open if target.name.lower().endswith(".gz") else open
+    count = 0
+    with connect(tables, read_only=True) as connection, writing("the extractions", target):
+        found = connection.execute(statement("extract", "passage_extractions"))
+        with opener(target, "wt", encoding="utf-8") as file:
+            while rows := found.fetchmany(_ROWS_PER_BATCH):
+                for passage_id, entities, triples, propositions in rows:
+                    row = {"id": passage_id, "entities": entities, "triples": triples, "propositions": propositions}
+                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                count += len(rows)
+    return count

@@ -1,0 +1,217 @@
+"""A chat model behind the cache of replies and a budget: nothing is paid for twice, and nothing paid for is lost.
+
+Knows neither the model's protocol nor the store; it joins the two. A kill loses at most the calls in flight.
+Source: algorithms.md 0.3 (5).
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import replace
+from threading import BoundedSemaphore, Lock
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from schemas.chat import ChatOutcome, ChatRequest, Gateway, ReplyT, Rung, Usage
+from schemas.errors import MalformedReplyError, ReplyRefusedError
+from warehouse.cache.claims import claims_of
+from warehouse.cache.replies import RawReply, ReplyCache, StoredFailure, StoredReply
+from warehouse.models.budget import Budget
+from warehouse.models.journal import Ledger, RequestJournal, Stop
+from warehouse.models.repair import REPAIR_REVISION, read_reply
+
+Outcomes = dict[str, ChatOutcome[Any]]
+
+
+class CachedChat:
+    """Asks only what the cache does not know; every valid reply is stored as soon as it is there.
+
+    Attributes:
+        cached: Requests that were answered without a call.
+    """
+
+    def __init__(self, gateway: Gateway, cache: ReplyCache, budget: Budget, concurrency: int) -> None:
+        self.model = gateway.model
+        self.cached = 0
+        self._gateway = gateway
+        self._cache = cache
+        self._ledger = Ledger(gateway.model, cache, budget)
+        self._concurrency = concurrency
+        self._slots = BoundedSemaphore(concurrency)
+        self._claims = claims_of(cache.path)
+        self._counting = Lock()
+
+    @property
+    def spent(self) -> Usage:
+        """What the calls of this instance took, those that failed included."""
+        return self._ledger.spent
+
+    def ask(
+        self, requests: Sequence[ChatRequest[ReplyT]], *, on_progress: Callable[[int, int], None] | None = None
+    ) -> list[ChatOutcome[ReplyT]]:
+        """One outcome per request, in order; what the cache knows costs nothing, equal requests are asked once.
+
+        Args:
+            requests: Any requests.
+            on_progress: Told how many requests are settled, of how many: after reading the cache, then one by one.
+
+        Raises:
+            BudgetExceededError: Before a call that might exceed the budget; whatever was answered is cached.
+            StoreError: If the cache cannot be used; calls in flight are waited for.
+        """
+        keys = [request.key(self.model) for request in requests]
+        by_key = dict(zip(keys, requests, strict=True))
+        outcomes = self._remembered(by_key)
+        uses = Counter(keys)
+        done = sum(uses[key] for key in outcomes)
+        report = on_progress or _ignore
+        report(done, len(keys))
+
+        def settled(key: str, outcome: ChatOutcome[Any]) -> None:
+            nonlocal done
+            outcomes[key] = outcome
+            done += uses[key]
+            report(done, len(keys))
+
+        self._ask_missing({key: request for key, request in by_key.items() if key not in outcomes}, settled)
+        return self._in_order(keys, outcomes)
+
+    def _in_order(self, keys: Sequence[str], outcomes: Outcomes) -> list[ChatOutcome[Any]]:
+        """One outcome per key; only the first of equal keys counts what was spent."""
+        seen: set[str] = set()
+        ordered = []
+        for key in keys:
+            outcome = outcomes[key]
+            if key in seen and not outcome.is_cached:
+                outcome = (
+                    replace(outcome, is_cached=True) if outcome.reply is not None else replace(outcome, usage=Usage())
+                )
+            seen.add(key)
+            ordered.append(outcome)
+        with self._counting:
+            self.cached += sum(outcome.is_cached for outcome in ordered)
+        return ordered
+
+    def _remembered(self, by_key: Mapping[str, ChatRequest[Any]]) -> Outcomes:
+        """What needs no call: cached replies, and raw replies that can be read by now."""
+        outcomes = self._cached(by_key)
+        missing = [key for key in by_key if key not in outcomes]
+        failures = self._cache.failures(missing)
+        readable = [key for key in missing if key not in failures or _is_read_anew(failures[key])]
+        for key, texts in self._cache.raw_replies(readable).items():
+            outcome = self._read_again(key, by_key[key], texts, has_failed=key in failures)
+            if outcome:
+                outcomes[key] = outcome
+        return outcomes
+
+    def _cached(self, by_key: Mapping[str, ChatRequest[Any]]) -> Outcomes:
+        """Valid replies of the cache; one that its form no longer accepts counts as missing."""
+        outcomes: Outcomes = {}
+        for key, stored in self._cache.replies(list(by_key)).items():
+            try:
+                reply = by_key[key].task.reply.model_validate_json(stored.text)
+            except ValidationError:
+                continue
+            outcomes[key] = _paid_before(reply, stored)
+        return outcomes
+
+    def _read_again(
+        self, key: str, request: ChatRequest[Any], texts: Sequence[RawReply], *, has_failed: bool
+    ) -> ChatOutcome[Any] | None:
+        """The reply in texts that were paid for, None if there is none.
+
+        Of a request that has not failed, only texts without an error count: its run was killed, or the reply's form
+        changed; what that run would have asked again is asked again.
+        """
+        for raw in texts:
+            if raw.error_class and not has_failed:
+                continue
+            try:
+                reply, rung = read_reply(raw.text, request.task.reply)
+            except (MalformedReplyError, ReplyRefusedError):
+                continue
+            usage = sum((other.usage for other in texts), Usage())
+            stored = StoredReply("", self.model, rung, self._cache.call_count(key), usage)
+            return self._stored(key, request, _paid_before(reply, stored))
+        return None
+
+    def _ask_missing(
+        self, missing: Mapping[str, ChatRequest[Any]], settled: Callable[[str, ChatOutcome[Any]], None]
+    ) -> None:
+        """Asks concurrently; on the first error no call is started any more, those in flight are stored."""
+        if not missing:
+            return
+        stop = Stop()
+        with ThreadPoolExecutor(min(self._concurrency, len(missing)), "polyhop-chat") as pool:
+            try:
+                futures: dict[Future[ChatOutcome[Any]], str] = {
+                    pool.submit(self._answer, key, request, stop): key for key, request in missing.items()
+                }
+                for future in as_completed(futures):
+                    settled(futures[future], future.result())
+            except BaseException as error:
+                stop.because(error)
+                pool.shutdown(wait=True, cancel_futures=True)
+                if stop.reason and stop.reason is not error:
+                    raise stop.reason from error
+                raise
+
+    def _answer(self, key: str, request: ChatRequest[Any], stop: Stop) -> ChatOutcome[Any]:
+        """The outcome of one request, asked unless another process has just been answered."""
+        with self._claims.held(key, stop.is_set), self._slots:
+            known = self._cached({key: request})
+            if known:
+                return known[key]
+            journal = RequestJournal(self._ledger, key, stop)
+            try:
+                outcome = self._gateway.answer(request, journal)
+            except BaseException as error:
+                stop.because(error)
+                raise
+            finally:
+                journal.close()
+            return self._stored(key, request, outcome)
+
+    def _stored(self, key: str, request: ChatRequest[Any], outcome: ChatOutcome[Any]) -> ChatOutcome[Any]:
+        """The outcome as a later run will see it, with its reply or its failure in the cache."""
+        source = self._ledger.source(key, request.task)
+        attempts = max(outcome.attempts, self._cache.call_count(key))
+        if outcome.reply is None:
+            failure = StoredFailure(attempts, outcome.error_class, outcome.error, REPAIR_REVISION)
+            self._cache.put_failure(source, failure)
+            return replace(outcome, attempts=attempts)
+        text = canonical_json(outcome.reply)
+        reply = request.task.reply.model_validate_json(text)
+        self._cache.put_reply(source, text, outcome.rung or Rung.AS_IS, attempts, outcome.usage)
+        return replace(outcome, reply=reply, attempts=attempts)
+
+
+def _paid_before(reply: BaseModel, stored: StoredReply) -> ChatOutcome[Any]:
+    return ChatOutcome(
+        reply=reply,
+        model=stored.model,
+        is_cached=True,
+        rung=stored.rung,
+        attempts=stored.attempts,
+        error_class="",
+        error="",
+        usage=stored.usage,
+    )
+
+
+def canonical_json(reply: BaseModel) -> str:
+    """A valid reply as JSON with sorted keys: equal replies have equal texts."""
+    return json.dumps(
+        reply.model_dump(mode="json", by_alias=True), sort_keys=True, ensure_ascii=False, separators=(",", ":")
+    )
+
+
+def _is_read_anew(failure: StoredFailure) -> bool:
+    """Whether a newer parser may read what an older one could not."""
+    return failure.error_class == MalformedReplyError.__name__ and failure.revision < REPAIR_REVISION
+
+
+def _ignore(_done: int, _total: int) -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,261 @@
+"""One call to a chat model through litellm, and the translation of what vendors raise into our errors.
+
+Retries nothing, limits nothing and reads no reply (chat.py does). litellm takes seconds to import, hence the first
+call imports it; it is kept from the network, from printing and from retrying by itself.
+"""
+
+import logging
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from math import isfinite
+from threading import Lock
+from typing import Any
+
+from pydantic import BaseModel
+
+from schemas.errors import (
+    ContextTooLongError,
+    ModelError,
+    ModelRateLimitError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    ReplyRefusedError,
+)
+from schemas.settings import ModelSettings
+
+PLAIN = 2
+
+_IMPORTING = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model said.
+
+    Attributes:
+        text: The reply, "" if there is none.
+        refusal: Why the model declined, "" if it did not.
+        prompt_tokens: As reported, 0 if it was not.
+        completion_tokens: As reported, 0 if it was not.
+    """
+
+    text: str
+    refusal: str
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class CallFailedError(Exception):
+    """A call that brought no reply.
+
+    Attributes:
+        error: Why, in our words.
+        may_be_billed: The server may have worked: the connection ended before it said that it would not.
+    """
+
+    def __init__(self, error: ModelError, *, may_be_billed: bool) -> None:
+        self.error = error
+        self.may_be_billed = may_be_billed
+        super().__init__(str(error))
+
+
+class Completions:
+    """Calls one model; remembers which form of structured output its server accepts. Safe for threads.
+
+    The forms, from the strictest: JSON schema, any JSON object, plain text.
+    """
+
+    def __init__(self, model: str, settings: ModelSettings) -> None:
+        self._model = model
+        self._timeout_seconds = settings.timeout_seconds
+        self._address = _address(model, settings.api_base)
+        self._form = 0
+        self._is_form_proven = False
+        self._has_temperature = True
+
+    def call(
+        self, messages: Sequence[Mapping[str, str]], name: str, reply: type[BaseModel], max_output_tokens: int
+    ) -> Completion:
+        """What the model says to messages.
+
+        Args:
+            messages: In OpenAI's form.
+            name: Of the reply's form, for the model.
+            reply: The form of the reply.
+            max_output_tokens: Most tokens of the reply.
+
+        Raises:
+            CallFailedError: With a ModelError; a form that the server refuses is retryable, with the next form.
+        """
+        litellm = import_litellm()
+        import openai
+
+        form = self._form
+        parameters: dict[str, Any] = {"temperature": 0} if self._has_temperature else {}
+        if form < PLAIN:
+            parameters["response_format"] = _response_format(name, reply) if form == 0 else {"type": "json_object"}
+        try:
+            answer = litellm.completion(
+                model=self._model,
+                messages=[dict(message) for message in messages],
+                max_tokens=max_output_tokens,
+                timeout=self._timeout_seconds,
+                num_retries=0,
+                max_retries=0,
+                **self._address,
+                **parameters,
+            )
+        except openai.OpenAIError as error:
+            raise self._failure(error, form) from error
+        self._is_form_proven = True
+        return _completion(answer)
+
+    def _failure(self, error: Exception, form: int) -> CallFailedError:
+        """A vendor's error in our words."""
+        litellm = import_litellm()
+        if isinstance(error, litellm.UnsupportedParamsError) and "temperature" in str(error) and self._has_temperature:
+            self._has_temperature = False
+            return _again(error)
+        translated, may_be_billed = _translated(error, self._model)
+        is_form_refused = _status(error) in {400, 422} and not isinstance(
+            error, litellm.exceptions.LiteLLMUnknownProvider
+        )
+        if not isinstance(translated, ModelRejectedError) or not is_form_refused:
+            return CallFailedError(translated, may_be_billed=may_be_billed)
+        if form < PLAIN and not self._is_form_proven:
+            self._form = max(self._form, form + 1)
+            return _again(error)
+        if not self._is_form_proven:
+            self._form = 0
+        return CallFailedError(translated, may_be_billed=False)
+
+
+@cache
+def reply_schema(reply: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a form as strict structured output wants it: every field required, no others, no defaults."""
+    strict = _strict(reply.model_json_schema(by_alias=True))
+    return strict if isinstance(strict, dict) else {}
+
+
+def import_litellm() -> Any:
+    """The package litellm without its price list from the network, its hints on the screen and its usage statistics."""
+    with _IMPORTING:
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        return _quiet_litellm()
+
+
+@cache
+def _quiet_litellm() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import litellm
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return litellm
+
+
+def _address(model: str, api_base: str) -> dict[str, str]:
+    """Where to call; a server of one's own often wants no key, but the protocol's client does."""
+    if not api_base:
+        return {}
+    provider = model.partition("/")[0].upper().replace("-", "_")
+    return {"api_base": api_base} | ({} if os.environ.get(f"{provider}_API_KEY") else {"api_key": "none"})
+
+
+def _response_format(name: str, reply: type[BaseModel]) -> dict[str, Any]:
+    form = {"name": name.replace(".", "_"), "schema": reply_schema(reply), "strict": True}
+    return {"type": "json_schema", "json_schema": form}
+
+
+def _strict(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_strict(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: _strict(part) for key, part in schema.items() if key != "default"}
+    if isinstance(schema.get("properties"), dict):
+        made["properties"] = {name: _strict(part) for name, part in schema["properties"].items()}
+        made |= {"required": list(schema["properties"]), "additionalProperties": False}
+    return made
+
+
+def _completion(answer: Any) -> Completion:
+    choice = answer.choices[0] if answer.choices else None
+    message = getattr(choice, "message", None)
+    refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal") or ""
+    if getattr(choice, "finish_reason", None) == "content_filter":
+        refusal = refusal or "its content filter stopped it"
+    usage = getattr(answer, "usage", None)
+    return Completion(
+        text=getattr(message, "content", None) or "",
+        refusal=str(refusal),
+        prompt_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
+        completion_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
+    )
+
+
+def _translated(error: Exception, model: str) -> tuple[ModelError, bool]:
+    """Our error for a vendor's, and whether the call may have been billed."""
+    litellm = import_litellm()
+    said = _said(error)
+    if isinstance(error, litellm.ContextWindowExceededError):
+        return ContextTooLongError(f"The request is longer than {model} can read: {said}"), False
+    if isinstance(error, litellm.ContentPolicyViolationError):
+        return ReplyRefusedError(f"{model} declined to answer: {said}"), False
+    status = _status(error)
+    retry_after = _retry_after_seconds(error)
+    if status == 429 or (status == 503 and retry_after is not None):
+        return ModelRateLimitError(f"{model} has had enough for now: {said}", retry_after), False
+    if status is not None and 400 <= status < 500 and status not in {408, 409, 425}:
+        return ModelRejectedError(f"{model} does not accept the request ({status}): {said}"), False
+    is_answered = getattr(getattr(error, "response", None), "headers", None) not in (None, {})
+    return ModelUnavailableError(f"{model} cannot be reached just now: {said}"), not is_answered
+
+
+def _again(error: Exception) -> CallFailedError:
+    """The server refuses a parameter; the next call goes without it."""
+    rejected = ModelRejectedError(f"The server refuses a form of structured output: {_said(error)}")
+    rejected.retryable = True
+    return CallFailedError(rejected, may_be_billed=False)
+
+
+def _said(error: Exception) -> str:
+    """The vendor's words on one line."""
+    return " ".join(str(error).split())[:300]
+
+
+def _status(error: Exception) -> int | None:
+    status = getattr(error, "status_code", None)
+    return int(status) if status is not None else None
+
+
+def _retry_after_seconds(error: Exception) -> float | None:
+    """Seconds of the Retry-After header, which holds seconds or a date; None without one that makes sense."""
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    value = headers.get("retry-after")
+    return None if value is None else parse_retry_after(value, datetime.now(UTC))
+
+
+def parse_retry_after(value: str, now: datetime) -> float | None:
+    """Seconds to wait by a Retry-After header, at least 0; None if it makes no sense.
+
+    Args:
+        value: Seconds, or an HTTP date.
+        now: Present time, with its zone.
+    """
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            date = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now.timestamp()
+    return max(0.0, seconds) if isfinite(seconds) else None

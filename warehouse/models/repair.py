@@ -1,0 +1,244 @@
+"""From a model's text to a valid reply: as it is, unwrapped, or mended; or refused with a reason.
+
+Asks nobody again (chat.py does). A reply is data: it is parsed, never evaluated; NaN and infinities never become a
+value, and no element is invented. Source: algorithms.md 0.7.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from math import isfinite
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from schemas.chat import ReplyT, Rung
+from schemas.errors import MalformedReplyError, ModelError, ReplyRefusedError
+from warehouse.models.loose_json import MAX_DEPTH, LooseJsonError, read_loosely
+
+REPAIR_REVISION = 1
+MAX_CHARACTERS = 1_000_000
+
+_FENCE = re.compile(r"```[ \t]*\w*[ \t]*\r?\n?(.*?)(?:```|\Z)", re.DOTALL)
+_THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+_NESTING = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+_OPENING = re.compile(r"[{\[](?=\s*+(?:[\"'“{}\[\]]|//|/\*|#|[A-Za-z_]\w{0,40}\s*+:))")
+_REFUSAL = re.compile(
+    r"\A[\s\W]*(?:i['’]?m sorry|i am sorry|sorry[,.]|i apologi[sz]e|unfortunately,? i|as an ai\b"
+    r"|i (?:can['’]?t|cannot|can not|won['’]?t|am unable|am not able|must decline)"
+    r"|i['’]m (?:unable|not able)|this request (?:violates|goes against))",
+    re.IGNORECASE,
+)
+_WRAPPERS = ("arguments", "parameters", "input", "function", "tool_calls", "function_call")
+
+
+def read_reply(text: str, reply: type[ReplyT]) -> tuple[ReplyT, Rung]:
+    """The valid reply in a model's text, and how much help it needed.
+
+    Args:
+        text: What the model said.
+        reply: The form of a valid reply.
+
+    Raises:
+        ReplyRefusedError: If the model declined to answer.
+        MalformedReplyError: If there is no valid reply in it, or more than one; the message says why.
+    Cost: O(length); texts over a million characters or nested deeper than 40 are not read.
+    """
+    text = text.removeprefix("\ufeff").strip()
+    _check_size(text)
+    problem = "there is no JSON in it"
+    for rung, parse in ((Rung.AS_IS, _whole), (Rung.UNWRAPPED, _unwrapped), (Rung.REPAIRED, _mended)):
+        valid: list[ReplyT] = []
+        for candidate in parse(text, reply):
+            try:
+                made = _validated(candidate, reply)
+            except (ValidationError, ValueError) as error:
+                problem = _sentence(error)
+                continue
+            if valid and made != valid[0]:
+                raise MalformedReplyError("The reply holds several different answers.")
+            valid.append(made)
+        if valid:
+            return valid[0], rung
+    raise _reason(text, problem)
+
+
+def _reason(text: str, problem: str) -> ModelError:
+    if _REFUSAL.match(text) or _says_refusal(text):
+        return ReplyRefusedError(f"The model declined to answer: {text[:200]}")
+    return MalformedReplyError(f"The reply is not what was asked for: {problem}.")
+
+
+def _says_refusal(text: str) -> bool:
+    """An object that holds nothing but a refusal."""
+    value = next(_strict_values(text), None)
+    if not isinstance(value, dict) or len(value) != 1:
+        return False
+    ((name, said),) = value.items()
+    return isinstance(said, str) and (name == "refusal" or bool(_REFUSAL.match(said)))
+
+
+def _check_size(text: str) -> None:
+    if not text:
+        raise MalformedReplyError("The reply is empty.")
+    if len(text) > MAX_CHARACTERS:
+        raise MalformedReplyError(f"The reply has {len(text)} characters, more than {MAX_CHARACTERS}; it was not read.")
+    depth = 0
+    for match in _NESTING.finditer(text):
+        mark = match.group()
+        depth = max(0, depth + (mark in "[{") - (mark in "]}"))
+        if depth > MAX_DEPTH:
+            raise MalformedReplyError(f"The reply is nested deeper than {MAX_DEPTH}; it was not read.")
+
+
+def _whole(text: str, _reply: type[BaseModel]) -> Iterator[Any]:
+    """The text as it is."""
+    try:
+        yield _DECODER.decode(text)
+    except ValueError:
+        return
+
+
+def _unwrapped(text: str, _reply: type[BaseModel]) -> Iterator[Any]:
+    """What stands in fences, prose, a string or a tool call."""
+    for part in _parts(text):
+        for value in _strict_values(part):
+            yield value
+            yield from _inside(value, lambda inner: list(_strict_values(inner)))
+
+
+def _mended(text: str, reply: type[BaseModel]) -> Iterator[Any]:
+    """What can be read without guessing, in the form's own field names."""
+    names = _field_names(reply)
+    for part in _parts(text):
+        for value in _loose_values(part):
+            for inner in (value, *_inside(value, lambda text: list(_loose_values(text)))):
+                yield _shaped(_renamed(inner, names), reply)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The text without the model's thinking: what stands in fences if there are any, else all of it."""
+    text = _THINKING.sub("", text)
+    if re.match(r"\s*[{\[]\s*\\\"", text):
+        text = text.replace('\\"', '"').replace("\\n", "\n")
+    fenced = [part for part in _FENCE.findall(text) if _OPENING.search(part)]
+    yield from fenced or [text]
+
+
+def _strict_values(text: str) -> Iterator[Any]:
+    """Objects and lists of proper JSON anywhere in a text, in order; a string that holds JSON counts as that."""
+    if text.startswith('"'):
+        for value in _whole(text, BaseModel):
+            yield from _strict_values(value)
+        return
+    position = 0
+    while start := _OPENING.search(text, position):
+        try:
+            value, position = _DECODER.raw_decode(text, start.start())
+        except ValueError:
+            return
+        yield value
+
+
+def _loose_values(text: str) -> Iterator[Any]:
+    """Objects and lists anywhere in a text, in order, read loosely, up to the first that cannot be.
+
+    Parts of one that cannot be read are no candidates: they would pass for the whole.
+    """
+    position = 0
+    while start := _OPENING.search(text, position):
+        try:
+            read = read_loosely(text, start.start())
+        except LooseJsonError:
+            return
+        position = max(read.end, start.end())
+        yield read.value
+
+
+def _inside(value: Any, parse: Callable[[str], list[Any]]) -> Iterator[Any]:
+    """What a tool call or a single field holds, down to three levels."""
+    for _ in range(3):
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        elif isinstance(value, dict) and (name := next((name for name in _WRAPPERS if name in value), None)):
+            value = value[name]
+        elif isinstance(value, dict) and len(value) == 1:
+            value = next(iter(value.values()))
+        else:
+            return
+        if isinstance(value, str):
+            value = next(iter(parse(value)), None)
+        if not isinstance(value, dict | list):
+            return
+        yield value
+
+
+def _field_names(reply: type[BaseModel]) -> dict[str, str]:
+    """{name without case, blanks, hyphens and underscores: name} of all fields of a form and of the forms in it."""
+    schema = reply.model_json_schema()
+    forms = [schema, *schema.get("$defs", {}).values()]
+    return {_plain(name): name for form in forms for name in form.get("properties", {})}
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    """Fields whose names differ only in case or separators, under the form's names."""
+    if isinstance(value, list):
+        return [_renamed(item, names) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made: dict[str, Any] = {}
+    for key, item in value.items():
+        name = names.get(_plain(str(key)), str(key))
+        made[str(key) if name in value else name] = _renamed(item, names)
+    return made
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()
+
+
+def _shaped(value: Any, reply: type[BaseModel]) -> Any:
+    """A bare list as the one field that the form has."""
+    if isinstance(value, list) and len(reply.model_fields) == 1:
+        return {next(iter(reply.model_json_schema()["properties"])): value}
+    return value
+
+
+def _validated(value: Any, reply: type[ReplyT]) -> ReplyT:
+    made = reply.model_validate(value)
+    if not _is_finite(made.model_dump()):
+        raise ValueError("a number is not finite")
+    return made
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, list | tuple | set | frozenset):
+        return all(map(_is_finite, value))
+    return not isinstance(value, float) or isfinite(value)
+
+
+def _sentence(error: Exception) -> str:
+    """The first two problems of a reply, in words for the model as for the ledger."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    found = error.errors(include_url=False, include_input=False, include_context=False)[:2]
+    return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'the reply'}: {one['msg']}" for one in found)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a field is named twice")
+    return made
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{text} is not a finite number")
+    return value
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite)

@@ -1,0 +1,22 @@
+-- Statements that say what became of names.
+
+-- name: decisions_on_names
+-- Decisions about the names asked for, and the entity that each leads to.
+SELECT a.alias_key, a.kind, a.scope, e.key, a.ambiguous, a.reason
+FROM aliases AS a LEFT JOIN entities AS e USING (entity_id)
+WHERE a.alias_key IN (SELECT unnest($keys)) AND a.kind IN ('er', 'manual')
+ORDER BY a.alias_key, a.kind, a.scope;
+
+-- name: entities_by_keys
+-- Name and type of the entities asked for.
+SELECT key, name, type FROM entities WHERE key IN (SELECT unnest($keys));
+
+-- name: nearest_names
+-- The three names in the index that look most like each of the keys asked for.
+SELECT asked.key, e.name
+FROM (SELECT unnest($keys) AS key) AS asked, entities AS e
+WHERE e.is_named
+QUALIFY row_number() OVER (
+    PARTITION BY asked.key ORDER BY jaro_winkler_similarity(e.key, asked.key) DESC, e.key
+) <= 3
+ORDER BY asked.key, jaro_winkler_similarity(e.key, asked.key) DESC, e.key;

@@ -1,0 +1,75 @@
+-- Statements of extraction: its parts to the ledger and to a checksum, and what was extracted back to rows.
+
+-- name: fill_ledger
+-- The ledger from the parts of all batches.
+INSERT INTO extraction_ledger
+SELECT step, unit_id, state, stand_in, model, attempts, rung, error_class, error, prompt_tokens, completion_tokens,
+    cost_usd
+FROM read_parquet($ledger) ORDER BY step, unit_id;
+
+-- name: sum_counts
+-- What the batches counted, by name.
+SELECT name, sum(number)::BIGINT FROM read_parquet($counts) GROUP BY name ORDER BY name;
+
+-- name: content_of_parts
+-- Sizes and checksums of everything extracted, whatever the batches were.
+SELECT
+    (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(m::VARCHAR))), '') FROM read_parquet($mentions) AS m),
+    (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(r::VARCHAR))), '') FROM read_parquet($relations) AS r),
+    (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(p::VARCHAR))), '')
+        FROM read_parquet($propositions) AS p);
+
+-- name: record_pieces
+-- All passages of some records, in order.
+SELECT passage_id, record_id, document_id, ordinal, title, text, start_offset, end_offset
+FROM passages WHERE list_contains($ids, record_id) ORDER BY record_id, start_offset;
+
+-- name: record_texts
+-- Id, title and whole text of every record, for rows that name their passage by its text.
+SELECT record_id, min(title), string_agg(text, ' ' ORDER BY start_offset)
+FROM passages GROUP BY record_id ORDER BY record_id;
+
+-- name: passage_ids
+-- Ids of all passages and of their records.
+SELECT passage_id, record_id FROM passages ORDER BY passage_id;
+
+-- name: passage_extractions
+-- Entities, triples and propositions of each passage, by the spelling of that passage where it has one.
+WITH named AS (
+    SELECT m.unit_id AS passage_id, e.entity_id, min(m.surface) AS name, any_value(e.type) AS type
+    FROM mentions AS m JOIN entities AS e USING (entity_id) WHERE m.level = 'passage' GROUP BY 1, 2
+),
+listed AS (
+    SELECT passage_id, list({'name': name, 'type': type} ORDER BY name, entity_id) AS entities FROM named GROUP BY 1
+),
+stated AS (
+    SELECT s.passage_id, list([coalesce(a.name, x.name), r.relation, coalesce(b.name, y.name)] ORDER BY r.relation_id)
+        AS triples
+    FROM relation_sources AS s
+    JOIN relations AS r USING (relation_id)
+    JOIN entities AS x ON x.entity_id = r.source_id
+    JOIN entities AS y ON y.entity_id = r.target_id
+    LEFT JOIN named AS a ON a.passage_id = s.passage_id AND a.entity_id = r.source_id
+    LEFT JOIN named AS b ON b.passage_id = s.passage_id AND b.entity_id = r.target_id
+    GROUP BY s.passage_id
+),
+claimed AS (
+    SELECT passage_id, list({'text': text, 'entities': names} ORDER BY ordinal, proposition_id) AS propositions
+    FROM (
+        SELECT s.passage_id, s.ordinal, p.proposition_id, p.text,
+            coalesce(list(coalesce(a.name, e.name) ORDER BY k.ordinal) FILTER (e.name IS NOT NULL), []) AS names
+        FROM proposition_passages AS s
+        JOIN propositions AS p USING (proposition_id)
+        LEFT JOIN proposition_entities AS k USING (proposition_id)
+        LEFT JOIN entities AS e ON e.entity_id = k.entity_id
+        LEFT JOIN named AS a ON a.passage_id = s.passage_id AND a.entity_id = k.entity_id
+        GROUP BY ALL
+    )
+    GROUP BY passage_id
+)
+SELECT p.passage_id, coalesce(l.entities, []), coalesce(s.triples, []), coalesce(c.propositions, [])
+FROM passages AS p
+LEFT JOIN listed AS l USING (passage_id)
+LEFT JOIN stated AS s USING (passage_id)
+LEFT JOIN claimed AS c USING (passage_id)
+ORDER BY p.passage_id;
