@@ -22,6 +22,7 @@ from warehouse.files.disk import writing
 from warehouse.files.lease import writer_lease
 from warehouse.open_models import chats_usage, close_chats
 
+_RAW_ROWS = ("mentions", "relations", "propositions")
 INGEST_TABLES = ("documents", "passages", "quarantine")
 
 
@@ -110,7 +111,9 @@ class _Run:
             self._build = self._build.with_fingerprint(stage.name, stage.fingerprint(self._build))
             take_over = stage.name not in needed and self._is_known(stage, self._build)
             counts[stage.name] = self._take_over(stage) if take_over else self._stage(stage)
-        check_coverage(counts.get("extract", {}), self._build.settings.min_coverage)
+        extracted = counts.get("extract", {})
+        self._report.extraction = {name: count for name, count in extracted.items() if name not in _RAW_ROWS}
+        check_coverage(extracted, self._build.settings.min_coverage)
         if self._is_corpus_known() and self._has_same_outcome(counts):
             return self._unchanged([])
         with _Clock(self._report, "publish"):

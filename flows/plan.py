@@ -30,7 +30,7 @@ from warehouse.open_models import model_name
 from warehouse.tables.statements import statement
 
 UNKNOWN_LENGTHS = (0.5, 1.8)
-KNOWN_LENGTHS = (0.85, 1.15)
+KNOWN_LENGTHS = (0.8, 1.25)
 _SECONDS_PER_CALL = 4.0
 _ENOUGH_CALLS = 20
 

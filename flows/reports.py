@@ -52,6 +52,7 @@ class IndexReport:
     reused: list[str] = field(default_factory=list)
     removed_versions: list[int] = field(default_factory=list)
     model: ModelUse = field(default_factory=ModelUse)
+    extraction: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `polyhop index` (architecture.md section 9)."""
@@ -62,6 +63,7 @@ class IndexReport:
             "counts": self.counts,
             "seconds": {stage: round(seconds, 3) for stage, seconds in self.seconds.items()},
             "model": asdict(self.model),
+            "extraction": self.extraction,
             "computed": self.computed,
             "reused": self.reused,
             "removed_versions": self.removed_versions,

@@ -18,12 +18,13 @@ ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
 
 class Rung(StrEnum):
-    """How much help a reply needed before it was valid."""
+    """How much help a reply needed before it was valid; a shortened one ended too early and lost its last element."""
 
     AS_IS = "as_is"
     UNWRAPPED = "unwrapped"
     REPAIRED = "repaired"
     REASKED = "reasked"
+    SHORTENED = "shortened"
 
 
 class Role(StrEnum):
@@ -122,6 +123,7 @@ class ChatOutcome(Generic[ReplyT]):
         error_class: Name of the error that ended it, "" if none.
         error: One sentence, "" if none.
         usage: What the request took.
+        retry_after_seconds: How long the model asked us to wait, None if it did not.
     """
 
     reply: ReplyT | None
@@ -132,6 +134,7 @@ class ChatOutcome(Generic[ReplyT]):
     error_class: str
     error: str
     usage: Usage
+    retry_after_seconds: float | None = None
 
 
 class ChatModel(Protocol):

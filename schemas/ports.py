@@ -4,12 +4,12 @@ Implementations live in warehouse/; strategies, readers and stages see only thes
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.graph import BipartiteGraph, LexicalIndex, Mention
+from schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
 from schemas.query import ContextPassage, Question, Reading, Retrieval
 
 
@@ -52,6 +52,25 @@ class IndexReader(Protocol):
         ...
 
     @property
+    def relations(self) -> RelationGraph:
+        """Entities and their labelled relations, in the numbering of `graph`.
+
+        Raises:
+            MissingArtefactError: If this version was built without them.
+        """
+        ...
+
+    @property
+    def exact_names(self) -> Mapping[str, Sequence[int]]:
+        """Entity numbers by `norm_ws` name, where that is not the entity's key."""
+        ...
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """Key of its entity by the key of a name that resolution, or a person, made another form of it."""
+        ...
+
+    @property
     def names(self) -> NameFinding:
         """The same name finder that built the graph."""
         ...
@@ -76,8 +95,12 @@ class IndexReader(Protocol):
         """Id of the source record that a passage is, or is a piece of."""
         ...
 
-    def entity_descriptions(self, numbers: Sequence[int]) -> list[tuple[str, str]]:
-        """(name, description) of entities by number, in the order asked."""
+    def entities(self, numbers: Sequence[int]) -> list[Entity]:
+        """Entities by number, in the order asked.
+
+        Raises:
+            MissingArtefactError: If this version was built without relations.
+        """
         ...
 
 
@@ -94,9 +117,23 @@ class Strategy(Protocol):
         ...
 
 
+@runtime_checkable
+class NameSearching(Protocol):
+    """A strategy that searches some names by the vectors of their hints."""
+
+    def searched_hints(self, question: Question) -> Sequence[str]:
+        """Search hints whose vectors this question must bring."""
+        ...
+
+
 class Reader(Protocol):
     """Reads a short answer from a context."""
 
-    def read(self, questions: Sequence[Question], contexts: Sequence[Sequence[ContextPassage]]) -> list[Reading]:
-        """One Reading per question, in order."""
+    def read(
+        self, questions: Sequence[Question], contexts: Sequence[Sequence[ContextPassage]], notes: Sequence[str] = ()
+    ) -> list[Reading]:
+        """One Reading per question, in order.
+
+        `notes` are what the strategy says beside the passages (chains of relations), one per question or none at all.
+        """
         ...

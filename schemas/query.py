@@ -24,13 +24,17 @@ class QuestionName:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question; if it was encoded, its vector (shape (d,), float32, length 1); for strategies that ask, its names."""
+    """A question; if it was encoded, its vector (shape (d,), float32, length 1); for strategies that ask, its names.
+
+    `hint_vectors` holds the vectors of those search hints of its names that a strategy searches by.
+    """
 
     text: str
     id: str = ""
     vector: NDArray[np.float32] | None = None
     topic: str | None = None
     names: tuple[QuestionName, ...] = ()
+    hint_vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,7 @@ class ModelUse:
     prompt: str
     prompt_hash: str
     is_cached: bool = False
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     rung: str = ""
     error_class: str = ""
     error: str = ""
@@ -125,6 +129,15 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparedValue:
+    """What a computed answer compared of one thing: its value in plain text and the sentence that gives it."""
+
+    name: str
+    value: str
+    sentence: Sentence | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """A short answer ("" if none) and the sentences it was read from; `score` orders answers of one question only.
 
@@ -132,12 +145,15 @@ class Reading:
         answer: An entity, a phrase, "yes" or "no".
         score: 0 if the reader has none.
         sentences: Sentences of the context.
-        kind: "extracted" from a sentence, "generated" by a model, or "none".
+        kind: "extracted" from a sentence, "computed" from values, "generated" by a model, or "none".
         reasoning: How a model came to it.
         citations: Sources that a model named and that are in the context.
         dropped_citations: Sources that a model named and that are not.
         use: What the model took, None if none was asked.
         outage: Why the model could not be asked: this is then no answer, and the question is to be asked again.
+        confidence: How often such an answer is right, 0 to 1; 0 if the reader does not say.
+        rule: What computed the answer ("birth", "country", …), "" if nothing did.
+        values: What a computed answer compared.
     """
 
     answer: str
@@ -149,3 +165,6 @@ class Reading:
     dropped_citations: int = 0
     use: ModelUse | None = None
     outage: ModelUnavailableError | None = None
+    confidence: float = 0.0
+    rule: str = ""
+    values: Sequence[ComparedValue] = ()

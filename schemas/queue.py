@@ -176,7 +176,10 @@ class ResultRow:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A worker process; `versions` maps index to the version it holds, `seen_at` is its last sign of life."""
+    """A worker process; `versions` maps index to the version it holds, `seen_at` is its last sign of life.
+
+    `outage` says why it waits for a model since `outage_since`; None while it does not.
+    """
 
     worker_id: str
     host: str
@@ -185,6 +188,8 @@ class WorkerRow:
     versions: Mapping[str, int]
     started_at: float
     seen_at: float
+    outage: str | None = None
+    outage_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

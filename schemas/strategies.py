@@ -17,6 +17,7 @@ NEEDS: Mapping[str, frozenset[str]] = {
     "dense": frozenset({"vectors:passage"}),
     "rrf": frozenset({"lexical:plain", "vectors:passage"}),
     "naive-vector": frozenset({"graph", "vectors:entity"}),
+    "qasa": frozenset({"graph", "graph:relations", "vectors:entity"}),
     "graph": _SPRIG,
     "graph-hybrid": _SPRIG,
     "graph-dense": _SPRIG | {"vectors:passage"},

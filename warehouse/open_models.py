@@ -16,6 +16,7 @@ from warehouse.files.layout import Layout
 from warehouse.models.budget import Budget, Price
 from warehouse.models.cached_chat import CachedChat
 from warehouse.models.chat import ChatGateway
+from warehouse.models.completion import close_connections
 from warehouse.models.prices import price_of
 
 _opening = RLock()
@@ -49,6 +50,7 @@ def close_chats() -> None:
         _open_chats.clear()
         for opened in (_chat, _shared):
             opened.cache_clear()
+        close_connections()
 
 
 def model_name(models: ModelSettings, role: Role) -> str:

@@ -83,6 +83,21 @@ def print_report(report: "IndexReport") -> None:
         else:
             note = ""
         print_line(f"  {stage:<16}{seconds:8.2f} s  {note}".rstrip())
+    if report.model.calls or report.model.cached:
+        use = report.model
+        print_line(
+            f"  models: {use.calls:,} calls, {use.prompt_tokens:,} + {use.completion_tokens:,} tokens, "
+            f"{use.cost_usd:.4f} USD; {use.cached:,} replies were known"
+        )
+    if report.extraction:
+        print_line(
+            "  extraction: " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.extraction.items())
+        )
+    if report.extraction.get("failed_units"):
+        print_line(
+            "  the next run retries what failed; why: "
+            f"polyhop sql \"FROM extraction_ledger WHERE state = 'failed'\" --index {report.index}"
+        )
     if report.counts.get("quarantined"):
         print_line(
             f"  {report.counts['quarantined']} records could not be used: "

@@ -45,6 +45,7 @@ class _Asking(Generic[ReplyT]):
     usage: Usage = field(default_factory=Usage)
     is_reasked: bool = False
     may_retry: bool = True
+    shortened: ReplyT | None = None
 
     def ask_again(self, text: str, reason: str) -> None:
         """Says what was wrong with a reply, once; the second bad reply is the last."""
@@ -98,6 +99,8 @@ class ChatGateway:
         try:
             reply, rung = retrying(self._attempt, asking)
         except ModelError as error:
+            if asking.shortened is not None and not isinstance(error, ModelUnavailableError):
+                return self._outcome(asking, asking.shortened, Rung.SHORTENED, None)
             return self._outcome(asking, None, None, error)
         return self._outcome(asking, reply, rung, None)
 
@@ -123,12 +126,15 @@ class ChatGateway:
         self._limiter.succeeded(usage.prompt_tokens + usage.completion_tokens - tokens)
         try:
             reply, rung = _read(said, request.task.reply)
+            if rung is Rung.SHORTENED and not asking.is_reasked:
+                asking.shortened = reply
+                raise MalformedReplyError("The reply ends too early; the whole of it is needed, in fewer words.")
         except (MalformedReplyError, ReplyRefusedError) as error:
             self._note(asking, said.text, usage, error)
             asking.ask_again(said.text, str(error))
             raise
         self._note(asking, said.text, usage, None)
-        return reply, Rung.REASKED if asking.is_reasked else rung
+        return reply, Rung.REASKED if asking.is_reasked and rung is not Rung.SHORTENED else rung
 
     def _outcome(
         self, asking: _Asking[ReplyT], reply: ReplyT | None, rung: Rung | None, error: ModelError | None
@@ -142,6 +148,7 @@ class ChatGateway:
             error_class=type(error).__name__ if error else "",
             error=str(error) if error else "",
             usage=asking.usage,
+            retry_after_seconds=error.retry_after_seconds if isinstance(error, ModelRateLimitError) else None,
         )
 
     def _usage(self, prompt_tokens: int, completion_tokens: int, started: float) -> Usage:

@@ -6,12 +6,14 @@ call imports it; it is kept from the network, from printing and from retrying by
 
 import logging
 import os
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
+from inspect import iscoroutinefunction
 from math import isfinite
 from threading import Lock
 from typing import Any
@@ -29,6 +31,7 @@ from schemas.errors import (
 from schemas.settings import ModelSettings
 
 PLAIN = 2
+MAX_IDLE_CONNECTIONS = 64
 
 _IMPORTING = Lock()
 
@@ -95,6 +98,8 @@ class Completions:
         litellm = import_litellm()
         import openai
 
+        _open_connections(litellm)
+
         form = self._form
         parameters: dict[str, Any] = {"temperature": 0} if self._has_temperature else {}
         if form < PLAIN:
@@ -149,6 +154,32 @@ def import_litellm() -> Any:
         return _quiet_litellm()
 
 
+def close_connections() -> None:
+    """Closes the connections that litellm keeps open between calls; a later call opens new ones."""
+    if "litellm" not in sys.modules:
+        return
+    litellm = import_litellm()
+    with _IMPORTING:
+        clients = litellm.in_memory_llm_clients_cache
+        for client in list(clients.cache_dict.values()):
+            close = getattr(client, "close", None)
+            if callable(close) and not iscoroutinefunction(close):
+                close()
+        clients.flush_cache()
+        if litellm.client_session is not None:
+            litellm.client_session.close()
+            litellm.client_session = None
+
+
+def _open_connections(litellm: Any) -> None:
+    """One pool of connections for all threads: left alone, each of the first calls would open and lose its own."""
+    import httpx
+
+    with _IMPORTING:
+        if litellm.client_session is None:
+            litellm.client_session = httpx.Client(limits=httpx.Limits(max_keepalive_connections=MAX_IDLE_CONNECTIONS))
+
+
 @cache
 def _quiet_litellm() -> Any:
     with warnings.catch_warnings():
@@ -158,6 +189,10 @@ def _quiet_litellm() -> Any:
     litellm.telemetry = False
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    with warnings.catch_warnings():  # its first reply builds pydantic models that warn; this one is made on the spot
+        warnings.simplefilter("ignore")
+        message = {"role": "user", "content": "-"}
+        litellm.completion(model="openai/none", messages=[message], mock_response="-", api_key="none")
     return litellm
 
 
@@ -238,8 +273,12 @@ def _status(error: Exception) -> int | None:
 
 def _retry_after_seconds(error: Exception) -> float | None:
     """Seconds of the Retry-After header, which holds seconds or a date; None without one that makes sense."""
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    value = headers.get("retry-after")
+    value = None
+    for headers in (
+        getattr(error, "litellm_response_headers", None),
+        getattr(getattr(error, "response", None), "headers", None),
+    ):
+        value = value or (headers or {}).get("retry-after")
     return None if value is None else parse_retry_after(value, datetime.now(UTC))
 
 

@@ -26,7 +26,7 @@ _QUOTES = {'"': '"', "'": "'", "“": "”"}
 _PLAIN = {quote: re.compile(rf"[^{quote}\\]+") for quote in ('"', "'", "”")}
 _AFTER_KEY = re.compile(r"\s*:")
 _AFTER_VALUE = re.compile(
-    r"\s*(?:[\]}]|\Z|//|/\*|#|,\s*(?:[\"'“\[{\]}\d/#-]|\Z|(?:true|false|null|None|True|False|NaN)\b|[A-Za-z_]\w{0,40}\s*:))"
+    r"\s*(?:[\]}]|\Z|//|/\*|#|,[\s,]*+(?:[\"'“\[{\]}\d/#.…-]|\Z|(?:true|false|null|None|True|False|NaN)\b|[A-Za-z_]\w{0,40}\s*:))"
     r"|[ \t\r]*\n\s*[\"'“{\[]"
 )
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'"}
@@ -194,11 +194,15 @@ class _Reader:
                 if after.match(self.text, self.position):
                     if quote == '"' and inner % 2:
                         raise LooseJsonError(f"stray quotes before character {self.position}")
+                    if quote == "'" and not self._next():
+                        return None
                     return _SURROGATES.sub("\ufffd", _joined("".join(parts)))
                 if quote == '"' and _AMBIGUOUS.match(self.text, self.position):
                     raise LooseJsonError(f"stray quote before character {self.position}")
                 parts.append(quote)
                 inner += 1
+        if inner:
+            raise LooseJsonError("stray quotes before the end")
         return None
 
     def _escape(self) -> str:

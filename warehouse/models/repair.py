@@ -14,14 +14,15 @@ from pydantic import BaseModel, ValidationError
 
 from schemas.chat import ReplyT, Rung
 from schemas.errors import MalformedReplyError, ModelError, ReplyRefusedError
-from warehouse.models.loose_json import MAX_DEPTH, LooseJsonError, read_loosely
+from warehouse.models.loose_json import MAX_DEPTH, LooseJsonError, LooseValue, read_loosely
 
 REPAIR_REVISION = 1
 MAX_CHARACTERS = 1_000_000
+MAX_CANDIDATES = 100
 
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\r?\n?(.*?)(?:```|\Z)", re.DOTALL)
 _THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
-_NESTING = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+_NESTING = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[\[{]|[\]}]', re.DOTALL)
 _OPENING = re.compile(r"[{\[](?=\s*+(?:[\"'“{}\[\]]|//|/\*|#|[A-Za-z_]\w{0,40}\s*+:))")
 _REFUSAL = re.compile(
     r"\A[\s\W]*(?:i['’]?m sorry|i am sorry|sorry[,.]|i apologi[sz]e|unfortunately,? i|as an ai\b"
@@ -29,6 +30,7 @@ _REFUSAL = re.compile(
     r"|i['’]m (?:unable|not able)|this request (?:violates|goes against))",
     re.IGNORECASE,
 )
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _WRAPPERS = ("arguments", "parameters", "input", "function", "tool_calls", "function_call")
 
 
@@ -47,9 +49,11 @@ def read_reply(text: str, reply: type[ReplyT]) -> tuple[ReplyT, Rung]:
     text = text.removeprefix("\ufeff").strip()
     _check_size(text)
     problem = "there is no JSON in it"
-    for rung, parse in ((Rung.AS_IS, _whole), (Rung.UNWRAPPED, _unwrapped), (Rung.REPAIRED, _mended)):
+    for rung, parse in _LADDER:
         valid: list[ReplyT] = []
-        for candidate in parse(text, reply):
+        for number, candidate in enumerate(parse(text, reply)):
+            if number >= MAX_CANDIDATES:
+                raise MalformedReplyError(f"The reply holds more than {MAX_CANDIDATES} objects.")
             try:
                 made = _validated(candidate, reply)
             except (ValidationError, ValueError) as error:
@@ -95,7 +99,7 @@ def _whole(text: str, _reply: type[BaseModel]) -> Iterator[Any]:
     """The text as it is."""
     try:
         yield _DECODER.decode(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return
 
 
@@ -108,12 +112,19 @@ def _unwrapped(text: str, _reply: type[BaseModel]) -> Iterator[Any]:
 
 
 def _mended(text: str, reply: type[BaseModel]) -> Iterator[Any]:
-    """What can be read without guessing, in the form's own field names."""
+    """What can be read without guessing, in the form's own field names; nothing of a text that ends too early."""
+    if not any(read.is_cut for part in _parts(text) for read in _loose_values(part)):
+        yield from _shortened(text, reply)
+
+
+def _shortened(text: str, reply: type[BaseModel]) -> Iterator[Any]:
+    """The same, without the element in which the text ends."""
     names = _field_names(reply)
     for part in _parts(text):
         for value in _loose_values(part):
-            for inner in (value, *_inside(value, lambda text: list(_loose_values(text)))):
-                yield _shaped(_renamed(inner, names), reply)
+            yield _shaped(_renamed(value.value, names), reply)
+            for inner in _inside(value.value, lambda text: [read.value for read in _loose_values(text)]):
+                yield _renamed(inner, names)
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -135,12 +146,12 @@ def _strict_values(text: str) -> Iterator[Any]:
     while start := _OPENING.search(text, position):
         try:
             value, position = _DECODER.raw_decode(text, start.start())
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         yield value
 
 
-def _loose_values(text: str) -> Iterator[Any]:
+def _loose_values(text: str) -> Iterator[LooseValue]:
     """Objects and lists anywhere in a text, in order, read loosely, up to the first that cannot be.
 
     Parts of one that cannot be read are no candidates: they would pass for the whole.
@@ -152,12 +163,12 @@ def _loose_values(text: str) -> Iterator[Any]:
         except LooseJsonError:
             return
         position = max(read.end, start.end())
-        yield read.value
+        yield read
 
 
 def _inside(value: Any, parse: Callable[[str], list[Any]]) -> Iterator[Any]:
-    """What a tool call or a single field holds, down to three levels."""
-    for _ in range(3):
+    """What a tool call or a single field holds, down to five levels."""
+    for _ in range(5):
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
         elif isinstance(value, dict) and (name := next((name for name in _WRAPPERS if name in value), None)):
@@ -198,25 +209,29 @@ def _plain(name: str) -> str:
 
 
 def _shaped(value: Any, reply: type[BaseModel]) -> Any:
-    """A bare list as the one field that the form has."""
-    if isinstance(value, list) and len(reply.model_fields) == 1:
+    """A bare list as the one field that the form has; an empty one says too little to be an answer."""
+    if isinstance(value, list) and value and len(reply.model_fields) == 1:
         return {next(iter(reply.model_json_schema()["properties"])): value}
     return value
 
 
 def _validated(value: Any, reply: type[ReplyT]) -> ReplyT:
     made = reply.model_validate(value)
-    if not _is_finite(made.model_dump()):
-        raise ValueError("a number is not finite")
+    _check_values(made.model_dump())
     return made
 
 
-def _is_finite(value: Any) -> bool:
+def _check_values(value: Any) -> None:
+    """No number that is not finite (pydantic reads "NaN" as one), no half characters."""
     if isinstance(value, dict):
-        return all(map(_is_finite, value.values()))
+        value = list(value.values())
     if isinstance(value, list | tuple | set | frozenset):
-        return all(map(_is_finite, value))
-    return not isinstance(value, float) or isfinite(value)
+        for item in value:
+            _check_values(item)
+    elif isinstance(value, float) and not isfinite(value):
+        raise ValueError("a number is not finite")
+    elif isinstance(value, str) and _SURROGATE.search(value):
+        raise ValueError("a text holds half a character")
 
 
 def _sentence(error: Exception) -> str:
@@ -242,3 +257,9 @@ def _finite(text: str) -> float:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite)
+_LADDER = (
+    (Rung.AS_IS, _whole),
+    (Rung.UNWRAPPED, _unwrapped),
+    (Rung.REPAIRED, _mended),
+    (Rung.SHORTENED, _shortened),
+)

@@ -1,7 +1,6 @@
 """Every kind of broken reply seen in the wild is repaired or refused as listed, in linear time, without inventing."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from schemas import errors
-from warehouse.models.loose_json import LooseJsonError, read_loosely
+from warehouse.models.loose_json import read_loosely
 from warehouse.models.repair import read_reply
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "broken_replies.jsonl"
@@ -125,27 +124,22 @@ def test_the_loose_reader_reads_proper_json_as_it_is(value: Any) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(st.sampled_from(list("{}[]\"':,\\ \nab1.#/*-“”…TN")), max_size=60))
-def test_noise_is_read_or_refused_and_nothing_else(text: str) -> None:
+def test_noise_is_refused_or_read_without_inventing(text: str) -> None:
     try:
-        read_reply("{" + text, Names)
+        reply, _ = read_reply("{" + text, Names)
     except (errors.MalformedReplyError, errors.ReplyRefusedError):
         return
-    try:
-        read_loosely("{" + text)
-    except LooseJsonError:
-        assert '"entities"' in text or "entities" in text
+    assert all(sign in text for name in reply.entities for sign in name)
 
 
 @pytest.mark.parametrize(
     "unit", ['"x "y", ', "{", '{"a": ', "[1, ", "/*", '"', "\\", "'", "```", " ", "#\n", '{"entities": ["a"]} ', "{a: "]
 )
-def test_reading_time_grows_with_the_length_only(unit: str) -> None:
+@pytest.mark.timeout(60)  # quadratic reading of 200 kB takes minutes
+def test_no_pattern_makes_reading_endless(unit: str) -> None:
     text = '{"entities": [' + unit * (200_000 // len(unit))
-    started = time.monotonic()
     with pytest.raises(errors.MalformedReplyError):
         read_reply(text, Names)
-    # Quadratic reading of 200 kB took minutes: the bound tells the two apart on any machine.
-    assert time.monotonic() - started < 20
 
 
 def test_the_message_of_a_wrong_form_names_the_field_for_the_next_question() -> None:

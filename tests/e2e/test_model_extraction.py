@@ -1,0 +1,234 @@
+"""Extraction by a model over real HTTP: faults, kills and budgets cost at most the calls in flight, and end alike.
+
+By hand with more: POLYHOP_MODEL_PASSAGES=200 POLYHOP_KILLS=20 uv run pytest tests/e2e/test_model_extraction.py
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.index import DirectRunner, run_index
+from flows.plan import plan_index
+from flows.reports import IndexReport, IndexRequest
+from schemas.errors import BudgetExceededError, CoverageError
+from schemas.settings import Settings, parse_settings
+from warehouse.files.layout import Layout
+from warehouse.tables.query import query_rows
+
+PASSAGE_COUNT = int(os.environ.get("POLYHOP_MODEL_PASSAGES", "40"))
+KILL_COUNT = int(os.environ.get("POLYHOP_KILLS", "3"))
+CONCURRENCY = 8
+FAULTS = dict.fromkeys(("error", "drop", "truncated", "wrong_schema", "rate_limit", "refusal"), 0.1)
+HISTORY = {"extraction_ledger", "index_runs"}
+"""Tables that tell how a version came about: attempts differ after faults."""
+NAMES = ("Aldo Verri", "Berta Kahn", "Carl Otto", "Dora Lind")
+WriteCorpus = Callable[..., Path]
+
+
+def records(count: int, first: int = 0) -> list[dict[str, object]]:
+    return [
+        {
+            "id": f"p{n:04d}",
+            "title": f"Village {n}",
+            "text": f"Village {n} lies on the River {n % 7}. It was founded by {NAMES[n % 4]} in {1500 + n}. "
+            f"{NAMES[n % 4]} was born in Town {n % 5}.",
+        }
+        for n in range(first, first + count)
+    ]
+
+
+@pytest.fixture
+def settings_for(tmp_path: Path, model_server: Any) -> Callable[..., Settings]:
+    """Settings of a root by name, with the scripted server as the model."""
+
+    def make(root: str = "one", **more: object) -> Settings:
+        values = {
+            "root": str(tmp_path / root),
+            "strategies": "bridge-lexical",
+            "extraction.extractor": "model",
+            "models.extract": "openai/scripted",
+            "models.api_base": model_server.url,
+            "models.concurrency": CONCURRENCY,
+            "models.prompt_price": 1.0,
+            "models.completion_price": 2.0,
+        }
+        return parse_settings({"test": values | {name.replace("__", "."): value for name, value in more.items()}})
+
+    return make
+
+
+def index(settings: Settings, corpus: Path, name: str = "i") -> IndexReport:
+    return run_index(settings, IndexRequest(name, corpus), DirectRunner())
+
+
+def tables(settings: Settings, name: str = "i") -> dict[str, Any]:
+    """Checksums of the current version's tables, but for history."""
+    folder = Layout(settings.root).index(name)
+    version = int(folder.current.read_text(encoding="ascii"))
+    manifest = json.loads(folder.version(version).manifest.read_text(encoding="utf-8"))
+    return {table: record for table, record in manifest["tables"].items() if table not in HISTORY}
+
+
+def ledger(settings: Settings, name: str = "i") -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = query_rows(Layout(settings.root), name, "FROM extraction_ledger").to_pylist()
+    return rows
+
+
+def test_what_failed_is_listed_and_is_all_that_the_next_run_asks(
+    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any
+) -> None:
+    corpus = write_corpus(records(PASSAGE_COUNT))
+    model_server.shares(FAULTS, seed=3)
+    settings = settings_for()
+    first = index(settings, corpus)
+    rows = ledger(settings)
+    failed = [row for row in rows if row["state"] == "failed"]
+    assert len(rows) == 3 * PASSAGE_COUNT
+    assert failed
+    assert all(row["error_class"] and row["error"] for row in failed)
+    assert first.extraction["failed_units"] == len(failed)
+    assert first.model.calls == model_server.count()
+
+    model_server.reset()
+    second = index(settings, corpus)
+    assert model_server.count() == second.model.calls == len(failed)
+    assert {row["state"] for row in ledger(settings)} == {"done"}
+    assert second.changed
+
+    model_server.reset()
+    third = index(settings, corpus)
+    assert (model_server.count(), third.model.calls, third.changed) == (0, 0, False)
+
+    undisturbed = settings_for("other")
+    index(undisturbed, corpus)
+    assert tables(settings) == tables(undisturbed)
+
+
+def test_a_killed_run_loses_no_more_than_the_calls_in_flight(
+    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any, tmp_path: Path
+) -> None:
+    corpus = write_corpus(records(PASSAGE_COUNT))
+    undisturbed = settings_for("other")
+    units = index(undisturbed, corpus).model.calls
+    assert units == 3 * PASSAGE_COUNT
+
+    model_server.reset()
+    model_server.delay(0.05)
+    settings = settings_for()
+    dice = random.Random(5)
+    for _ in range(KILL_COUNT):
+        process = start(settings, corpus, tmp_path)
+        wanted = model_server.count() + dice.randint(1, max(2, 2 * units // KILL_COUNT // 3))
+        while model_server.count() < wanted and process.poll() is None:
+            time.sleep(0.002)
+        process.kill()
+        process.wait()
+    model_server.delay(0)
+    index(settings, corpus)
+    assert units < model_server.count() <= units + KILL_COUNT * CONCURRENCY
+    assert tables(settings) == tables(undisturbed)
+
+
+def test_two_processes_with_one_cache_ask_every_question_once(
+    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any, tmp_path: Path
+) -> None:
+    count = min(PASSAGE_COUNT, 40)
+    settings = settings_for()
+    corpora = [write_corpus(records(count), "a.jsonl"), write_corpus(records(count, count // 2), "b.jsonl")]
+    runs = [start(settings, corpus, tmp_path, corpus.stem) for corpus in corpora]
+    assert [run.wait(timeout=300) for run in runs] == [0, 0], (tmp_path / "log").read_text(encoding="utf-8")
+    assert model_server.count() == 3 * (count + count // 2)
+    assert len(set(model_server.prompts())) == model_server.count()
+
+
+def test_a_run_pauses_before_its_budget_is_exceeded_and_goes_on_later(
+    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any
+) -> None:
+    corpus = write_corpus(records(PASSAGE_COUNT))
+    undisturbed = settings_for("other")
+    whole = index(undisturbed, corpus).model
+    model_server.reset()
+    limit = (whole.prompt_tokens + whole.completion_tokens) // 2
+    settings = settings_for(max_tokens=limit)
+    with pytest.raises(BudgetExceededError, match="run the same command again"):
+        index(settings, corpus)
+    spent = sum(row[0] for row in usage(settings))
+    assert 0.2 * limit < spent <= limit
+    assert not Layout(settings.root).index("i").current.exists()
+    index(settings_for(), corpus)
+    assert model_server.count() == whole.calls
+    assert tables(settings) == tables(undisturbed)
+
+    money = settings_for("third", max_cost_usd=whole.cost_usd / 3)
+    with pytest.raises(BudgetExceededError, match="USD"):
+        index(money, corpus)
+
+
+def usage(settings: Settings) -> list[tuple[int]]:
+    """Tokens of each call, from the journal in the cache."""
+    import sqlite3
+    from contextlib import closing
+
+    with closing(sqlite3.connect(Layout(settings.root).reply_cache)) as cache:
+        return cache.execute("SELECT prompt_tokens + completion_tokens FROM calls").fetchall()
+
+
+def test_too_little_coverage_publishes_nothing(
+    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any
+) -> None:
+    corpus = write_corpus(records(12))
+    model_server.shares({"refusal": 0.3}, seed=1, is_sticky=True)
+    settings = settings_for(min_coverage=0.95)
+    with pytest.raises(CoverageError, match=r"min_coverage = 0\.95"):
+        index(settings, corpus)
+    assert not Layout(settings.root).index("i").current.exists()
+    model_server.reset()
+    assert index(settings, corpus).version == 1
+
+
+def test_the_plan_comes_close_to_what_a_run_then_takes(
+    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, shared_data: Path, model_server: Any
+) -> None:
+    lines = (shared_data / "musique100" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    passages = [json.loads(line) for line in lines[: 4 * PASSAGE_COUNT]]
+    settings = settings_for()
+    index(settings, write_corpus(passages[:PASSAGE_COUNT], "part.jsonl"), "part")
+    corpus = write_corpus(passages, "whole.jsonl")
+    calls = model_server.count()
+    planned = plan_index(settings, corpus).to_json()
+    assert model_server.count() == calls
+    taken = index(settings, corpus).model
+    assert planned["cached"] >= 3 * PASSAGE_COUNT - 5
+    assert planned["calls"] == taken.calls
+    assert planned["prompt_tokens"] == pytest.approx(taken.prompt_tokens, rel=0.15)
+    tokens = planned["prompt_tokens"] + planned["completion_tokens"]
+    assert tokens == pytest.approx(taken.prompt_tokens + taken.completion_tokens, rel=0.15)
+    assert planned["cost_usd"]["low"] < taken.cost_usd < planned["cost_usd"]["high"]
+    again = plan_index(settings, corpus).to_json()
+    assert (again["calls"], again["cost_usd"]["high"]) == (0, 0)
+
+
+def start(settings: Settings, corpus: Path, folder: Path, name: str = "i") -> subprocess.Popen[bytes]:
+    """`polyhop index` with these settings, in a process of its own."""
+    models = settings.models
+    chosen = {
+        "strategies": ",".join(settings.strategies),
+        "models.extract": models.extract,
+        "models.api_base": models.api_base,
+        "models.concurrency": models.concurrency,
+    }
+    flags = [part for key, value in chosen.items() for part in ("--set", f"{key}={value}")]
+    command = [sys.executable, "-m", "polyhop.cli", "index", str(corpus), "--index", name, "--extractor", "model"]
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(
+            [*command, *flags, "--root", str(settings.root), "--json"], stdout=log, stderr=log, env=clean, cwd=folder
+        )

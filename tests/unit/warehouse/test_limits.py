@@ -1,0 +1,150 @@
+"""The limiter of model calls, on a clock of its own."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from time import sleep as really_sleep
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from warehouse.models.limits import SLOWEST_SHARE, RateLimiter
+
+
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        self.now += seconds
+
+
+def _limiter(requests: int = 0, tokens: int = 0, concurrency: int = 8) -> tuple[RateLimiter, Clock]:
+    clock = Clock()
+    return RateLimiter(requests, tokens, concurrency, clock=clock, sleep=clock.sleep), clock
+
+
+def _starts(limiter: RateLimiter, clock: Clock, tokens: list[int]) -> list[float]:
+    starts = []
+    for count in tokens:
+        with limiter.call(count):
+            starts.append(clock.now - 1000)
+    return starts
+
+
+def test_without_limits_nothing_waits() -> None:
+    limiter, clock = _limiter()
+    assert _starts(limiter, clock, [10_000] * 5) == [0.0] * 5
+
+
+def test_requests_are_spread_over_the_minute() -> None:
+    limiter, clock = _limiter(requests=60)
+    assert _starts(limiter, clock, [1] * 4) == pytest.approx([0, 1, 2, 3])
+
+
+def test_tokens_are_spread_over_the_minute() -> None:
+    limiter, clock = _limiter(tokens=600)
+    assert _starts(limiter, clock, [10, 50, 20]) == pytest.approx([0, 1, 6])
+
+
+def test_a_request_larger_than_the_limit_goes_and_the_next_one_waits_for_it() -> None:
+    limiter, clock = _limiter(tokens=600)
+    assert _starts(limiter, clock, [1200, 1]) == pytest.approx([0, 120])
+
+
+def test_tokens_of_the_reply_count_when_they_are_known() -> None:
+    limiter, clock = _limiter(tokens=600)
+    with limiter.call(10):
+        limiter.succeeded(90)
+    assert _starts(limiter, clock, [1]) == pytest.approx([10])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 600), st.lists(st.floats(0, 30), min_size=1, max_size=80))
+def test_no_minute_holds_more_than_the_limit_and_one(per_minute: int, idle: list[float]) -> None:
+    limiter, clock = _limiter(requests=per_minute)
+    starts = []
+    for seconds in idle:
+        clock.now += seconds
+        with limiter.call(1):
+            starts.append(clock.now)
+    for first in starts:
+        assert sum(first <= start < first + 60 - 1e-6 for start in starts) <= per_minute + 1
+
+
+def test_a_429_pauses_everybody_as_long_as_it_asks() -> None:
+    limiter, clock = _limiter()
+    limiter.throttled(limiter.now(), 7)
+    assert _starts(limiter, clock, [1, 1]) == pytest.approx([7, 7])
+
+
+def test_a_429_halves_the_speed_and_successes_bring_it_back_in_steps() -> None:
+    limiter, clock = _limiter(requests=60)
+    limiter.throttled(limiter.now())
+    assert _starts(limiter, clock, [1, 1]) == pytest.approx([0, 2])
+    shares = []
+    for _ in range(12):
+        limiter.succeeded()
+        shares.append(limiter.share)
+    assert shares[:3] == pytest.approx([0.55, 0.6, 0.65])
+    assert shares[-1] == 1.0
+
+
+def test_calls_that_were_under_way_at_a_429_do_not_halve_again() -> None:
+    limiter, clock = _limiter()
+    started = limiter.now()
+    clock.now += 1
+    limiter.throttled(started)
+    limiter.throttled(started)
+    assert limiter.share == 0.5
+    clock.now += 1
+    limiter.throttled(limiter.now())
+    assert limiter.share == 0.25
+
+
+def test_the_speed_never_becomes_nothing() -> None:
+    limiter, clock = _limiter()
+    for _ in range(50):
+        clock.now += 1
+        limiter.throttled(limiter.now())
+    assert limiter.share == SLOWEST_SHARE
+    assert _starts(limiter, clock, [1]) == pytest.approx([0 + 50])
+
+
+def test_a_pause_of_a_day_is_cut_to_five_minutes() -> None:
+    limiter, clock = _limiter()
+    limiter.throttled(limiter.now(), 86_400)
+    assert _starts(limiter, clock, [1]) == pytest.approx([300])
+
+
+def test_after_a_429_half_as_many_calls_are_in_flight_on_real_threads() -> None:
+    limiter = RateLimiter(concurrency=4)
+    limiter.throttled(limiter.now())
+    lock, in_flight, most = Lock(), 0, 0
+
+    def call(_: int) -> None:
+        nonlocal in_flight, most
+        with limiter.call(1):
+            with lock:
+                in_flight += 1
+                most = max(most, in_flight)
+            really_sleep(0.01)
+            with lock:
+                in_flight -= 1
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(call, range(12)))
+    assert most == 2
+
+
+def test_a_call_that_raises_is_no_longer_in_flight() -> None:
+    limiter, clock = _limiter(concurrency=1)
+    with pytest.raises(KeyError), limiter.call(1):
+        raise KeyError
+    assert _starts(limiter, clock, [1]) == [0.0]

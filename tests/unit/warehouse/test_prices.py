@@ -1,0 +1,70 @@
+"""Prices and token counts come from litellm's files, without litellm and without a network."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from schemas.settings import ModelSettings
+from warehouse.models.prices import cost_of, count_prompt_tokens, count_tokens, estimated_tokens, price_of
+
+TEXT = (
+    "Ada Lovelace (1815-1852) was an English mathematician and writer, chiefly known for her work on Charles "
+    "Babbage's proposed mechanical general-purpose computer, the Analytical Engine. "
+)
+
+
+def test_a_known_model_has_its_listed_price_with_and_without_its_provider() -> None:
+    assert price_of("openai/gpt-4o-mini", ModelSettings()) == pytest.approx((0.15, 0.6))
+    assert price_of("gpt-4o-mini", ModelSettings()) == pytest.approx((0.15, 0.6))
+
+
+def test_an_unknown_model_has_no_price_and_its_calls_cost_nothing_known() -> None:
+    assert price_of("openai/my-own-model", ModelSettings()) is None
+    assert cost_of(None, 1000, 1000) == 0
+
+
+def test_prices_that_are_set_win_over_the_table() -> None:
+    assert price_of("openai/my-own-model", ModelSettings(prompt_price=2, completion_price=4)) == (2, 4)
+    assert price_of("openai/gpt-4o-mini", ModelSettings(prompt_price=0)) == pytest.approx((0, 0.6))
+    assert price_of("openai/my-own-model", ModelSettings(prompt_price=2)) is None
+
+
+def test_a_call_costs_its_tokens_at_the_price_per_million() -> None:
+    assert cost_of((0.15, 0.6), 2_000_000, 500_000) == pytest.approx(0.3 + 0.3)
+
+
+def test_tokens_are_those_of_the_models_own_tokenizer() -> None:
+    # Counted with OpenAI's tokenizer page: "Hello world" is two tokens in either encoding.
+    assert count_tokens("Hello world", "openai/gpt-4o-mini") == 2
+    assert count_tokens("Hello world", "gpt-3.5-turbo") == 2
+    assert count_tokens("", "openai/gpt-4o-mini") == 0
+    assert count_tokens("北京大学是中国的", "openai/gpt-4o") < count_tokens("北京大学是中国的", "openai/gpt-4")
+
+
+def test_words_that_look_like_special_tokens_are_text() -> None:
+    assert count_tokens("<|endoftext|>", "openai/gpt-4o-mini") > 1
+
+
+def test_a_prompt_has_a_few_tokens_more_than_its_text() -> None:
+    assert count_prompt_tokens("Hello world", "openai/gpt-4o-mini") == 9
+
+
+def test_the_estimate_without_a_tokenizer_is_within_15_percent(demo_folder: Path) -> None:
+    lines = (demo_folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    corpus = " ".join(json.loads(line)["text"] for line in lines)
+    for text in (TEXT * 10, corpus):
+        counted = count_tokens(text, "openai/gpt-4o-mini")
+        assert abs(estimated_tokens(text) - counted) <= 0.15 * counted
+
+
+def test_prices_and_gateway_are_imported_without_litellm() -> None:
+    code = (
+        "import sys, warehouse.models.chat, warehouse.models.prices as p; from schemas.settings import ModelSettings;"
+        "from warehouse.models.chat import ChatGateway; ChatGateway('openai/gpt-4o-mini', ModelSettings());"
+        "p.count_tokens('a', 'm'); print('litellm' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
