@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from tasks.embeddings.stage import EMBED
 from tasks.extraction.stage import EXTRACT
-from tasks.graph.stage import GRAPH
+from tasks.graph.stage import GRAPH, RELATIONS
 from tasks.lexical.stage import LEXICAL
 from tasks.resolution.stage import RESOLVE
 from tasks.stage import Stage
@@ -19,6 +19,7 @@ def stages_for(artefacts: Collection[str]) -> list[Stage]:
         EXTRACT,
         RESOLVE,
         *([GRAPH] if "graph" in artefacts else []),
+        *([RELATIONS] if "graph:relations" in artefacts else []),
         *(stage for name, stage in sorted(LEXICAL.items()) if f"lexical:{name}" in artefacts),
         *(stage for name, stage in sorted(EMBED.items()) if f"vectors:{name}" in artefacts),
     ]

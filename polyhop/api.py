@@ -5,7 +5,7 @@ Thin: parses nothing, ranks nothing; the worker does the answering.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -35,6 +35,7 @@ class Answer:
         passages: {id, title, score, rank}, best first.
         evidence: What led there: question entities, seeds, links between passages, cited sentences.
         seconds: Cost by part.
+        reading: Who read the answer; of a model also prompt, tokens, cost, reasoning and checked citations.
     """
 
     question: str
@@ -44,6 +45,7 @@ class Answer:
     passages: list[dict[str, Any]]
     evidence: dict[str, Any]
     seconds: dict[str, float]
+    reading: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `polyhop ask` (architecture.md section 9)."""
@@ -92,6 +94,8 @@ class Index:
             UnknownStrategyError: If there is no such strategy.
             MissingArtefactError: If the index was not built for it.
             ConfigurationError: If a parameter does not exist or is out of its range.
+            ModelError: If a model is to read (`models.read`) and is away, or does not accept the request.
+            BudgetExceededError: If the model's call would exceed the budget.
         """
         return self.ask_batch([question], strategy=strategy, limit=limit, parameters=parameters)[0]
 

@@ -9,7 +9,24 @@ import sys
 import typer
 
 from polyhop import __version__
-from polyhop.commands import ask, demo, doctor, evaluate, index, jobs, results, sql, submit, versions, worker
+from polyhop.commands import (
+    ask,
+    cache,
+    demo,
+    doctor,
+    entities,
+    evaluate,
+    export,
+    index,
+    jobs,
+    plan,
+    results,
+    sql,
+    submit,
+    verify,
+    versions,
+    worker,
+)
 from polyhop.output import print_error, print_line
 from schemas.errors import ConfigurationError, EmptyQuestionError, PolyhopError, UnknownStrategyError
 
@@ -25,6 +42,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("index")(index.index)
+app.command("plan")(plan.plan)
 app.command("ask")(ask.ask)
 app.command("eval")(evaluate.evaluate)
 app.command("submit")(submit.submit)
@@ -36,8 +54,12 @@ app.command("retry")(jobs.retry)
 app.command("explain")(results.explain)
 app.command("replay")(results.replay)
 app.command("sql")(sql.sql)
+app.add_typer(export.export, name="export")
+app.command("verify")(verify.verify)
 app.command("versions")(versions.versions)
 app.command("doctor")(doctor.doctor)
+app.add_typer(cache.app, name="cache")
+app.add_typer(entities.app, name="entities")
 
 
 def _print_version(*, value: bool) -> None:

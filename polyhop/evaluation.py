@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from polyhop.api import Index, open_index
+from polyhop.variants import parse_variant
+from schemas.chat import Usage
 from schemas.corpus import BadRecord
 from schemas.errors import PolyhopError, SourceError
-from schemas.query import Question
+from schemas.query import ModelUse, Question
 from schemas.questions import QuestionRecord
 from schemas.settings import Settings
 from schemas.strategies import needed_artefacts
@@ -30,7 +32,7 @@ OnProgress = Callable[[str, int, int], None] | None
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRequest:
-    """What to evaluate: the parameters go to every strategy named."""
+    """What to evaluate: strategies, or variants of them (variants.py); the parameters go to each."""
 
     questions: Path
     index: str
@@ -47,41 +49,67 @@ def evaluate_index(
     Raises:
         SourceError: If the file has no usable question.
         UnknownStrategyError: For a strategy that does not exist, before anything runs.
+        ConfigurationError: For a parameter that does not exist or is out of its range, before anything runs.
         MissingArtefactError: If the index was not built for one of them, before anything runs.
     """
-    needed_artefacts(request.strategies)
+    variants = [parse_variant(label, request.parameters) for label in request.strategies]
+    needed_artefacts([variant.strategy for variant in variants])
     records, bad = read_questions(request.questions)
     if not records:
         raise SourceError(f"There is no usable question in {request.questions}.")
     gold = [GoldQuestion(r.id, r.answers, frozenset(r.supporting)) for r in records]
     with open_index(request.index, settings=settings) as index:
-        answerers = {name: index.session.answerer(name, request.parameters) for name in request.strategies}
-        outcomes = {name: _outcomes(answerers[name], name, records, on_progress) for name in request.strategies}
+        answerers = {v.label: index.session.answerer(v.strategy, v.parameters) for v in variants}
+        uses: dict[str, list[ModelUse]] = {name: [] for name in request.strategies}
+        outcomes = {
+            name: _outcomes(answerers[name], name, records, uses[name], on_progress) for name in request.strategies
+        }
         record_of = index.session.published.record_of
         report = {"index": index.name, "version": index.version, **evaluate(gold, outcomes, record_of)}
+        report["reading"] = {name: _taken(uses[name]) for name in request.strategies}
         if request.out is not None:
             _write_rows(request.out, records, gold, outcomes, index)
     return report, bad
 
 
+def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
+    """What reading took of a model, the warm-up question included; `fallbacks` were read by rules after all."""
+    spent = sum((use.spent for use in uses), Usage())
+    return {
+        "model": uses[0].model if uses else None,
+        "prompt": {"name": uses[0].prompt, "hash": uses[0].prompt_hash} if uses else None,
+        "calls": spent.calls,
+        "cached": sum(use.is_cached for use in uses),
+        "fallbacks": sum(bool(use.error_class) for use in uses),
+        "prompt_tokens": spent.prompt_tokens,
+        "completion_tokens": spent.completion_tokens,
+        "cost_usd": spent.cost_usd,
+    }
+
+
 def _outcomes(
-    answerer: Answerer, strategy: str, records: Sequence[QuestionRecord], on_progress: OnProgress
+    answerer: Answerer,
+    strategy: str,
+    records: Sequence[QuestionRecord],
+    uses: list[ModelUse],
+    on_progress: OnProgress,
 ) -> list[Outcome]:
-    _one(answerer, records[0])
+    _one(answerer, records[0], uses)
     outcomes = []
     for done, record in enumerate(records, start=1):
-        outcomes.append(_one(answerer, record))
+        outcomes.append(_one(answerer, record, uses))
         if on_progress is not None:
             on_progress(strategy, done, len(records))
     return outcomes
 
 
-def _one(answerer: Answerer, record: QuestionRecord) -> Outcome:
+def _one(answerer: Answerer, record: QuestionRecord, uses: list[ModelUse]) -> Outcome:
     start = time.perf_counter()
     try:
         answered = answerer.answer([Question(record.question, record.id)], limit=DEPTH)[0]
     except PolyhopError as error:
         return Outcome(error=str(error))
+    uses.extend(use for use in (answered.reading.use, answered.naming) if use is not None)
     return Outcome(
         ranking=tuple(passage.passage_id for passage in answered.retrieval.passages),
         answer=answered.reading.answer,

@@ -4,14 +4,14 @@ Answers nothing (workers do); everything here works while they run.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors import UnknownIdError
-from schemas.queue import JobRow, QuestionState, ResultRow
+from schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow
 from warehouse.queue.queue import QuestionQueue
 
 if TYPE_CHECKING:
@@ -26,13 +26,15 @@ _PARQUET_COLUMNS = {
     "limit": "int64",
     **dict.fromkeys(("model", "tokens"), "string"),
     "cost_usd": "float64",
+    "reading": "string",
     "attempts": "int64",
     **dict.fromkeys(("worker", "finished_at", "error", "error_class"), "string"),
 }
 
 
-def job_document(job: JobRow) -> dict[str, Any]:
-    """A job as a row of `polyhop jobs`."""
+def job_document(job: JobRow, workers: Iterable[WorkerRow] = ()) -> dict[str, Any]:
+    """A job as a row of `polyhop jobs`; an open one says which of its queue's workers wait for a model, and why."""
+    waiting = waiting_workers(worker for worker in workers if job.is_open and job.queue in worker.queues)
     return {
         "job_id": job.job_id,
         "name": job.name,
@@ -46,7 +48,17 @@ def job_document(job: JobRow) -> dict[str, Any]:
         **{state.value: job.counts[state] for state in QuestionState},
         "oldest_wait_seconds": job.oldest_wait_seconds,
         "errors": [{"class": e.error_class, "count": e.count, "example": e.example} for e in job.errors],
+        "waiting_for_model": waiting,
     }
+
+
+def waiting_workers(workers: Iterable[WorkerRow]) -> list[dict[str, Any]]:
+    """Workers that claim nothing because a model is away."""
+    return [
+        {"worker": w.worker_id, "since": _iso(w.outage_since), "reason": w.outage}
+        for w in workers
+        if w.outage is not None and w.outage_since is not None
+    ]
 
 
 def result_document(row: ResultRow) -> dict[str, Any]:
@@ -67,6 +79,7 @@ def result_document(row: ResultRow) -> dict[str, Any]:
         "model": row.result.get("model"),
         "tokens": row.result.get("tokens", {}),
         "cost_usd": row.result.get("cost_usd"),
+        "reading": row.result.get("reading", {}),
         "attempts": row.attempts,
         "worker": row.worker_id,
         "finished_at": None if row.finished_at is None else _iso(row.finished_at),

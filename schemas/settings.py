@@ -86,6 +86,11 @@ class ModelSettings(_Section):
     extract: str = Field("", description="Model for extraction, as litellm names it (openai/gpt-4o-mini); empty: none.")
     resolve: str = Field("", description="Model for entity resolution; empty: the one for extraction.")
     read: str = Field("", description="Model that reads answers from passages; empty: the reader without a model.")
+    read_passages: int = Field(5, ge=1, le=100, description="Passages that a model reads for one answer.")
+    read_tokens: int = Field(6000, ge=200, le=1_000_000, description="Tokens of them, the question included, at most.")
+    name_questions: bool = Field(
+        default=False, description="Let models.read find the names in questions for strategies that start from them."
+    )
     api_base: str = Field("", description="Address of an OpenAI-compatible server; empty: the provider's own.")
     timeout_seconds: float = Field(120, gt=0, description="Seconds to wait for one reply.")
     max_attempts: int = Field(5, ge=1, le=100, description="Calls for one reply before it is listed as failed.")
@@ -123,6 +128,14 @@ class WorkerSettings(_Section):
     poll_seconds: float = Field(0.5, gt=0, description="Seconds between looks at an empty queue.")
 
 
+class ReaderSettings(_Section):
+    """How short answers are read without a model."""
+
+    min_confidence: float = Field(
+        0.06, ge=0, le=1, description="Confidence below which an answer is left empty, 0 to 1."
+    )
+
+
 class Settings(_Section):
     """Everything that can be set. Settings that change results are part of every fingerprint."""
 
@@ -148,6 +161,7 @@ class Settings(_Section):
     models: ModelSettings = Field(default_factory=ModelSettings, description="Language models.")
     encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="Texts to vectors.")
     queue: QueueSettings = Field(default_factory=QueueSettings, description="Where questions wait.")
+    reader: ReaderSettings = Field(default_factory=ReaderSettings, description="Answers without a model.")
     worker: WorkerSettings = Field(default_factory=WorkerSettings, description="How a worker takes questions.")
 
 

@@ -1,5 +1,6 @@
 """Fixtures for all tests: the real data beside the project, an own root per test, commands as a person runs them."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -14,6 +15,9 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parent.parent
 SHARED_DATA = PROJECT.parent / "shared" / "data"
+MODEL_SERVER = PROJECT / "tests" / "model_server"
+sys.path.append(str(MODEL_SERVER))
+sys.path.append(str(PROJECT / "tests" / "neo4j_server"))
 
 
 @pytest.fixture(scope="session")
@@ -79,3 +83,33 @@ def postgres_server() -> Iterator[Any]:
     yield server
     server.cleanup()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def model_server() -> Iterator[Any]:
+    """A scripted model server in this process; script and records are those of tests/model_server/."""
+    from scripted_server import ModelServer
+
+    from warehouse.models.completion import close_connections
+
+    # litellm makes an event loop in a main thread that has none, and leaves it open.
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    server = ModelServer().start()
+    yield server
+    server.stop()
+    close_connections()
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+@pytest.fixture(scope="session")
+def neo4j_server() -> Iterator[Any]:
+    """A real Neo4j 5.26 Community on a free loopback port, with a throwaway folder; see tests/neo4j_server/."""
+    from neo4j_process import Neo4jServer
+
+    server = Neo4jServer()
+    try:
+        yield server.start()
+    finally:
+        server.throw_away()

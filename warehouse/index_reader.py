@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.errors import MissingArtefactError
-from schemas.graph import BipartiteGraph, LexicalIndex
+from schemas.graph import BipartiteGraph, Entity, EntityTexts, LexicalIndex, RelationGraph
 from schemas.ports import NameFinding
 from schemas.settings import ExtractionSettings
 from warehouse.files.layout import Layout
 from warehouse.files.lease import SharedHold
 from warehouse.files.versions import read_manifest, require_version
-from warehouse.graph.arrays import open_array, open_bipartite, open_lexical
+from warehouse.graph.arrays import open_array, open_bipartite, open_entity_texts, open_lexical, open_relations
 from warehouse.names import open_finder
 from warehouse.tables.connection import translated
 from warehouse.tables.statements import statement
@@ -63,6 +63,29 @@ class PublishedIndex:
         return open_bipartite(self._folder.arrays, tuple(keys))
 
     @cached_property
+    def relations(self) -> RelationGraph:
+        """Entities and their labelled relations."""
+        self._require("graph:relations")
+        labels = tuple(self._column("relation_labels"))
+        return open_relations(self._folder.arrays, labels, self.graph.entity_count)
+
+    @cached_property
+    def exact_names(self) -> dict[str, list[int]]:
+        """Entity numbers by `norm_ws` name, where that is not the entity's key."""
+        with translated(self._folder.tables):
+            rows = self._connection.cursor().execute(statement("read", "exact_names")).fetchall()
+        numbers: dict[str, list[int]] = {}
+        for name, key in rows:
+            numbers.setdefault(name, []).append(self.graph.number_of[key])
+        return numbers
+
+    @cached_property
+    def aliases(self) -> dict[str, str]:
+        """Key of its entity by the key of a name that resolution, or a person, made another form of it."""
+        with translated(self._folder.tables):
+            return dict(self._connection.cursor().execute(statement("read", "merged_names")).fetchall())
+
+    @cached_property
     def names(self) -> NameFinding:
         """The same name finder that built the graph."""
         settings = self.manifest.settings["extraction"]
@@ -92,13 +115,15 @@ class PublishedIndex:
         by_id = {row[0]: row for row in rows}
         return [by_id[passage_id] for passage_id in ids]
 
-    def entity_descriptions(self, numbers: Sequence[int]) -> list[tuple[str, str]]:
-        """(name, description) by number, in the order asked."""
-        keys = [self.graph.keys[number] for number in numbers]
-        with translated(self._folder.tables):
-            rows = self._connection.cursor().execute(statement("read", "entities_by_key"), {"keys": keys}).fetchall()
-        by_key = {key: (name, description) for key, name, description in rows}
-        return [by_key[key] for key in keys]
+    def entities(self, numbers: Sequence[int]) -> list[Entity]:
+        """Entities by number, in the order asked."""
+        keys, texts = self.graph.keys, self._entity_texts
+        return [Entity(keys[number], *texts.fields(number)) for number in numbers]
+
+    @cached_property
+    def _entity_texts(self) -> EntityTexts:
+        self._require("graph:relations")
+        return open_entity_texts(self._folder.arrays, self.graph.entity_count)
 
     def _column(self, name: str) -> list[str]:
         with translated(self._folder.tables):

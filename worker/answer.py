@@ -1,4 +1,4 @@
-"""A batch of questions to answers with their evidence: encode, retrieve, read.
+"""A batch of questions to answers with their evidence: encode, name, retrieve, read.
 
 Opens nothing: gets an open index and an encoder; the front door and the queue's loop both come here.
 """
@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.errors import EmptyQuestionError, MissingArtefactError
-from schemas.ports import IndexReader, Reader, Strategy
-from schemas.query import ContextPassage, Question, Reading, Retrieval
+from schemas.errors import EmptyQuestionError, MissingArtefactError, ModelUnavailableError
+from schemas.ports import IndexReader, NameSearching, Reader, Strategy
+from schemas.query import ContextPassage, ModelUse, Question, Reading, Retrieval
 from schemas.strategies import needed_artefacts
+from worker.model_outcomes import retry_after_seconds
+from worker.questions.names import QuestionNaming, RuleNaming
 from worker.reading.context import pack_context
 from worker.strategies.registry import make, spec_of
 
@@ -23,13 +25,28 @@ EncodeQuestions = Callable[[Sequence[str]], NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuestion:
-    """A question, what was retrieved for it and what was read."""
+    """A question, what was retrieved for it and what was read; `naming` is what a model took to name its names."""
 
     question: Question
     retrieval: Retrieval
     context: tuple[ContextPassage, ...]
     reading: Reading
     seconds: Mapping[str, float]
+    naming: ModelUse | None = None
+
+
+class PartialOutageError(ModelUnavailableError):
+    """A model answered some questions of a batch and was away for the others.
+
+    Attributes:
+        answered: One per question, in order; None where the model was away.
+        retry_after_seconds: How long it asked to be left alone, 0 if it did not say.
+    """
+
+    def __init__(self, outage: ModelUnavailableError, answered: Sequence[AnsweredQuestion | None]) -> None:
+        self.answered = answered
+        self.retry_after_seconds = retry_after_seconds(outage)
+        super().__init__(str(outage))
 
 
 class Answerer:
@@ -42,6 +59,7 @@ class Answerer:
         parameters: Mapping[str, object],
         encode: EncodeQuestions,
         reader: Reader | None,
+        naming: QuestionNaming | None = None,
     ) -> None:
         self._spec = spec_of(strategy)
         for artefact in sorted(needed_artefacts([strategy])):
@@ -51,44 +69,62 @@ class Answerer:
         self.strategy: Strategy = make(strategy, index, dict(parameters))
         self._encode = encode
         self._reader = reader
+        self._naming = naming or RuleNaming(index.names)
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """Rankings only.
 
         Raises:
             EmptyQuestionError: If a question has no word in it.
+            ModelUnavailableError: If the strategy starts from names that a model finds, and it is away.
         """
-        return self.strategy.retrieve(self._with_vectors(questions), limit=limit)
+        named, _ = self._with_names(self._with_vectors(questions))
+        return self.strategy.retrieve(self._with_hints(named), limit=limit)
 
     def answer(self, questions: Sequence[Question], *, limit: int, read_passages: int = 10) -> list[AnsweredQuestion]:
         """Rankings, contexts and short answers.
 
         Raises:
             EmptyQuestionError: If a question has no word in it.
+            PartialOutageError: If the reader's model was away for some of the questions; it has the other answers.
+            ModelUnavailableError: If a model was away for all of them.
         """
         start = time.perf_counter()
         encoded = self._with_vectors(questions)
         encoding = (time.perf_counter() - start) / max(1, len(questions))
-        retrievals = self.strategy.retrieve(encoded, limit=max(limit, read_passages))
+        start = time.perf_counter()
+        named, uses = self._with_names(encoded)
+        naming = {"naming": (time.perf_counter() - start) / len(questions)} if any(uses) else {}
+        start = time.perf_counter()
+        hinted = self._with_hints(named)
+        encoding += (time.perf_counter() - start) / max(1, len(questions))
+        retrievals = self.strategy.retrieve(hinted, limit=max(limit, read_passages))
         contexts = [self._context(retrieval, read_passages) for retrieval in retrievals]
         start = time.perf_counter()
-        readings = self._read(encoded, contexts)
+        readings = self._read(named, contexts, [str(found.evidence.get("context", "")) for found in retrievals])
         reading = (time.perf_counter() - start) / max(1, len(questions))
-        return [
-            AnsweredQuestion(
-                question,
-                replace(retrieval, passages=retrieval.passages[:limit]),
-                context,
-                read,
-                {"encoding": encoding, **retrieval.seconds, "reading": reading},
-            )
-            for question, retrieval, context, read in zip(encoded, retrievals, contexts, readings, strict=True)
-        ]
+        return _all_or_outage(
+            [
+                AnsweredQuestion(
+                    question,
+                    replace(retrieval, passages=retrieval.passages[:limit]),
+                    context,
+                    read,
+                    {"encoding": encoding, **naming, **retrieval.seconds, "reading": reading},
+                    use,
+                )
+                for question, retrieval, context, read, use in zip(
+                    named, retrievals, contexts, readings, uses, strict=True
+                )
+            ]
+        )
 
-    def _read(self, questions: Sequence[Question], contexts: Sequence[Sequence[ContextPassage]]) -> list[Reading]:
+    def _read(
+        self, questions: Sequence[Question], contexts: Sequence[Sequence[ContextPassage]], notes: Sequence[str]
+    ) -> list[Reading]:
         if self._reader is None:
             return [Reading("") for _ in questions]
-        return self._reader.read(questions, contexts)
+        return self._reader.read(questions, contexts, notes)
 
     def _context(self, retrieval: Retrieval, count: int) -> tuple[ContextPassage, ...]:
         ranked = retrieval.passages[:count]
@@ -103,6 +139,38 @@ class Answerer:
             return list(questions)
         vectors = self._encode([question.text for question in questions])
         return [replace(question, vector=vector) for question, vector in zip(questions, vectors, strict=True)]
+
+    def _with_names(self, questions: Sequence[Question]) -> tuple[list[Question], list[ModelUse | None]]:
+        if not self._spec.needs_question_names or not questions:
+            return list(questions), [None] * len(questions)
+        namings = self._naming.name(questions)
+        named = [replace(question, names=naming.names) for question, naming in zip(questions, namings, strict=True)]
+        return named, [naming.use for naming in namings]
+
+    def _with_hints(self, questions: Sequence[Question]) -> list[Question]:
+        """With vectors of the hints that the strategy searches by; equal hints are encoded once."""
+        if not isinstance(self.strategy, NameSearching):
+            return list(questions)
+        hints = [tuple(self.strategy.searched_hints(question)) for question in questions]
+        distinct = sorted({hint for some in hints for hint in some})
+        if not distinct:
+            return list(questions)
+        vector_of = dict(zip(distinct, self._encode(distinct), strict=True))
+        return [
+            replace(question, hint_vectors={hint: vector_of[hint] for hint in some})
+            for question, some in zip(questions, hints, strict=True)
+        ]
+
+
+def _all_or_outage(answered: list[AnsweredQuestion]) -> list[AnsweredQuestion]:
+    """The answers, if all of them are answers; raises the longest outage otherwise."""
+    outages = [one.reading.outage for one in answered if one.reading.outage is not None]
+    if not outages:
+        return answered
+    longest = max(outages, key=retry_after_seconds)
+    if len(outages) == len(answered):
+        raise longest
+    raise PartialOutageError(longest, [None if one.reading.outage is not None else one for one in answered])
 
 
 def passage_rows(index: IndexReader, retrieval: Retrieval) -> list[dict[str, Any]]:

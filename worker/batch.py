@@ -6,11 +6,12 @@ Knows sessions, not the queue: what it returns, the loop stores.
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from schemas.errors import ModelUnavailableError, PolyhopError
 from schemas.query import Question
 from schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion, to_json
-from worker.answer import AnsweredQuestion
+from worker.answer import AnsweredQuestion, PartialOutageError
 from worker.pool import IndexPool
 from worker.session import IndexSession
 
@@ -20,11 +21,15 @@ LONGEST_ERROR = 2_000
 
 @dataclass(slots=True)
 class BatchOutcome:
-    """What became of a batch; `released` questions go back unharmed because of `outage`."""
+    """What became of a batch; `released` questions go back unharmed because of `outage`.
+
+    `left` are the released ones that a model left without a reply while it replied to others of the batch.
+    """
 
     finished: list[FinishedQuestion] = field(default_factory=list)
     failed: list[FailedQuestion] = field(default_factory=list)
     released: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
     outage: ModelUnavailableError | None = None
 
 
@@ -48,6 +53,8 @@ def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: Bat
         answered = answerer.answer(asked, limit=first.limit)
         seconds = (time.perf_counter() - start) / len(group)
         finished = [_finished(session, q, one, seconds) for q, one in zip(group, answered, strict=True)]
+    except PartialOutageError as error:
+        _take_apart(session, group, error, (time.perf_counter() - start) / len(group), outcome)
     except ModelUnavailableError as error:
         outcome.outage = error
         outcome.released.extend(question.lease_token for question in group)
@@ -68,16 +75,41 @@ def _answer_singly(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: B
             return
 
 
+def _take_apart(
+    session: IndexSession,
+    group: Sequence[ClaimedQuestion],
+    outage: PartialOutageError,
+    seconds: float,
+    outcome: BatchOutcome,
+) -> None:
+    """Keeps the answers of a group for the rest of which the model was away."""
+    outcome.outage = outage
+    pairs = list(zip(group, outage.answered, strict=True))
+    left = [question.lease_token for question, one in pairs if one is None]
+    outcome.finished.extend(_finished(session, question, one, seconds) for question, one in pairs if one is not None)
+    outcome.released.extend(left)
+    if any(one is not None and _was_called(one) for one in outage.answered):
+        outcome.left.extend(left)
+
+
+def _was_called(answered: AnsweredQuestion) -> bool:
+    """Whether the model replied just now, not some time before."""
+    use = answered.reading.use
+    return use is not None and use.spent.calls > 0
+
+
 def _finished(
     session: IndexSession, question: ClaimedQuestion, answered: AnsweredQuestion, seconds: float
 ) -> FinishedQuestion:
     document = session.document(question.strategy, answered)
+    reading: Any = document.get("reading") or {}
     document["index"] = question.index
     document["parameters"] = dict(question.parameters)
     document["limit"] = question.limit
-    document["model"] = session.encoder_model
-    document["tokens"] = {"prompt": 0, "completion": 0}
-    document["cost_usd"] = 0.0
+    document["model"] = reading.get("model") or session.encoder_model
+    spent = reading.get("spent") or {}
+    document["tokens"] = {"prompt": spent.get("prompt_tokens", 0), "completion": spent.get("completion_tokens", 0)}
+    document["cost_usd"] = spent.get("cost_usd", 0.0)
     return FinishedQuestion(
         lease_token=question.lease_token,
         answer=answered.reading.answer,

@@ -1,12 +1,15 @@
 """A circuit breaker: stops claiming while a model is away, instead of using up attempts.
 
-Pure: the caller brings the time.
+And what tells a model that is away from a question that the model never answers. Pure: the caller brings the time.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
+STRIKES_PER_ATTEMPT = 3
+_MOST_REMEMBERED = 10_000
 
 
 @dataclass(slots=True)
@@ -31,3 +34,29 @@ class CircuitBreaker:
         """Notes a success."""
         self.outages = 0
         self.open_until = 0.0
+
+
+@dataclass(slots=True)
+class LeftQuestions:
+    """Questions that a model left without a reply although it answered others of the same batch.
+
+    An outage uses up no attempt. But what is left again and again while others are answered, is left for reasons of
+    its own, and would keep the queue waiting for ever.
+    """
+
+    strikes: dict[str, int] = field(default_factory=dict)
+
+    def is_at_fault(self, name: str) -> bool:
+        """Notes that a question was left while others were answered; True each third time."""
+        count = self.strikes.pop(name, 0) + 1
+        if count >= STRIKES_PER_ATTEMPT:
+            return True
+        self.strikes[name] = count
+        while len(self.strikes) > _MOST_REMEMBERED:
+            self.strikes.pop(next(iter(self.strikes)))
+        return False
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Notes that questions were answered."""
+        for name in names:
+            self.strikes.pop(name, None)

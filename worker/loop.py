@@ -1,7 +1,7 @@
 """The worker: claim, answer, finish or fail, until told to stop.
 
 Answers nothing itself (batch.py does) and knows no database (the queue does). One process is one worker; a thread of
-it renews the leases while a batch runs.
+it renews the leases while a batch runs, and says whether the worker waits for a model.
 """
 
 import os
@@ -9,20 +9,23 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from uuid import uuid4
 
-from schemas.errors import ContractError, PolyhopError, StatementRejectedError
-from schemas.queue import ClaimedQuestion, FinishedQuestion
+from schemas.errors import ContractError, ModelUnavailableError, PolyhopError, StatementRejectedError
+from schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion
 from warehouse.queue.queue import QuestionQueue
-from worker.batch import BatchOutcome, answer_group, failed_question, grouped
-from worker.breaker import CircuitBreaker
+from worker.batch import LONGEST_ERROR, BatchOutcome, answer_group, failed_question, grouped
+from worker.breaker import CircuitBreaker, LeftQuestions
 from worker.metrics import WorkerMetrics
+from worker.model_outcomes import retry_after_seconds
 from worker.pool import IndexPool
 
 _LONGEST_SLEEP_SECONDS = 0.1
+_PROBED_QUESTIONS = 8
+"""Questions to claim at least after an outage: one that the model never answers shows only beside others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,11 @@ class Worker:
         self._options = options
         self._metrics = metrics or WorkerMetrics()
         self._breaker = CircuitBreaker()
+        self._left = LeftQuestions()
+        self._outage: str | None = None
         self._held: tuple[str, ...] = ()
         self._ended = threading.Event()
+        self._news = threading.Event()
         # Plain values, for a signal's handler that takes a lock can wait for the very thread that it interrupted.
         self._is_stopping = False
         self._is_interruptible = False
@@ -104,6 +110,7 @@ class Worker:
             self._work_or_release()
         finally:
             self._ended.set()
+            self._news.set()
             heartbeat.join(timeout=self._options.lease_seconds)
             self._pool.close()
             self._sign_off()
@@ -144,8 +151,9 @@ class Worker:
 
     def _claim(self) -> list[ClaimedQuestion]:
         options = self._options
+        count = max(options.batch, _PROBED_QUESTIONS if self._breaker.outages else 0)
         try:
-            claimed = self._queue.claim(options.queues, self.worker_id, options.batch, options.lease_seconds)
+            claimed = self._queue.claim(options.queues, self.worker_id, count, options.lease_seconds)
         except PolyhopError as error:
             if not error.retryable:
                 raise
@@ -164,8 +172,20 @@ class Worker:
                 rest = [question.lease_token for later in groups[place + 1 :] for question in later]
                 outcome.released.extend(rest)
                 break
+        names = {q.lease_token: f"{q.job_id}/{q.question_id}" for q in claimed}
+        self._blame(outcome, names)
         self._store(outcome)
+        self._left.forget([names[answer.lease_token] for answer in outcome.finished])
         self._held = ()
+
+    def _blame(self, outcome: BatchOutcome, names: Mapping[str, str]) -> None:
+        """A question that a model leaves while it answers others loses an attempt in the end."""
+        at_fault = {token for token in outcome.left if self._left.is_at_fault(names[token])}
+        outcome.released = [token for token in outcome.released if token not in at_fault]
+        outcome.failed.extend(
+            FailedQuestion(token, str(outcome.outage)[:LONGEST_ERROR], ModelUnavailableError.__name__, retryable=True)
+            for token in sorted(at_fault)
+        )
 
     def _store(self, outcome: BatchOutcome) -> None:
         accepted = self._finish(outcome)
@@ -176,12 +196,22 @@ class Worker:
         self._report.released += released
         self._report.refused += len(outcome.finished) - accepted + len(outcome.failed) - failed
         self._metrics.count(accepted, failed, released)
+        self._mind(outcome)
+
+    def _mind(self, outcome: BatchOutcome) -> None:
+        """Opens the breaker after an outage, closes it after a success, and has the heartbeat tell."""
+        if outcome.left or (outcome.outage is None and outcome.finished):
+            self._breaker.close()
+        before = self._outage
         if outcome.outage is not None:
             self._report.outages += 1
             self._metrics.outage()
-            self._breaker.trip(time.monotonic())
+            self._breaker.trip(time.monotonic(), at_least=retry_after_seconds(outcome.outage))
+            self._outage = str(outcome.outage)[:LONGEST_ERROR] or type(outcome.outage).__name__
         elif outcome.finished:
-            self._breaker.close()
+            self._outage = None
+        if self._outage != before:
+            self._news.set()
 
     def _finish(self, outcome: BatchOutcome) -> int:
         """How many answers were stored; one that cannot be stored joins the failed ones and spoils no other."""
@@ -215,24 +245,26 @@ class Worker:
             time.sleep(min(left, _LONGEST_SLEEP_SECONDS))
 
     def _beat(self) -> None:
-        """Renews leases and shows that the worker lives, three times per lease."""
-        known: dict[str, int] | None = None
+        """Renews leases and shows that the worker lives, three times per lease; tells news at once."""
+        known: tuple[dict[str, int], str | None] | None = None
         while not self._ended.is_set():
             try:
-                versions = dict(self._pool.versions())
-                if versions != known:
+                current = dict(self._pool.versions()), self._outage
+                if current != known:
                     self._queue.report_worker(
                         self.worker_id,
                         host=socket.gethostname(),
                         process_id=os.getpid(),
                         queues=self._options.queues,
-                        versions=versions,
+                        versions=current[0],
+                        outage=current[1],
                     )
-                    known = versions
+                    known = current
                 self._queue.heartbeat(self.worker_id, self._held, self._options.lease_seconds)
             except Exception:  # noqa: BLE001 - whatever it was, a worker without heartbeats would lose its leases
                 self._metrics.heartbeat_failed()
-            self._ended.wait(self._options.lease_seconds / 3)
+            self._news.wait(self._options.lease_seconds / 3)
+            self._news.clear()
 
     def _sign_off(self) -> None:
         try:

@@ -6,26 +6,39 @@ Opens what it is given to open and nothing else; the front door and the queue's 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from schemas.chat import ChatModel, Role
+from schemas.ports import Reader
 from schemas.query import Retrieval
 from schemas.settings import Settings
 from warehouse.index_reader import PublishedIndex
 from warehouse.open import open_encoder
+from warehouse.prompt_files import read_prompt
 from worker.answer import AnsweredQuestion, Answerer, passage_rows
+from worker.questions.names import ModelNaming, QuestionNaming, RuleNaming, entities_task
 from worker.ranking.links import connect
-from worker.reading.extractive import ExtractiveReader
+from worker.reading.document import reading_row
+from worker.reading.model import ModelReader, answer_task
+from worker.reading.reader import RuleReader
 
+_ANSWER_PROMPT = Path(__file__).parent / "reading" / "prompts" / "qa.answer.md"
+_ENTITIES_PROMPT = Path(__file__).parent / "questions" / "prompts" / "query.entities.md"
 LINKED_PASSAGES = 10
 KEPT_ANSWERERS = 32
 """So many strategies with their parameters stay ready; the oldest go first, so that memory stays flat."""
 
 
 class IndexSession:
-    """A version of an index, ready for batches of questions until closed."""
+    """A version of an index, ready for batches of questions until closed.
+
+    With a model for reading (`models.read`), that model reads; with `models.name_questions`, it also finds the names
+    in questions for the strategies that start from them.
+    """
 
     def __init__(self, published: PublishedIndex, settings: Settings) -> None:
         self.published = published
@@ -60,7 +73,9 @@ class IndexSession:
         if key not in self._answerers:
             if len(self._answerers) >= KEPT_ANSWERERS:
                 self._answerers.pop(next(iter(self._answerers)))
-            self._answerers[key] = Answerer(self.published, strategy, parameters, self._encode, self._reader)
+            self._answerers[key] = Answerer(
+                self.published, strategy, parameters, self._encode, self._reader, self._naming
+            )
         return self._answerers[key]
 
     def document(self, strategy: str, answered: AnsweredQuestion) -> dict[str, Any]:
@@ -75,6 +90,7 @@ class IndexSession:
             "version": self.version,
             "passages": passage_rows(self.published, answered.retrieval),
             "evidence": evidence,
+            "reading": reading_row(answered.reading, answered.naming),
             "seconds": {name: round(seconds, 6) for name, seconds in answered.seconds.items()},
         }
 
@@ -83,8 +99,25 @@ class IndexSession:
         self.published.close()
 
     @cached_property
-    def _reader(self) -> ExtractiveReader:
-        return ExtractiveReader(self.published.names)
+    def _reader(self) -> Reader:
+        rules = RuleReader(self.published, min_confidence=self.settings.reader.min_confidence)
+        models = self.settings.models
+        if not models.read:
+            return rules
+        task = answer_task(read_prompt(_ANSWER_PROMPT))
+        return ModelReader(self._chat(), task, rules, passages=models.read_passages, budget_tokens=models.read_tokens)
+
+    @cached_property
+    def _naming(self) -> QuestionNaming:
+        rules = RuleNaming(self.published.names)
+        if not (self.settings.models.name_questions and self.settings.models.read):
+            return rules
+        return ModelNaming(self._chat(), entities_task(read_prompt(_ENTITIES_PROMPT)), rules)
+
+    def _chat(self) -> ChatModel:
+        from warehouse.open_models import open_chat
+
+        return open_chat(self.settings, Role.READ)
 
     def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return open_encoder(self.settings).encode_questions(texts)

@@ -4,7 +4,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyhop.commands.options import IndexName, Json, Limit, Parameters, Root, Strategy, pairs, settings_of
+from polyhop.commands.options import (
+    IndexName,
+    Json,
+    Limit,
+    Parameters,
+    ReaderName,
+    Root,
+    Set,
+    Strategy,
+    pairs,
+    settings_of,
+    with_reader,
+)
 from polyhop.output import print_json, print_line
 from schemas.strategies import DEFAULT_STRATEGY
 
@@ -18,7 +30,9 @@ def ask(
     strategy: Strategy = DEFAULT_STRATEGY,
     limit: Limit = 10,
     param: Parameters = None,
+    reader: ReaderName = None,
     explain: Annotated[bool, typer.Option("--explain", help="Draw how the evidence connects.")] = False,
+    set_: Set = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
@@ -26,7 +40,7 @@ def ask(
     from polyhop.api import open_index
 
     parameters = pairs(param, "--param")
-    with open_index(index, settings=settings_of(root)) as opened:
+    with open_index(index, settings=with_reader(settings_of(root, set_), reader)) as opened:
         answer = opened.ask(question, strategy=strategy, limit=limit, parameters=parameters)
     if json:
         print_json(answer.to_json())
@@ -44,8 +58,28 @@ def print_answer(answer: "Answer", *, explain: bool) -> None:
     print_line(f"Passages  ({answer.strategy}, version {answer.version}, {milliseconds:.0f} ms)")
     for passage in answer.passages:
         print_line(f"  {passage['rank']:>3}  {passage['score']:.3f}  {passage['title']}  [{passage['id']}]")
+    _print_reading(answer.reading)
     if explain:
         _print_evidence(answer)
+
+
+def _print_reading(reading: dict[str, Any]) -> None:
+    """What the model said and took; nothing if none was asked."""
+    if not reading.get("model"):
+        return
+    usage, prompt = reading["usage"], reading["prompt"]
+    tokens = f"{usage['prompt_tokens']} + {usage['completion_tokens']} tokens, ${usage['cost_usd']:.6f}"
+    paid = ", paid for before" if reading["cached"] else ""
+    print_line(f"Read by   {reading['model']}, prompt {prompt['name']} {prompt['hash'][:8]}, {tokens}{paid}")
+    fallback = reading["fallback"]
+    if fallback:
+        print_line(f"  the model's reply was of no use, so rules read: {fallback['error_class']}: {fallback['error']}")
+    if reading["reasoning"]:
+        print_line(f"Reasoning {reading['reasoning']}")
+    for citation in reading["citations"]:
+        print_line(f"  cites   [{citation['passage_id']}] {' '.join(citation['quote'].split())}".rstrip())
+    if reading["dropped_citations"]:
+        print_line(f"  {reading['dropped_citations']} cited sources are not in the passages and were dropped")
 
 
 def _print_evidence(answer: "Answer") -> None:

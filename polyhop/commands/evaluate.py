@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from polyhop.commands.options import IndexName, Json, Parameters, Root, pairs, settings_of
+from polyhop.commands.options import IndexName, Json, Parameters, ReaderName, Root, Set, pairs, settings_of, with_reader
 from polyhop.output import print_error, print_json, print_line, print_table, progress, rounded
 from schemas.strategies import DEFAULT_STRATEGY
 
@@ -15,9 +15,16 @@ SHOWN = ("recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", "em"
 def evaluate(
     questions: Annotated[Path, typer.Argument(help="Questions: .jsonl {id, question, answers[], supporting[]}, …")],
     index: IndexName,
-    strategies: Annotated[str, typer.Option("--strategies", help="Names, separated by commas.")] = DEFAULT_STRATEGY,
+    strategies: Annotated[
+        str,
+        typer.Option(
+            "--strategies", help="Names, separated by commas; with parameters of their own: qasa:gate=none:steps=1."
+        ),
+    ] = DEFAULT_STRATEGY,
     param: Parameters = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write one JSON line per question and strategy.")] = None,
+    reader: ReaderName = None,
+    set_: Set = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
@@ -31,8 +38,9 @@ def evaluate(
         parameters=pairs(param, "--param"),
         out=out,
     )
+    settings = with_reader(settings_of(root, set_), reader)
     with progress() as update:
-        report, bad = evaluate_index(settings_of(root), request, update)
+        report, bad = evaluate_index(settings, request, update)
     for record in bad:
         print_error(f"{record.source} line {record.line} was left out: {record.reason}")
     if json:
@@ -50,6 +58,13 @@ def print_evaluation(report: dict[str, Any]) -> None:
         latency = result["latency_ms"]
         rows.append([name, *(result[m] for m in SHOWN), latency["p50"], latency["p95"], _count(result["failures"])])
     print_table(columns, rows)
+    for name, taken in report.get("reading", {}).items():
+        if taken["model"]:
+            print_line(
+                f"{name} read by {taken['model']}: {taken['calls']} calls, {taken['cached']} cached, "
+                f"{taken['fallbacks']} read by rules instead, {taken['prompt_tokens']} + {taken['completion_tokens']} "
+                f"tokens, ${taken['cost_usd']:.4f}"
+            )
     first = next(iter(report["strategies"]))
     for pair, metrics in report["paired"].items():
         found = metrics.get("recall@5")

@@ -20,7 +20,7 @@ def jobs(
     json: Json = False,
 ) -> None:
     """List jobs with their counts by state and their errors, newest first."""
-    from polyhop.jobs import job_document
+    from polyhop.jobs import job_document, waiting_workers
     from warehouse.open import open_questions
 
     settings = settings_of(root, set_)
@@ -32,7 +32,8 @@ def jobs(
             _print_workers([vars_of(worker) for worker in queue.workers()], json=json)
             return
         queue.sweep()
-        rows = [job_document(job) for job in queue.jobs()]
+        found = queue.workers()
+        rows = [job_document(job, found) for job in queue.jobs()]
     if json:
         for row in rows:
             print_json(row)
@@ -54,6 +55,8 @@ def jobs(
     for row in rows:
         for error in row["errors"]:
             print_line(f"  job {row['job_id']}: {error['count']} dead, {error['class']}: {error['example']}")
+    for worker in waiting_workers(found):
+        print_line(f"  worker {worker['worker']} waits for a model since {worker['since']}: {worker['reason']}")
 
 
 def vars_of(worker: object) -> dict[str, object]:
@@ -68,7 +71,7 @@ def _print_workers(rows: list[dict[str, object]], *, json: bool) -> None:
         for row in rows:
             print_json(row)
         return
-    columns = ["worker_id", "host", "process_id", "queues", "versions"]
+    columns = ["worker_id", "host", "process_id", "queues", "versions", "outage"]
     print_table(columns, [[row[column] for column in columns] for row in rows])
 
 

@@ -24,6 +24,10 @@ Parameters = Annotated[
 Set = Annotated[
     list[str] | None, typer.Option("--set", help="A setting, name=value (like extraction.ner=regex); may be repeated.")
 ]
+ReaderName = Annotated[
+    str | None,
+    typer.Option("--reader", help="Who reads the answer: rules, or model (models.read; default if it is set)."),
+]
 
 
 def settings_of(root: Path | None, sets: list[str] | None = None) -> "Settings":
@@ -34,6 +38,24 @@ def settings_of(root: Path | None, sets: list[str] | None = None) -> "Settings":
     if root is not None:
         flags["root"] = str(root)
     return load_settings(flags)
+
+
+def with_reader(settings: "Settings", reader: str | None) -> "Settings":
+    """The settings with the reader named on the command line; None: as they are.
+
+    Raises:
+        ConfigurationError: If there is no such reader, or no model to read with.
+    """
+    if reader not in {None, "rules", "model"}:
+        raise ConfigurationError(f"--reader takes rules or model, not '{reader}'.")
+    if reader == "model" and not settings.models.read:
+        raise ConfigurationError(
+            "--reader model needs a model: set models.read to one as litellm names it (like openai/gpt-4o-mini), "
+            "in polyhop.toml or as POLYHOP_MODELS__READ."
+        )
+    if reader != "rules":
+        return settings
+    return settings.model_copy(update={"models": settings.models.model_copy(update={"read": ""})})
 
 
 def pairs(values: list[str] | None, option: str) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polyhop.commands.jobs import JobId
-from polyhop.commands.options import Json, Parameters, Root, Set, pairs, settings_of
+from polyhop.commands.options import Json, Parameters, ReaderName, Root, Set, pairs, settings_of, with_reader
 from polyhop.output import print_error, print_json, print_line, rounded
 from schemas.errors import SourceError
 
@@ -66,6 +66,7 @@ def replay(
     question: QuestionId,
     strategy: Annotated[str | None, typer.Option("--strategy", help="Another strategy; default: the same.")] = None,
     param: Parameters = None,
+    reader: ReaderName = None,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
@@ -75,7 +76,7 @@ def replay(
     from polyhop.jobs import require_result
     from warehouse.open import open_questions
 
-    settings = settings_of(root, set_)
+    settings = with_reader(settings_of(root, set_), reader)
     with open_questions(settings) as queue:
         row = require_result(queue, job, question)
     stored = row.result
@@ -97,7 +98,8 @@ def _draw(document: Any) -> None:
     from polyhop.commands.ask import print_answer
 
     names = ("question", "answer", "strategy", "version", "passages", "evidence", "seconds")
-    print_answer(Answer(**{name: document[name] for name in names}), explain=True)
+    kept = {name: document[name] for name in names}
+    print_answer(Answer(**kept, reading=document.get("reading", {})), explain=True)
 
 
 def _side_by_side(row: "ResultRow", again: dict[str, Any]) -> None:
@@ -105,9 +107,15 @@ def _side_by_side(row: "ResultRow", again: dict[str, Any]) -> None:
     print_line(f"Question  {row.question}")
     print_line(f"{'':10}{'stored: ' + stored['strategy']:<50}again: {again['strategy']} (version {again['version']})")
     print_line(f"Answer    {stored['answer']:<50}{again['answer']}")
+    print_line(f"Read by   {_read_by(stored):<50}{_read_by(again)}")
     left, right = stored["passages"], again["passages"]
     for place in range(max(len(left), len(right))):
         cells = [f"{p[place]['title'][:38]} [{p[place]['id']}]" if place < len(p) else "" for p in (left, right)]
         print_line(f"{place + 1:>8}  {cells[0]:<50}{cells[1]}")
     if [p["id"] for p in left] == [p["id"] for p in right]:
         print_error("Both rankings are the same.")
+
+
+def _read_by(document: dict[str, Any]) -> str:
+    reading = document.get("reading") or {}
+    return str(reading.get("model") or "rules")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from polyhop.commands.options import Json, Root, Set, settings_of
+from polyhop.commands.options import Json, ReaderName, Root, Set, settings_of, with_reader
 from polyhop.output import print_error, print_json, print_line
 from schemas.errors import ConfigurationError
 
@@ -17,6 +17,7 @@ def worker(
         int | None, typer.Option("--metrics-port", help="Serve Prometheus /metrics and /healthz on this port.")
     ] = None,
     metrics_address: Annotated[str, typer.Option("--metrics-address", help="Address to serve on.")] = "127.0.0.1",
+    reader: ReaderName = None,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
@@ -29,7 +30,7 @@ def worker(
     from worker.metrics import WorkerMetrics, serve_metrics
     from worker.pool import IndexPool
 
-    settings = settings_of(root, set_)
+    settings = with_reader(settings_of(root, set_), reader)
     if not settings.encoder.threads:
         encoder = settings.encoder.model_copy(update={"threads": 1})
         settings = settings.model_copy(update={"encoder": encoder})

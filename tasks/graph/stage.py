@@ -1,21 +1,23 @@
-"""The graph stage: mentions of names to the entity-passage arrays.
+"""The graph stages: mentions of names to the entity-passage arrays, relations to arrays of neighbours.
 
-Weights are ranking's business: the arrays hold counts and title flags only.
+Weights are ranking's business: the arrays hold counts, flags and labels only.
 """
 
 import numpy as np
 
+from tasks.graph.relations import relation_arrays, text_arrays
 from tasks.stage import Counts, Stage, no_batches, nothing_to_run
 from warehouse.build import Build, chain_fingerprint
 from warehouse.graph.arrays import save_arrays
 from warehouse.tables.statements import statement
 
 REVISION = 1
+RELATIONS_REVISION = 1
 
 
 def fingerprint(build: Build) -> str:
     """Depends on what was resolved."""
-    return chain_fingerprint("graph", REVISION, {"resolve": build.fingerprint("resolve")}, {})
+    return chain_fingerprint("graph", REVISION, {"resolve": build.outcome("resolve")}, {})
 
 
 def finish(build: Build) -> Counts:
@@ -38,4 +40,21 @@ def finish(build: Build) -> Counts:
     return {"passages": passage_count, "names": entity_count, "edges": len(edges["entity"])}
 
 
+def relations_fingerprint(build: Build) -> str:
+    """Depends on what was resolved."""
+    return chain_fingerprint("relations", RELATIONS_REVISION, {"resolve": build.outcome("resolve")}, {})
+
+
+def finish_relations(build: Build) -> Counts:
+    """Writes the arrays of relations between named entities, and what these are called."""
+    with build.tables(read_only=True) as connection:
+        edges = connection.execute(statement("graph", "relation_edges")).fetchnumpy()
+        entities = connection.execute(statement("graph", "entity_fields")).fetchall()
+    sources, targets, labels = (edges[name].astype(np.int64) for name in ("source", "target", "label"))
+    arrays = relation_arrays(sources, targets, labels, len(entities))
+    save_arrays(build.staging.arrays, "relations", {**arrays, **text_arrays(entities)})
+    return {"names": len(entities), "relations": len(labels), "neighbours": len(arrays["indices"]) // 2}
+
+
 GRAPH = Stage("graph", fingerprint, no_batches, nothing_to_run, finish, arrays="bipartite")
+RELATIONS = Stage("relations", relations_fingerprint, no_batches, nothing_to_run, finish_relations, arrays="relations")

@@ -23,7 +23,7 @@ from warehouse.tables.connection import comment_statements, quoted
 from warehouse.tables.statements import statement, statements
 from warehouse.vectors.lance import VectorRows, sync_table, tag_version, untag_and_clean
 
-_UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "queue", "worker"}
+_UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "queue", "worker", "reader"}
 
 
 def publish(build: Build, stages: Mapping[str, Counts]) -> Manifest:

@@ -20,7 +20,19 @@ from warehouse.sql_files import read_statements
 FILES = sorted(SQL_FOLDER.glob("*.sql"))
 NAMES = [f"{path.stem}.{name}" for path in FILES for name in read_statements(path)]
 SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in SQL_FOLDER.parent.glob("*.py"))
-NUMBERS = {"numbers", "job_ids", "number", "job_id", "limit", "after", "last", "count", "version", "process_id"}
+NUMBERS = {
+    "numbers",
+    "job_ids",
+    "number",
+    "job_id",
+    "limit",
+    "after",
+    "last",
+    "count",
+    "version",
+    "process_id",
+    "with_evidence",
+}
 NUMBERS_END = ("_limit", "_number", "_count", "_attempts", "ordinal", "priority")
 TIMES = {"now", "before", "since"}
 
@@ -31,6 +43,9 @@ from warehouse.queue.queue import open_queue
 with open_queue(sys.argv[1]) as queue:
     queue.submit(JobSpec("wiki"), [NewQuestion("a", "Why?")])
 """
+
+
+OWN = [(1, "0001_first"), (2, "0002_outages")]
 
 
 def versions(queue):
@@ -44,7 +59,7 @@ def test_processes_that_open_a_new_queue_at_once_make_its_tables_once(open_one, 
         _, complaints = process.communicate(timeout=120)
         assert process.returncode == 0, complaints
     queue = open_one()
-    assert versions(queue) == [(1, "0001_first")]
+    assert versions(queue) == OWN
     assert [job.job_id for job in queue.jobs()] == [4, 3, 2, 1]
 
 
@@ -63,18 +78,18 @@ def test_a_process_waits_while_another_makes_the_tables(open_one, url):
     opened.append(versions(open_one()))
     first.join()
     database.engine.dispose()
-    assert opened == [[(1, "0001_first")]]
+    assert opened == [OWN]
 
 
 @pytest.fixture
 def add_migration(monkeypatch, tmp_path):
-    """Adds a second migration for the rest of the test."""
+    """Adds a third migration for the rest of the test."""
     known = migrations.migrations()
 
     def add(sql, name):
-        path = tmp_path / f"0002_{name}.sql"
+        path = tmp_path / f"0003_{name}.sql"
         path.write_text(sql)
-        monkeypatch.setattr(migrations, "migrations", lambda: known | {2: path})
+        monkeypatch.setattr(migrations, "migrations", lambda: known | {3: path})
 
     return add
 
@@ -87,7 +102,7 @@ def test_a_later_version_is_applied_to_a_queue_in_use(open_one, make, add_migrat
     queue.submit(make.spec, make.questions(2))
     add_migration(ADD_NOTE, "note")
     later = open_one()
-    assert versions(later) == [(1, "0001_first"), (2, "0002_note")]
+    assert versions(later) == [*OWN, (3, "0003_note")]
     assert queue.job(1).question_count == later.job(1).question_count == 2
 
 
@@ -96,15 +111,15 @@ def test_a_migration_that_fails_leaves_the_version_before(open_one, add_migratio
     add_migration(ADD_NOTE + "-- name: bad\nALTER TABLE nothing ADD COLUMN x TEXT;\n", "bad")
     with pytest.raises(StoreError):
         open_one()
-    assert versions(queue) == [(1, "0001_first")]
+    assert versions(queue) == OWN
     add_migration(ADD_NOTE, "good")
-    assert versions(open_one()) == [(1, "0001_first"), (2, "0002_good")]
+    assert versions(open_one()) == [*OWN, (3, "0003_good")]
 
 
 def test_a_queue_of_a_newer_polyhop_is_refused(open_one):
     queue = open_one()
     queue._do(lambda tx: tx.run("migrate.add_migration", version=99, name="0099_future", now=tx.now))
-    with pytest.raises(ManifestMismatchError, match="version 99, this Polyhop knows 1: upgrade Polyhop"):
+    with pytest.raises(ManifestMismatchError, match="version 99, this Polyhop knows 2: upgrade Polyhop"):
         open_one()
 
 
@@ -167,7 +182,7 @@ def plan(queue, name):
     clause = statement(name, row_locks=queue._database.row_locks)
     values = {}
     for key, bind in clause._bindparams.items():
-        is_time = key in TIMES or key.endswith(("_at", "_until", "seconds"))
+        is_time = key in TIMES or key.endswith(("_at", "_until", "_since", "seconds"))
         value = 1.5 if is_time else 1 if key in NUMBERS or key.endswith(NUMBERS_END) else "x"
         values[key] = [value, value] if bind.expanding else value
     explain = "EXPLAIN " if queue._database.row_locks else "EXPLAIN QUERY PLAN "

@@ -202,3 +202,19 @@ def test_workers_are_listed_while_they_give_signs_of_life(queue, make, clock):
     clock.advance(2 * DAY)
     queue.report_worker("v", host="h", process_id=8, queues=["a"], versions={})
     assert [worker.worker_id for worker in queue.workers(30 * DAY)] == ["v"]
+
+
+def test_a_worker_says_why_and_since_when_it_waits_for_a_model(queue, make, clock):
+    def report(outage):
+        queue.report_worker("w", host="h", process_id=7, queues=["a"], versions={}, outage=outage)
+        (worker,) = queue.workers()
+        return worker.outage, worker.outage_since
+
+    assert report(None) == (None, None)
+    began = clock.now
+    assert report("refused\x00") == ("refused\ufffd", began)
+    clock.advance(5)
+    assert report("timeout") == ("timeout", began)
+    assert report(None) == (None, None)
+    clock.advance(5)
+    assert report("again") == ("again", clock.now)

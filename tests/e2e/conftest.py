@@ -48,7 +48,8 @@ class Towns:
 
     def publish(self, edition: int = 1) -> int:
         """Indexes an edition in this process; returns the version."""
-        from flows.index import DirectRunner, IndexRequest, run_index
+        from flows.index import DirectRunner, run_index
+        from flows.reports import IndexRequest
         from schemas.settings import Settings
 
         settings = Settings(root=self.root, strategies=("bm25", "bridge-lexical", "dense"))

@@ -18,7 +18,7 @@ import pytest
 from flows.index import DirectRunner, run_index
 from flows.plan import plan_index
 from flows.reports import IndexReport, IndexRequest
-from schemas.errors import BudgetExceededError, CoverageError
+from schemas.errors import BudgetExceededError, CoverageError, ModelRejectedError
 from schemas.settings import Settings, parse_settings
 from warehouse.files.layout import Layout
 from warehouse.tables.query import query_rows
@@ -26,7 +26,7 @@ from warehouse.tables.query import query_rows
 PASSAGE_COUNT = int(os.environ.get("POLYHOP_MODEL_PASSAGES", "40"))
 KILL_COUNT = int(os.environ.get("POLYHOP_KILLS", "3"))
 CONCURRENCY = 8
-FAULTS = dict.fromkeys(("error", "drop", "truncated", "wrong_schema", "rate_limit", "refusal"), 0.1)
+FAULTS = dict.fromkeys(("error", "drop", "wrong_schema", "rate_limit", "refusal"), 0.1)
 HISTORY = {"extraction_ledger", "index_runs"}
 """Tables that tell how a version came about: attempts differ after faults."""
 NAMES = ("Aldo Verri", "Berta Kahn", "Carl Otto", "Dora Lind")
@@ -112,6 +112,22 @@ def test_what_failed_is_listed_and_is_all_that_the_next_run_asks(
     assert tables(settings) == tables(undisturbed)
 
 
+def test_a_reply_that_ends_too_early_each_time_is_kept_shortened_and_says_so(
+    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any
+) -> None:
+    model_server.shares({"truncated": 0.3}, seed=3, is_sticky=True)
+    settings = settings_for()
+    index(settings, write_corpus(records(20)))
+    states = {(row["state"], row["rung"], row["error_class"]) for row in ledger(settings)}
+    assert ("done", "shortened", "") in states
+    assert states <= {
+        ("done", "as_is", ""),
+        ("done", "shortened", ""),
+        ("failed", "", "MalformedReplyError"),
+        ("failed", "", "NotAsked"),
+    }
+
+
 def test_a_killed_run_loses_no_more_than_the_calls_in_flight(
     settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any, tmp_path: Path
 ) -> None:
@@ -192,6 +208,15 @@ def test_too_little_coverage_publishes_nothing(
     assert not Layout(settings.root).index("i").current.exists()
     model_server.reset()
     assert index(settings, corpus).version == 1
+
+
+def test_a_wrong_key_ends_the_run_after_the_first_calls(
+    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any
+) -> None:
+    model_server.shares({"error": 1.0}, specs={"error": {"kind": "error", "status": 401, "message": "bad key"}})
+    with pytest.raises(ModelRejectedError, match=r"bad key.*check the model's name and its key"):
+        index(settings_for(), write_corpus(records(PASSAGE_COUNT)))
+    assert model_server.count() <= 3 + CONCURRENCY
 
 
 def test_the_plan_comes_close_to_what_a_run_then_takes(

@@ -19,7 +19,7 @@ from schemas.errors import BudgetExceededError
 from schemas.prompts import Prompt
 from schemas.settings import ModelSettings
 from warehouse.models.chat import ChatGateway
-from warehouse.models.completion import parse_retry_after, reply_schema
+from warehouse.models.completion import import_litellm, parse_retry_after, reply_schema
 
 
 class Names(BaseModel):
@@ -67,7 +67,8 @@ def naps() -> list[float]:
 
 @pytest.fixture
 def gateway(model_server: Any, naps: list[float]) -> Callable[..., ChatGateway]:
-    """A gateway to the scripted server; it notes long waits instead of waiting."""
+    """A gateway to the scripted server; it notes waits instead of waiting."""
+    import_litellm()  # takes seconds, which no test should mistake for a wait
 
     def open_gateway(**settings: Any) -> ChatGateway:
         ahead = 0.0
@@ -453,8 +454,6 @@ def test_the_server_runs_as_a_process_and_logs_its_requests(tmp_path: Path) -> N
 
 
 def test_litellm_gets_embeddings_from_the_server(model_server: Any) -> None:
-    from warehouse.models.completion import import_litellm
-
     def embed(*texts: str) -> list[list[float]]:
         answer = import_litellm().embedding(
             "openai/test-embedding", input=list(texts), api_base=model_server.url, api_key="none", max_retries=0

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.errors import ManifestMismatchError
-from schemas.graph import BipartiteGraph, LexicalIndex
+from schemas.graph import BipartiteGraph, EntityTexts, LexicalIndex, RelationGraph
 from warehouse.files.disk import writing
 
 
@@ -71,6 +71,51 @@ def open_bipartite(folder: Path, keys: tuple[str, ...]) -> BipartiteGraph:
     if not fits or (edges and not 0 <= graph.indices.min() <= graph.indices.max() < len(keys)):
         raise ManifestMismatchError(f"The graph arrays in {folder} do not fit the tables; build the index with --full.")
     return graph
+
+
+def open_relations(folder: Path, names: tuple[str, ...], entity_count: int) -> RelationGraph:
+    """The relations between entities.
+
+    Raises:
+        ManifestMismatchError: If the arrays do not fit each other or the tables (compiled walks trust them).
+    """
+    graph = RelationGraph(
+        indptr=open_array(folder, "relations_indptr").astype(np.int64, copy=False),
+        indices=open_array(folder, "relations_indices").astype(np.int32, copy=False),
+        label_indptr=open_array(folder, "relations_label-indptr").astype(np.int64, copy=False),
+        labels=open_array(folder, "relations_labels").astype(np.int32, copy=False),
+        names=names,
+    )
+    if not (
+        graph.entity_count == entity_count
+        and _fits(graph.indptr, graph.indices, entity_count)
+        and len(graph.label_indptr) == len(graph.indices) + 1
+        and _fits(graph.label_indptr, graph.labels, len(names))
+    ):
+        raise ManifestMismatchError(f"The relations in {folder} do not fit the tables; build the index with --full.")
+    return graph
+
+
+def open_entity_texts(folder: Path, entity_count: int) -> EntityTexts:
+    """Names, types and descriptions of entities.
+
+    Raises:
+        ManifestMismatchError: If the arrays do not fit each other or the tables.
+    """
+    texts = EntityTexts(
+        starts=open_array(folder, "relations_text-starts").astype(np.int64, copy=False),
+        data=open_array(folder, "relations_texts").astype(np.uint8, copy=False),
+    )
+    if len(texts.starts) != 3 * entity_count + 1 or texts.starts[-1] != len(texts.data):
+        raise ManifestMismatchError(f"The texts in {folder} do not fit the tables; build the index with --full.")
+    return texts
+
+
+def _fits(indptr: NDArray[np.int64], numbers: NDArray[np.int32], bound: int) -> bool:
+    """Whether rows cover `numbers` and these are below `bound`."""
+    if indptr[0] != 0 or indptr[-1] != len(numbers):
+        return False
+    return len(numbers) == 0 or bool(0 <= numbers.min() <= numbers.max() < bound)
 
 
 def file_checksum(path: Path) -> str:

@@ -15,13 +15,14 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from schemas.chat import ChatOutcome, ChatRequest, Gateway, ReplyT, Rung, Usage
-from schemas.errors import MalformedReplyError, ReplyRefusedError
+from schemas.errors import MalformedReplyError, ModelRejectedError, ReplyRefusedError
 from warehouse.cache.claims import claims_of
 from warehouse.cache.replies import RawReply, ReplyCache, StoredFailure, StoredReply
 from warehouse.models.budget import Budget
 from warehouse.models.journal import Ledger, RequestJournal, Stop
 from warehouse.models.repair import REPAIR_REVISION, read_reply
 
+MOST_REJECTIONS = 3
 Outcomes = dict[str, ChatOutcome[Any]]
 
 
@@ -42,6 +43,8 @@ class CachedChat:
         self._slots = BoundedSemaphore(concurrency)
         self._claims = claims_of(cache.path)
         self._counting = Lock()
+        self._is_accepted = False
+        self._rejections = 0
 
     @property
     def spent(self) -> Usage:
@@ -59,6 +62,7 @@ class CachedChat:
 
         Raises:
             BudgetExceededError: Before a call that might exceed the budget; whatever was answered is cached.
+            ModelRejectedError: If the server rejected each of the first calls.
             StoreError: If the cache cannot be used; calls in flight are waited for.
         """
         keys = [request.key(self.model) for request in requests]
@@ -172,7 +176,19 @@ class CachedChat:
                 raise
             finally:
                 journal.close()
+            self._check_accepted(outcome, stop)
             return self._stored(key, request, outcome)
+
+    def _check_accepted(self, outcome: ChatOutcome[Any], stop: Stop) -> None:
+        """Ends a run whose first calls were all rejected: with a wrong key, so would be all others."""
+        with self._counting:
+            self._is_accepted = self._is_accepted or outcome.error_class != ModelRejectedError.__name__
+            self._rejections += not self._is_accepted
+            if self._is_accepted or self._rejections < MOST_REJECTIONS:
+                return
+        error = ModelRejectedError(f"{outcome.error} Nothing is asked any more; check the model's name and its key.")
+        stop.because(error)
+        raise error
 
     def _stored(self, key: str, request: ChatRequest[Any], outcome: ChatOutcome[Any]) -> ChatOutcome[Any]:
         """The outcome as a later run will see it, with its reply or its failure in the cache."""

@@ -99,7 +99,6 @@ class Completions:
         import openai
 
         _open_connections(litellm)
-
         form = self._form
         parameters: dict[str, Any] = {"temperature": 0} if self._has_temperature else {}
         if form < PLAIN:

@@ -217,9 +217,16 @@ class QuestionQueue:
         return sum(self._do(partial(jobs.purge, job_id=job_id)) for job_id in old)
 
     def report_worker(
-        self, worker_id: str, *, host: str, process_id: int, queues: Sequence[str], versions: Mapping[str, int]
+        self,
+        worker_id: str,
+        *,
+        host: str,
+        process_id: int,
+        queues: Sequence[str],
+        versions: Mapping[str, int],
+        outage: str | None = None,
     ) -> None:
-        """Notes a worker, its queues and the index versions it holds; at start and at each change."""
+        """Notes a worker, its queues, the index versions it holds and the outage that it waits through, if any."""
         self._do(
             partial(
                 workers.report_worker,
@@ -228,6 +235,7 @@ class QuestionQueue:
                 process_id=process_id,
                 queues=queues,
                 versions=versions,
+                outage=outage,
             )
         )
 

@@ -1,4 +1,4 @@
-"""The list of worker processes: who lives, which versions they hold.
+"""The list of worker processes: who lives, which versions they hold, who waits for a model.
 
 Decides nothing: leases, not this list, say who may answer. Each function is a piece of one transaction.
 """
@@ -6,16 +6,25 @@ Decides nothing: leases, not this list, say who may answer. Each function is a p
 import json
 from collections.abc import Mapping, Sequence
 
-from schemas.queue import WorkerRow, to_json
+from schemas.queue import WorkerRow, storable, to_json
 from warehouse.queue.transactions import Transaction
 
 FORGET_SECONDS = 86_400.0
 
 
 def report_worker(
-    tx: Transaction, worker_id: str, host: str, process_id: int, queues: Sequence[str], versions: Mapping[str, int]
+    tx: Transaction,
+    worker_id: str,
+    host: str,
+    process_id: int,
+    queues: Sequence[str],
+    versions: Mapping[str, int],
+    outage: str | None = None,
 ) -> None:
-    """Notes a worker with its queues and the versions it holds; forgets those silent for a day."""
+    """Notes a worker with its queues, the versions it holds and the outage it waits through.
+
+    Forgets workers silent for a day.
+    """
     tx.run("workers.forget", before=tx.now - FORGET_SECONDS)
     tx.run(
         "workers.report",
@@ -24,6 +33,8 @@ def report_worker(
         process_id=process_id,
         queues_json=to_json(list(queues)),
         versions_json=to_json(dict(versions)),
+        outage=None if outage is None else storable(outage),
+        outage_since=None if outage is None else tx.now,
         now=tx.now,
     )
 
@@ -39,6 +50,8 @@ def list_workers(tx: Transaction, seen_within_seconds: float) -> list[WorkerRow]
             versions=json.loads(row["versions_json"]),
             started_at=row["started_at"],
             seen_at=row["seen_at"],
+            outage=row["outage"],
+            outage_since=row["outage_since"],
         )
         for row in tx.rows("workers.alive", since=tx.now - seen_within_seconds)
     ]

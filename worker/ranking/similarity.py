@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from schemas.errors import AlgorithmError
+from schemas.graph import BipartiteGraph
 from worker.ranking.order import DECIMALS
 
 
@@ -34,6 +35,12 @@ def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray
             "encode questions with the model that built the index."
         )
     return np.asarray(matrix @ vector.astype(np.float32, copy=False), dtype=np.float64)
+
+
+def mentioned_in(graph: BipartiteGraph) -> sparse.csr_array:
+    """The graph by entity: shape (n_entities, n_passages), CSR, an entry where a passage mentions the entity."""
+    shape = (graph.passage_count, graph.entity_count)
+    return sparse.csr_array((graph.tf, graph.indices, graph.indptr), shape=shape).T.tocsr()
 
 
 def passages_of_entities(

@@ -1,4 +1,4 @@
-"""What a reader gets to see: the first passages of a ranking, cut to a budget of words.
+"""What a reader gets to see: the first passages of a ranking, cut to a budget of words or of a model's tokens.
 
 Reads no store (the caller brings the texts) and finds no answers. A cut text is a prefix of the stored one, so that
 character offsets found by a reader hold in the stored passage too.
@@ -6,12 +6,15 @@ character offsets found by a reader hold in the stored passage too.
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from schemas.errors import UnknownIdError
 from schemas.query import ContextPassage, RankedPassage
 from schemas.sentences import split_sentences
 
 _WORD = re.compile(r"\S+")
+_BYTES_PER_TOKEN = 3
+_HEADING_TOKENS = 8
 
 
 def pack_context(
@@ -62,11 +65,56 @@ def _cut(text: str, budget_words: int, *, within_sentence: bool) -> str:
         return text
     if budget_words <= 0:
         return ""
-    reach = ends[budget_words - 1]
+    return _prefix(text, ends[budget_words - 1], within_sentence=within_sentence)
+
+
+def _prefix(text: str, reach: int, *, within_sentence: bool) -> str:
+    """The whole sentences that end within so many characters; without one, all of these characters or none."""
     sentence_ends = [end for _, end in split_sentences(text) if end <= reach]
     if sentence_ends:
         return text[: sentence_ends[-1]]
     return text[:reach] if within_sentence else ""
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of a text in any script, on the safe side: three bytes of UTF-8 each (English has four and more)."""
+    return -(-len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN)
+
+
+def within_tokens(context: Sequence[ContextPassage], budget_tokens: int) -> list[ContextPassage]:
+    """The first passages within a budget of tokens, headings included; the last one is cut as by `pack_context`."""
+    packed: list[ContextPassage] = []
+    left = budget_tokens
+    for passage in context:
+        left -= estimate_tokens(passage.title) + _HEADING_TOKENS
+        text = _cut_to_tokens(passage.text, left, within_sentence=not packed)
+        if left < 0 or (passage.text and not text):
+            break
+        packed.append(replace(passage, text=text))
+        if len(text) < len(passage.text):
+            break
+        left -= estimate_tokens(text)
+    return packed
+
+
+def lines_within_tokens(text: str, budget_tokens: int) -> str:
+    """The first whole lines of a text within a budget of tokens."""
+    kept: list[str] = []
+    left = budget_tokens
+    for line in text.splitlines():
+        left -= estimate_tokens(line + "\n")
+        if left < 0:
+            break
+        kept.append(line)
+    return "\n".join(kept)
+
+
+def _cut_to_tokens(text: str, budget_tokens: int, *, within_sentence: bool) -> str:
+    if estimate_tokens(text) <= budget_tokens:
+        return text
+    room = max(0, budget_tokens) * _BYTES_PER_TOKEN
+    reach = len(text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore"))
+    return _prefix(text, reach, within_sentence=within_sentence)
 
 
 def _word_count(text: str) -> int:

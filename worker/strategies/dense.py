@@ -5,12 +5,11 @@ Source: algorithms.md 2.9, 1.7, 6.2.
 
 import numpy as np
 from pydantic import Field
-from scipy import sparse
 
 from schemas.ports import IndexReader
 from schemas.query import Question
 from worker.ranking.order import best
-from worker.ranking.similarity import cosines, passages_of_entities
+from worker.ranking.similarity import cosines, mentioned_in, passages_of_entities
 from worker.strategies.ranked import RankedStrategy
 from worker.strategies.results import Ranking, question_vector
 from worker.strategies.spec import Parameters
@@ -46,11 +45,9 @@ class NearEntitiesRanker:
     """Passages that mention the entities nearest to the question."""
 
     def __init__(self, reader: IndexReader, entities: int) -> None:
-        graph = reader.graph
         self._vectors = np.asarray(reader.vectors("entity"))
         self._entities = entities
-        shape = (graph.passage_count, graph.entity_count)
-        self._mentioned_in = sparse.csr_array((graph.tf, graph.indices, graph.indptr), shape=shape).T.tocsr()
+        self._mentioned_in = mentioned_in(reader.graph)
 
     def rank(self, question: Question, count: int) -> Ranking:
         """At most `count` passages, best first."""

@@ -15,6 +15,7 @@ from worker.strategies.bridge import BridgeLexicalParameters, BridgeParameters, 
 from worker.strategies.dense import DenseParameters, NaiveVectorParameters, build_dense, build_naive_vector
 from worker.strategies.fused import FusionParameters, build_rrf
 from worker.strategies.lexical import build_bm25
+from worker.strategies.qasa import QasaParameters, build_qasa
 from worker.strategies.spec import LexicalParameters, Parameters, StrategySpec
 from worker.strategies.sprig import (
     GraphDenseParameters,
@@ -45,6 +46,13 @@ _SPECS = (
         "Passages that mention the entities nearest to the question.",
         NaiveVectorParameters,
         build_naive_vector,
+    ),
+    StrategySpec(
+        "qasa",
+        "QASA: activation spreads from the question's names, gated by likeness to the question.",
+        QasaParameters,
+        build_qasa,
+        needs_question_names=True,
     ),
     StrategySpec("graph", "SPRIG: a walk from the question's entities.", GraphParameters, build_graph),
     StrategySpec(

@@ -35,12 +35,14 @@ class StrategySpec:
         summary: One sentence for users.
         parameters: Its parameters with defaults, units and ranges.
         build: Makes it ready on an open version, once; gets an instance of `parameters`.
+        needs_question_names: Whether questions must come with their names.
     """
 
     name: str
     summary: str
     parameters: type[Parameters]
     build: Callable[[IndexReader, Any], Strategy]
+    needs_question_names: bool = False
 
     @property
     def needs(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from schemas.errors import MissingArtefactError, UnknownIndexError
-from schemas.graph import BipartiteGraph, LexicalIndex
+from schemas.graph import BipartiteGraph, Entity, LexicalIndex, RelationGraph
 from schemas.names import NameFinder, title_keys
 from schemas.stems import ANALYSERS
 
@@ -53,6 +53,27 @@ def lexical_from(tokens: Sequence[Sequence[str]]) -> LexicalIndex:
     )
 
 
+def relations_from(keys: Sequence[str], triples: Iterable[tuple[str, str, str]]) -> RelationGraph:
+    """Triples of entity keys and a label, found by looking at every pair."""
+    stated = sorted(set(triples))
+    names = tuple(sorted({label for _, label, _ in stated}))
+    indptr, indices, label_indptr, labels = [0], [], [0], []
+    for source in keys:
+        for number, target in enumerate(keys):
+            if any({a, b} == {source, target} and a != b for a, _, b in stated):
+                indices.append(number)
+                labels += [names.index(label) for a, label, b in stated if (a, b) == (source, target)]
+                label_indptr.append(len(labels))
+        indptr.append(len(indices))
+    return RelationGraph(
+        indptr=np.array(indptr, dtype=np.int64),
+        indices=np.array(indices, dtype=np.int32),
+        label_indptr=np.array(label_indptr, dtype=np.int64),
+        labels=np.array(labels, dtype=np.int32),
+        names=names,
+    )
+
+
 class MemoryIndex:
     """An IndexReader of a few passages. Its vectors count words, so that likeness is shared words."""
 
@@ -63,15 +84,22 @@ class MemoryIndex:
         self._rows = sorted(passages)
         self.passage_ids = [row[0] for row in self._rows]
         self.passage_titles = [row[1] for row in self._rows]
+        self.number_of_passage = {row[0]: number for number, row in enumerate(self._rows)}
         self.artefacts = frozenset()
         self._missing = missing
         self.names = NameFinder(self.passage_titles)
+        self.aliases: dict[str, str] = {}
         texts = [f"{title}\n{text}" for _, title, text in self._rows]
         own = {p: title_keys(title) for p, title in enumerate(self.passage_titles)}
         mentions = [Counter(mention.key for mention in self.names.find(text)) for text in texts]
         self.graph = graph_from(
             [{key: float(max(1, row[key])) for key in {*row, *own[p]}} for p, row in enumerate(mentions)], own
         )
+        self.relations = relations_from(
+            self.graph.keys,
+            ((title, "mentions", key) for p, row in enumerate(mentions) for title in own[p][:1] for key in row),
+        )
+        self.exact_names: dict[str, list[int]] = {}
         self._lexical = {name: lexical_from([tokens(text) for text in texts]) for name, tokens in ANALYSERS.items()}
         self._words = sorted({word for text in texts for word in ANALYSERS["plain"](text)})
         self._vectors = {"passage": self.encode(texts), "entity": self.encode(self.graph.keys)}
@@ -97,8 +125,9 @@ class MemoryIndex:
     def passages(self, numbers: Sequence[int]) -> list[Passage]:
         return [self._rows[number] for number in numbers]
 
-    def entity_descriptions(self, numbers: Sequence[int]) -> list[tuple[str, str]]:
-        return [(self.graph.keys[number], "") for number in numbers]
+    def entities(self, numbers: Sequence[int]) -> list[Entity]:
+        keys = [self.graph.keys[number] for number in numbers]
+        return [Entity(key, key.title(), "", f"All about {key}.") for key in keys]
 
 
 PASSAGES: tuple[Passage, ...] = (
@@ -126,6 +155,11 @@ def make_graph() -> Callable[..., BipartiteGraph]:
 @pytest.fixture(scope="session")
 def make_lexical() -> Callable[..., LexicalIndex]:
     return lexical_from
+
+
+@pytest.fixture(scope="session")
+def make_relations() -> Callable[..., RelationGraph]:
+    return relations_from
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,15 @@
 """A claimed batch to outcomes: groups, one bad question among good ones, outages."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from schemas.chat import Usage
 from schemas.errors import ModelUnavailableError, StoreUnavailableError
+from schemas.query import ModelUse
 from schemas.queue import ClaimedQuestion
+from worker.answer import PartialOutageError
 from worker.batch import LONGEST_ERROR, BatchOutcome, answer_group, grouped
 
 
@@ -148,3 +152,29 @@ def test_an_interruption_is_no_failed_question(scripted_pool: Any, interruption:
 
     with pytest.raises(interruption):
         answered(scripted_pool(behave), claimed("a"))
+
+
+@pytest.mark.parametrize(("is_cached", "left"), [(False, ["token-b", "token-c"]), (True, [])])
+def test_what_a_model_answered_before_it_went_away_is_kept(
+    scripted_pool: Any, *, is_cached: bool, left: list[str]
+) -> None:
+    """Only a reply of just now says that the model is there, and that b and c were left for reasons of their own."""
+    use = ModelUse("m", "qa.answer", "hash", is_cached=is_cached, usage=Usage(calls=1))
+    good = SimpleNamespace(reading=SimpleNamespace(answer="A", use=use))
+    error = PartialOutageError(ModelUnavailableError("away"), [good, None, None])
+    outcome = answered(scripted_pool(raising(error, "a")), *map(claimed, "abc"))
+    assert [(one.lease_token, one.answer) for one in outcome.finished] == [("token-a", "A")]
+    assert outcome.released == ["token-b", "token-c"]
+    assert outcome.left == left
+    assert outcome.outage is error
+    assert outcome.failed == []
+
+
+def test_a_result_keeps_what_its_model_took(scripted_pool: Any) -> None:
+    pool = scripted_pool()
+    spent = {"calls": 1, "prompt_tokens": 7, "completion_tokens": 2, "cost_usd": 0.5, "seconds": 1.0}
+    pool.document = {"reading": {"model": "openai/x", "spent": spent}}
+    (finished,) = answered(pool, claimed("a")).finished
+    assert finished.result["model"] == "openai/x"
+    assert finished.result["tokens"] == {"prompt": 7, "completion": 2}
+    assert finished.result["cost_usd"] == 0.5

@@ -8,14 +8,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from schemas.errors import ModelUnavailableError, StoreUnavailableError
+from schemas.chat import Usage
+from schemas.errors import ModelRateLimitError, ModelUnavailableError, StoreUnavailableError
+from schemas.query import ModelUse
 from schemas.queue import JobSpec, NewQuestion, QuestionState
 from warehouse.queue.dialects import sqlite_url
 from warehouse.queue.queue import QuestionQueue, open_queue
+from worker.answer import PartialOutageError
 from worker.loop import Worker, WorkerOptions, WorkerReport
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -170,6 +174,67 @@ def test_a_success_closes_the_breaker(queue: QuestionQueue, scripted_pool: Any) 
     )
     worker.run()
     assert worker._breaker.outages == 0
+
+
+def test_a_model_that_says_when_to_come_back_is_left_alone_until_then(queue: QuestionQueue, scripted_pool: Any) -> None:
+    submit(queue, "a")
+    pool = scripted_pool(raising_once(ModelRateLimitError("too many", retry_after_seconds=0.6), "a"))
+    started = time.monotonic()
+    assert work(queue, pool).finished == 1
+    assert time.monotonic() - started >= 0.6
+
+
+def test_a_worker_that_waits_for_a_model_says_so_until_it_is_back(queue: QuestionQueue, scripted_pool: Any) -> None:
+    asked: list[str] = []
+
+    def outages() -> list[str | None]:
+        return [worker.outage for worker in queue.workers()]
+
+    def behave(text: str) -> str:
+        asked.append(text)
+        if len(asked) == 1:
+            raise ModelUnavailableError("the model is away")
+        if text == "a":
+            wait_for(lambda: outages() == ["the model is away"])
+            submit(queue, "b")
+        else:
+            wait_for(lambda: outages() == [None])
+        return text.upper()
+
+    submit(queue, "a")
+    assert work(queue, scripted_pool(behave), lease_seconds=60.0).finished == 2
+    assert asked == ["a", "a", "b"]
+
+
+def wait_for(is_reached: Callable[[], bool], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not is_reached():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.02)
+
+
+def test_a_question_that_a_model_never_answers_is_dead_in_the_end_and_keeps_no_other_waiting(
+    queue: QuestionQueue, scripted_pool: Any
+) -> None:
+    """The poison question is the oldest, so every batch begins with it; each batch has others, which are answered."""
+    use = ModelUse("m", "qa.answer", "hash", usage=Usage(calls=1))
+
+    class Pool(scripted_pool):  # type: ignore[misc]
+        def _answer(self, questions: Any, limit: int) -> list[Any]:
+            rows = [SimpleNamespace(reading=SimpleNamespace(answer=q.text, use=use)) for q in questions]
+            if any(q.text == "poison" for q in questions):
+                left = [None if q.text == "poison" else row for q, row in zip(questions, rows, strict=True)]
+                raise PartialOutageError(ModelUnavailableError("timeout"), left)
+            return rows
+
+    job = submit(queue, "poison", *(f"q{n}" for n in range(80)), max_attempts=2)
+    report = work(queue, Pool(), batch=2)
+    ends = states(queue, job)
+    assert ends.pop("poison") == "dead"
+    assert set(ends.values()) == {"done"}
+    assert (report.finished, report.failed) == (80, 2)
+    (error,) = queue.job(job).errors
+    assert (error.error_class, error.example) == ("ModelUnavailableError", "timeout")
 
 
 def test_an_answer_for_a_cancelled_job_is_refused(queue: QuestionQueue, scripted_pool: Any) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.index import DirectRunner, IndexRequest, run_index
+from flows.index import DirectRunner, run_index
+from flows.reports import IndexRequest
 from schemas.errors import UnknownIndexError
 from schemas.settings import Settings
 from warehouse.files.layout import Layout

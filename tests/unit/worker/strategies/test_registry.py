@@ -41,11 +41,19 @@ def test_a_strategy_reads_nothing_but_what_it_declares(memory_index: Any, name: 
         version = 1
         passage_ids = memory_index.passage_ids
         names = memory_index.names
+        aliases = memory_index.aliases
+        exact_names = memory_index.exact_names
+        entities = memory_index.entities
 
         @property
         def graph(self) -> Any:
             assert "graph" in NEEDS[name]
             return memory_index.graph
+
+        @property
+        def relations(self) -> Any:
+            assert "graph:relations" in NEEDS[name]
+            return memory_index.relations
 
         def lexical(self, analyser: str) -> Any:
             assert f"lexical:{analyser}" in NEEDS[name]
@@ -61,7 +69,7 @@ def test_a_strategy_reads_nothing_but_what_it_declares(memory_index: Any, name: 
 
 def test_vectors_are_asked_of_questions_only_if_vectors_are_read() -> None:
     wanted = {name for name, spec in STRATEGIES.items() if spec.needs_question_vector}
-    assert wanted == {"bridge", "dense", "rrf", "naive-vector", "graph-dense", "graph-rrf"}
+    assert wanted == {"bridge", "dense", "rrf", "naive-vector", "qasa", "graph-dense", "graph-rrf"}
 
 
 def test_an_unknown_strategy_names_the_nearest() -> None:

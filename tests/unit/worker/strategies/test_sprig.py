@@ -26,6 +26,7 @@ def golden_index(golden_graph: BipartiteGraph, make_lexical: Any) -> Any:
         passage_ids=["d0", "d1", "d2", "d3", "d4"],
         graph=golden_graph,
         names=Words(),
+        aliases={},
         lexical=lambda _: lexical,
         vectors=lambda _: vectors,
     )

@@ -1,0 +1,96 @@
+"""Seconds of an export of a made-up graph to Neo4j: at first, again, and after a tenth of it has changed.
+
+Run: uv run python benchmarks/neo4j_export.py [ENTITIES] [RELATIONS]   (20000 and 50000; vectors of 384 dimensions)
+Starts a server of its own (tests/neo4j_server), with a throwaway folder.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from machine import describe_machine
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "neo4j_server"))
+from graph_fixture import ENTITIES, RELATIONS, address_of
+from neo4j_process import Neo4jServer
+
+from schemas.ids import entity_id, relation_id
+from tasks.export.delta import compare
+from tasks.export.rows import ExportRow, to_values
+from warehouse.graph.neo4j_layout import Kind
+from warehouse.graph.neo4j_server import Neo4jConnection
+from warehouse.graph.neo4j_store import Neo4jStore
+
+DIMENSION = 384
+INDEX = "benchmark"
+
+
+def main() -> None:
+    """Prints a Markdown table."""
+    entity_count, relation_count = (int(text) for text in (*sys.argv[1:3], *("20000", "50000")[len(sys.argv) - 1 :]))
+    random = np.random.default_rng(0)
+    vectors = random.normal(size=(entity_count, DIMENSION)).astype(np.float32)
+    ids = [entity_id(str(n)) for n in range(entity_count)]
+    ends = random.integers(0, entity_count, (relation_count, 2))
+    server = Neo4jServer(heap="1g")
+    try:
+        connection = Neo4jConnection(address_of(server.start()))
+        store = Neo4jStore(connection, INDEX)
+        store.prepare()
+        store.claim()
+        print(
+            f"{describe_machine()}\nNeo4j {connection.version}, {entity_count:,} entities, {relation_count:,} relations"
+        )
+        print("\n| | entities s | vector index s | relations s | written |\n|---|---|---|---|---|")
+        for name, edition, share in (("first", 1, 1.0), ("again", 1, 0.0), ("a tenth changed", 2, 0.1)):
+            entities = [_entity(key, edition if n < share * entity_count else 1, n) for n, key in enumerate(ids)]
+            relations = [
+                _relation(ids[s], ids[t], n, edition if n < share * relation_count else 1)
+                for n, (s, t) in enumerate(ends)
+                if s != t
+            ]
+            begun = time.perf_counter()
+            written = _sync(store, ENTITIES, entities, vectors)
+            loaded = time.perf_counter()
+            store.index_vectors(DIMENSION, is_new=share == 1.0)
+            indexed = time.perf_counter()
+            written += _sync(store, RELATIONS, relations, vectors)
+            done = time.perf_counter()
+            print(
+                f"| {name} | {loaded - begun:.1f} | {indexed - loaded:.1f} | {done - indexed:.1f} | {written:,} |",
+                flush=True,
+            )
+        connection.close()
+    finally:
+        server.throw_away()
+
+
+def _sync(store: Neo4jStore, kind: Kind, rows: list[ExportRow], vectors: np.ndarray) -> int:
+    difference = compare({row.id: row.hash for row in rows}, store.stored(kind))
+    wanted = {*difference.missing, *difference.changed}
+    chosen = [row for row in rows if row.id in wanted]
+    for start in range(0, len(chosen), kind.batch):
+        part = chosen[start : start + kind.batch]
+        store.write(
+            kind, [to_values(r, INDEX, vectors[r.number].tolist() if r.number is not None else None) for r in part]
+        )
+    return len(chosen)
+
+
+def _entity(key: str, edition: int, number: int) -> ExportRow:
+    text = f"Entity {number} of edition {edition}."
+    return ExportRow(
+        key, {"folded_key": str(number), "name": text, "description": text, "is_named": True}, "", "", number
+    )
+
+
+def _relation(source: str, target: str, number: int, edition: int) -> ExportRow:
+    key = relation_id(source, str(number), target)
+    return ExportRow(
+        key, {"relation": f"relation {number % 50}", "count": edition, "provenance": ["p"]}, source, target
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Published tables to the rows of a graph database."""

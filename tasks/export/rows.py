@@ -1,0 +1,98 @@
+"""Published tables as nodes and relationships: rows with ids, properties and a hash of all that is written (pure).
+
+Reads no table and writes no database. Source: algorithms.md 1.2.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.ids import ID_LENGTH, content_hash
+
+HIDDEN = frozenset({"index", "id", "row_hash", "embedding"})
+"""Properties that the hash leaves out: those every row has, and the vector, which `content_hash` stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRow:
+    """A node, or a relationship between two.
+
+    Attributes:
+        id: Unique in its kind and index.
+        properties: What it says besides its id; nothing that is None.
+        source: Id of the node it leaves, "" for a node.
+        target: Id of the node it enters, "" for a node.
+        number: Row of its vector, None if it has none.
+    """
+
+    id: str
+    properties: Mapping[str, Any]
+    source: str = ""
+    target: str = ""
+    number: int | None = None
+
+    @property
+    def hash(self) -> str:
+        """sha256 over everything that is written of it."""
+        return row_hash(self.properties, self.source, self.target)
+
+
+def row_hash(properties: Mapping[str, Any], source: str | None, target: str | None) -> str:
+    """sha256 over properties (without those of `HIDDEN`) and ends, alike before writing and after reading."""
+    shown = {name: value for name, value in properties.items() if name not in HIDDEN and value is not None}
+    return content_hash(json.dumps([source or "", target or "", shown], sort_keys=True, ensure_ascii=False))
+
+
+def to_values(row: ExportRow, index: str, vector: Sequence[float] | None) -> dict[str, Any]:
+    """What a writing statement gets of a row."""
+    own = {"id": row.id, "row_hash": row.hash}
+    placed = own | ({} if row.source else {"index": index})
+    properties = {name: value for name, value in row.properties.items() if value is not None} | placed
+    return {"id": row.id, "source": row.source, "target": row.target, "vector": vector, "properties": properties}
+
+
+def _document(row: Mapping[str, Any]) -> ExportRow:
+    return ExportRow(row["document_id"], {"title": row["title"], "paragraph_count": row["passage_count"]})
+
+
+def _paragraph(row: Mapping[str, Any]) -> ExportRow:
+    shown = {"text": row["text"], "doc_title": row["title"], "text_hash": row["content_hash"]}
+    return ExportRow(row["passage_id"], shown | {"ordinal": row["ordinal"], "record_id": row["record_id"]})
+
+
+def _entity(row: Mapping[str, Any]) -> ExportRow:
+    properties = {
+        "key": row["norm_name"],
+        "folded_key": row["key"],
+        "name": row["name"],
+        "type": row["type"],
+        "description": row["description"],
+        "content_hash": row["content_hash"],
+        "is_named": row["is_named"],
+        "doc_count": row["document_count"],
+    }
+    return ExportRow(row["entity_id"], properties, number=row["number"])
+
+
+def _edge(kind: str, row: Mapping[str, Any], source: str, target: str, *names: str) -> ExportRow:
+    ends = row[source], row[target]
+    key = content_hash(kind, *ends)[:ID_LENGTH]
+    return ExportRow(key, {name: row[name] for name in names}, *ends)
+
+
+def _relation(row: Mapping[str, Any]) -> ExportRow:
+    names = ("relation", "count", "confidence", "extractor", "provenance")
+    return ExportRow(row["relation_id"], {n: row[n] for n in names}, row["source_id"], row["target_id"])
+
+
+MAKERS: Mapping[str, Callable[[Mapping[str, Any]], ExportRow]] = {
+    "documents": _document,
+    "paragraphs": _paragraph,
+    "entities": _entity,
+    "document_paragraphs": lambda row: _edge("has", row, "document_id", "passage_id"),
+    "document_mentions": lambda row: _edge("document", row, "document_id", "entity_id"),
+    "paragraph_mentions": lambda row: _edge("paragraph", row, "passage_id", "entity_id", "tf"),
+    "relations": _relation,
+}
+"""How the row of a table becomes a row of each kind."""

@@ -1,0 +1,284 @@
+"""Export to a real Neo4j: only the difference is written, whatever happened before; verify finds and mends the rest."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph_fixture import address_of, connect_to
+from neo4j_process import Neo4jServer
+
+from flows.export import DirectSteps, ExportReport, ExportRequest, Published, run_export
+from flows.index import DirectRunner, run_index
+from flows.reports import IndexRequest
+from flows.verify import repair, run_verify
+from schemas.errors import ConfigurationError, StoreConflictError, StoreError, StoreUnavailableError
+from schemas.settings import Settings
+from warehouse.graph.neo4j_layout import KINDS, NODES, entity_label
+from warehouse.graph.neo4j_server import Address, Neo4jConnection, find_address, require_version
+from warehouse.graph.neo4j_store import Neo4jStore
+
+pytestmark = pytest.mark.neo4j
+TOWNS = 24
+EVIL = "Odd'}) DETACH DELETE (n) //`"
+
+
+def records(numbers: range, edition: int = 1) -> list[dict[str, object]]:
+    return [
+        {
+            "id": f"p{n:03d}",
+            "title": EVIL if n == 0 else f"Town {n}",
+            "text": f"Castle {n} stands near Lake {n % 5} in Norland. Edition {edition} says Bishop Odo built it.",
+        }
+        for n in numbers
+    ]
+
+
+class Corpus:
+    """A root whose index is published from records, and exported."""
+
+    def __init__(self, folder: Path, server: Neo4jServer) -> None:
+        self._folder = folder
+        self.settings = Settings(root=folder / "root", strategies=("bm25",))
+        self.address = address_of(server)
+
+    def publish(self, rows: list[dict[str, object]], index: str = "towns") -> int:
+        path = self._folder / "corpus.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return run_index(self.settings, IndexRequest(index, path), DirectRunner()).version
+
+    def export(self, index: str = "towns", steps: Any = None) -> ExportReport:
+        return run_export(self.settings, ExportRequest(index, self.address), steps or DirectSteps())
+
+
+@pytest.fixture(scope="module")
+def connection(neo4j_server: Neo4jServer) -> Iterator[Neo4jConnection]:
+    opened = connect_to(neo4j_server)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, neo4j_server: Neo4jServer, connection: Neo4jConnection) -> Corpus:
+    """An empty database and an empty root."""
+    connection.write([("MATCH (n) DETACH DELETE n", {})])
+    return Corpus(tmp_path, neo4j_server)
+
+
+def snapshot(connection: Neo4jConnection, index: str = "towns") -> dict[str, list[Any]]:
+    """Everything the database holds of an index, but the record of the export."""
+    store = Neo4jStore(connection, index)
+    return {
+        kind.name: sorted(
+            (row["id"], json.dumps(row["properties"], sort_keys=True), row["source"], row["target"])
+            for row in store.rows(kind, [1.0])
+        )
+        for kind in KINDS
+    }
+
+
+def test_the_database_holds_what_the_tables_hold(corpus: Corpus, connection: Neo4jConnection) -> None:
+    version = corpus.publish(records(range(TOWNS)))
+    report = corpus.export()
+    with Published(corpus.settings, "towns") as published:
+        expected = {kind.name: sorted(published.hashes(kind)) for kind in KINDS}
+    held = snapshot(connection)
+    assert {name: [row[0] for row in rows] for name, rows in held.items()} == expected
+    assert report.created == sum(map(len, expected.values()))
+    assert (report.version, report.updated, report.deleted) == (version, 0, 0)
+    assert min(report.counts.values()) > 0
+    found = connection.read(
+        "MATCH (d:Document {index: 'towns', title: $title})-[:HAS_PARAGRAPH]->(p)-[m:MENTIONS]->(e:Entity) "
+        "RETURN p.id AS id, min(m.tf) AS tf, count(e) > 0 AS mentions",
+        {"title": EVIL},
+    )
+    assert found == [{"id": "p000", "tf": 1, "mentions": True}]
+
+
+def test_an_export_again_writes_nothing(corpus: Corpus, connection: Neo4jConnection) -> None:
+    corpus.publish(records(range(TOWNS)))
+    corpus.export()
+    record = Neo4jStore(connection, "towns").recorded()
+    again = corpus.export()
+    assert (again.created, again.updated, again.deleted) == (0, 0, 0)
+    assert Neo4jStore(connection, "towns").recorded() == record
+
+
+def test_the_delta_leads_to_what_a_fresh_export_gives(corpus: Corpus, connection: Neo4jConnection) -> None:
+    corpus.publish(records(range(TOWNS)))
+    corpus.export()
+    changed = [*records(range(4), edition=2), *records(range(8, TOWNS + 6))]
+    corpus.publish(changed)
+    report = corpus.export()
+    after_delta = snapshot(connection)
+    total = sum(map(len, after_delta.values()))
+    assert min(report.created, report.updated, report.deleted) > 0
+    assert report.created + report.updated < total
+    connection.write([("MATCH (n) DETACH DELETE n", {})])
+    fresh = corpus.export()
+    assert fresh.created == total
+    assert snapshot(connection) == after_delta
+
+
+def test_two_indexes_share_a_database_and_do_not_touch_each_other(corpus: Corpus, connection: Neo4jConnection) -> None:
+    corpus.publish(records(range(TOWNS)), "towns")
+    corpus.publish(records(range(6)), "other")
+    corpus.export("towns")
+    before = snapshot(connection, "towns")
+    corpus.export("other")
+    assert snapshot(connection, "towns") == before
+    assert len(snapshot(connection, "other")["paragraphs"]) == 6
+    corpus.publish(records(range(2)), "other")
+    corpus.export("other")
+    assert snapshot(connection, "towns") == before
+    assert entity_label("towns") != entity_label("other")
+
+
+class KilledAfter(DirectSteps):
+    """Dies before the step of that name, as a killed process would."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def step(self, name: str, run: Callable[[], None]) -> None:
+        if name == self._name:
+            raise KeyboardInterrupt
+        super().step(name, run)
+
+
+@pytest.mark.parametrize("step", ["paragraphs", "relations", "deletions", "verification"])
+def test_a_killed_export_run_again_ends_right(corpus: Corpus, connection: Neo4jConnection, step: str) -> None:
+    corpus.publish(records(range(TOWNS)))
+    corpus.export()
+    first = snapshot(connection)
+    corpus.publish(records(range(3, TOWNS + 3), edition=2))
+    with pytest.raises(KeyboardInterrupt):
+        corpus.export(steps=KilledAfter(step))
+    assert Neo4jStore(connection, "towns").recorded()["complete"] is False
+    corpus.export()
+    assert run_verify(corpus.settings, "towns", corpus.address).ok
+    corpus.publish(records(range(TOWNS)))
+    corpus.export()
+    assert snapshot(connection) == first
+
+
+def test_of_two_exports_only_the_later_one_can_write(corpus: Corpus, connection: Neo4jConnection) -> None:
+    corpus.publish(records(range(3)))
+    corpus.export()
+    early, late = Neo4jStore(connection, "towns"), Neo4jStore(connection, "towns")
+    early.claim()
+    late.claim()
+    held = snapshot(connection)
+    with pytest.raises(StoreConflictError, match="Another export of index 'towns'"):
+        early.delete(NODES[1], ["p000"])
+    assert snapshot(connection) == held
+    late.delete(NODES[1], ["p000"])
+    assert len(snapshot(connection)["paragraphs"]) == 2
+
+
+DAMAGE = {
+    "a property was changed": "MATCH (p:Paragraph {index: 'towns', id: 'p001'}) SET p.text = 'forged'",
+    "a node is gone": "MATCH (e:Entity {index: 'towns'}) WITH e LIMIT 1 DETACH DELETE e",
+    "a node is too many": "CREATE (:Document {index: 'towns', id: 'intruder', row_hash: 'x'})",
+    "a relation is gone": "MATCH (:Entity {index: 'towns'})-[r:RELATES_TO]->() WITH r LIMIT 1 DELETE r",
+    "a relation is there twice": "MATCH (s:Entity {index: 'towns'})-[r:RELATES_TO]->(t) WITH s, r, t LIMIT 1 "
+    "CREATE (s)-[q:RELATES_TO]->(t) SET q = properties(r)",
+    "a relation without id": "MATCH (s:Entity {index: 'towns'})-[r:RELATES_TO]->(t) WITH s, t LIMIT 1 "
+    "CREATE (s)-[:RELATES_TO]->(t)",
+    "a label is gone": f"MATCH (e:Entity {{index: 'towns'}}) WITH e LIMIT 1 REMOVE e:{entity_label('towns')}",
+    "the record is gone": "MATCH (v:PolyhopIndex {name: 'towns'}) DELETE v",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_verify_finds_damage_and_repairs_it(corpus: Corpus, connection: Neo4jConnection, damage: str) -> None:
+    corpus.publish(records(range(6)))
+    corpus.export()
+    whole = snapshot(connection)
+    assert run_verify(corpus.settings, "towns", corpus.address).ok
+    connection.write([(DAMAGE[damage], {})])
+    report = run_verify(corpus.settings, "towns", corpus.address)
+    assert {name for name, found in report.differences.items() if found} == {"neo4j"}
+    repair(corpus.settings, report, corpus.address)
+    assert run_verify(corpus.settings, "towns", corpus.address).ok
+    assert snapshot(connection) == whole
+
+
+def test_nobody_at_the_address_is_said_in_one_sentence() -> None:
+    with pytest.raises(StoreUnavailableError, match=r"No Neo4j server answers at bolt://127\.0\.0\.1:1 "):
+        Neo4jConnection(Address("bolt://127.0.0.1:1", "neo4j", "secret"))
+
+
+def test_wrong_credentials_are_said_in_one_sentence(neo4j_server: Neo4jServer) -> None:
+    with pytest.raises(ConfigurationError, match="refuses user 'neo4j'; check the user and NEO4J_PASSWORD") as caught:
+        Neo4jConnection(Address(neo4j_server.uri, "neo4j", "wrong-secret"))
+    assert "wrong-secret" not in str(caught.value)
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'ftp://x' is no address of a Neo4j server"):
+        Neo4jConnection(Address("ftp://x", "neo4j", "secret"))
+
+
+def test_an_unknown_database_is_refused(neo4j_server: Neo4jServer) -> None:
+    with pytest.raises(ConfigurationError, match="has no database 'elsewhere'"):
+        Neo4jConnection(Address(neo4j_server.uri, neo4j_server.user, neo4j_server.password, "elsewhere"))
+
+
+@pytest.mark.parametrize("version", ["5.25.9", "4.4.0", "5.9"])
+def test_an_old_server_is_refused(version: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"is version {version}; Polyhop needs 5.26 or newer"):
+        require_version(version, "bolt://old")
+
+
+@pytest.mark.parametrize("version", ["5.26.0", "5.26.25", "2025.10.1"])
+def test_a_new_server_will_do(version: str) -> None:
+    require_version(version, "bolt://new")
+
+
+def test_addresses_come_from_options_before_the_environment() -> None:
+    environment = {"NEO4J_URI": "bolt://env", "NEO4J_USERNAME": "eve", "NEO4J_PASSWORD": "p"}
+    assert find_address(None, None, None, None, environment) == Address("bolt://env", "eve", "p")
+    assert find_address("bolt://x", "u", "q", "d", environment) == Address("bolt://x", "u", "q", "d")
+    assert find_address(None, None, None, None, environment | {"NEO4J_USER": "bob"}).user == "bob"
+    with pytest.raises(ConfigurationError, match="set NEO4J_PASSWORD"):
+        find_address("bolt://x", None, None, None, {})
+    with pytest.raises(ConfigurationError, match="set NEO4J_URI"):
+        find_address(None, None, "p", None, {})
+
+
+def test_a_read_only_server_is_said_to_be_one(tmp_path: Path) -> None:
+    server = Neo4jServer(heap="512m")
+    try:
+        server.start()
+        server.stop()
+        server.options = {"server.databases.read_only": "neo4j"}
+        corpus = Corpus(tmp_path, server.start())
+        corpus.publish(records(range(2)))
+        with pytest.raises(StoreError, match="is read-only; export to a server that accepts writes"):
+            corpus.export()
+    finally:
+        server.throw_away()
+
+
+def test_the_commands_keep_their_json(corpus: Corpus, neo4j_server: Neo4jServer, polyhop: Callable[..., Any]) -> None:
+    version = corpus.publish(records(range(3)))
+    environment = {
+        "POLYHOP_ROOT": str(corpus.settings.root),
+        "NEO4J_URI": neo4j_server.uri,
+        "NEO4J_PASSWORD": neo4j_server.password,
+    }
+    exported = json.loads(polyhop("export", "neo4j", "--index", "towns", "--json", env=environment).stdout)
+    assert {"created", "updated", "deleted", "version"} <= exported.keys()
+    assert exported["version"] == version
+    assert exported["has_vectors"] is False
+    checked = polyhop("verify", "--index", "towns", "--neo4j", "--json", env=environment)
+    assert checked.returncode == 0
+    stores = json.loads(checked.stdout)["stores"]
+    assert stores == {name: {"ok": True, "differences": []} for name in ("tables", "arrays", "vectors", "neo4j")}
+    wrong = polyhop("export", "neo4j", "--index", "towns", env=environment | {"NEO4J_PASSWORD": "wrong"})
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("polyhop: Neo4j at ")
+    assert len(wrong.stderr.splitlines()) == 1

@@ -1,0 +1,118 @@
+"""Both engines of spreading activation agree: on 200 random graphs, whatever the parameters."""
+
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from graph_fixture import SmallGraph, connect_to
+from numpy.typing import NDArray
+
+from schemas.spreading import Activation, ChainRule, SeedName, SeedRule, SeedScore, SpreadQuestion, SpreadRule
+from warehouse.graph.neo4j_graph import Neo4jGraph
+from warehouse.graph.neo4j_server import Neo4jConnection
+from worker.ranking.activation import find_seeds, spread
+from worker.ranking.chains import best_chains
+from worker.strategies.spreading import QasaRules
+from worker.strategies.spreading_neo4j import Neo4jEngine
+
+pytestmark = pytest.mark.neo4j
+GRAPHS = 200
+WIDTH = 6
+
+
+def random_part(random: np.random.Generator, number: int) -> SmallGraph:
+    """A graph of 2 to 12 entities, some without vector, some joined more than once."""
+    count = int(random.integers(2, 13))
+    keys = [f"g{number:03d} {chr(97 + n)}" for n in range(count)]
+    vectors = {key: _vector(random).tolist() if random.random() < 0.85 else None for key in keys}
+    vectors[keys[0]] = _vector(random).tolist()
+    edges = []
+    for _ in range(int(random.integers(1, 3 * count))):
+        source, target = random.integers(0, count, 2)
+        if source != target:
+            edges.append((keys[source], f"r{random.integers(0, 3)}", keys[target]))
+    return SmallGraph(vectors, edges)
+
+
+def _vector(random: np.random.Generator) -> NDArray[np.float64]:
+    values = random.normal(size=WIDTH)
+    values[0] += 1.0
+    made: NDArray[np.float64] = values / np.linalg.norm(values)
+    return made
+
+
+def random_rules(random: np.random.Generator) -> QasaRules:
+    """Parameters anywhere in their range; long chains only where a limit bounds the search."""
+    dedupe = random.choice(["after_limit", "before_limit"], p=[0.8, 0.2])
+    return QasaRules(
+        SeedRule(int(random.integers(1, 7)), random.choice(get_args(SeedScore))),
+        SpreadRule(
+            steps=int(random.integers(0, 5)),
+            decay=float(random.choice([0.3, 0.5, 0.7, 0.9, 1.0])),
+            threshold=float(random.choice([0.0, 0.01, 0.2])),
+            gate=random.choice(["cosine", "none"], p=[0.7, 0.3]),
+            edge_multiplicity=random.choice(["set", "per_edge"]),
+            uniform_requires_embedding=bool(random.integers(0, 2)),
+        ),
+        ChainRule(
+            limit=int(random.choice([1, 5, 30])),
+            max_length=int(random.integers(1, 7 if dedupe == "after_limit" else 4)),
+            dedupe=dedupe,
+        ),
+    )
+
+
+def random_question(random: np.random.Generator, whole: SmallGraph, part: SmallGraph) -> SpreadQuestion:
+    """Names of the part's entities, and now and then a name that is searched for everywhere."""
+    places = [whole.keys.index(key) for key in part.keys]
+    picked = random.choice(places, size=int(random.integers(1, 4)))
+    names = [SeedName(whole.keys[n], random.choice(["exact", "alias"]), (int(n),)) for n in dict.fromkeys(picked)]
+    if random.random() < 0.4:
+        names.append(SeedName("searched", "vector", (), _vector(random).astype(np.float32)))
+    return SpreadQuestion(_vector(random).astype(np.float32), tuple(names))
+
+
+def embedded(whole: SmallGraph, question: SpreadQuestion, rules: QasaRules) -> Activation:
+    graph, matrix = whole.arrays, whole.matrix
+    seeds = find_seeds(matrix, question, rules.seeds)
+    start = {seed.entity: seed.activation for seed in seeds}
+    entities, values = spread(graph, matrix, question.vector, start, rules.spread)
+    found = best_chains(graph, entities, values, start, rules.chains)
+    return Activation(seeds, entities, values, found.chains, found.is_cut)
+
+
+@pytest.fixture(scope="module")
+def world(neo4j_server: Any) -> Iterator[tuple[SmallGraph, list[SmallGraph], Neo4jGraph]]:
+    """All graphs side by side in one index: none is joined to another."""
+    random = np.random.default_rng(20261121)
+    parts = [random_part(random, number) for number in range(GRAPHS)]
+    whole = SmallGraph(
+        {key: vector for part in parts for key, vector in part.vectors.items()},
+        [edge for part in parts for edge in part.edges],
+    )
+    connection: Neo4jConnection = connect_to(neo4j_server)
+    yield whole, parts, whole.load(connection, "two hundred")
+    connection.close()
+
+
+def test_both_engines_agree_on_two_hundred_random_graphs(
+    world: tuple[SmallGraph, list[SmallGraph], Neo4jGraph],
+) -> None:
+    whole, parts, database = world
+    random = np.random.default_rng(7)
+    with_chains = 0
+    for number, part in enumerate(parts):
+        rules, question = random_rules(random), random_question(random, whole, part)
+        local = embedded(whole, question, rules)
+        (remote,) = Neo4jEngine(database, rules).activate([question])
+        case = f"graph {number}, {rules}"
+        assert [(s.entity, s.match) for s in remote.seeds] == [(s.entity, s.match) for s in local.seeds], case
+        for one, other in zip(local.seeds, remote.seeds, strict=True):
+            assert other.activation == pytest.approx(one.activation, abs=1e-4), case
+        assert remote.entities.tolist() == local.entities.tolist(), case
+        assert remote.values == pytest.approx(local.values, abs=1e-4), case
+        assert [c.entities for c in remote.chains] == [c.entities for c in local.chains], case
+        assert [c.hops for c in remote.chains] == [c.hops for c in local.chains], case
+        with_chains += bool(local.chains)
+    assert with_chains > GRAPHS / 2

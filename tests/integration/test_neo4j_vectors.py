@@ -1,0 +1,119 @@
+"""Vectors of entities in Neo4j: exported, indexed, verified; retrieval refuses a database that lacks them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from graph_fixture import address_of, connect_to
+from neo4j_process import Neo4jServer
+
+from flows.export import DirectSteps, ExportRequest, Published, run_export
+from flows.index import DirectRunner, run_index
+from flows.reports import IndexRequest
+from flows.verify import repair, run_verify
+from schemas.errors import ContractError, MissingArtefactError
+from schemas.settings import Settings
+from warehouse.graph.neo4j_graph import Neo4jGraph
+from warehouse.graph.neo4j_layout import vector_index
+from warehouse.graph.neo4j_server import Neo4jConnection
+from warehouse.open import open_published
+
+pytestmark = pytest.mark.neo4j
+TEXTS = [
+    ("Oslo", "Oslo lies on the Oslo Fjord in Norway."),
+    ("Bergen", "Bergen is a city in Norway near Mount Ulriken."),
+]
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """A root with an index that has vectors, and one that has none."""
+    folder = tmp_path_factory.mktemp("vectors")
+    path = folder / "corpus.jsonl"
+    rows = [{"id": title, "title": title, "text": text} for title, text in TEXTS]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for index, strategies in (("with", ("naive-vector",)), ("without", ("bm25", "graph"))):
+        chosen = Settings(root=folder / "root", strategies=strategies)
+        run_index(chosen, IndexRequest(index, path), DirectRunner())
+    return Settings(root=folder / "root")
+
+
+@pytest.fixture
+def connection(neo4j_server: Neo4jServer, settings: Settings) -> Iterator[Neo4jConnection]:
+    """A database that holds both indexes."""
+    opened = connect_to(neo4j_server)
+    opened.write([("MATCH (n) DETACH DELETE n", {})])
+    for index in ("with", "without"):
+        run_export(settings, ExportRequest(index, opened.address), DirectSteps())
+    yield opened
+    opened.close()
+
+
+def test_every_named_entity_has_the_vector_of_the_index(settings: Settings, connection: Neo4jConnection) -> None:
+    rows = connection.read(
+        "MATCH (e:Entity {index: 'with'}) WHERE e.is_named RETURN e.folded_key AS key, e.embedding AS v ORDER BY key"
+    )
+    published = open_published(settings.root, "with")
+    assert [row["key"] for row in rows] == list(published.graph.keys)
+    assert np.array([row["v"] for row in rows]) == pytest.approx(np.asarray(published.vectors("entity")), abs=1e-6)
+    published.close()
+    assert connection.read("MATCH (e:Entity {index: 'without'}) WHERE e.embedding IS NOT NULL RETURN e") == []
+
+
+def test_the_vector_index_searches_one_index_only(settings: Settings, connection: Neo4jConnection) -> None:
+    with Published(settings, "with") as published:
+        vector = published.vectors()[0].tolist()
+    found = connection.read(
+        "CALL db.index.vector.queryNodes($name, 50, $vector) YIELD node, score RETURN node.index AS index, score",
+        {"name": vector_index("with"), "vector": vector},
+    )
+    assert {row["index"] for row in found} == {"with"}
+    assert max(row["score"] for row in found) == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "MATCH (e:Entity {index: 'with'}) WHERE e.is_named WITH e LIMIT 1 REMOVE e.embedding",
+        "MATCH (e:Entity {index: 'with'}) WHERE e.is_named WITH e LIMIT 1 SET e.embedding = [i IN range(1, 384) | 1]",
+        f"DROP INDEX {vector_index('with')}",
+    ],
+)
+def test_verify_finds_and_mends_vectors(
+    settings: Settings, connection: Neo4jConnection, neo4j_server: Neo4jServer, damage: str
+) -> None:
+    address = address_of(neo4j_server)
+    assert run_verify(settings, "with", address).ok
+    connection.alter(damage)
+    report = run_verify(settings, "with", address)
+    assert report.differences["neo4j"] != []
+    repair(settings, report, address)
+    assert run_verify(settings, "with", address).ok
+
+
+def test_retrieval_wants_the_version_and_its_vectors(settings: Settings, connection: Neo4jConnection) -> None:
+    Neo4jGraph(connection, "with", ()).require(1)
+    with pytest.raises(ContractError, match="holds version 1 of index 'with', not version 2; run: polyhop export"):
+        Neo4jGraph(connection, "with", ()).require(2)
+    with pytest.raises(MissingArtefactError, match="vectors:entity"):
+        Neo4jGraph(connection, "without", ()).require(1)
+
+
+def test_verify_finds_and_mends_files_of_the_index(settings: Settings, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    path = tmp_path / "corpus.jsonl"
+    rows: list[dict[str, Any]] = [{"id": title, "title": title, "text": text} for title, text in TEXTS]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    chosen = Settings(root=root, strategies=("graph",))
+    run_index(chosen, IndexRequest("own", path), DirectRunner())
+    assert run_verify(chosen, "own").ok
+    with Published(chosen, "own") as published:
+        array = root / "indexes" / "own" / "versions" / f"{published.version:06d}" / "graph" / "bipartite_tf.npy"
+    array.write_bytes(array.read_bytes() + b"x")
+    report = run_verify(chosen, "own")
+    assert report.differences["arrays"] == ["file 'bipartite_tf.npy' has another content than was published"]
+    repair(chosen, report)
+    assert run_verify(chosen, "own").ok

@@ -1,0 +1,54 @@
+"""The export flow on a real Prefect server and a real Neo4j: the same as without, every step a task run."""
+
+import json
+import subprocess
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warehouse.graph.neo4j_layout import KINDS
+
+pytestmark = [pytest.mark.prefect, pytest.mark.neo4j]
+RECORDS: list[dict[str, object]] = [
+    {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} is a lake near Mount {n % 5} in Norland."}
+    for n in range(6)
+]
+
+
+def test_an_export_flow_run_writes_what_a_direct_one_finds_done(
+    polyhop: Callable[..., subprocess.CompletedProcess[str]],
+    write_corpus: Callable[..., Path],
+    prefect_server: dict[str, str],
+    neo4j_server: Any,
+) -> None:
+    done = polyhop("index", write_corpus(RECORDS), "--index", "lakes", "--set", "strategies=bm25")
+    assert done.returncode == 0, done.stderr
+    server = {"NEO4J_URI": neo4j_server.uri, "NEO4J_PASSWORD": neo4j_server.password}
+    on_prefect = polyhop("export", "neo4j", "--index", "lakes", "--json", env=server | prefect_server)
+    assert on_prefect.returncode == 0, on_prefect.stderr
+    report = json.loads(on_prefect.stdout)
+    assert report["created"] == sum(report["counts"].values()) > 0
+    directly = json.loads(polyhop("export", "neo4j", "--index", "lakes", "--json", env=server).stdout)
+    assert (directly["created"], directly["updated"], directly["deleted"]) == (0, 0, 0)
+    assert directly["counts"] == report["counts"]
+    names = {task["name"].rsplit("-", 1)[0] for task in _task_runs(prefect_server)}
+    assert {f"export {kind.name}" for kind in KINDS} | {"export schema", "export verification"} <= names
+    assert neo4j_server.password not in json.dumps(_post(prefect_server, "/flow_runs/filter", {}))
+
+
+def _task_runs(environment: dict[str, str]) -> Any:
+    return _post(environment, "/task_runs/filter", {"flow_runs": {"name": {"any_": ["export lakes"]}}})
+
+
+def _post(environment: dict[str, str], path: str, body: dict[str, object]) -> Any:
+    request = urllib.request.Request(
+        environment["PREFECT_API_URL"] + path,
+        data=json.dumps(body).encode(),
+        headers={"Content-Type": "application/json"},
+        method="POST",
+    )
+    with urllib.request.urlopen(request, timeout=30) as response:
+        return json.load(response)

@@ -1,0 +1,149 @@
+"""Small graphs for tests of spreading activation: the same entities and relations as arrays and in Neo4j."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from neo4j_process import Neo4jServer
+from numpy.typing import NDArray
+
+from schemas.graph import RelationGraph
+from schemas.ids import entity_id, relation_id
+from schemas.spreading import Activation, ChainRule, SeedName, SeedRule, SpreadQuestion, SpreadRule
+from tasks.export.rows import MAKERS, to_values
+from tasks.graph.relations import relation_arrays
+from warehouse.graph.neo4j_graph import Neo4jGraph
+from warehouse.graph.neo4j_layout import NODES, RELATIONSHIPS
+from warehouse.graph.neo4j_server import Address, Neo4jConnection
+from warehouse.graph.neo4j_store import Neo4jStore
+
+ENTITIES, RELATIONS = NODES[2], RELATIONSHIPS[3]
+Edge = tuple[str, str, str]
+
+
+@dataclass
+class SmallGraph:
+    """Entities by key with their vectors (None: without one) and relations (source, label, target)."""
+
+    vectors: Mapping[str, Sequence[float] | None]
+    edges: Sequence[Edge]
+
+    @property
+    def keys(self) -> list[str]:
+        return sorted(self.vectors)
+
+    @property
+    def matrix(self) -> NDArray[np.float32]:
+        width = max(len(vector) for vector in self.vectors.values() if vector is not None)
+        return np.array([self.vectors[key] or [0.0] * width for key in self.keys], dtype=np.float32)
+
+    @property
+    def arrays(self) -> RelationGraph:
+        number = {key: n for n, key in enumerate(self.keys)}
+        names = sorted({label for _, label, _ in self.edges})
+        rows = sorted((number[s], number[t], names.index(label)) for s, label, t in set(self.edges))
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+        made = relation_arrays(columns[0], columns[1], columns[2], len(number))
+        return RelationGraph(
+            indptr=made["indptr"],  # type: ignore[arg-type]
+            indices=made["indices"],  # type: ignore[arg-type]
+            label_indptr=made["label-indptr"],  # type: ignore[arg-type]
+            labels=made["labels"],  # type: ignore[arg-type]
+            names=tuple(names),
+        )
+
+    def load(self, connection: Neo4jConnection, index: str) -> Neo4jGraph:
+        """Writes it as an index of that name, in place of what was there."""
+        store = Neo4jStore(connection, index)
+        store.prepare()
+        store.claim()
+        for kind in (RELATIONS, ENTITIES):
+            store.delete(kind, [key for key, _ in store.stored(kind)])
+        rows = [(MAKERS["entities"](_entity_row(key)), self.vectors[key]) for key in self.keys]
+        store.write(ENTITIES, [to_values(row, index, vector) for row, vector in rows])
+        relations = [MAKERS["relations"](_relation_row(*edge)) for edge in sorted(set(self.edges))]
+        store.write(RELATIONS, [to_values(row, index, None) for row in relations])
+        store.index_vectors(self.matrix.shape[1], is_new=True)
+        return Neo4jGraph(connection, index, self.keys)
+
+    def question(self, vector: Sequence[float], seeds: Mapping[str, float]) -> SpreadQuestion:
+        """A question that starts at these entities: at those with 1 by name, at others by a hint of that cosine.
+
+        The last axis of all vectors must be free: the rest of a hint goes there.
+        """
+        return SpreadQuestion(np.array(vector, dtype=np.float32), tuple(self._name(*seed) for seed in seeds.items()))
+
+    def _name(self, key: str, value: float) -> SeedName:
+        number = self.keys.index(key)
+        if value == 1.0:
+            return SeedName(key, "exact", (number,))
+        hint = value * self.matrix[number].astype(np.float64)
+        hint[-1] = np.sqrt(1.0 - value * value)
+        return SeedName(f"like {key}", "vector", (), hint.astype(np.float32))
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Everything an engine is told, with the paper's defaults."""
+
+    seeds: SeedRule = field(default_factory=SeedRule)
+    spread: SpreadRule = field(default_factory=SpreadRule)
+    chains: ChainRule = field(default_factory=ChainRule)
+
+
+def ask(graph: Neo4jGraph, question: SpreadQuestion, rules: Rules | None = None) -> Activation:
+    """The server's answer, doubles among the chains still there."""
+    rules = rules or Rules()
+    return graph.activate(question, rules.seeds, rules.spread, rules.chains)
+
+
+def connect_to(server: Neo4jServer) -> Neo4jConnection:
+    """A connection to the tests' server."""
+    return Neo4jConnection(address_of(server))
+
+
+def address_of(server: Neo4jServer) -> Address:
+    """Where the tests' server is."""
+    return Address(server.uri, server.user, server.password)
+
+
+def on_axes(cosines: Mapping[str, float | None]) -> dict[str, list[float] | None]:
+    """Vectors of length 1 with these cosines to the first axis, each with an axis of its own; the last one is free."""
+    vectors: dict[str, list[float] | None] = {}
+    for n, (key, cosine) in enumerate(cosines.items()):
+        if cosine is None:
+            vectors[key] = None
+            continue
+        row = np.zeros(len(cosines) + 2)
+        row[0], row[n + 1] = cosine, np.sqrt(1.0 - cosine * cosine)
+        vectors[key] = row.tolist()
+    return vectors
+
+
+def _entity_row(key: str) -> dict[str, object]:
+    return {
+        "entity_id": entity_id(key),
+        "key": key,
+        "norm_name": key,
+        "name": key.upper(),
+        "type": None,
+        "description": f"About {key}.",
+        "content_hash": None,
+        "is_named": True,
+        "document_count": 1,
+        "number": None,
+    }
+
+
+def _relation_row(source: str, label: str, target: str) -> dict[str, object]:
+    ends = entity_id(source), entity_id(target)
+    return {
+        "relation_id": relation_id(ends[0], label, ends[1]),
+        "source_id": ends[0],
+        "target_id": ends[1],
+        "relation": label,
+        "count": 1,
+        "confidence": None,
+        "extractor": "import",
+        "provenance": ["p1"],
+    }

@@ -1,0 +1,265 @@
+"""Spreading activation: the golden vectors of QASA, and laws on random graphs against the formula written out."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.errors import AlgorithmError
+from schemas.graph import RelationGraph
+from schemas.spreading import SeedName, SeedRule, SpreadQuestion, SpreadRule
+from worker.ranking.activation import entities_per_name, find_seeds, nearest, normalised, seed_scores, spread
+
+ASKED = np.array([1, 0], dtype=np.float32)
+DEFAULTS = SpreadRule()
+KEYS = "abcdefgh"
+RELATIONS = (
+    ("a", "wrote", "c"),
+    ("c", "located in", "d"),
+    ("d", "capital of", "e"),
+    ("b", "studied at", "c"),
+    ("e", "part of", "f"),
+    ("a", "born in", "d"),
+    ("c", "mentions", "g"),
+    ("d", "near", "h"),
+    ("c", "written by", "a"),
+)
+COSINES = {"a": 0.5, "b": 0.4, "c": 0.8, "d": 0.6, "e": 0.7, "f": 0.3, "g": None, "h": -0.2}
+
+
+def vectors_of(cosines: Any) -> Any:
+    """Unit vectors with these cosines to the question; None is a missing vector."""
+    rows = [(0.0, 0.0) if cosine is None else (cosine, (1 - cosine**2) ** 0.5) for cosine in cosines]
+    return np.array(rows, dtype=np.float32).reshape(len(rows), 2)
+
+
+@pytest.fixture
+def golden(make_relations: Any) -> RelationGraph:
+    graph: RelationGraph = make_relations(KEYS, RELATIONS)
+    return graph
+
+
+def after(graph: RelationGraph, rule: SpreadRule) -> dict[str, float]:
+    """Activation by letter on G-QASA-1."""
+    entities, values = spread(graph, vectors_of(COSINES.values()), ASKED, {0: 1.0, 1: 0.6}, rule)
+    return {KEYS[entity]: value for entity, value in zip(entities.tolist(), values.tolist(), strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"steps": 0}, {"a": 1, "b": 0.6}),
+        ({"steps": 1}, {"a": 1, "b": 0.6, "c": 0.896, "d": 0.42}),
+        ({"steps": 2}, {"a": 1, "b": 0.85088, "c": 1.456, "d": 1.21632, "e": 0.2058}),
+        ({}, {"a": 1.935312, "b": 1.25856, "c": 1.456, "d": 1.82784, "e": 0.801797, "f": 0.043218}),
+        (
+            {"steps": 4},
+            {"a": 1.935312, "b": 1.66624, "c": 3.563365, "d": 2.640671, "e": 1.697438, "f": 0.211595},
+        ),
+        ({"decay": 0.3}, {"a": 1, "b": 0.69216, "c": 1.008, "d": 0.74736, "e": 0.127915}),
+        ({"decay": 0.5}, {"a": 1.26, "b": 0.936, "c": 1.04, "d": 1.404, "e": 0.3822, "f": 0.01575}),
+        (
+            {"decay": 0.9},
+            {"a": 2.284336, "b": 1.42944, "c": 3.470746, "d": 1.70208, "e": 1.41251, "f": 0.091854},
+        ),
+        ({"decay": 1.0}, {"a": 2.624, "b": 1.624, "c": 4.1664, "d": 1.968, "e": 1.7976, "f": 0.126}),
+        ({"threshold": 0.2}, {"a": 1.935312, "b": 1.25856, "c": 1.456, "d": 1.82784, "e": 0.801797}),
+    ],
+)
+def test_golden_propagation(golden: RelationGraph, changes: Any, expected: dict[str, float]) -> None:
+    """G-QASA-1."""
+    assert after(golden, replace(DEFAULTS, **changes)) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (1, {"a": 1, "b": 0.6, "c": 1.456, "d": 0.42}),
+        (2, {"a": 2.0192, "b": 1.00768, "c": 1.456, "d": 1.45152, "e": 0.2058}),
+        (3, {"a": 2.0192, "b": 1.41536, "c": 3.717504, "d": 2.911104, "e": 0.917045, "f": 0.043218}),
+    ],
+)
+def test_golden_propagation_per_relation(golden: RelationGraph, steps: int, expected: dict[str, float]) -> None:
+    """G-QASA-1, edge_multiplicity = per_edge."""
+    rule = replace(DEFAULTS, steps=steps, edge_multiplicity="per_edge")
+    assert after(golden, rule) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (1, {"a": 1, "b": 0.6, "c": 1.12, "d": 0.7}),
+        (2, {"a": 1.784, "b": 1.384, "c": 1.12, "d": 2.184, "e": 0.49, "h": 0.49}),
+        (3, {"a": 3.3128, "b": 1.384, "c": 4.8664, "d": 2.184, "e": 2.0188, "f": 0.343, "h": 2.0188}),
+    ],
+)
+def test_golden_propagation_without_a_gate(golden: RelationGraph, steps: int, expected: dict[str, float]) -> None:
+    """G-QASA-1, gate = none."""
+    assert after(golden, replace(DEFAULTS, steps=steps, gate="none")) == pytest.approx(expected, abs=1e-5)
+
+
+def test_without_a_gate_entities_without_vector_may_be_let_in(golden: RelationGraph) -> None:
+    """G-QASA-1, uniform_requires_embedding = false."""
+    required = after(golden, replace(DEFAULTS, gate="none"))
+    admitted = after(golden, replace(DEFAULTS, gate="none", uniform_requires_embedding=False))
+    assert admitted == pytest.approx({**required, "g": 1.568}, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (1, [1, 1, 0.8, 1.764]),
+        (2, [1.24696, 1.24696, 1.91132, 1.764, 0.06174]),
+        (3, [1.49392, 1.49392, 1.91132, 2.968132, 0.12348]),
+    ],
+)
+def test_golden_star(make_relations: Any, steps: int, expected: list[float]) -> None:
+    """G-QASA-2: activation exceeds 1, equal entities do not feed each other."""
+    graph = make_relations(
+        ["s1", "s2", "s3", "v", "w"], [(s, "r", "v") for s in ("s1", "s2", "s3")] + [("v", "r", "w")]
+    )
+    vectors = vectors_of([0.2, 0.2, 0.9, 0.9, 0.05])
+    entities, values = spread(graph, vectors, ASKED, {0: 1, 1: 1, 2: 0.8}, replace(DEFAULTS, steps=steps))
+    assert entities.tolist() == list(range(len(expected)))
+    assert values == pytest.approx(expected, abs=1e-5)
+
+
+def test_two_equal_neighbours_exchange_nothing(make_relations: Any) -> None:
+    graph = make_relations("ab", [("a", "r", "b")])
+    assert spread(graph, vectors_of([1, 1]), ASKED, {0: 1, 1: 1}, DEFAULTS)[1].tolist() == [1, 1]
+
+
+def test_no_seeds_activate_nothing(golden: RelationGraph) -> None:
+    assert spread(golden, vectors_of(COSINES.values()), ASKED, {}, DEFAULTS)[0].tolist() == []
+
+
+def test_a_seed_without_vector_sends_but_does_not_receive(make_relations: Any) -> None:
+    graph = make_relations("abc", [("a", "r", "b"), ("b", "r", "c")])
+    entities, values = spread(graph, vectors_of([None, 0.8, 0.8]), ASKED, {0: 0.5, 2: 1.0}, DEFAULTS)
+    assert dict(zip(entities.tolist(), values.tolist(), strict=True))[0] == 0.5
+    assert values[1] > 0
+
+
+def test_a_question_s_vector_of_another_length_is_refused(golden: RelationGraph) -> None:
+    with pytest.raises(AlgorithmError, match="shape"):
+        spread(golden, vectors_of(COSINES.values()), np.ones(3, dtype=np.float32), {0: 1.0}, DEFAULTS)
+
+
+def written_out(
+    triples: list[tuple[int, int]], cosines: list[float | None], seeds: dict[int, float], rule: SpreadRule
+) -> dict[int, float]:
+    """The formula of algorithms.md 1.5 step 3 with dictionaries, entity by entity."""
+    r = dict(seeds)
+    for _ in range(rule.steps):
+        increments = {}
+        for v, cosine in enumerate(cosines):
+            around = [t if s == v else s for s, t in triples if v in (s, t) and s != t]
+            if rule.edge_multiplicity == "set":
+                around = sorted(set(around))
+            flow = sum(r[u] for u in sorted(around) if r.get(u, 0) > rule.threshold and r[u] - r.get(v, 0) > 1e-12)
+            sigma = 0.0 if cosine is None else max(cosine, 0.0) if rule.gate == "cosine" else 1.0
+            increments[v] = rule.decay * sigma * flow
+        for v, increment in increments.items():
+            if increment > rule.threshold:
+                r[v] = r.get(v, 0.0) + increment
+    return r
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_spreading_is_the_formula_written_out(make_relations: Any, data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 8))
+    node = st.integers(0, n - 1)
+    triples = [
+        pair for pair in data.draw(st.lists(st.tuples(node, node), max_size=16, unique=True)) if pair[0] != pair[1]
+    ]
+    cosines = data.draw(
+        st.lists(st.one_of(st.none(), st.sampled_from([-0.5, 0.1, 0.5, 0.75, 1.0])), min_size=n, max_size=n)
+    )
+    seeds = data.draw(st.dictionaries(node, st.sampled_from([0.005, 0.25, 0.5, 1.0]), max_size=4))
+    rule = SpreadRule(
+        steps=data.draw(st.integers(0, 5)),
+        decay=data.draw(st.sampled_from([0.3, 0.7, 1.0])),
+        threshold=data.draw(st.sampled_from([0.0, 0.0137, 0.2137])),
+        gate=data.draw(st.sampled_from(["cosine", "none"])),
+        edge_multiplicity=data.draw(st.sampled_from(["set", "per_edge"])),
+    )
+    graph = make_relations(list(range(n)), [(s, f"r{place}", t) for place, (s, t) in enumerate(triples)])
+    vectors = vectors_of(cosines)
+    exact = [
+        None if c is None else float(row[0] / np.hypot(*row))
+        for c, row in zip(cosines, vectors.astype(float), strict=True)
+    ]
+    entities, values = spread(graph, vectors, ASKED, seeds, rule)
+    expected = written_out(triples, exact, seeds, rule)
+    assert dict(zip(entities.tolist(), values.tolist(), strict=True)) == pytest.approx(expected, rel=1e-9)
+    assert entities.tolist() == sorted(expected)
+
+
+@pytest.mark.parametrize(("names", "count"), [(0, 5), (1, 5), (2, 2), (3, 1), (5, 1), (6, 1), (7, 1)])
+def test_golden_entities_per_name(names: int, count: int) -> None:
+    """G-QASA-3."""
+    assert entities_per_name(5, names) == count
+
+
+def test_golden_normalisation() -> None:
+    """G-QASA-3: the largest score is 1, with and without an exact match."""
+    found: list[Any] = [(0, 1.0, "exact"), (1, 0.62, "vector"), (2, 0.31, "vector")]
+    assert [seed.activation for seed in normalised(found)] == pytest.approx([1, 0.62, 0.31])
+    assert [seed.activation for seed in normalised(found[1:])] == pytest.approx([1, 0.5])
+
+
+def test_golden_neo4j_scores_normalise_otherwise_than_cosines() -> None:
+    """G-QASA-3: 0.81 and 0.655 are the cosines 0.62 and 0.31."""
+    near = vectors_of([0.62, 0.31])
+    raw = seed_scores(near, ASKED, ASKED, "neo4j")
+    assert raw == pytest.approx([0.81, 0.655], abs=1e-6)
+    assert [s.activation for s in normalised([(n, float(v), "vector") for n, v in enumerate(raw)])] == pytest.approx(
+        [1, 0.808642], abs=1e-6
+    )
+
+
+def test_an_entity_found_twice_keeps_its_larger_score_and_surer_match() -> None:
+    (seed,) = normalised([(4, 0.4, "vector"), (4, 1.0, "alias"), (4, 1.0, "exact"), (4, 1.0, "vector")])
+    assert (seed.entity, seed.score, seed.match) == (4, 1.0, "exact")
+
+
+def test_scores_that_are_not_positive_are_dropped() -> None:
+    assert normalised([(1, 0.0, "vector"), (2, -0.3, "vector")]) == ()
+
+
+def test_seeds_come_by_activation_then_number() -> None:
+    found: list[Any] = [(7, 1.0, "exact"), (3, 0.5, "vector"), (2, 1.0, "alias")]
+    assert [seed.entity for seed in normalised(found)] == [2, 7, 3]
+
+
+def test_a_known_name_is_not_searched_by_likeness() -> None:
+    names = (SeedName("x", "exact", (2,)), SeedName("y", "vector", vector=ASKED))
+    seeds = find_seeds(vectors_of([1.0, 0.9, 0.1, 0.8]), SpreadQuestion(ASKED, names), SeedRule())
+    assert [(seed.entity, seed.match) for seed in seeds] == [(0, "vector"), (2, "exact"), (1, "vector")]
+
+
+def test_candidates_are_found_by_the_hint_and_scored_by_the_question() -> None:
+    hint = np.array([0, 1], dtype=np.float32)
+    question = SpreadQuestion(ASKED, (SeedName("y", "vector", vector=hint),))
+    vectors = vectors_of([0.9, 0.6, 0.0])
+    seeds = {score: find_seeds(vectors, question, SeedRule(1, score)) for score in ("question", "entity", "neo4j")}  # type: ignore[arg-type]
+    assert seeds["question"] == ()  # the nearest to the hint has nothing of the question
+    assert (seeds["entity"][0].entity, seeds["entity"][0].score) == (2, pytest.approx(1))
+    assert seeds["neo4j"][0].score == pytest.approx(1)
+
+
+def test_a_searched_name_without_vector_is_refused() -> None:
+    with pytest.raises(AlgorithmError, match="'y'"):
+        find_seeds(vectors_of([1.0]), SpreadQuestion(ASKED, (SeedName("y", "vector"),)), SeedRule())
+
+
+def test_entities_without_vector_are_never_near() -> None:
+    assert nearest(vectors_of([None, -0.5, None, -0.9]), ASKED, 3).tolist() == [1, 3]
+
+
+def test_equally_near_entities_come_in_order_of_number() -> None:
+    assert nearest(vectors_of([0.5] * 70 + [0.9]), ASKED, 4).tolist() == [70, 0, 1, 2]

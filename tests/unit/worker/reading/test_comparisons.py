@@ -1,0 +1,180 @@
+"""Comparison rules: what each computes, with both values and sentences, and where it must stay silent."""
+
+from collections.abc import Callable
+
+import pytest
+
+from schemas.query import Reading
+from worker.reading.comparisons import by_birth, by_date, by_death, by_life_span, by_number, compare, larger_wins
+from worker.reading.options import Option, choice, follow, option_of, role_of
+from worker.reading.pages import Page
+from worker.reading.parsing import ParsedQuestion
+
+Ask = Callable[..., Reading]
+Parse = Callable[..., ParsedQuestion]
+Pages = Callable[..., list[Page]]
+
+ANN = ("Ann Roe", "Ann Roe (12 June 1516 – 3 May 1560) was an English writer. She liked figs.")
+BEN = ("Ben Poe", "Ben Poe (born January 20, 1546 in Missoula) is an American filmmaker.")
+CAT = ("Cat Loe", "Cat Loe (1510 – 1599) was a French painter.")
+BLANK = ("Dan Moe", "Dan Moe is a painter of some note.")
+UP = ("Up High", "Up High is a 1988 Indian film directed by Ben Poe.")
+DOWN = ("Down Low", "Down Low is a 1977 Italian film written and directed by Cat Loe.")
+WORLD = ("Guitar World", "Guitar World is a monthly magazine published since July 1980. It has 30 editors.")
+TIMES = ("Lute Times", "Lute Times is a magazine founded in 1981. It has 12 editors.")
+
+
+@pytest.mark.parametrize(
+    ("question", "passages", "answer", "rule", "values"),
+    [
+        (
+            "Who lived longer, Ann Roe or Cat Loe?",
+            (ANN, CAT),
+            "Cat Loe",
+            "life span",
+            ["1516-06-12 to 1560-05-03", "1510 to 1599"],
+        ),
+        ("Who died first, Ann Roe or Cat Loe?", (ANN, CAT), "Ann Roe", "death", ["1560-05-03", "1599"]),
+        ("Who is younger, Ann Roe or Ben Poe?", (ANN, BEN), "Ben Poe", "birth", ["1516-06-12", "1546-01-20"]),
+        ("Was Ben Poe or Ann Roe born first?", (ANN, BEN), "Ann Roe", "birth", ["1546-01-20", "1516-06-12"]),
+        ("Between Ann Roe and Ben Poe, who is older?", (ANN, BEN), "Ann Roe", "birth", ["1516-06-12", "1546-01-20"]),
+        ("Which film came out later, Down Low or Up High?", (UP, DOWN), "Up High", "date", ["1977", "1988"]),
+        (
+            "Which magazine is older, Lute Times or Guitar World?",
+            (WORLD, TIMES),
+            "Guitar World",
+            "date",
+            ["1981", "1980-07"],
+        ),
+        ("Which has more editors, Lute Times or Guitar World?", (WORLD, TIMES), "Guitar World", "number", ["12", "30"]),
+        ("Which has fewer editors, Lute Times or Guitar World?", (WORLD, TIMES), "Lute Times", "number", ["12", "30"]),
+        (
+            "Which film has the director born first, Up High or Down Low?",
+            (UP, DOWN, BEN, CAT),
+            "Down Low",
+            "birth",
+            ["1546-01-20", "1510"],
+        ),
+        (
+            "Who was born later, the director of Up High or the director of Down Low?",
+            (UP, DOWN, BEN, CAT),
+            "Ben Poe",
+            "birth",
+            ["1546-01-20", "1510"],
+        ),
+    ],
+)
+def test_a_comparison_names_the_option_and_both_values(
+    ask: Ask, question: str, passages: tuple[tuple[str, str], ...], answer: str, rule: str, values: list[str]
+) -> None:
+    reading = ask(question, *passages)
+    assert (reading.answer, reading.kind, reading.rule) == (answer, "computed", rule)
+    assert [value.value for value in reading.values] == values
+
+
+def test_both_sentences_of_a_comparison_are_evidence(ask: Ask) -> None:
+    reading = ask("Who is older, Ben Poe or Ann Roe?", ANN, BEN)
+    assert [(sentence.passage_id, sentence.start) for sentence in reading.sentences] == [("p001", 0), ("p000", 0)]
+    assert reading.sentences[1].text == "Ann Roe (12 June 1516 – 3 May 1560) was an English writer."
+    assert [value.name for value in reading.values] == ["Ben Poe", "Ann Roe"]
+    assert reading.confidence == 0.85
+
+
+def test_an_undecided_comparison_goes_to_the_page_that_covers_more(ask: Ask) -> None:
+    reading = ask("Which one is a painter, Ann Roe or Dan Moe?", ANN, BLANK)
+    assert (reading.answer, reading.rule, reading.confidence) == ("Dan Moe", "cover", 0.4)
+
+
+def options_of(pages: list[Page]) -> tuple[Option, Option]:
+    first, second = (Option(page.passage.title, page, page.passage.title) for page in pages)
+    return first, second
+
+
+@pytest.mark.parametrize("rule", [by_life_span, by_death, by_birth, by_date])
+def test_no_date_rule_speaks_where_a_page_has_no_date(pages: Pages, rule: Callable[..., object]) -> None:
+    assert rule(*options_of(pages(ANN, BLANK))) is None
+
+
+@pytest.mark.parametrize("rule", [by_life_span, by_death])
+def test_no_death_is_compared_with_a_living_person(pages: Pages, rule: Callable[..., object]) -> None:
+    assert rule(*options_of(pages(ANN, BEN))) is None
+
+
+def test_a_birth_is_not_read_from_a_film_or_a_magazine(pages: Pages) -> None:
+    assert by_birth(*options_of(pages(UP, WORLD))) is None
+
+
+@pytest.mark.parametrize("rule", [by_life_span, by_death, by_birth])
+def test_equal_values_decide_nothing(pages: Pages, rule: Callable[..., object]) -> None:
+    assert rule(*options_of(pages(ANN, ("Ann Roe II", ANN[1])))) is None
+
+
+def test_a_year_does_not_decide_against_a_day_of_that_year(pages: Pages) -> None:
+    assert by_date(*options_of(pages(UP, ("Up Low", "Up Low was released on 3 May 1988.")))) is None
+
+
+def test_numbers_are_compared_only_where_both_pages_count_the_noun(parsed: Parse, pages: Pages) -> None:
+    question = parsed("Which has more editors, Lute Times or Up High?", "Lute Times", "Up High")
+    assert by_number(question, *options_of(pages(TIMES, UP))) is None
+    assert by_number(parsed("Which is better?"), *options_of(pages(TIMES, WORLD))) is None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who wrote Ann Roe?",
+        "Is it older or newer than Ann Roe?",
+        "What is the distance between Ann Roe and Ben Poe?",
+        "Who met Ann Roe and Ben Poe?",
+        "Was Ann Roe born in Rome or a town with a long and old name near Ben Poe?",
+    ],
+)
+def test_without_two_names_to_choose_from_nothing_is_compared(parsed: Parse, pages: Pages, question: str) -> None:
+    found = parsed(question, "Ann Roe", "Ben Poe")
+    assert choice(found) is None
+    assert compare(found, pages(ANN, BEN), lambda _: 1.0, lambda _: 0.0) is None
+
+
+def test_options_without_pages_are_not_compared(parsed: Parse, pages: Pages) -> None:
+    question = parsed("Who is older, Eve Doe or Gus Hoe?", "Eve Doe", "Gus Hoe")
+    assert compare(question, pages(ANN, BEN), lambda _: 1.0, lambda _: 0.0) is None
+
+
+def test_an_or_within_a_name_separates_nothing(parsed: Parse) -> None:
+    found = choice(parsed("Which is older, Sink or Swim or Ann Roe?", "Sink or Swim", "Ann Roe"))
+    assert found is not None
+    assert [name.surface for name in found] == ["Sink or Swim", "Ann Roe"]
+
+
+@pytest.mark.parametrize(
+    ("question", "larger"),
+    [
+        ("Who is younger, A or B?", True),
+        ("Who died most recently, A or B?", True),
+        ("Who is older, A or B?", False),
+        ("Which has less, A or B?", False),
+        ("Who had the shorter life, A or B?", False),
+    ],
+)
+def test_words_say_whether_the_larger_value_wins(parsed: Parse, question: str, larger: bool) -> None:
+    assert larger_wins(parsed(question)) is larger
+
+
+def test_words_within_names_do_not_say_which_value_wins(parsed: Parse) -> None:
+    assert not larger_wins(parsed("Which is older, The Last Coupon or Up High?", "The Last Coupon", "Up High"))
+
+
+def test_a_role_is_followed_to_the_persons_page(parsed: Parse, pages: Pages) -> None:
+    question = parsed("Who is the director of Up High?", "Up High")
+    prepared = pages(UP, BEN)
+    assert role_of(question, question.names[0]) == "director"
+    option = option_of(question, question.names[0], prepared)
+    assert (option.name, option.page, option.via) == ("Ben Poe", prepared[1], prepared[0])
+
+
+def test_a_role_is_not_followed_without_the_persons_page_or_from_a_persons_own(parsed: Parse, pages: Pages) -> None:
+    assert follow(pages(UP)[0], "director", pages(UP)) == ("", None)
+    question = parsed("Who is the director of Ben Poe?", "Ben Poe")
+    prepared = pages(BEN, UP)
+    assert option_of(question, question.names[0], prepared).page is prepared[0]
+    assert role_of(parsed("Who is the brother of Up High?", "Up High"), question.names[0]) == ""

@@ -1,0 +1,83 @@
+"""What the corpus knows about names, read in few calls, and countries in texts."""
+
+from collections.abc import Callable
+
+import pytest
+
+from worker.reading.corpus_pages import CorpusPages, has_person_name, is_person_page, own_page
+from worker.reading.countries import country_of, nationalities, places_in, shared_countries
+from worker.reading.word_lists import geography, relations
+
+LYNCH = ("David Lynch", "David Lynch (born January 20, 1946) is an American filmmaker.")
+ULM = ("Ulm", "Ulm (from the old Hulma) is a town on the Danube. It is old.")
+STRAUSS = ("Johann Strauss", "Johann Strauss was an Austrian composer born near Vienna in 1825.")
+
+
+def test_a_persons_page_is_known_by_its_parenthesis_or_its_definition() -> None:
+    assert is_person_page(LYNCH[1])
+    assert not is_person_page(ULM[1])
+    assert own_page(*LYNCH).is_person
+    assert own_page(*STRAUSS).is_person
+    assert not own_page(*ULM).is_person
+    assert not own_page("", "").is_person
+
+
+def test_a_definition_skips_parentheses_and_takes_those_of_the_title() -> None:
+    own = own_page("Ulm (town)", ULM[1])
+    assert "town" in own.definition
+    assert "hulma" not in own.definition
+    assert "film" in own_page("Up (2009 film)", "Up.").definition
+
+
+def test_pages_are_found_by_title_key_and_read_once(reading_index: Callable[..., object]) -> None:
+    index = reading_index((LYNCH, ULM, ("Ulm (film)", "A film.")))
+    corpus = CorpusPages(index)  # type: ignore[arg-type]
+    corpus.prepare(["ulm", "david lynch", "nobody"])
+    calls = index.calls  # type: ignore[attr-defined]
+    own = corpus.find("ulm")
+    assert own is not None
+    assert "danube" in own.definition
+    assert corpus.find("nobody") is None
+    corpus.prepare(["ulm"])
+    assert index.calls == calls  # type: ignore[attr-defined]
+
+
+def test_first_names_come_from_persons_pages(reading_index: Callable[..., object]) -> None:
+    corpus = CorpusPages(reading_index((LYNCH, ULM)))  # type: ignore[arg-type]
+    assert corpus.first_names == {"david"}
+    assert has_person_name("david cooper", corpus.first_names)
+    assert not has_person_name("david", corpus.first_names)
+    assert not has_person_name("ulm minster", corpus.first_names)
+
+
+@pytest.mark.parametrize(
+    ("text", "country"),
+    [
+        ("Ann Roe was an English writer.", "england"),
+        ("Up is a 1988 Indian Malayalam film.", "india"),
+        ("A school in Austin, Texas.", "united states"),
+        ("Jo Bloggs was a Norman knight.", ""),
+        ("They told us of turkey and polish.", ""),
+    ],
+)
+def test_the_country_of_a_text_is_the_first_it_names(text: str, country: str) -> None:
+    assert country_of(text) == country
+
+
+def test_a_definition_says_more_than_places_of_birth_and_death() -> None:
+    lead = "Eve (born in Paris, France) was a Danish writer. She died in Spain."
+    assert [place.country for place in places_in(lead)] == ["france", "denmark", "spain"]
+    assert [place.country for place in nationalities(lead)] == ["denmark"]
+    assert [place.country for place in nationalities("A village in Iran.")] == ["iran"]
+
+
+def test_a_part_of_the_kingdom_shares_with_the_whole_only() -> None:
+    assert shared_countries({"england"}, {"united kingdom"}) == {"united kingdom"}
+    assert shared_countries({"england"}, {"scotland"}) == set()
+    assert shared_countries({"france", "italy"}, {"italy"}) == {"italy"}
+
+
+def test_lists_are_complete_and_in_lower_case() -> None:
+    lists = geography()
+    assert (len(relations()), len(lists.countries), len(lists.states), len(lists.demonyms)) == (30, 145, 60, 125)
+    assert all(name == name.lower() for name in (*lists.countries, *lists.states, *lists.demonyms))

@@ -1,0 +1,188 @@
+"""The reader without a model: evidence, confidence, silence, the same answer in any batch, odd texts, own questions."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.names import NameFinder
+from schemas.query import ContextPassage, Question, Reading
+from worker.reading.pages import MOST_CHARACTERS
+from worker.reading.reader import RuleReader
+
+Ask = Callable[..., Reading]
+Titled = tuple[str, str]
+
+CURIE = (
+    "Marie Curie",
+    "Marie Curie (1867 – 1934) was a Polish physicist. She married Pierre Curie in 1895. She was born in Warsaw.",
+)
+WARSAW = ("Warsaw", "Warsaw is the capital of Poland. It has 1,863,000 inhabitants and lies on the Vistula River.")
+TOWER = ("Eiffel Tower", "The Eiffel Tower was designed by Stephen Sauvestre. It opened in May 1889.")
+PROJECT = Path(__file__).resolve().parents[4]
+GOLDEN = PROJECT / "tests" / "golden" / "comparison_questions.jsonl"
+CORPUS = PROJECT.parent / "shared" / "data" / "wiki2" / "corpus.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Who is the husband of Marie Curie?", "Pierre Curie"),
+        ("Where was Marie Curie born?", "Warsaw"),
+        ("When did the Eiffel Tower open?", "May 1889"),
+        ("How many inhabitants has Warsaw?", "1,863,000"),
+        ("Who designed the Eiffel Tower?", "Stephen Sauvestre"),
+        ("What nationality is Marie Curie?", "Polish"),
+        ("On which river lies the city where Marie Curie was born?", "Vistula River"),
+    ],
+)
+def test_an_extracted_answer_names_its_sentence(ask: Ask, question: str, answer: str) -> None:
+    reading = ask(question, CURIE, WARSAW, TOWER)
+    assert (reading.answer, reading.kind, len(reading.sentences)) == (answer, "extracted", 1)
+    sentence = reading.sentences[0]
+    text = (CURIE, WARSAW, TOWER)[int(sentence.passage_id[1:])][1]
+    assert text[sentence.start : sentence.end] == sentence.text
+    assert answer in sentence.text
+    assert 0 < reading.confidence < 0.6
+
+
+def test_without_candidates_or_passages_there_is_no_answer(ask: Ask) -> None:
+    ulm = ("Ulm", "Ulm is a town in Germany.")
+    for reading in (
+        ask("When was Ulm founded?", ulm),
+        ask("When was Ulm founded?"),
+        ask("", ulm),
+        ask("Who is it?", ulm),
+    ):
+        assert (reading.answer, reading.kind, reading.confidence, reading.sentences) == ("", "none", 0.0, ())
+
+
+def test_an_answer_below_the_least_confidence_is_kept_back(ask: Ask) -> None:
+    question = "Who designed the Eiffel Tower?"
+    stated = ask(question, CURIE, WARSAW, TOWER).confidence
+    assert ask(question, CURIE, WARSAW, TOWER, min_confidence=stated).answer == "Stephen Sauvestre"
+    silent = ask(question, CURIE, WARSAW, TOWER, min_confidence=stated + 1e-6)
+    assert (silent.answer, silent.kind, silent.confidence) == ("", "none", stated)
+    assert ask("Is Warsaw old?", WARSAW, min_confidence=0.41).answer == ""
+
+
+def test_vectors_decide_which_page_is_close_to_the_question(reading_index: Callable[..., object]) -> None:
+    passages = (
+        ("Ann Hill", "Ann Hill met Eve."),
+        ("Bob Hall", "Bob Hall met Una."),
+        ("Eve", "She saw Ed Noe."),
+        ("Una", "She saw Al Moe."),
+    )
+    close = np.eye(4, 2, dtype=np.float32)
+    index = reading_index(passages, close)
+    reader = RuleReader(index, min_confidence=0.0)  # type: ignore[arg-type]
+    context = index.context()  # type: ignore[attr-defined]
+    for vector, answer in (([1.0, 0.0], "Ed Noe"), ([0.0, 1.0], "Al Moe")):
+        question = Question("Whom did she see?", vector=np.array(vector, dtype=np.float32))
+        assert reader.read([question], [context])[0].answer == answer
+
+
+def test_notes_beside_the_passages_change_nothing(reading_index: Callable[..., object]) -> None:
+    index = reading_index((CURIE, WARSAW))
+    reader = RuleReader(index)  # type: ignore[arg-type]
+    question, context = Question("Where was Marie Curie born?"), index.context()  # type: ignore[attr-defined]
+    assert reader.read([question], [context], ["Paris"]) == reader.read([question], [context])
+
+
+def test_a_passage_that_the_index_does_not_hold_can_be_read(reading_index: Callable[..., object]) -> None:
+    index = reading_index((WARSAW,), np.ones((1, 2), dtype=np.float32))
+    reader = RuleReader(index, min_confidence=0.0)  # type: ignore[arg-type]
+    question = Question("Who designed the Eiffel Tower?", vector=np.ones(2, dtype=np.float32))
+    assert reader.read([question], [[ContextPassage("x", *TOWER, 1, 1.0)]])[0].answer == "Stephen Sauvestre"
+
+
+def test_answers_do_not_depend_on_the_batch_or_on_what_was_asked_before(reading_index: Callable[..., object]) -> None:
+    index = reading_index((CURIE, WARSAW, TOWER))
+    context = index.context()  # type: ignore[attr-defined]
+    texts = ["Who designed the Eiffel Tower?", "Where was Marie Curie born?", "Is Warsaw a capital?", "", "What is it?"]
+    questions = [Question(text) for text in texts]
+    together = RuleReader(index).read(questions, [context] * len(questions))  # type: ignore[arg-type]
+    reader = RuleReader(index)  # type: ignore[arg-type]
+    apart = [reader.read([question], [context])[0] for question in reversed(questions)][::-1]
+    assert together == apart
+
+
+ODD = st.one_of(
+    st.text(max_size=300),
+    st.sampled_from(
+        [
+            "| 1 | 2,000 |\n| Ann | 3 May 1999 |\n" * 20,
+            "- Ann Roe\n- Ben Poe (1900 – 1950)\n" * 20,
+            "x = {'a': [1, 2]}; print(\"born\", (died 1204)\n" * 20,
+            "שלום עולם 1999 שלום, " * 40,
+            "(" * 500 + '"' * 500 + "." * 500,
+            "Aa " * 30_000,
+            "born in " * 10_000,
+        ]
+    ),
+)
+QUESTIONS = st.one_of(
+    st.text(max_size=60),
+    st.sampled_from(
+        [
+            "Who is older, Aa or Bb?",
+            "Are Aa and Bb from the same country?",
+            "Did Aa and Bb die in the same year?",
+            "When was Aa born?",
+            "How many has Aa?",
+            "Which film has the director who lived longer, Aa or Bb?",
+            "What is Aa?",
+        ]
+    ),
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(QUESTIONS, st.lists(ODD, max_size=3))
+def test_odd_texts_are_read_without_harm(question: str, texts: list[str]) -> None:
+    titles = ["Aa", "Bb", "Cc (film)"]
+    context = [ContextPassage(f"p{n}", titles[n], text, n + 1, 1.0 / (n + 1)) for n, text in enumerate(texts)]
+    reading = RuleReader(_OddIndex(), min_confidence=0.0).read([Question(question)], [context])[0]  # type: ignore[arg-type]
+    assert (reading.kind == "none") == (reading.answer == "")
+    assert 0 <= reading.confidence <= 1
+    for sentence in reading.sentences:
+        assert texts[int(sentence.passage_id[1:])][sentence.start : sentence.end] == sentence.text
+
+
+class _OddIndex:
+    """An index without artefacts and without passages."""
+
+    artefacts: frozenset[str] = frozenset()
+    passage_titles = ()
+    number_of_passage: dict[str, int] = {}  # noqa: RUF012
+    names = NameFinder(("Aa", "Bb", "Cc"))
+
+
+def test_only_the_beginning_of_an_endless_text_is_read(ask: Ask) -> None:
+    late = f"{'word ' * MOST_CHARACTERS}Ann Roe."
+    assert ask("Who came?", ("Page", late)).answer == ""
+    assert ask("Who came?", ("Page", f"Then Ben Poe came. {late}")).answer == "Ben Poe"
+
+
+@pytest.mark.skipif(not CORPUS.exists(), reason="the shared wiki2 corpus is not on this machine")
+def test_own_comparison_questions_are_answered_from_their_passages(reading_index: Callable[..., object]) -> None:
+    rows = {row["id"]: row for row in map(json.loads, CORPUS.read_text(encoding="utf-8").splitlines())}
+    questions = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+    used = sorted({passage_id for question in questions for passage_id in question["passages"]})
+    reader = RuleReader(reading_index([(rows[i]["title"], rows[i]["text"]) for i in used]))  # type: ignore[arg-type]
+    right = computed = 0
+    for question in questions:
+        context = [
+            ContextPassage(i, rows[i]["title"], rows[i]["text"], n, 1 / n)
+            for n, i in enumerate(question["passages"], start=1)
+        ]
+        reading = reader.read([Question(question["question"])], [context])[0]
+        computed += reading.kind == "computed"
+        right += reading.kind == "computed" and reading.answer == question["answer"]
+    assert len(questions) == 60
+    assert right / computed >= 0.85
+    assert right >= 51

@@ -1,0 +1,168 @@
+"""Spreading activation on a Neo4j server: one query, one round trip, in a transaction that cannot write.
+
+Gives what the query returns; doubles among chains are dropped elsewhere (worker/ranking/chains.py), by the function
+that every engine uses. Source: algorithms.md 1.6.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.errors import AlgorithmError, ContractError, MissingArtefactError
+from schemas.spreading import Activation, Chain, ChainRule, Hop, Match, Seed, SeedRule, SpreadQuestion, SpreadRule
+from warehouse.graph.neo4j_layout import vector_index
+from warehouse.graph.neo4j_server import Neo4jConnection
+from warehouse.graph.statements import activation_query, cypher
+
+_FETCH = 200
+"""Candidates of a vector search: with fewer the search, which is approximate, misses some of the nearest (measured)."""
+
+_DECIMALS = 12
+_SURENESS: tuple[Match, ...] = ("vector", "alias", "exact")
+_Labels = Mapping[tuple[int, int], Sequence[str]]
+
+
+class Neo4jGraph:
+    """An exported version of an index that answers questions.
+
+    Attributes:
+        round_trips: Queries sent so far: one per question.
+    """
+
+    def __init__(self, connection: Neo4jConnection, index: str, keys: Sequence[str]) -> None:
+        """Takes an open server, the index's name, and the keys of its named entities in number order."""
+        self._connection = connection
+        self._index = index
+        self._keys = keys
+        self._number_of = {key: number for number, key in enumerate(keys)}
+        self.round_trips = 0
+
+    def require(self, version: int) -> None:
+        """Refuses a database that does not hold this version of the index, or holds it without vectors.
+
+        Raises:
+            ContractError: If another version was exported, none, or one only in part.
+            MissingArtefactError: If entities came without vectors.
+        """
+        rows = self._connection.read(cypher("schema", "recorded"), {"index": self._index})
+        record = rows[0]["record"] if rows else {}
+        if not record.get("complete") or record.get("version") != version:
+            held = f"version {record['version']}" if record.get("complete") else "no complete version"
+            uri = self._connection.address.uri
+            raise ContractError(
+                f"Neo4j at {uri} holds {held} of index '{self._index}', not version {version}; "
+                f"run: polyhop export neo4j --index {self._index}"
+            )
+        if not record.get("dimension"):
+            raise MissingArtefactError("vectors:entity", self._index, "qasa")
+
+    def activate(self, question: SpreadQuestion, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> Activation:
+        """Seeds, activations and chains of a question, all from one query; doubles among the chains are still there.
+
+        Args:
+            question: Its vector and names; none gives an empty result.
+            seeds: How names become seeds.
+            spread: How activation spreads.
+            chains: Which chains are kept; with `before_limit` all of them are, up to `max_paths`.
+
+        Raises:
+            AlgorithmError: If a name that must be searched comes without vector.
+            StoreError: If the server does not answer as it should.
+        """
+        begun = time.perf_counter()
+        values = {
+            **question_values(question, self._keys),
+            **rule_values(len(question.names), seeds, spread, chains),
+            "index": self._index,
+            "vector_index": vector_index(self._index),
+        }
+        self.round_trips += 1
+        records = self._connection.read(activation_query(spread.steps, chains.max_length), values)
+        seconds = {"seed": 0.0, "traversal": time.perf_counter() - begun}
+        if not records:
+            return Activation((), np.zeros(0, np.intp), np.zeros(0), seconds=seconds)
+        return self._activation(question, records[0], seconds)
+
+    def _activation(
+        self, question: SpreadQuestion, record: Mapping[str, Any], seconds: Mapping[str, float]
+    ) -> Activation:
+        numbers = [self._number_of[key] for key in record["keys"]]
+        entities = np.array(numbers, dtype=np.intp)
+        order = np.argsort(entities)
+        found = [(self._number_of[key], float(score)) for key, score in record["seeds"]]
+        labels: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
+        for row in record["relations"]:
+            labels[numbers[row["source"]], numbers[row["target"]]].append(row["relation"])
+        return Activation(
+            seeds=_seeds(question, found),
+            entities=entities[order],
+            values=np.array(record["values"], dtype=np.float64)[order],
+            chains=[_chain([numbers[n] for n in row["places"]], row["score"], labels) for row in record["found"]],
+            is_cut=bool(record["is_cut"]),
+            seconds=seconds,
+        )
+
+
+def question_values(question: SpreadQuestion, keys: Sequence[str]) -> dict[str, Any]:
+    """The question as parameters of the query.
+
+    Raises:
+        AlgorithmError: If a name that must be searched comes without vector.
+    """
+    for name in question.names:
+        if not name.entities and name.vector is None:
+            raise AlgorithmError(f"'{name.name}' is no entity's name; encode its hint with the question to search it.")
+    names = [
+        {"keys": [keys[number] for number in name.entities], "vector": None if name.entities else _values(name.vector)}
+        for name in question.names
+    ]
+    return {"names": names, "vector": _values(question.vector)}
+
+
+def rule_values(name_count: int, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> dict[str, Any]:
+    """The rules as parameters of the query; steps and length of chains are its shape. Source: algorithms.md 1.5."""
+    per_name = max(1, seeds.vector_budget // max(1, name_count))
+    is_gated = spread.gate == "cosine"
+    return {
+        "k_per_name": per_name,
+        "k_fetch": max(4 * per_name, _FETCH),
+        "seed_score": seeds.score,
+        "threshold": spread.threshold,
+        "decay": spread.decay,
+        "is_gated": is_gated,
+        "needs_embedding": is_gated or spread.uniform_requires_embedding,
+        "is_per_edge": spread.edge_multiplicity == "per_edge",
+        "k_chains": chains.limit if chains.dedupe == "after_limit" else chains.max_paths,
+        "max_length": chains.max_length,
+        "max_paths": chains.max_paths,
+    }
+
+
+def _values(vector: NDArray[np.float32] | None) -> list[float] | None:
+    if vector is None:
+        return None
+    values: list[float] = vector.astype(np.float64).tolist()
+    return values
+
+
+def _seeds(question: SpreadQuestion, found: Sequence[tuple[int, float]]) -> tuple[Seed, ...]:
+    matches: dict[int, Match] = {}
+    for name in question.names:
+        for entity in name.entities:
+            matches[entity] = max(matches.get(entity, "vector"), name.match, key=_SURENESS.index)
+    largest = max(score for _, score in found)
+    seeds = [Seed(entity, score, score / largest, matches.get(entity, "vector")) for entity, score in found]
+    return tuple(sorted(seeds, key=lambda seed: (-round(seed.activation, _DECIMALS), seed.entity)))
+
+
+def _chain(path: Sequence[int], score: float, labels: _Labels) -> Chain:
+    hops = tuple(
+        Hop(tuple(sorted(labels.get((left, right), ()))), tuple(sorted(labels.get((right, left), ()))))
+        for left, right in pairwise(path)
+    )
+    return Chain(tuple(path), float(score), hops)

@@ -1,0 +1,201 @@
+"""One Neo4j server: connecting, running named statements, and turning what its driver says into our own errors.
+
+Knows no statement by name but the one that asks for its version.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from schemas.errors import ConfigurationError, StatementRejectedError, StoreError, StoreUnavailableError
+from warehouse.graph.neo4j_layout import MINIMUM_VERSION
+from warehouse.graph.statements import cypher
+
+if TYPE_CHECKING:
+    from neo4j import Driver
+
+CONNECT_SECONDS = 15.0
+_USER_VARIABLES = ("NEO4J_USER", "NEO4J_USERNAME")
+_READ_ONLY = re.compile(r"read[- ]?only", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is and who asks."""
+
+    uri: str
+    user: str
+    password: str
+    database: str = "neo4j"
+
+
+def find_address(
+    uri: str | None,
+    user: str | None,
+    password: str | None,
+    database: str | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Address:
+    """The address from what was given, else from NEO4J_URI, NEO4J_USER (or NEO4J_USERNAME), NEO4J_PASSWORD.
+
+    Raises:
+        ConfigurationError: If there is no address or no password.
+    """
+    found_uri = uri or environment.get("NEO4J_URI", "")
+    names = [environment[name] for name in _USER_VARIABLES if environment.get(name)]
+    found_password = password or environment.get("NEO4J_PASSWORD", "")
+    if not found_uri:
+        raise ConfigurationError("No Neo4j server is named; use --uri bolt://HOST:7687 or set NEO4J_URI.")
+    if not found_password:
+        raise ConfigurationError("Neo4j wants a password; set NEO4J_PASSWORD (or use --password).")
+    found_database = database or environment.get("NEO4J_DATABASE") or "neo4j"
+    return Address(found_uri, user or (names[0] if names else "neo4j"), found_password, found_database)
+
+
+class Neo4jConnection:
+    """An open server, of a version that will do."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._driver = _open_driver(address)
+        try:
+            record = self.read(cypher("schema", "server_version"))[0]
+            self.version = str(record["version"])
+            require_version(self.version, address.uri)
+        except BaseException:
+            self._driver.close()
+            raise
+
+    def close(self) -> None:
+        """Ends all connections."""
+        self._driver.close()
+
+    def read(self, text: str, values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """The records of one statement, in a read transaction: the server itself refuses writes in it."""
+        with translated(self.address), self._session(is_reading=True) as session:
+            found: list[dict[str, Any]] = session.execute_read(
+                lambda transaction: transaction.run(text, dict(values or {})).data()
+            )
+            return found
+
+    def write(self, statements: Sequence[tuple[str, Mapping[str, Any]]]) -> list[list[dict[str, Any]]]:
+        """The records of statements run in one transaction, which is repeated if the server says it may be."""
+
+        def work(transaction: Any) -> list[list[dict[str, Any]]]:
+            return [transaction.run(text, dict(values)).data() for text, values in statements]
+
+        with translated(self.address), self._session(is_reading=False) as session:
+            found: list[list[dict[str, Any]]] = session.execute_write(work)
+            return found
+
+    def write_held(
+        self,
+        hold: tuple[str, Mapping[str, Any]],
+        wanted: Mapping[str, Any],
+        then: tuple[str, Mapping[str, Any]],
+        refusal: StoreError,
+    ) -> None:
+        """Runs `hold` and, if its record is `wanted`, `then` in the same transaction; otherwise raises `refusal`.
+
+        Raises:
+            StoreError: The refusal; nothing was written.
+        """
+
+        def work(transaction: Any) -> None:
+            record = transaction.run(hold[0], dict(hold[1])).single()
+            if record is None or record.data() != dict(wanted):
+                raise refusal
+            transaction.run(then[0], dict(then[1])).consume()
+
+        with translated(self.address), self._session(is_reading=False) as session:
+            session.execute_write(work)
+
+    def alter(self, text: str, values: Mapping[str, Any] | None = None) -> None:
+        """Runs a statement on the schema, in a transaction of its own."""
+        with translated(self.address), self._session(is_reading=False) as session:
+            session.run(text, dict(values or {})).consume()
+
+    def _session(self, *, is_reading: bool) -> Any:
+        mode = "READ" if is_reading else "WRITE"
+        return self._driver.session(database=self.address.database, default_access_mode=mode, fetch_size=5000)
+
+
+def require_version(version: str, uri: str) -> None:
+    """Refuses servers that lack what the statements need.
+
+    Raises:
+        ConfigurationError: If it is older than Neo4j 5.26.
+    """
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if numbers < MINIMUM_VERSION:
+        wanted = ".".join(map(str, MINIMUM_VERSION))
+        raise ConfigurationError(f"Neo4j at {uri} is version {version}; Polyhop needs {wanted} or newer.")
+
+
+def _open_driver(address: Address) -> "Driver":
+    from neo4j import GraphDatabase
+    from neo4j.exceptions import ConfigurationError as DriverConfigurationError
+
+    try:
+        return GraphDatabase.driver(
+            address.uri,
+            auth=(address.user, address.password),
+            connection_timeout=CONNECT_SECONDS,
+            max_transaction_retry_time=30.0,
+            notifications_min_severity="OFF",
+        )
+    except (DriverConfigurationError, ValueError) as error:
+        raise ConfigurationError(
+            f"'{address.uri}' is no address of a Neo4j server; it looks like bolt://HOST:7687 or neo4j+s://HOST."
+        ) from error
+
+
+@contextmanager
+def translated(address: Address) -> Iterator[None]:
+    """Turns the driver's errors inside the block into ours.
+
+    Raises:
+        ConfigurationError: For wrong credentials or a database that does not exist.
+        StoreUnavailableError: If no server answers, or not in time.
+        StoreError: If the server does not accept writes.
+        StatementRejectedError: If it refuses a statement for any other reason.
+    """
+    from neo4j.exceptions import (
+        AuthError,
+        ClientError,
+        DriverError,
+        Neo4jError,
+        ServiceUnavailable,
+        SessionExpired,
+        TransientError,
+    )
+
+    uri = address.uri
+    try:
+        yield
+    except AuthError as error:
+        raise ConfigurationError(
+            f"Neo4j at {uri} refuses user '{address.user}'; check the user and NEO4J_PASSWORD."
+        ) from error
+    except (ServiceUnavailable, SessionExpired, TransientError, OSError) as error:
+        if "Memory" in (getattr(error, "code", None) or ""):
+            raise StoreError(
+                f"A statement needs more memory than Neo4j at {uri} gives it; raise server.memory.heap.max_size."
+            ) from error
+        raise StoreUnavailableError(
+            f"No Neo4j server answers at {uri} ({_first_line(error)}); start it (docker compose up -d) or check --uri."
+        ) from error
+    except (ClientError, Neo4jError, DriverError) as error:
+        code = getattr(error, "code", None) or ""
+        if "DatabaseNotFound" in code:
+            raise ConfigurationError(f"Neo4j at {uri} has no database '{address.database}'.") from error
+        if _READ_ONLY.search(f"{code} {error}"):
+            raise StoreError(f"Neo4j at {uri} is read-only; export to a server that accepts writes.") from error
+        raise StatementRejectedError(f"Neo4j at {uri} refused a statement: {_first_line(error)}.") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(getattr(error, "message", None) or error).strip() or type(error).__name__).split("\n", 1)[0].rstrip(".")

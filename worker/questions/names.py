@@ -1,0 +1,138 @@
+"""Names in questions, by rules or by a model: what strategies that look names up start from.
+
+Looks nothing up and calls nobody itself. Source: algorithms.md 0.7 (query.entities), 1.5 step 1.
+Decided here: a name that the question does not contain is dropped (the prompt asks for the question's own spelling);
+the word of a rule's hint is the plain word before the name, else the one behind it, if it is no function word.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pydantic import BaseModel, Field
+
+from schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask
+from schemas.errors import MalformedReplyError
+from schemas.graph import Mention
+from schemas.names import FUNCTION_WORDS
+from schemas.ports import NameFinding
+from schemas.prompts import Prompt
+from schemas.query import ModelUse, Question, QuestionName
+from schemas.text import norm_ws
+from worker.model_outcomes import outage_of, use_of
+
+_ENTITIES_TOKENS = 512
+_SCHEMA_VERSION = 1
+_WORD_BEFORE = re.compile(r"([^\W\d_]+)\s*$")
+_WORD_BEHIND = re.compile(r"\s*([^\W\d_]+)")
+
+
+class NamedEntity(BaseModel):
+    """A name as a model lists it."""
+
+    name: str = Field(description="The name as the question spells it, in lower case.")
+    search_hint: str = Field(description="The name with one or two words of the question that tell what is meant.")
+
+
+class EntitiesReply(BaseModel):
+    """What a model replies to query.entities."""
+
+    entities: list[NamedEntity] = Field(description="The names in the question.")
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """The names of one question; `use` is what the model took, None if rules found them unasked."""
+
+    names: tuple[QuestionName, ...]
+    use: ModelUse | None = None
+
+
+class QuestionNaming(Protocol):
+    """Finds the names in questions."""
+
+    def name(self, questions: Sequence[Question]) -> list[Naming]:
+        """One Naming per question, in order, each name once."""
+        ...
+
+
+def entities_task(prompt: Prompt) -> ChatTask[EntitiesReply]:
+    """The task query.entities with its prompt."""
+    return ChatTask("query.entities", prompt, EntitiesReply, _SCHEMA_VERSION, _ENTITIES_TOKENS)
+
+
+class RuleNaming:
+    """Names by the finder that found those of the passages (F-NER)."""
+
+    def __init__(self, finder: NameFinding) -> None:
+        self._finder = finder
+
+    def name(self, questions: Sequence[Question]) -> list[Naming]:
+        """One Naming per question, in order."""
+        return [
+            Naming(_distinct([_by_rule(question.text, m) for m in self._finder.find(question.text)]))
+            for question in questions
+        ]
+
+
+class ModelNaming:
+    """Names by a model; where its reply has none that is in the question, by the fallback."""
+
+    def __init__(self, chat: ChatModel, task: ChatTask[EntitiesReply], fallback: QuestionNaming) -> None:
+        self._chat = chat
+        self._task = task
+        self._fallback = fallback
+
+    def name(self, questions: Sequence[Question]) -> list[Naming]:
+        """One Naming per question, in order; what was paid for is cached.
+
+        Raises:
+            ModelUnavailableError: If the model is away for any of them.
+            ModelRejectedError: If the model's server accepts no such request.
+            BudgetExceededError: If the next call would exceed the budget.
+        """
+        requests = [ChatRequest(self._task, q.id or q.text, (("question", q.text),)) for q in questions]
+        outcomes = self._chat.ask(requests)
+        return [self._naming(question, outcome) for question, outcome in zip(questions, outcomes, strict=True)]
+
+    def _naming(self, question: Question, outcome: ChatOutcome[EntitiesReply]) -> Naming:
+        use = use_of(self._task, outcome)
+        if outcome.reply is None:
+            outage = outage_of(outcome)
+            if outage is not None:
+                raise outage
+        else:
+            names = _distinct([_by_model(entity) for entity in outcome.reply.entities])
+            asked = norm_ws(question.text)
+            known = tuple(name for name in names if name.key in asked)
+            if known:
+                return Naming(known, use)
+            use = replace(
+                use, error_class=MalformedReplyError.__name__, error="No name in the reply is in the question."
+            )
+        (found,) = self._fallback.name([question])
+        return Naming(found.names, use)
+
+
+def _by_model(entity: NamedEntity) -> QuestionName:
+    key = norm_ws(entity.name)
+    return QuestionName(key, " ".join(entity.search_hint.split()) or key)
+
+
+def _by_rule(question: str, mention: Mention) -> QuestionName:
+    for match in (_WORD_BEFORE.search(question[: mention.start]), _WORD_BEHIND.match(question[mention.end :])):
+        if match is not None and match[1].islower() and match[1] not in FUNCTION_WORDS:
+            is_before = match.re is _WORD_BEFORE
+            hint = f"{match[1]} {mention.surface}" if is_before else f"{mention.surface} {match[1]}"
+            return QuestionName(mention.key, hint)
+    return QuestionName(mention.key, mention.surface)
+
+
+def _distinct(names: Sequence[QuestionName]) -> tuple[QuestionName, ...]:
+    """Names that are not empty, the first of each key."""
+    first: dict[str, QuestionName] = {}
+    for name in names:
+        if name.key:
+            first.setdefault(name.key, name)
+    return tuple(first.values())

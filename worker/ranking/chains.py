@@ -1,0 +1,102 @@
+"""Chains: the simple paths from the seeds with the largest mean activation, by exact bounded search.
+
+Activates nothing and writes no text. Invariant: the list is the one that full enumeration, sorting and cutting would
+give, unless the search stopped at `max_paths`. Source: algorithms.md 1.5 step 5.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.graph import RelationGraph
+from schemas.spreading import Chain, ChainRule, Hop
+
+Path = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundChains:
+    """Chains, best first; `is_cut` if the search stopped before its end; `looked_at` counts the paths it took up."""
+
+    chains: tuple[Chain, ...]
+    is_cut: bool
+    looked_at: int
+
+
+def best_chains(
+    graph: RelationGraph,
+    active: NDArray[np.intp],
+    values: NDArray[np.float64],
+    seeds: Iterable[int],
+    rule: ChainRule,
+) -> FoundChains:
+    """The chains of an activated subgraph, best first, without doubles.
+
+    Args:
+        graph: Entities and their relations.
+        active: Entities with activation above 0, ascending; no chain has others.
+        values: Their activation.
+        seeds: Where chains start; all of them active.
+        rule: How many, how long, doubles dropped before or after the cut.
+
+    Returns:
+        By descending mean activation, then fewer entities, then ascending entities; relations with their labels.
+    Source: algorithms.md 1.5 step 5.
+    Cost: O(edges among active entities), and the paths whose bound reaches the K_c-th best: few, as measured.
+    """
+    cut_first = rule.dedupe == "after_limit"
+    found = search_paths(graph, active, values, seeds, replace(rule, limit=rule.limit if cut_first else 0))
+    kept = without_doubles([chain.entities for chain in found.chains])
+    score_of = {chain.entities: chain.score for chain in found.chains}
+    chains = tuple(Chain(path, score_of[path], hops_of(graph, path)) for path in kept[: rule.limit])
+    return FoundChains(chains, found.is_cut, found.looked_at)
+
+
+def search_paths(
+    graph: RelationGraph,
+    active: NDArray[np.intp],
+    values: NDArray[np.float64],
+    seeds: Iterable[int],
+    rule: ChainRule,
+) -> FoundChains:
+    """As `best_chains`, doubles included and without labels; `rule.limit` 0 stands for all."""
+    from worker.ranking.chain_search import search, subgraph
+
+    starts = np.searchsorted(active, np.array(sorted(seeds), dtype=np.intp))
+    edges = subgraph((graph.indptr, graph.indices), active, values)
+    paths, lengths, scores, is_cut, looked_at = search(
+        edges, values, starts, rule.max_length, rule.limit, rule.max_paths
+    )
+    order = np.lexsort((*paths.T[::-1], lengths, -np.rint(scores * 1e12)))
+    chains = tuple(
+        Chain(tuple(active[paths[place, : lengths[place]]].tolist()), float(scores[place])) for place in order.tolist()
+    )
+    return FoundChains(chains, bool(is_cut), int(looked_at))
+
+
+def without_doubles(paths: Sequence[Path]) -> list[Path]:
+    """Paths that say something of their own, in order and direction as first seen.
+
+    Args:
+        paths: Best first.
+
+    Returns:
+        Without those that equal or reverse an earlier one, and then without those that, read either way, are a proper
+        prefix of another one that is left, read either way.
+    Source: algorithms.md 1.5 step 5 (i), (ii).
+    """
+    distinct: dict[Path, Path] = {}
+    for path in paths:
+        distinct.setdefault(min(path, path[::-1]), path)
+    prefixes = {
+        way[:length] for path in distinct.values() for way in (path, path[::-1]) for length in range(1, len(path))
+    }
+    return [path for path in distinct.values() if path not in prefixes and path[::-1] not in prefixes]
+
+
+def hops_of(graph: RelationGraph, path: Path) -> tuple[Hop, ...]:
+    """The relations between each entity of a path and the next."""
+    return tuple(Hop(graph.labels_from(left, right), graph.labels_from(right, left)) for left, right in pairwise(path))

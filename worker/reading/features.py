@@ -1,0 +1,295 @@
+"""The thirteen features of a candidate: how well it fits the question, one number each.
+
+Weighs nothing (scoring.py does). Source: design/reader.md 6.3.
+Decided here: without vectors of passages, the share of the question's words that a passage holds, by idf, stands in for
+the cosine (`bridge-lexical`, BM25). `pat` also holds behind the question's own verb in the passive (`who commissioned`,
+`commissioned by the banker`), and a person is no work; a country is no city.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import exp, fsum
+from typing import NamedTuple
+
+from schemas.type_words import TITLES_OF_PERSONS
+from worker.reading.candidates import JOINED, PEOPLE, PHRASE, YEARS, Candidate
+from worker.reading.corpus_pages import CorpusPages, OwnPage, has_person_name
+from worker.reading.pages import Page, PageSentence
+from worker.reading.parsing import ANY, NATIONALITY, NUMBER, PERSON, PLACE, WORK, ParsedQuestion, stem_of
+from worker.reading.word_lists import geography, name_lists
+
+_FADE = 6.0
+_PATTERN_CHARACTERS = 90
+_ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\b", re.IGNORECASE)
+_LAST_WORDS = re.compile(r"([\w.]+)\s+(?:the\s+)?$")
+_PASSIVE = re.compile(r"(\w+ed) by(?: (?:the|an?))?(?: [\w-]+){0,4}$")
+_SHORT_NAME = range(2, 4)
+
+Idf = Callable[[str], float]
+
+
+class Features(NamedTuple):
+    """One value per feature; design/reader.md 6.3 says what each is."""
+
+    mov: float
+    bp: float
+    first: float
+    kP: float  # noqa: N815 - the specification's names
+    chead: float
+    place: float
+    pat: float
+    kC: float  # noqa: N815
+    qtitle: float
+    person: float
+    mism: float
+    mwin: float
+    ownhead: float
+
+
+@dataclass
+class Situation:
+    """A question with its passages, and what is the same for all its candidates.
+
+    Attributes:
+        question: The question, parsed.
+        pages: The context.
+        cosines: Likeness of question and passage, by place.
+        idf: How rare a stem is in the corpus.
+        corpus: Pages of names.
+    """
+
+    question: ParsedQuestion
+    pages: Sequence[Page]
+    cosines: Sequence[float]
+    idf: Idf
+    corpus: CorpusPages
+
+    @cached_property
+    def total(self) -> float:
+        """Idf of the main clause."""
+        return fsum(self.idf(stem) for stem in self.question.main_stems)
+
+    @cached_property
+    def bridged(self) -> list[float]:
+        """By page, bp: how close to the question a page is that mentions this page's title."""
+        return [self._bridge(page) for page in self.pages]
+
+    def _bridge(self, page: Page) -> float:
+        if self.named[page.place]:
+            return 0.0
+        mentioned = (
+            self.cosines[other.place] for other in self.pages if other is not page and other.mentions(page.title_keys)
+        )
+        return max(mentioned, default=0.0)
+
+    @cached_property
+    def named(self) -> list[bool]:
+        """By page, qtitle: whether the question names it."""
+        return [self._is_named(page) for page in self.pages]
+
+    def _is_named(self, page: Page) -> bool:
+        return not self.question.name_keys.isdisjoint(page.title_keys)
+
+    def found_share(self, sentence: PageSentence, page: Page) -> float:
+        """mov: share of the main clause that the sentence or its title says."""
+        if not self.total:
+            return 0.0
+        held = (s for s in self.question.main_stems if s in sentence.places or s in page.title_stems)
+        return fsum(self.idf(stem) for stem in held) / self.total
+
+    def near_words(self, sentence: PageSentence) -> list[tuple[float, list[int]]]:
+        """Weighted idf and places of the question's words in a sentence, for mwin."""
+        return [
+            (self.idf(stem) * weight, sentence.places[stem])
+            for stem, weight in self.question.weights.items()
+            if stem in sentence.places
+        ]
+
+
+def features_of(situation: Situation, candidates: Sequence[Candidate]) -> list[Features]:
+    """One Features per candidate, in order. Source: design/reader.md 6.3. Cost: O(candidates * question words)."""
+    rows = []
+    sentence: PageSentence | None = None
+    share, near = 0.0, list[tuple[float, list[int]]]()
+    for candidate in candidates:
+        if candidate.sentence is not sentence:
+            sentence = candidate.sentence
+            share, near = situation.found_share(sentence, candidate.page), situation.near_words(sentence)
+        rows.append(_features(situation, candidate, share, near))
+    return rows
+
+
+def _features(
+    situation: Situation, candidate: Candidate, share: float, near: Sequence[tuple[float, list[int]]]
+) -> Features:
+    question = situation.question
+    needs_page = question.expected in (PERSON, ANY, PLACE, WORK) or bool(question.head)
+    own = situation.corpus.find(candidate.key) if needs_page and candidate.kind != PHRASE else None
+    head = question.head_stem
+    stems = {stem_of(word) for word in candidate.key.split()} if head else set()
+    return Features(
+        mov=share,
+        bp=situation.bridged[candidate.page.place],
+        first=float(candidate.sentence.number == 0),
+        kP=float(candidate.kind == PHRASE),
+        chead=float(bool(head) and head in stems),
+        place=place_value(candidate, own) if question.expected == PLACE else 0.0,
+        pat=float(follows_relation(question, candidate)),
+        kC=float(candidate.kind == JOINED),
+        qtitle=float(situation.named[candidate.page.place]),
+        person=person_value(candidate, own, situation.corpus) if question.expected in (PERSON, ANY) else 0.0,
+        mism=float(is_mismatch(question, candidate, own)),
+        mwin=nearness(candidate, near, situation.total),
+        ownhead=float(bool(head) and own is not None and head in own.definition_stems),
+    )
+
+
+def nearness(candidate: Candidate, near: Sequence[tuple[float, list[int]]], total: float) -> float:
+    """mwin: the question's words around a candidate, fading with their distance in words."""
+    if not total or not near:
+        return 0.0
+    words = candidate.sentence.words
+    first = bisect_left(words, (candidate.start, 0))
+    last = max(first, bisect_left(words, (candidate.end, 0)) - 1)
+    parts = []
+    for weight, places in near:
+        left = bisect_left(places, first)
+        right = bisect_left(places, last + 1)
+        distances = []
+        if left:
+            distances.append(first - places[left - 1])
+        if right < len(places):
+            distances.append(places[right] - last)
+        if distances:
+            parts.append(weight * exp(-(min(distances) - 1) / _FADE))
+    return min(1.0, fsum(parts) / total)
+
+
+def follows_relation(question: ParsedQuestion, candidate: Candidate) -> bool:
+    """pat: whether the text before a candidate says the relation that is asked for."""
+    if not question.relations and not question.verbs:
+        return False
+    before = candidate.before[-_PATTERN_CHARACTERS:].rstrip()
+    if any(one.text_before.search(before) for one in question.relations):
+        return True
+    passive = _PASSIVE.search(before) if question.verbs else None
+    return passive is not None and passive[1].lower() in question.verbs
+
+
+def person_value(candidate: Candidate, own: OwnPage | None, corpus: CorpusPages) -> float:
+    """person: 1 for a person's page, an honorific or a first name; .5 for an unknown name of two or three words."""
+    if candidate.kind == PHRASE:
+        return 0.0
+    words = candidate.key.split()
+    if own is not None and own.is_person:
+        return 1.0
+    before = _LAST_WORDS.search(candidate.before[-24:])
+    title = before[1].lower().rstrip(".") if before else ""
+    if words[0] in TITLES_OF_PERSONS or title in TITLES_OF_PERSONS:
+        return 1.0
+    if has_person_name(candidate.key, corpus.first_names):
+        return 1.0
+    return 0.5 if own is None and len(words) in _SHORT_NAME else 0.0
+
+
+def place_value(candidate: Candidate, own: OwnPage | None) -> float:
+    """place: 1 for a place by its words, its page or as a known country; .7 behind `in`, `from` and the like."""
+    lists = name_lists()
+    if candidate.kind in (JOINED, PEOPLE) or is_country_or_state(candidate.key) or has_place_word(candidate.key):
+        return 1.0
+    if own is not None and not lists.place_definitions.isdisjoint(own.definition):
+        return 1.0
+    before = _LAST_WORDS.search(candidate.before[-24:])
+    return 0.7 if before and before[1].lower() in lists.place_links else 0.0
+
+
+@lru_cache(maxsize=1 << 15)
+def has_place_word(key: str) -> bool:
+    """Whether a word of a name says that it is a place's."""
+    return name_lists().place_word.search(key) is not None
+
+
+@lru_cache(maxsize=1 << 15)
+def is_organisation(key: str) -> bool:
+    """Whether a word of a name says that it is an organisation's, an event's or a work's."""
+    return name_lists().organisation_word.search(key) is not None
+
+
+def is_country_or_state(key: str) -> bool:
+    """Whether a name is that of a known country or state."""
+    return key in geography().countries or key in geography().states
+
+
+def is_mismatch(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:
+    """mism: whether a candidate cannot be of the expected type."""
+    check = _MISMATCHES.get(question.expected)
+    return check is not None and check(question, candidate, own)
+
+
+def is_no_person(_question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:
+    """An organisation, a place, a people, or `X of Y` without a person's page."""
+    key = candidate.key
+    if is_organisation(key) or has_place_word(key) or is_country_or_state(key):
+        return True
+    return key in geography().demonyms or (" of " in key and not (own is not None and own.is_person))
+
+
+def is_no_place(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:
+    """A person, a place of another kind than the head, or no country where one is asked for."""
+    key = candidate.key
+    head = question.head[-1] if question.head else ""
+    if head in ("country", "nation"):
+        return not is_country_or_state(key)
+    if head in name_lists().place_kinds and is_larger_place(key, head):
+        return True
+    if own is not None and own.is_person and not has_place_word(key) and not is_country_or_state(key):
+        return True
+    return head in name_lists().place_kinds and has_place_word(key) and head not in key.split()
+
+
+def is_larger_place(key: str, head: str) -> bool:
+    """Whether a name is only known as a country, or as a state, where a smaller place is asked for."""
+    if key in geography().states:
+        return head != "state"
+    return key in geography().countries
+
+
+def is_no_number(question: ParsedQuestion, candidate: Candidate, _own: OwnPage | None) -> bool:
+    """A year, or an ordinal where no rank is asked for."""
+    if candidate.kind == YEARS:
+        return True
+    return bool(_ORDINAL.search(candidate.answer)) and name_lists().ordinal_words.isdisjoint(question.words)
+
+
+def is_no_nationality(_question: ParsedQuestion, candidate: Candidate, _own: OwnPage | None) -> bool:
+    """Anything but a demonym."""
+    return candidate.key not in geography().demonyms
+
+
+def is_no_work(_question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:
+    """A person or a people."""
+    return candidate.key in geography().demonyms or (own is not None and own.is_person)
+
+
+_MISMATCHES = {
+    WORK: is_no_work,
+    PERSON: is_no_person,
+    PLACE: is_no_place,
+    NUMBER: is_no_number,
+    NATIONALITY: is_no_nationality,
+}
+
+
+def question_share(question: ParsedQuestion, page: Page, idf: Idf) -> float:
+    """Share of the question's words that a passage holds, by idf: what stands in for a cosine."""
+    stems = sorted({stem for word in question.words if (stem := stem_of(word))})
+    total = fsum(idf(stem) for stem in stems)
+    return fsum(idf(stem) for stem in stems if stem in page.stems) / total if total else 0.0
+
+
+def keys_of(candidates: Sequence[Candidate]) -> list[str]:
+    """Names among candidates whose pages may be needed."""
+    return sorted({candidate.key for candidate in candidates if candidate.kind != PHRASE})

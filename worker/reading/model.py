@@ -1,0 +1,187 @@
+"""The reader with a model: a short answer with its reasoning, and sources that are checked to be in the context.
+
+Calls nobody itself (a ChatModel is given) and retries nothing. What it cannot read for reasons of the reply, the
+reader without a model reads, and the Reading says so; what it cannot read because the model is away is no Reading.
+Source: algorithms.md 0.7 (qa.answer), 1.5 step 7, 3.9.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Usage
+from schemas.errors import ContextTooLongError, ModelUnavailableError
+from schemas.ports import Reader
+from schemas.prompts import Prompt
+from schemas.query import Citation, ContextPassage, ModelUse, Question, Reading, Sentence
+from worker.model_outcomes import outage_of, use_of
+from worker.reading.context import estimate_tokens, lines_within_tokens, within_tokens
+
+READ_PASSAGES = 5
+"""Passages that a model reads (algorithms.md 3.9)."""
+READ_TOKENS = 6_000
+"""Tokens of the question, the notes and the passages, by `estimate_tokens`."""
+_NOTES_SHARE = 0.5
+_NO_NOTES = "(none)"
+ANSWER_TOKENS = 1_024
+_SCHEMA_VERSION = 1
+
+
+class CitedSource(BaseModel):
+    """A source as a model names it: the number of a passage, and a sentence of it word for word."""
+
+    passage: int = Field(description="Number of the passage.")
+    quote: str = Field("", description="A sentence of that passage, copied word for word.")
+
+
+class ReadReply(BaseModel):
+    """What a model replies to qa.answer; a null answer is none, a bare number in `citations` is a passage."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    reasoning: str = Field(description="Which facts lead to the answer, in one to three sentences.")
+    answer: str = Field(description="The shortest name, date, number or phrase; empty if the passages do not hold it.")
+    citations: list[CitedSource] = Field(default_factory=list, description="The facts used.")
+
+    @field_validator("answer", "reasoning", mode="before")
+    @classmethod
+    def _text(cls, value: Any) -> Any:
+        return "" if value is None else value
+
+    @field_validator("citations", mode="before")
+    @classmethod
+    def _sources(cls, value: Any) -> Any:
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            return value
+        return [{"passage": each} if isinstance(each, int | str) else each for each in value]
+
+
+def answer_task(prompt: Prompt) -> ChatTask[ReadReply]:
+    """The task qa.answer with its prompt."""
+    return ChatTask("qa.answer", prompt, ReadReply, _SCHEMA_VERSION, ANSWER_TOKENS)
+
+
+class ModelReader:
+    """Reads answers with a model, many questions at once.
+
+    Args:
+        chat: Asks the model; concurrent, cached, retried.
+        task: From `answer_task`.
+        fallback: Reads what the model replied nothing usable to, from the whole context.
+        passages: The first so many passages of a context are read.
+        budget_tokens: Of the question, the notes (half of it at most) and these passages.
+    """
+
+    def __init__(
+        self,
+        chat: ChatModel,
+        task: ChatTask[ReadReply],
+        fallback: Reader,
+        *,
+        passages: int = READ_PASSAGES,
+        budget_tokens: int = READ_TOKENS,
+    ) -> None:
+        self._chat = chat
+        self._task = task
+        self._fallback = fallback
+        self._passages = passages
+        self._budget_tokens = budget_tokens
+
+    def read(
+        self, questions: Sequence[Question], contexts: Sequence[Sequence[ContextPassage]], notes: Sequence[str] = ()
+    ) -> list[Reading]:
+        """One Reading per question, in order; one with an `outage` is no answer.
+
+        Raises:
+            ModelRejectedError: If the model's server accepts no such request (unknown model, wrong key).
+            BudgetExceededError: If the next call would exceed the budget.
+        """
+        shown = [lines_within_tokens(note, int(self._budget_tokens * _NOTES_SHARE)) for note in notes]
+        shown = shown or [""] * len(questions)
+        seen = [self._seen(*each) for each in zip(questions, contexts, shown, strict=True)]
+        asked = [place for place, passages in enumerate(seen) if passages]
+        outcomes = self._chat.ask([self._request(questions[place], seen[place], shown[place]) for place in asked])
+        read = dict(zip(asked, outcomes, strict=True))
+        return [
+            self._reading(question, context, passages, read.get(place))
+            for place, (question, context, passages) in enumerate(zip(questions, contexts, seen, strict=True))
+        ]
+
+    def _seen(self, question: Question, context: Sequence[ContextPassage], note: str) -> list[ContextPassage]:
+        left = self._budget_tokens - estimate_tokens(question.text) - estimate_tokens(note)
+        return within_tokens(context[: self._passages], left)
+
+    def _request(self, question: Question, passages: Sequence[ContextPassage], note: str) -> ChatRequest[ReadReply]:
+        inputs = (("question", question.text), ("passages", numbered(passages)), ("notes", note or _NO_NOTES))
+        return ChatRequest(self._task, question.id or question.text, inputs)
+
+    def _reading(
+        self,
+        question: Question,
+        context: Sequence[ContextPassage],
+        seen: Sequence[ContextPassage],
+        outcome: ChatOutcome[ReadReply] | None,
+    ) -> Reading:
+        if outcome is None:
+            return self._unread(question, context, self._too_long() if context else None)
+        use = use_of(self._task, outcome)
+        if outcome.reply is not None:
+            return _checked(outcome.reply, seen, use)
+        outage: ModelUnavailableError | None = outage_of(outcome)
+        if outage is not None:
+            return Reading("", use=use, outage=outage)
+        return self._unread(question, context, use)
+
+    def _unread(self, question: Question, context: Sequence[ContextPassage], use: ModelUse | None) -> Reading:
+        (reading,) = self._fallback.read([question], [context])
+        return replace(reading, use=use)
+
+    def _too_long(self) -> ModelUse:
+        """Nothing was asked: the question leaves no room for a passage."""
+        return ModelUse(
+            self._chat.model,
+            self._task.prompt.name,
+            self._task.prompt.hash,
+            usage=Usage(),
+            error_class=ContextTooLongError.__name__,
+            error=f"The question leaves no room for a passage within {self._budget_tokens} tokens.",
+        )
+
+
+def numbered(passages: Sequence[ContextPassage]) -> str:
+    """The passages with their numbers (from 1) and titles, as a prompt shows them."""
+    return "\n\n".join(f"[{n}] {passage.title}\n{passage.text}" for n, passage in enumerate(passages, start=1))
+
+
+def _checked(reply: ReadReply, seen: Sequence[ContextPassage], use: ModelUse) -> Reading:
+    """The reply without the sources that are not in the context."""
+    found = [citation for source in reply.citations if (citation := _citation(source, seen)) is not None]
+    citations = tuple(dict.fromkeys(found))
+    return Reading(
+        answer=reply.answer.strip(),
+        sentences=tuple(citation.sentence for citation in citations if citation.sentence is not None),
+        kind="generated",
+        reasoning=reply.reasoning.strip(),
+        citations=citations,
+        dropped_citations=len(reply.citations) - len(found),
+        use=use,
+    )
+
+
+def _citation(source: CitedSource, seen: Sequence[ContextPassage]) -> Citation | None:
+    """The source as a passage of the context, or None if there is no such passage or it does not say so."""
+    if not 1 <= source.passage <= len(seen):
+        return None
+    passage = seen[source.passage - 1]
+    words = source.quote.split()
+    if not words:
+        return Citation(passage.passage_id)
+    place = re.search(r"\s+".join(map(re.escape, words)), passage.text)
+    if place is None:
+        return None
+    return Citation(passage.passage_id, Sentence(passage.passage_id, place.group(), place.start(), place.end()))

@@ -1,0 +1,150 @@
+"""Options of a question (`A or B`, `both A and B`) and the pages that tell about them.
+
+Compares nothing. Source: design/reader.md 6.4.
+Decided here: what a question calls `the author of NAME` is followed from NAME's page to the author's as
+`the director of NAME` is, by the text that stands before a person with that role (lists/comparisons.toml).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from schemas.graph import Mention
+from schemas.names import NameFinder, name_tokens
+from worker.reading.countries import places_in
+from worker.reading.pages import Page
+from worker.reading.parsing import ParsedQuestion
+from worker.reading.word_lists import comparison_lists
+
+_NEAR_OR = 12
+_OR = re.compile(r"\bor\b", re.IGNORECASE)
+_PAIRED = re.compile(
+    r"\bbetween\b.+\band\b|\bof the two\b|\bof .+ and .+,|\bwhich (?:was|is|came)\b"
+    r"|\bwho (?:is|was) (?:older|younger|first|born)\b",
+    re.IGNORECASE,
+)
+_ROLE_OF = re.compile(r"([a-z]+) of (?:the |both )?(?:[a-z]+ ){0,2}$", re.IGNORECASE)
+_POSSESSIVE_ROLE = re.compile(r"['’]s? (\w+)")
+_BORN = re.compile(r"\bborn\b")
+_NAME_GAP = 48
+_RUNS = NameFinder(())
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A thing that a question compares.
+
+    Attributes:
+        name: As the question writes it, or of the person whom it describes (`the author of …`).
+        page: Its own page; the page of its director, author… if the question asks for that person's value.
+        asked: The name in the question.
+        via: Its own page, if `page` is another one.
+    """
+
+    name: str
+    page: Page | None
+    asked: str
+    via: Page | None = None
+
+
+def choice(question: ParsedQuestion) -> tuple[Mention, Mention] | None:
+    """The two names that a question lets choose between, None if it does not."""
+    names = question.names
+    for sign in reversed(list(_OR.finditer(question.text))):
+        if any(name.start <= sign.start() < name.end for name in names):
+            continue
+        before = [name for name in names if 0 <= sign.start() - name.end <= _NEAR_OR]
+        behind = [name for name in names if 0 <= name.start - sign.end() <= _NEAR_OR]
+        if before and behind:
+            return before[-1], behind[0]
+        described = _described(question, sign.start(), sign.end())
+        if described is not None:
+            return described
+    lists = comparison_lists()
+    compares = not (lists.larger | lists.smaller).isdisjoint(plain_words(question))
+    if compares and len(names) >= 2 and _PAIRED.search(question.text):
+        return names[0], names[1]
+    return None
+
+
+def _described(question: ParsedQuestion, start: int, end: int) -> tuple[Mention, Mention] | None:
+    """The nearest names, if `the ROLE of NAME` stands at one side of `or` at least."""
+    before = [name for name in question.names if 0 <= start - name.end <= _NEAR_OR]
+    behind = [name for name in question.names if 0 <= name.start - end <= _NAME_GAP]
+    if not before or not behind:
+        return None
+    return (before[-1], behind[0]) if role_of(question, behind[0]) else None
+
+
+def plain_words(question: ParsedQuestion) -> frozenset[str]:
+    """Words of a question outside its names."""
+    text = question.text
+    for name in reversed(question.names):
+        text = f"{text[: name.start]} {text[name.end :]}"
+    return frozenset(name_tokens(text))
+
+
+def role_of(question: ParsedQuestion, name: Mention) -> str:
+    """What the question calls somebody by this name (`the author of NAME`, `NAME's director`), "" if it does not."""
+    roles = comparison_lists().roles
+    behind = _POSSESSIVE_ROLE.match(question.text, name.end)
+    if behind and behind[1].lower() in roles:
+        return behind[1].lower()
+    before = _ROLE_OF.search(question.text[max(0, name.start - _NAME_GAP) : name.start])
+    return before[1].lower() if before and before[1].lower() in roles else ""
+
+
+def own_page_of(name: str, pages: Sequence[Page]) -> Page | None:
+    """The best ranked page with a name as one of its title's keys."""
+    key = " ".join(name_tokens(name))
+    return next((page for page in pages if key in page.title_keys), None)
+
+
+def option_of(question: ParsedQuestion, name: Mention, pages: Sequence[Page], shared_role: str = "") -> Option:
+    """A name of the question with the page to compare by.
+
+    Args:
+        question: The question.
+        name: The name.
+        pages: The context.
+        shared_role: Word for a person whom the question asks about for all its options (`directors`), "" without.
+    """
+    own = own_page_of(name.surface, pages)
+    role = role_of(question, name)
+    if own is None or not (role or shared_role) or _BORN.search(own.lead):
+        return Option(name.surface, own, name.surface)
+    person, page = follow(own, role or shared_role, pages)
+    if page is None:
+        return Option(name.surface, own, name.surface)
+    return Option(person if role and not shared_role else name.surface, page, name.surface, own)
+
+
+def shared_role_of(question: ParsedQuestion) -> str:
+    """The role whose persons a question compares for all its options, "" if it compares the options themselves."""
+    words = plain_words(question)
+    described = {role_of(question, name) for name in question.names}
+    if "director" in words and "director" not in described:
+        return "director"
+    plural = sorted(role for role in words & comparison_lists().roles.keys() if role.endswith("s"))
+    return plural[0] if plural else ""
+
+
+def follow(own: Page, role: str, pages: Sequence[Page]) -> tuple[str, Page | None]:
+    """The person with a role for a page (`directed by NAME`), and that person's own page."""
+    before = comparison_lists().roles[role]
+    for match in before.finditer(own.text):
+        reach = own.text[match.end() : match.end() + _NAME_GAP]
+        for mention in _RUNS.find(reach + own.text[match.end() + _NAME_GAP : match.end() + 2 * _NAME_GAP]):
+            if mention.start >= _NAME_GAP:
+                break
+            page = own_page_of(mention.surface, pages)
+            if page is not None and page is not own:
+                return mention.surface, page
+            if not _is_demonym(mention.surface):
+                break
+    return "", None
+
+
+def _is_demonym(name: str) -> bool:
+    found = places_in(name)
+    return bool(found) and (found[0].end - found[0].start) == len(name)

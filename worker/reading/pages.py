@@ -1,0 +1,166 @@
+"""Passages of a context as the rules read them: sentences, words with their stems, names, title keys.
+
+Scores nothing. At most `MOST_CHARACTERS` of a passage and `MOST_SENTENCES` of its sentences are read, so that a text
+without a full stop costs no more than a page; offsets hold in the whole passage, because only its end is cut.
+Source: design/reader.md 6.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from schemas.graph import Mention
+from schemas.names import NameFinder, name_tokens, title_keys
+from schemas.query import ContextPassage, Sentence
+from schemas.sentences import split_sentences
+from schemas.text import fold
+from worker.reading.parsing import stem_of
+
+MOST_CHARACTERS = 4_000
+MOST_SENTENCES = 60
+LEAD_SENTENCES = 2
+LEAD_CHARACTERS = 600
+_LINES = re.compile(r"[^\n]+")
+_WORD = re.compile(r"[^\W_]+")
+_MOST_STEMS, _LONGEST_KEPT = 200_000, 40
+_RUNS = NameFinder(())
+
+
+class _Stems(dict[str, tuple[str, ...]]):
+    """Stems by word as written, filled on demand and bounded; a word's stems never change, so threads may share it."""
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        stems = tuple(stem for part in name_tokens(word) if (stem := stem_of(part)))
+        if len(self) < _MOST_STEMS and len(word) <= _LONGEST_KEPT:
+            self[word] = stems
+        return stems
+
+
+_STEMS = _Stems()
+
+
+class PageSentence:
+    """A sentence of a passage; `start` and `end` are offsets into the passage's text, `number` counts from 0."""
+
+    def __init__(self, text: str, start: int, end: int, number: int) -> None:
+        self.text = text
+        self.start = start
+        self.end = end
+        self.number = number
+
+    @cached_property
+    def words(self) -> list[tuple[int, int]]:
+        """(start, end) of each word within the sentence."""
+        return [match.span() for match in _WORD.finditer(self.text)]
+
+    @cached_property
+    def places(self) -> dict[str, list[int]]:
+        """Word numbers by stem, ascending."""
+        places: dict[str, list[int]] = {}
+        stems = _STEMS
+        for number, (start, end) in enumerate(self.words):
+            for stem in stems[self.text[start:end]]:
+                places.setdefault(stem, []).append(number)
+        return places
+
+    @cached_property
+    def names(self) -> list[Mention]:
+        """Capitalised runs, offsets within the sentence."""
+        return _RUNS.find(self.text)
+
+
+@dataclass
+class Page:
+    """A passage of the context, prepared once per question; `place` is its rank from 0."""
+
+    passage: ContextPassage
+    place: int
+
+    @cached_property
+    def text(self) -> str:
+        """The part of the text that is read."""
+        return self.passage.text[:MOST_CHARACTERS]
+
+    @cached_property
+    def sentences(self) -> list[PageSentence]:
+        """Sentences, lines apart."""
+        return [PageSentence(self.text[start:end], start, end, n) for n, (start, end) in enumerate(_parts(self.text))]
+
+    @cached_property
+    def title_keys(self) -> tuple[str, ...]:
+        """Keys that the title is known under, the whole title first."""
+        return title_keys(self.passage.title)
+
+    @cached_property
+    def title_stems(self) -> frozenset[str]:
+        """Stems of the title."""
+        return frozenset(stem for word in name_tokens(self.passage.title) if (stem := stem_of(word)))
+
+    @cached_property
+    def lead_sentences(self) -> list[PageSentence]:
+        """The first two sentences."""
+        return self.sentences[:LEAD_SENTENCES]
+
+    @property
+    def lead_start(self) -> int:
+        """Offset of the lead in the text."""
+        return self.lead_sentences[0].start if self.lead_sentences else 0
+
+    @cached_property
+    def lead(self) -> str:
+        """The first sentences as one text, at most `LEAD_CHARACTERS` of it."""
+        if not self.lead_sentences:
+            return ""
+        return self.text[self.lead_sentences[0].start : self.lead_sentences[-1].end][:LEAD_CHARACTERS]
+
+    @cached_property
+    def lead_stems(self) -> frozenset[str]:
+        """Stems of the title and the first two sentences."""
+        return self.title_stems.union(*(sentence.places for sentence in self.lead_sentences))
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """Stems of the title and all sentences."""
+        return self.title_stems.union(*(sentence.places for sentence in self.sentences))
+
+    @cached_property
+    def _tokens(self) -> tuple[str, str]:
+        """The words in lower case, and those with a capital, each between blanks."""
+        words = _WORD.findall(fold(self.text))
+        capitalised = [word for word in words if not word[0].islower()]
+        return f" {' '.join(words)} ".lower(), f" {' '.join(capitalised)} ".lower()
+
+    def mentions(self, keys: Sequence[str]) -> bool:
+        """Whether the text mentions one of these titles; one of a single word needs a capital."""
+        lower, capitalised = self._tokens
+        return any(f" {key} " in (lower if " " in key else capitalised) for key in keys)
+
+    def sentence_at(self, offset: int) -> PageSentence | None:
+        """The sentence that holds an offset."""
+        return next((one for one in self.sentences if one.start <= offset < one.end), None)
+
+    def cite(self, sentence: PageSentence | None) -> Sentence | None:
+        """A sentence as evidence, the first one if none is named."""
+        shown = sentence or (self.sentences[0] if self.sentences else None)
+        return None if shown is None else Sentence(self.passage.passage_id, shown.text, shown.start, shown.end)
+
+
+def _parts(text: str) -> list[tuple[int, int]]:
+    """Sentences, ended by a line's end too."""
+    found = []
+    for start, end in split_sentences(text):
+        for line in _LINES.finditer(text, start, end):
+            piece = line[0]
+            first = line.start() + len(piece) - len(piece.lstrip())
+            last = line.start() + len(piece.rstrip())
+            if first < last:
+                found.append((first, last))
+            if len(found) == MOST_SENTENCES:
+                return found
+    return found
+
+
+def pages_of(context: Sequence[ContextPassage]) -> list[Page]:
+    """The passages of a context in ranked order."""
+    return [Page(passage, place) for place, passage in enumerate(context)]

@@ -1,0 +1,292 @@
+"""A question taken apart: wh-word, head noun, expected type, words of its main clause, relations, names.
+
+Looks at no passage. Source: design/reader.md 6.1.
+Decided here: `whose` wants any type; words behind a cut relative clause belong to the main clause again;
+of a question of several sentences the one with the wh-word counts; words in -ed and -ly are no head nouns either.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from schemas.graph import Mention
+from schemas.names import STOP_WORDS, name_tokens
+from schemas.sentences import split_sentences
+from schemas.stems import stem_tokens
+from schemas.text import fold
+from worker.reading.word_lists import Relation, question_lists, relations, synonyms
+
+PERSON, PLACE, DATE, YEAR, NUMBER, NATIONALITY, WORK, ANY, YES_NO = (
+    "PER", "LOC", "DATE", "YEAR", "NUM", "NAT", "WORK", "ANY", "YES-NO",
+)  # fmt: skip
+SYNONYM_WEIGHT = 0.8
+
+_WH_WORDS = frozenset(("who", "whom", "whose", "what", "which", "when", "where", "how", "why", "among"))
+_TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_POSSESSIVE = re.compile(r"['’]s?$")
+_NAME_OF = re.compile(r"(?:name|term|title)s? of (?:the |an? )?", re.IGNORECASE)
+_ARTICLES = frozenset(("a", "an", "the"))
+_MOST_HEAD_WORDS = 6
+_LATE = 4
+_REACH = 9
+_AND_VERB = re.compile(r" and (?:is|was|has) ")
+_NOT_CONTENT = frozenset(("name", "called"))
+_OWN_WORDS_FIRST, _OWN_WORDS_LAST = 3, 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    low: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuestion:
+    """What a question says about its answer.
+
+    Attributes:
+        text: The question.
+        wh: Its wh-word, "" if it has none.
+        head: Words of the head noun, lower case, the head last; () if there is none.
+        expected: Type of the answer.
+        main_stems: M, the stems of its main clause, in order of the clause.
+        weights: M+, weight by stem: 1 for M, .8 for synonyms.
+        relations: Relations it asks for.
+        names: Its names, longest first wherever two overlap, left to right.
+        name_keys: Keys of all its names, overlapping ones included.
+        words: Its lower-case words.
+        verbs: Past participles of its main clause (`commissioned`).
+    """
+
+    text: str
+    wh: str
+    head: tuple[str, ...]
+    expected: str
+    main_stems: tuple[str, ...]
+    weights: dict[str, float]
+    relations: tuple[Relation, ...]
+    names: tuple[Mention, ...]
+    name_keys: frozenset[str]
+    words: tuple[str, ...]
+    verbs: frozenset[str]
+
+    @property
+    def head_stem(self) -> str:
+        """Stem of the head noun, "" without one."""
+        return stem_of(self.head[-1]) if self.head else ""
+
+
+@lru_cache(maxsize=1 << 15)
+def stem_of(word: str) -> str:
+    """Stem of one word, "" for a stop word (ST1)."""
+    stems = stem_tokens(word)
+    return stems[0] if stems else ""
+
+
+def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
+    """A question taken apart.
+
+    Args:
+        text: The question.
+        found: Its names, from the finder that found those of the passages.
+
+    Source: design/reader.md 6.1. Cost: O(characters).
+    """
+    tokens = [_Token(fold(match[0]).lower(), match.start(), match.end()) for match in _TOKEN.finditer(text)]
+    names = _apart(found)
+    place = wh_place(text, tokens)
+    wh = "" if place is None else tokens[place].low
+    head = _head(text, tokens, place, names) if place is not None and wh in ("what", "which") else ()
+    lows = tuple(name_tokens(text))
+    expected = YES_NO if place is None and _begins_yes_no(tokens) else _expected(wh, place, head, tokens)
+    words = _main_words(text, tokens, place, names)
+    stems = tuple(dict.fromkeys(stem for word in words if (stem := stem_of(word))))
+    return ParsedQuestion(
+        text=text,
+        wh=wh,
+        head=head,
+        expected=expected,
+        main_stems=stems,
+        weights=_weights(words, stems),
+        relations=_relations(words, expected),
+        names=tuple(names),
+        name_keys=frozenset(mention.key for mention in found),
+        words=lows,
+        verbs=frozenset(word for word in words if word.endswith("ed") and expected in (PERSON, ANY)),
+    )
+
+
+def _apart(found: Sequence[Mention]) -> list[Mention]:
+    """Names that do not overlap: the longest first, left to right."""
+    chosen: list[Mention] = []
+    for mention in sorted(found, key=lambda m: (m.start - m.end, m.start)):
+        if all(mention.end <= other.start or mention.start >= other.end for other in chosen):
+            chosen.append(mention)
+    return sorted(chosen, key=lambda m: m.start)
+
+
+def _begins_yes_no(tokens: Sequence[_Token]) -> bool:
+    """Whether a question begins with an auxiliary and asks nothing with `what` or `which` later on."""
+    auxiliaries = question_lists().auxiliaries
+    if not tokens or tokens[0].low not in auxiliaries:
+        return False
+    following = [*[token.low for token in tokens[1:]], ""]
+    return not any(
+        token.low in ("what", "which") and following[place] not in auxiliaries for place, token in enumerate(tokens)
+    )
+
+
+def wh_place(text: str, tokens: Sequence[_Token]) -> int | None:
+    """Place of the wh-word that asks; None without one and in yes-no questions."""
+    places = [place for place, token in enumerate(tokens) if token.low in _WH_WORDS]
+    if places and places[0] < 3:
+        return places[0]
+    if not places or _begins_yes_no(tokens):
+        return None
+    for place in places:
+        if place >= len(tokens) - 2:
+            return place
+    for place in places:
+        if text[: tokens[place].start].rstrip()[-1:] in (".", "?", "!"):
+            return place
+    for word in ("what", "which"):
+        last = [place for place in places if tokens[place].low == word]
+        if last:
+            return last[-1]
+    return places[-1]
+
+
+def _head(text: str, tokens: Sequence[_Token], wh: int, names: Sequence[Mention]) -> tuple[str, ...]:
+    """Words of the noun behind `what` or `which`."""
+    lists = question_lists()
+    place = wh + 1
+    while place < len(tokens) and (tokens[place].low in lists.auxiliaries or tokens[place].low in _ARTICLES):
+        place += 1
+    if place < len(tokens):
+        skipped = _NAME_OF.match(text, tokens[place].start)
+        if skipped:
+            place = next((n for n, token in enumerate(tokens) if token.start >= skipped.end()), len(tokens))
+    words: list[str] = []
+    for token, before in zip(tokens[place:], [None, *tokens[place:]], strict=False):
+        stops = token.low in STOP_WORDS or token.low in lists.auxiliaries or len(words) == _MOST_HEAD_WORDS
+        is_name = any(name.start <= token.start < name.end for name in names)
+        if stops or is_name or (before is not None and text[before.end : token.start].strip()):
+            break
+        words.append(_POSSESSIVE.sub("", token.low))
+    while len(words) > 1 and (words[-1] in lists.head_verbs or words[-1].endswith(("ed", "ly"))):
+        words.pop()
+    return tuple(words)
+
+
+def _expected(wh: str, place: int | None, head: tuple[str, ...], tokens: Sequence[_Token]) -> str:
+    """Type of the answer by wh-word and head noun."""
+    lists = question_lists()
+    words = {token.low for token in tokens}
+    if wh in ("who", "whom"):
+        return PERSON
+    if wh == "when":
+        return DATE
+    if wh == "where":
+        return ANY if words & lists.places_of_study and not words & lists.places_of_stay else PLACE
+    if wh == "how" and place is not None:
+        follower = tokens[place + 1].low if place + 1 < len(tokens) else ""
+        return NUMBER if follower in lists.measures else ANY
+    return _type_of_head(head) if head else ANY
+
+
+def _type_of_head(head: tuple[str, ...]) -> str:
+    lists = question_lists()
+    forms = {head[-1], head[-1].removesuffix("s"), head[-1].removesuffix("ies") + "y"}
+    if "year" in forms:
+        return YEAR
+    if head[-1] == "time" or forms & lists.date_heads:
+        return DATE
+    if forms & lists.person_heads:
+        return PERSON
+    if forms & lists.nationality_heads:
+        return NATIONALITY
+    if head[-2:] == ("area", "code") or lists.number_heads & {*forms, *head[-2:]}:
+        return NUMBER
+    if forms & lists.place_heads:
+        return PLACE
+    return WORK if forms & lists.work_heads else ANY
+
+
+def _main_words(text: str, tokens: Sequence[_Token], wh: int | None, names: Sequence[Mention]) -> list[str]:
+    """Content words of the main clause without the names that only say where to begin."""
+    begin = _sentence_of(text, tokens, wh)
+    early = sum(begin <= token.start for token in tokens[:wh]) < _LATE
+    spans = _without_relative_clauses(text, begin) if early else [(_late_clause(text, tokens, wh or 0), len(text))]
+    dropped = [(name.start, name.end) for name in names if _is_dropped(text, name)]
+    words = []
+    for token in tokens:
+        inside = any(start <= token.start < end for start, end in spans)
+        if inside and not any(start <= token.start < end for start, end in dropped):
+            words += [part for part in name_tokens(_POSSESSIVE.sub("", token.low)) if part not in STOP_WORDS]
+    content = [word for word in words if word not in _NOT_CONTENT]
+    if content:
+        return content
+    return [word for word in name_tokens(text) if word not in STOP_WORDS]
+
+
+def _sentence_of(text: str, tokens: Sequence[_Token], wh: int | None) -> int:
+    """Where the sentence of the wh-word begins."""
+    ends = [end for _, end in split_sentences(text[: tokens[wh].start])] if wh else []
+    ended = [end for end in ends if text[end - 1] in ".?!"]
+    return ended[-1] if ended else 0
+
+
+def _late_clause(text: str, tokens: Sequence[_Token], wh: int) -> int:
+    """Where the clause of a late wh-word begins."""
+    low = tokens[max(0, wh - _REACH)].start
+    before = text[low : tokens[wh].start]
+    begins = [before.rfind(",") + 1]
+    begins += [match.end() for match in question_lists().relative_clause.finditer(before)]
+    begins += [match.start() + 1 for match in _AND_VERB.finditer(before)]
+    return low + max(begins)
+
+
+def _without_relative_clauses(text: str, begin: int) -> list[tuple[int, int]]:
+    """Spans of a question outside its relative clauses."""
+    lists = question_lists()
+    spans = []
+    free = begin
+    while True:
+        clause = lists.relative_clause.search(text, free)
+        if clause is None:
+            spans.append((free, len(text)))
+            return spans
+        spans.append((free, clause.start()))
+        stops = [place for sign in ",?;" if (place := text.find(sign, clause.end())) >= 0]
+        finished = lists.clause_end.search(text, clause.end())
+        if finished:
+            stops.append(finished.end())
+        free = min(stops, default=len(text))
+
+
+def _is_dropped(text: str, name: Mention) -> bool:
+    if text[name.end : name.end + 2] in ("'s", "’s"):
+        return True
+    before = name_tokens(text[max(0, name.start - 24) : name.start])
+    if before and before[-1] == "the":
+        before.pop()
+    return bool(before) and before[-1] in question_lists().name_links
+
+
+def _weights(words: Sequence[str], stems: Sequence[str]) -> dict[str, float]:
+    """M+: the stems of the main clause with weight 1, those of their synonyms with .8."""
+    weights = dict.fromkeys(stems, 1.0)
+    for word in words:
+        for other in synonyms().get(word, ()):
+            stem = stem_of(other)
+            if stem:
+                weights.setdefault(stem, SYNONYM_WEIGHT)
+    return weights
+
+
+def _relations(words: Sequence[str], expected: str) -> tuple[Relation, ...]:
+    """Relations whose words are among the first three or last two of the main clause."""
+    outer = {*words[:_OWN_WORDS_FIRST], *words[-_OWN_WORDS_LAST:]}
+    return tuple(one for one in relations() if expected in one.types and outer & one.question_words)

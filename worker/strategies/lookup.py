@@ -1,0 +1,29 @@
+"""Names of a question to the entities that bear them: by name or as an alias, never by likeness.
+
+Finds no names (worker/questions does) and searches no vectors (engines do). Source: algorithms.md 1.5 step 2a.
+"""
+
+from schemas.names import name_tokens
+from schemas.ports import IndexReader
+from schemas.query import QuestionName
+from schemas.spreading import Match
+from schemas.text import norm_ws
+
+
+class NameLookup:
+    """Entities by key (folded, docs/decisions/0002) and by `norm_ws` name, else by a name merged into theirs."""
+
+    def __init__(self, reader: IndexReader) -> None:
+        self._reader = reader
+
+    def find(self, name: QuestionName) -> tuple[Match, tuple[int, ...]]:
+        """How the name was found and the entities of that name, ascending; "vector" and none if nobody has it."""
+        number_of = self._reader.graph.number_of
+        folded = " ".join(name_tokens(name.key))
+        exact = set(self._reader.exact_names.get(norm_ws(name.key), ()))
+        if folded in number_of:
+            exact.add(number_of[folded])
+        if exact:
+            return "exact", tuple(sorted(exact))
+        merged = number_of.get(self._reader.aliases.get(folded, folded))
+        return ("vector", ()) if merged is None else ("alias", (merged,))

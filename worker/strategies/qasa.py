@@ -1,0 +1,137 @@
+"""`qasa`: activation spreads from the question's names, gated by likeness to the question; passages follow.
+
+Owns no formula: an engine spreads (spreading.py), passages are ranked as in algorithms.md 6.2. Ablations are
+parameters (1.7); `naive-vector` is the one without a graph. Source: algorithms.md 1.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from schemas.ports import IndexReader
+from schemas.query import Question, QuestionName, Retrieval
+from schemas.spreading import (
+    ChainRule,
+    Dedupe,
+    Gate,
+    Multiplicity,
+    SeedName,
+    SeedRule,
+    SeedScore,
+    SpreadQuestion,
+    SpreadRule,
+)
+from worker.ranking.similarity import mentioned_in, passages_of_entities
+from worker.strategies.lookup import NameLookup
+from worker.strategies.qasa_evidence import QasaEvidence
+from worker.strategies.results import question_vector, ranked_passages, retrieve_each
+from worker.strategies.spec import Parameters
+from worker.strategies.spreading import EmbeddedEngine, Engine, QasaRules
+
+NAME = "qasa"
+
+
+class QasaParameters(Parameters):
+    """Parameters of `qasa`; the defaults are the paper's."""
+
+    engine: Literal["embedded"] = Field("embedded", description="Who computes: embedded, on the index's own arrays.")
+    steps: int = Field(3, ge=0, le=10, description="T: steps that activation spreads, default 3; 0: seeds only.")
+    decay: float = Field(0.7, gt=0, le=1, description="alpha: share of activation that one step passes, default 0.7.")
+    threshold: float = Field(
+        0.01, ge=0, le=1000, description="tau: what does not pass on more than this is ignored, default 0.01."
+    )
+    gate: Gate = Field(
+        "cosine", description="Scale of an increment: cosine of entity and question (default), or none (ablation)."
+    )
+    uniform_requires_embedding: bool = Field(
+        default=True,
+        description="Without gate, entities without vector receive nothing, default 1; 0: as the paper's code.",
+    )
+    edge_multiplicity: Multiplicity = Field(
+        "set", description="Neighbours count once (set, default) or once per relation (per_edge)."
+    )
+    seed_vector_budget: int = Field(
+        5, ge=1, le=1000, description="Entities searched by likeness, shared among a question's names, default 5."
+    )
+    seed_score: SeedScore = Field(
+        "question",
+        description="Score of an entity found by likeness: cosine with the question (default), with the name's hint "
+        "(entity), or (1 + that) / 2 (neo4j).",
+    )
+    no_entity_policy: Literal["question_vector", "empty"] = Field(
+        "question_vector", description="A question without names: its own vector finds seeds (default), or nothing."
+    )
+    top_k_entities: int = Field(30, ge=1, le=10_000, description="K_e: entities in the evidence, default 30.")
+    top_k_chains: int = Field(30, ge=1, le=10_000, description="K_c: chains kept before doubles go, default 30.")
+    max_chain_length: int = Field(4, ge=1, le=6, description="L_max: relations in a chain, default 4.")
+    chain_dedupe: Dedupe = Field(
+        "after_limit", description="Doubles go after the cut at K_c (after_limit, default) or before it (before_limit)."
+    )
+    max_paths_enumerated: int = Field(
+        200_000, ge=1, le=2_000_000, description="Chains looked at, at most, default 200000; stopping is flagged."
+    )
+
+
+class QasaStrategy:
+    """Looks names up, lets an engine spread, ranks passages by what they mention."""
+
+    def __init__(self, reader: IndexReader, parameters: QasaParameters, engine: Engine) -> None:
+        self.name = NAME
+        self._parameters = parameters
+        self._engine = engine
+        self._lookup = NameLookup(reader)
+        self._passage_ids = reader.passage_ids
+        self._entity_count = reader.graph.entity_count
+        self._mentioned_in = mentioned_in(reader.graph)
+        self._evidence = QasaEvidence(reader, parameters.top_k_entities)
+
+    def searched_hints(self, question: Question) -> list[str]:
+        """Hints of the names that no entity has."""
+        return [name.search_hint for name in question.names if self._lookup.find(name)[0] == "vector"]
+
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        """One Retrieval per question; see `schemas.ports.Strategy`."""
+        return retrieve_each(questions, limit, self._retrieve_one)
+
+    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
+        begun = time.perf_counter()
+        asked = SpreadQuestion(question_vector(question, NAME), self._names(question))
+        (activation,) = self._engine.activate([asked])
+        numbers, scores = passages_of_entities(
+            self._mentioned_in, activation.entities, activation.values, max(limit, 0)
+        )
+        fallback = "none" if question.names else self._parameters.no_entity_policy
+        evidence = self._evidence.of(asked, activation, fallback)
+        seeding = activation.seconds["seed"]
+        seconds = {"seed": seeding, "traversal": max(0.0, time.perf_counter() - begun - seeding)}
+        return Retrieval(ranked_passages(self._passage_ids, (numbers, scores)), evidence, seconds)
+
+    def _names(self, question: Question) -> tuple[SeedName, ...]:
+        """The question's names, looked up; without any, the question itself stands in, or nothing does."""
+        if not self._entity_count:
+            return ()
+        if question.names:
+            return tuple(self._seed_name(question, name) for name in question.names)
+        is_empty = self._parameters.no_entity_policy == "empty"
+        return () if is_empty else (SeedName("", "vector", vector=question_vector(question, NAME)),)
+
+    def _seed_name(self, question: Question, name: QuestionName) -> SeedName:
+        match, entities = self._lookup.find(name)
+        return SeedName(name.key, match, entities, question.hint_vectors.get(name.search_hint))
+
+
+def build_qasa(reader: IndexReader, parameters: QasaParameters) -> QasaStrategy:
+    """`qasa` on an open version."""
+    return QasaStrategy(reader, parameters, EmbeddedEngine(reader, rules_of(parameters)))
+
+
+def rules_of(parameters: QasaParameters) -> QasaRules:
+    """The parameters as an engine wants them."""
+    p = parameters
+    return QasaRules(
+        seeds=SeedRule(p.seed_vector_budget, p.seed_score),
+        spread=SpreadRule(p.steps, p.decay, p.threshold, p.gate, p.edge_multiplicity, p.uniform_requires_embedding),
+        chains=ChainRule(p.top_k_chains, p.max_chain_length, p.chain_dedupe, p.max_paths_enumerated),
+    )

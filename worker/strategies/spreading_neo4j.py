@@ -1,0 +1,39 @@
+"""The engine of spreading activation that asks a Neo4j server: one query a question, the same results as embedded.
+
+Opens no server. Source: algorithms.md 1.6.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from schemas.spreading import Activation, ChainRule, SeedRule, SpreadQuestion, SpreadRule
+from worker.ranking.chains import without_doubles
+from worker.strategies.spreading import QasaRules
+
+
+class SpreadingDatabase(Protocol):
+    """A database that holds the version that is asked about."""
+
+    def activate(self, question: SpreadQuestion, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> Activation:
+        """Seeds, activations and chains of a question; doubles among the chains are still there."""
+        ...
+
+
+class Neo4jEngine:
+    """Asks the database question by question; drops doubles as the embedded engine does."""
+
+    def __init__(self, database: SpreadingDatabase, rules: QasaRules) -> None:
+        self._database = database
+        self._rules = rules
+
+    def activate(self, questions: Sequence[SpreadQuestion]) -> list[Activation]:
+        """One Activation per question, in order."""
+        return [self._activate(question) for question in questions]
+
+    def _activate(self, question: SpreadQuestion) -> Activation:
+        rules = self._rules
+        found = self._database.activate(question, rules.seeds, rules.spread, rules.chains)
+        by_path = {chain.entities: chain for chain in found.chains}
+        kept = without_doubles(list(by_path))
+        return replace(found, chains=tuple(by_path[path] for path in kept[: rules.chains.limit]))
