@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
 from schemas.query import ContextPassage, Question, Reading, Retrieval
+from schemas.spreading import Activation, ChainRule, SeedRule, SpreadQuestion, SpreadRule
 
 
 class Encoder(Protocol):
@@ -29,6 +30,14 @@ class NameFinding(Protocol):
 
     def find(self, text: str) -> list[Mention]:
         """All mentions, ordered by place; offsets into `text`."""
+        ...
+
+
+class SpreadingDatabase(Protocol):
+    """A graph database that holds the version that is asked about, and spreads activation in one query."""
+
+    def activate(self, question: SpreadQuestion, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> Activation:
+        """Seeds, activations and chains of a question; doubles among the chains are still there."""
         ...
 
 
@@ -57,6 +66,16 @@ class IndexReader(Protocol):
 
         Raises:
             MissingArtefactError: If this version was built without them.
+        """
+        ...
+
+    def spreading_database(self) -> SpreadingDatabase:
+        """The Neo4j database that this version was exported to (NEO4J_URI, NEO4J_PASSWORD…), opened once.
+
+        Raises:
+            ConfigurationError: If no server is named.
+            StoreError: If it cannot be used.
+            ContractError: If it holds another version of this index, or none.
         """
         ...
 

@@ -9,6 +9,7 @@ import string
 import unicodedata
 
 _SPACES = re.compile(r"\s+")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 _DASHES = re.compile(r"[_-]+")
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -49,7 +50,11 @@ def fold(text: str) -> str:
     if text.isascii():
         return text
     decomposed = unicodedata.normalize("NFKD", text.translate(_APOSTROPHES))
-    return "".join(c for c in decomposed if not unicodedata.combining(c))
+    return _NOT_ASCII.sub(_without_combining, decomposed)
+
+
+def _without_combining(match: re.Match[str]) -> str:
+    return "".join([c for c in match.group() if not unicodedata.combining(c)])
 
 
 def passage_text(title: str, text: str) -> str:

@@ -4,6 +4,7 @@ Opens arrays and name finder when first asked for them; holds the version until 
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import cached_property
 
 import duckdb
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from schemas.errors import MissingArtefactError
 from schemas.graph import BipartiteGraph, Entity, EntityTexts, LexicalIndex, RelationGraph
-from schemas.ports import NameFinding
+from schemas.ports import NameFinding, SpreadingDatabase
 from schemas.settings import ExtractionSettings
 from warehouse.files.layout import Layout
 from warehouse.files.lease import SharedHold
@@ -34,6 +35,8 @@ class PublishedIndex:
         self.manifest = read_manifest(self._folder)
         self.artefacts = frozenset(self.manifest.artefacts)
         self._lexical: dict[str, LexicalIndex] = {}
+        self._closing = ExitStack()
+        self._database: SpreadingDatabase | None = None
         self._vectors: dict[str, NDArray[np.float32]] = {}
         with translated(self._folder.tables):
             self._connection = duckdb.connect(str(self._folder.tables), read_only=True)
@@ -44,6 +47,7 @@ class PublishedIndex:
 
     def close(self) -> None:
         """Gives the version free."""
+        self._closing.close()
         self._connection.close()
         self._hold.close()
 
@@ -68,6 +72,19 @@ class PublishedIndex:
         self._require("graph:relations")
         labels = tuple(self._column("relation_labels"))
         return open_relations(self._folder.arrays, labels, self.graph.entity_count)
+
+    def spreading_database(self) -> SpreadingDatabase:
+        """The Neo4j database that this version was exported to, opened once."""
+        if self._database is None:
+            from warehouse.graph.neo4j_graph import Neo4jGraph
+            from warehouse.graph.neo4j_server import Neo4jConnection, find_address
+
+            connection = Neo4jConnection(find_address(None, None, None))
+            self._closing.callback(connection.close)
+            database = Neo4jGraph(connection, self.name, self.graph.keys)
+            database.require(self.version)
+            self._database = database
+        return self._database
 
     @cached_property
     def exact_names(self) -> dict[str, list[int]]:

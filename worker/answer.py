@@ -99,7 +99,7 @@ class Answerer:
         hinted = self._with_hints(named)
         encoding += (time.perf_counter() - start) / max(1, len(questions))
         retrievals = self.strategy.retrieve(hinted, limit=max(limit, read_passages))
-        contexts = [self._context(retrieval, read_passages) for retrieval in retrievals]
+        contexts = self._contexts(retrievals, read_passages)
         start = time.perf_counter()
         readings = self._read(named, contexts, [str(found.evidence.get("context", "")) for found in retrievals])
         reading = (time.perf_counter() - start) / max(1, len(questions))
@@ -126,10 +126,18 @@ class Answerer:
             return [Reading("") for _ in questions]
         return self._reader.read(questions, contexts, notes)
 
-    def _context(self, retrieval: Retrieval, count: int) -> tuple[ContextPassage, ...]:
-        ranked = retrieval.passages[:count]
-        stored = self._index.passages([self._index.number_of_passage[passage.passage_id] for passage in ranked])
-        return tuple(pack_context(ranked, stored, limit=count))
+    def _contexts(self, retrievals: Sequence[Retrieval], count: int) -> list[tuple[ContextPassage, ...]]:
+        """What is read for each question; all texts are fetched at once, which costs little more than one."""
+        numbers = [
+            [self._index.number_of_passage[passage.passage_id] for passage in retrieval.passages[:count]]
+            for retrieval in retrievals
+        ]
+        distinct = sorted({number for some in numbers for number in some})
+        stored = dict(zip(distinct, self._index.passages(distinct), strict=True)) if distinct else {}
+        return [
+            tuple(pack_context(retrieval.passages[:count], [stored[number] for number in some], limit=count))
+            for retrieval, some in zip(retrievals, numbers, strict=True)
+        ]
 
     def _with_vectors(self, questions: Sequence[Question]) -> list[Question]:
         for question in questions:

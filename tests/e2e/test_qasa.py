@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 CORPUS: list[dict[str, object]] = [
     {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London. She wrote notes on a machine."},
@@ -67,3 +69,35 @@ def test_ablations_are_variants_of_one_evaluation(
     refused = polyhop("eval", questions, "--index", "tiny", "--strategies", "qasa:stepps=0")
     assert refused.returncode != 0
     assert "did you mean 'steps'" in refused.stderr
+
+
+@pytest.mark.neo4j
+def test_a_neo4j_server_that_holds_the_version_gives_the_same_answer(
+    polyhop: Run, write_corpus: Callable[..., Path], neo4j_server: Any
+) -> None:
+    env = {"NEO4J_URI": neo4j_server.uri, "NEO4J_USER": "neo4j", "NEO4J_PASSWORD": neo4j_server.password}
+    ask = ("ask", QUESTION, "--index", "tiny", "--strategy", "qasa", "--json")
+    polyhop("index", write_corpus(CORPUS), "--index", "tiny", "--set", "strategies=qasa")
+    refused = polyhop(*ask, "--param", "engine=neo4j", env=env)
+    assert refused.returncode == 1
+    assert "polyhop export neo4j" in refused.stderr
+    exported = _json(polyhop("export", "neo4j", "--index", "tiny", "--json", env=env))
+    assert exported["version"] == 1
+    assert exported["created"] > 0
+    embedded = _json(polyhop(*ask))
+    database = _json(polyhop(*ask, "--param", "engine=neo4j", env=env))
+    for name in ("seeds", "chains", "context", "question_entities"):
+        assert database["evidence"][name] == _nearly(embedded["evidence"][name])
+    assert [p["id"] for p in database["passages"]] == [p["id"] for p in embedded["passages"]]
+    nowhere = polyhop(*ask, "--param", "engine=neo4j")
+    assert (nowhere.returncode, "NEO4J_URI" in nowhere.stderr) == (2, True)
+    assert _json(polyhop("verify", "--index", "tiny", "--neo4j", "--json", env=env))["stores"]["neo4j"]["ok"]
+
+
+def _nearly(value: Any) -> Any:
+    """The same value, with numbers that may differ by rounding."""
+    if isinstance(value, float):
+        return pytest.approx(value, abs=1e-4)
+    if isinstance(value, dict):
+        return {key: _nearly(item) for key, item in value.items()}
+    return [_nearly(item) for item in value] if isinstance(value, list) else value

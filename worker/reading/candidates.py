@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from schemas.graph import Mention
 from schemas.names import FUNCTION_WORDS, name_tokens
 from schemas.text import norm_answer
 from schemas.values import find_dates
@@ -167,7 +166,7 @@ def names(question: ParsedQuestion, sentence: PageSentence) -> Iterator[Span]:
 
 def joined_names(sentence: PageSentence) -> Iterator[Span]:
     """Two runs joined by a comma: `Salem, Massachusetts`."""
-    found: list[Mention] = sentence.names
+    found = sentence.names
     for first, second in pairwise(found):
         if sentence.text[first.end : second.start] == ", ":
             yield JOINED, sentence.text[first.start : second.end], first.start, second.end

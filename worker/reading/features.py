@@ -100,7 +100,7 @@ class Situation:
         held = (s for s in self.question.main_stems if s in sentence.places or s in page.title_stems)
         return fsum(self.idf(stem) for stem in held) / self.total
 
-    def near_words(self, sentence: PageSentence) -> list[tuple[float, list[int]]]:
+    def near_words(self, sentence: PageSentence) -> list[tuple[float, Sequence[int]]]:
         """Weighted idf and places of the question's words in a sentence, for mwin."""
         return [
             (self.idf(stem) * weight, sentence.places[stem])
@@ -113,7 +113,7 @@ def features_of(situation: Situation, candidates: Sequence[Candidate]) -> list[F
     """One Features per candidate, in order. Source: design/reader.md 6.3. Cost: O(candidates * question words)."""
     rows = []
     sentence: PageSentence | None = None
-    share, near = 0.0, list[tuple[float, list[int]]]()
+    share, near = 0.0, list[tuple[float, Sequence[int]]]()
     for candidate in candidates:
         if candidate.sentence is not sentence:
             sentence = candidate.sentence
@@ -123,7 +123,7 @@ def features_of(situation: Situation, candidates: Sequence[Candidate]) -> list[F
 
 
 def _features(
-    situation: Situation, candidate: Candidate, share: float, near: Sequence[tuple[float, list[int]]]
+    situation: Situation, candidate: Candidate, share: float, near: Sequence[tuple[float, Sequence[int]]]
 ) -> Features:
     question = situation.question
     needs_page = question.expected in (PERSON, ANY, PLACE, WORK) or bool(question.head)
@@ -147,7 +147,7 @@ def _features(
     )
 
 
-def nearness(candidate: Candidate, near: Sequence[tuple[float, list[int]]], total: float) -> float:
+def nearness(candidate: Candidate, near: Sequence[tuple[float, Sequence[int]]], total: float) -> float:
     """mwin: the question's words around a candidate, fading with their distance in words."""
     if not total or not near:
         return 0.0

@@ -6,9 +6,9 @@ Source: design/reader.md 6.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from schemas.graph import Mention
 from schemas.names import NameFinder, name_tokens, title_keys
@@ -25,6 +25,8 @@ _LINES = re.compile(r"[^\n]+")
 _WORD = re.compile(r"[^\W_]+")
 _MOST_STEMS, _LONGEST_KEPT = 200_000, 40
 _RUNS = NameFinder(())
+_KEPT_SENTENCES = 10_000
+"""Sentences whose words and names stay known: questions of one batch, and of one corpus, read the same passages."""
 
 
 class _Stems(dict[str, tuple[str, ...]]):
@@ -50,24 +52,39 @@ class PageSentence:
         self.number = number
 
     @cached_property
-    def words(self) -> list[tuple[int, int]]:
+    def words(self) -> Sequence[tuple[int, int]]:
         """(start, end) of each word within the sentence."""
-        return [match.span() for match in _WORD.finditer(self.text)]
+        return _words(self.text)
 
     @cached_property
-    def places(self) -> dict[str, list[int]]:
+    def places(self) -> Mapping[str, Sequence[int]]:
         """Word numbers by stem, ascending."""
-        places: dict[str, list[int]] = {}
-        stems = _STEMS
-        for number, (start, end) in enumerate(self.words):
-            for stem in stems[self.text[start:end]]:
-                places.setdefault(stem, []).append(number)
-        return places
+        return _places(self.text)
 
     @cached_property
-    def names(self) -> list[Mention]:
+    def names(self) -> Sequence[Mention]:
         """Capitalised runs, offsets within the sentence."""
-        return _RUNS.find(self.text)
+        return _names(self.text)
+
+
+@lru_cache(maxsize=_KEPT_SENTENCES)
+def _words(text: str) -> Sequence[tuple[int, int]]:
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+@lru_cache(maxsize=_KEPT_SENTENCES)
+def _places(text: str) -> Mapping[str, Sequence[int]]:
+    places: dict[str, list[int]] = {}
+    stems = _STEMS
+    for number, (start, end) in enumerate(_words(text)):
+        for stem in stems[text[start:end]]:
+            places.setdefault(stem, []).append(number)
+    return places
+
+
+@lru_cache(maxsize=_KEPT_SENTENCES)
+def _names(text: str) -> Sequence[Mention]:
+    return _RUNS.find(text)
 
 
 @dataclass

@@ -29,6 +29,7 @@ from worker.strategies.qasa_evidence import QasaEvidence
 from worker.strategies.results import question_vector, ranked_passages, retrieve_each
 from worker.strategies.spec import Parameters
 from worker.strategies.spreading import EmbeddedEngine, Engine, QasaRules
+from worker.strategies.spreading_neo4j import Neo4jEngine
 
 NAME = "qasa"
 
@@ -36,7 +37,11 @@ NAME = "qasa"
 class QasaParameters(Parameters):
     """Parameters of `qasa`; the defaults are the paper's."""
 
-    engine: Literal["embedded"] = Field("embedded", description="Who computes: embedded, on the index's own arrays.")
+    engine: Literal["embedded", "neo4j"] = Field(
+        "embedded",
+        description="Who computes: embedded, on the index's own arrays, or neo4j, the server of NEO4J_URI that holds "
+        "the exported version; both give the same.",
+    )
     steps: int = Field(3, ge=0, le=10, description="T: steps that activation spreads, default 3; 0: seeds only.")
     decay: float = Field(0.7, gt=0, le=1, description="alpha: share of activation that one step passes, default 0.7.")
     threshold: float = Field(
@@ -124,7 +129,10 @@ class QasaStrategy:
 
 def build_qasa(reader: IndexReader, parameters: QasaParameters) -> QasaStrategy:
     """`qasa` on an open version."""
-    return QasaStrategy(reader, parameters, EmbeddedEngine(reader, rules_of(parameters)))
+    rules = rules_of(parameters)
+    if parameters.engine == "neo4j":
+        return QasaStrategy(reader, parameters, Neo4jEngine(reader.spreading_database(), rules))
+    return QasaStrategy(reader, parameters, EmbeddedEngine(reader, rules))
 
 
 def rules_of(parameters: QasaParameters) -> QasaRules:

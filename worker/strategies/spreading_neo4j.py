@@ -5,19 +5,11 @@ Opens no server. Source: algorithms.md 1.6.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
-from schemas.spreading import Activation, ChainRule, SeedRule, SpreadQuestion, SpreadRule
+from schemas.ports import SpreadingDatabase
+from schemas.spreading import Activation, SpreadQuestion
 from worker.ranking.chains import without_doubles
 from worker.strategies.spreading import QasaRules
-
-
-class SpreadingDatabase(Protocol):
-    """A database that holds the version that is asked about."""
-
-    def activate(self, question: SpreadQuestion, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> Activation:
-        """Seeds, activations and chains of a question; doubles among the chains are still there."""
-        ...
 
 
 class Neo4jEngine:
