@@ -51,9 +51,13 @@ def ask(
 def print_answer(answer: "Answer", *, explain: bool) -> None:
     """The answer for a person; with `explain`, how its evidence connects."""
     print_line(f"Question  {answer.question}")
-    print_line(f"Answer    {answer.answer or '(none found; read the passages)'}")
-    for sentence in answer.evidence["sentences"][:1]:
-        print_line(f"  from    [{sentence['passage_id']}] {' '.join(sentence['text'].split())}")
+    print_line(f"Answer    {answer.answer or '(none found; read the passages)'}{_certainty(answer)}")
+    for value in answer.reading.get("values", ()):
+        print_line(f"  {value['name']}: {value['value']}")
+        _print_source(value["sentence"])
+    if not answer.reading.get("values"):
+        for sentence in answer.evidence["sentences"][:1]:
+            _print_source(sentence)
     milliseconds = 1000 * sum(answer.seconds.values())
     print_line(f"Passages  ({answer.strategy}, version {answer.version}, {milliseconds:.0f} ms)")
     for passage in answer.passages:
@@ -61,6 +65,19 @@ def print_answer(answer: "Answer", *, explain: bool) -> None:
     _print_reading(answer.reading)
     if explain:
         _print_evidence(answer)
+
+
+def _certainty(answer: "Answer") -> str:
+    """How far to trust an answer by rules: computed from values, or possible, with a confidence."""
+    kind, confidence = answer.reading.get("kind"), answer.reading.get("confidence")
+    if not answer.answer or kind not in {"computed", "extracted"}:
+        return ""
+    return f"  ({'computed' if kind == 'computed' else 'possible'}, confidence {confidence:.2f})"
+
+
+def _print_source(sentence: dict[str, Any] | None) -> None:
+    if sentence:
+        print_line(f"  from    [{sentence['passage_id']}] {' '.join(sentence['text'].split())}")
 
 
 def _print_reading(reading: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -43,15 +44,37 @@ def _without_times(text: str) -> list[str]:
 def test_the_commands_on_an_own_corpus_run(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> None:
     write_corpus([{"title": "Ada Lovelace", "text": "Ada Lovelace was born in London, on the River Thames."}])
     (tmp_path / "questions.jsonl").write_text('{"question": "Where was Ada Lovelace born?", "answers": ["London"]}\n')
-    sections = [
-        README.split(f"## {title}", 1)[1].split("```", 2)[1] for title in ("Your own corpus", "Question queues")
-    ]
-    commands = re.findall(r"^\$ uv run polyhop (.*?)(?: +#.*)?$", "\n".join(sections), re.MULTILINE)
-    assert len(commands) >= 8
+    sections = ("Your own corpus", "Names that are one", "Question queues")
+    assert run_all(polyhop, *sections) >= 9
+
+
+def test_the_commands_with_a_model_and_with_neo4j_run(
+    polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path, model_server: Any, neo4j_server: Any
+) -> None:
+    write_corpus(
+        [{"id": "1", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London, on the River Thames."}]
+    )
+    (tmp_path / "openie.jsonl").write_text(
+        '{"id": "1", "entities": ["Ada Lovelace", "London"], "triples": [["Ada Lovelace", "born in", "London"]]}\n'
+    )
+    env = {
+        "POLYHOP_MODELS__API_BASE": model_server.url,
+        "NEO4J_URI": neo4j_server.uri,
+        "NEO4J_PASSWORD": neo4j_server.password,
+    }
+    assert run_all(polyhop, "With a language model", "In Neo4j", env=env) == 8
+
+
+def run_all(polyhop: Run, *sections: str, env: dict[str, str] | None = None) -> int:
+    """Runs every polyhop command that the sections show, in order; returns how many there were."""
+    texts = [README.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0] for title in sections]
+    blocks = [block for text in texts for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL)]
+    commands = re.findall(r"^\$ uv run polyhop (.*?)(?: +#.*)?$", "\n".join(blocks), re.MULTILINE)
     for command in commands:
         arguments = [part.strip('"') for part in re.findall(r'"[^"]*"|\S+', command)]
-        done = polyhop(*arguments)
+        done = polyhop(*arguments, env=env)
         assert done.returncode == 0, (command, done.stderr)
+    return len(commands)
 
 
 def test_ci_runs_exactly_the_readmes_test_command() -> None:
