@@ -18,6 +18,7 @@ SHARED_DATA = PROJECT.parent / "shared" / "data"
 MODEL_SERVER = PROJECT / "tests" / "model_server"
 sys.path.append(str(MODEL_SERVER))
 sys.path.append(str(PROJECT / "tests" / "neo4j_server"))
+sys.path.append(str(PROJECT / "tests" / "browser_fixture"))
 
 
 @pytest.fixture(scope="session")
@@ -85,22 +86,28 @@ def postgres_server() -> Iterator[Any]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def main_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """The main thread's event loop: without one litellm makes its own and leaves it open, and a later test fails."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield loop
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
 @pytest.fixture
-def model_server() -> Iterator[Any]:
+def model_server(main_loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
     """A scripted model server in this process; script and records are those of tests/model_server/."""
     from scripted_server import ModelServer
 
     from warehouse.models.completion import close_connections
 
-    # litellm makes an event loop in a main thread that has none, and leaves it open.
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
+    asyncio.set_event_loop(main_loop)  # a test before this one may have run a loop of its own, which takes it away
     server = ModelServer().start()
     yield server
     server.stop()
     close_connections()
-    asyncio.set_event_loop(None)
-    loop.close()
 
 
 @pytest.fixture(scope="session")
@@ -113,3 +120,15 @@ def neo4j_server() -> Iterator[Any]:
         yield server.start()
     finally:
         server.throw_away()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's chromium without a window, in a process of its own; see tests/browser_fixture/."""
+    from browser_process import Browser
+
+    opened = Browser()
+    try:
+        yield opened.start()
+    finally:
+        opened.close()

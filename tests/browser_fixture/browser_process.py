@@ -1,0 +1,161 @@
+"""A real browser for tests of pages: Debian's chromium, driven by playwright in a process of its own.
+
+Installs chromium through apt if it is missing and this machine lets it; a test that needs a browser never skips.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+DRIVER = Path(__file__).with_name("browser_driver.py")
+PACKAGES = ("chromium", "fonts-dejavu-core")
+INSTALL_SECONDS = 270
+END_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a page showed and did.
+
+    Attributes:
+        values: Of the expressions, by name.
+        text: What a person reads on it.
+        requests: Every address that it asked for, its own first.
+        messages: What its console said, errors among it.
+        dialogs: What it asked with alert, confirm and prompt.
+    """
+
+    values: dict[str, Any]
+    text: str
+    requests: list[str]
+    messages: list[str]
+    dialogs: list[str]
+
+
+class Browser:
+    """One chromium without a window; every look has a profile of its own."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> "Browser":
+        """Starts it and waits until it answers."""
+        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+        self._process = subprocess.Popen(
+            [sys.executable, str(DRIVER), installed_chromium(), *sandbox],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._reply()
+        return self
+
+    def look(
+        self,
+        page: Path | str,
+        *,
+        evaluate: Mapping[str, str] | None = None,
+        width: int = 1200,
+        height: int = 900,
+        scheme: str = "light",
+        screenshot: Path | None = None,
+        wait_milliseconds: int = 50,
+    ) -> Look:
+        """Opens a file or an address and says what it showed.
+
+        Args:
+            page: A file, or an address.
+            evaluate: JavaScript expressions by name.
+            width: Of the window, in pixels.
+            height: Of the window, in pixels.
+            scheme: light or dark.
+            screenshot: Where to put a picture of the whole page, as .png.
+            wait_milliseconds: Time for what a page does after it is loaded.
+        """
+        request = {
+            "url": page.resolve().as_uri() if isinstance(page, Path) else page,
+            "evaluate": dict(evaluate or {}),
+            "width": width,
+            "height": height,
+            "scheme": scheme,
+            "screenshot": str(screenshot) if screenshot else "",
+            "wait_milliseconds": wait_milliseconds,
+        }
+        to_driver, _ = self._pipes()
+        to_driver.write(json.dumps(request) + "\n")
+        to_driver.flush()
+        return Look(**self._reply())
+
+    def close(self) -> None:
+        """Ends it in order; kills it if it does not end."""
+        if self._process is None:
+            return
+        to_driver, from_driver = self._pipes()
+        with contextlib.suppress(BrokenPipeError):  # it ended before
+            to_driver.close()
+        try:
+            self._process.wait(timeout=END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        from_driver.close()
+        self._process = None
+
+    def _reply(self) -> dict[str, Any]:
+        _, from_driver = self._pipes()
+        line = from_driver.readline()
+        if not line:
+            raise RuntimeError("The browser ended; its last words are in the captured standard error.")
+        reply: dict[str, Any] = json.loads(line)
+        if "error" in reply:
+            raise RuntimeError(reply["error"])
+        return reply
+
+    def _pipes(self) -> tuple[IO[str], IO[str]]:
+        if self._process is None or self._process.stdin is None or self._process.stdout is None:
+            raise RuntimeError("The browser is not running.")
+        return self._process.stdin, self._process.stdout
+
+
+def installed_chromium() -> str:
+    """Path of chromium, installed first if it is missing.
+
+    Raises:
+        RuntimeError: If it is missing and cannot be installed.
+    """
+    found = shutil.which("chromium")
+    if found:
+        return found
+    advice = f"install it as root with: apt-get install {' '.join(PACKAGES)}"
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise RuntimeError(f"Tests of pages need chromium, which is not on the PATH; {advice}")
+    for command in (
+        ["apt-get", "update", "-qq"],
+        ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *PACKAGES],
+    ):
+        _apt(command, advice)
+    found = shutil.which("chromium")
+    if not found:
+        raise RuntimeError(f"apt-get installed {PACKAGES[0]}, but no chromium is on the PATH; {advice}")
+    return found
+
+
+def _apt(command: list[str], advice: str) -> None:
+    done = subprocess.run(
+        [*command, "-o", f"DPkg::Lock::Timeout={INSTALL_SECONDS}"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
+        check=False,
+        timeout=INSTALL_SECONDS,
+    )
+    if done.returncode != 0:
+        last = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
+        raise RuntimeError(f"Tests of pages need chromium, and '{' '.join(command)}' failed; {advice}\n{last}")
