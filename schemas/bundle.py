@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from schemas.tables import Column, Table
+from schemas.columns import Column, Table
 
 RAW_MENTIONS = Table(
     "raw_mentions",

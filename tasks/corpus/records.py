@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
+from schemas.columns import Column, Table
 from schemas.corpus import BadRecord, Passage, SourceRecord
 from schemas.ids import content_hash
-from schemas.tables import QUARANTINE, Column, Table
+from schemas.tables import QUARANTINE
 
 _WORD = re.compile(r"\w+")
 

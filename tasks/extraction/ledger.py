@@ -11,7 +11,8 @@ from typing import Literal
 import pyarrow as pa
 
 from schemas.chat import ChatOutcome, ReplyT
-from schemas.tables import EXTRACTION_LEDGER, Column, Table
+from schemas.columns import Column, Table
+from schemas.tables import EXTRACTION_LEDGER
 from tasks.extraction.rows import arrow_table
 
 COUNTS = Table(

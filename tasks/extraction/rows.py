@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, Bundle
+from schemas.columns import Table
 from schemas.corpus import Passage
 from schemas.graph import Mention
-from schemas.tables import Table
 
 DESCRIPTION_CHARACTERS = 240
 

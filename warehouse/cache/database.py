@@ -27,14 +27,18 @@ class SharedDatabase:
     Attributes:
         path: The file.
 
+    `is_durable` decides whether a transaction waits until it has reached the disk: without, a power cut (never a kill)
+    may undo the last ones.
+
     Raises:
         StoreError: If the file cannot be created, or is not such a database.
         StoreUnavailableError: If other processes kept it locked for 60 s.
     """
 
-    def __init__(self, path: Path, sql_file: Path, *, what: str) -> None:
+    def __init__(self, path: Path, sql_file: Path, *, what: str, is_durable: bool = True) -> None:
         self.path = path
         self._what = what
+        self._synchronous = "FULL" if is_durable else "NORMAL"
         self._statements = read_statements(sql_file)
         self._lock = RLock()
         with writing(what, path):
@@ -99,7 +103,7 @@ class SharedDatabase:
         ):
             with attempt:
                 self._connection.execute("PRAGMA journal_mode = WAL").fetchone()
-                self._connection.execute("PRAGMA synchronous = FULL")
+                self._connection.execute(f"PRAGMA synchronous = {self._synchronous}")
                 with self._immediate():
                     for name, statement in self._statements.items():
                         if name.startswith("create_"):

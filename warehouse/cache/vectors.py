@@ -6,25 +6,19 @@ the transaction in flight. Source: algorithms.md 0.6.
 """
 
 import json
-import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from schemas.errors import InvalidVectorError, StoreError, StoreUnavailableError
+from schemas.errors import InvalidVectorError
 from schemas.ids import content_hash
-from warehouse.files.disk import disk_sentence, writing
-from warehouse.sql_files import read_statements
+from warehouse.cache.database import SharedDatabase
 
 TextKind = Literal["query", "passage", "entity", "proposition", "path"]
-BUSY_TIMEOUT_SECONDS = 60
 KEYS_PER_READ = 5_000
 
 _LITTLE_ENDIAN = np.dtype("<f4")
@@ -54,23 +48,15 @@ class VectorCache:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = Lock()
-        with writing("the cache of embeddings", path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        with _translated(path):
-            self._connection = sqlite3.connect(
-                path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            _prepare(self._connection)
+        # A vector lost in a power cut is computed again: no need to wait for the disk after every transaction.
+        self._database = SharedDatabase(path, _SQL_FILE, what="the cache of embeddings", is_durable=False)
 
     def get_many(self, keys: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """The known vectors among `keys`, each of shape (d,), float32, read-only; unknown keys are left out."""
         found: dict[str, NDArray[np.float32]] = {}
         for start in range(0, len(keys), KEYS_PER_READ):
             wanted = json.dumps(list(keys[start : start + KEYS_PER_READ]))
-            with self._lock, _translated(self.path):
-                rows = self._connection.execute(_statements()["read_vectors"], {"keys": wanted}).fetchall()
-            for key, value in rows:
+            for key, value in self._database.read("read_vectors", {"keys": wanted}):
                 found[key] = np.frombuffer(value, dtype=_LITTLE_ENDIAN).astype(np.float32, copy=False)
         return found
 
@@ -84,19 +70,17 @@ class VectorCache:
             InvalidVectorError: If a vector is zero or not finite; then none is stored.
         """
         rows = [{"key": key, "vector": _checked(key, vector)} for key, vector in vectors.items()]
-        with self._lock, _translated(self.path), _transaction(self._connection) as connection:
-            connection.executemany(_statements()["write_vector"], rows)
+        with self._database.transaction() as change:
+            change("write_vector", rows)
 
     def stats(self) -> CacheSize:
         """How many vectors are cached, and how large the file is."""
-        with self._lock, _translated(self.path):
-            row_count, byte_count = self._connection.execute(_statements()["measure"]).fetchone()
+        row_count, byte_count = self._database.read("measure")[0]
         return CacheSize(row_count=row_count, byte_count=byte_count)
 
     def close(self) -> None:
         """Closes the file; the last process to do so folds the write-ahead log into it."""
-        with self._lock:
-            self._connection.close()
+        self._database.close()
 
 
 def _checked(key: str, vector: NDArray[np.float32]) -> bytes:
@@ -104,47 +88,3 @@ def _checked(key: str, vector: NDArray[np.float32]) -> bytes:
     if stored.ndim != 1 or not np.isfinite(stored).all() or not stored.any():
         raise InvalidVectorError(f"The embedding of key {key} is empty, zero or not finite; it was not cached.")
     return stored.tobytes()
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    """Write-ahead mode and the table; SQLite refuses a busy mode change at once, hence the retries."""
-    for attempt in Retrying(
-        retry=retry_if_exception_type(sqlite3.OperationalError),
-        wait=wait_random_exponential(multiplier=0.02, max=1),
-        stop=stop_after_delay(BUSY_TIMEOUT_SECONDS),
-        reraise=True,
-    ):
-        with attempt:
-            connection.execute("PRAGMA journal_mode = WAL").fetchone()
-            connection.execute("PRAGMA synchronous = NORMAL")
-            with _transaction(connection):
-                connection.execute(_statements()["create_table"])
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """All or nothing; takes the write lock at once, so that it cannot fail half-way for being busy."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield connection
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
-@contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """Turns SQLite's errors into ours."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-            raise StoreUnavailableError(f"Other processes keep {path} locked; try again later.") from error
-        raise StoreError(f"Cannot use the cache of embeddings {path}: {disk_sentence(error) or error}.") from error
-    except sqlite3.DatabaseError as error:
-        raise StoreError(f"{path} is not a readable cache of embeddings ({error}); delete it to start anew.") from error
-
-
-def _statements() -> dict[str, str]:
-    return read_statements(_SQL_FILE)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import duckdb
 
+from schemas.columns import Table
 from schemas.errors import StatementRejectedError, StoreError, StoreUnavailableError
-from schemas.tables import Table
 from warehouse.files.disk import disk_sentence
 
 MEMORY_LIMIT = "1GB"

@@ -1,0 +1,58 @@
+"""What a table and a column of a published version are, and the four types of columns.
+
+Lists no tables (tables.py does).
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: name, Arrow type, and what it holds."""
+
+    name: str
+    type: pa.DataType
+    comment: str
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: its rows are unique by `key` and stored in the order of `key`."""
+
+    name: str
+    comment: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The Arrow schema."""
+        return pa.schema([pa.field(c.name, c.type, nullable=c.nullable) for c in self.columns])
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names in order."""
+        return [column.name for column in self.columns]
+
+
+def text(name: str, comment: str, *, nullable: bool = False) -> Column:
+    """Text."""
+    return Column(name, pa.string(), comment, nullable)
+
+
+def count(name: str, comment: str, *, nullable: bool = False) -> Column:
+    """A whole number."""
+    return Column(name, pa.int64(), comment, nullable)
+
+
+def flag(name: str, comment: str) -> Column:
+    """True or false."""
+    return Column(name, pa.bool_(), comment)
+
+
+def real(name: str, comment: str, *, nullable: bool = False) -> Column:
+    """A real number."""
+    return Column(name, pa.float64(), comment, nullable)
