@@ -5,7 +5,7 @@ Order is all that this module decides; how stages are run is index.py's business
 
 from collections.abc import Collection
 
-from tasks.embeddings.stage import EMBED
+from tasks.embeddings.stage import ANN, EMBED
 from tasks.extraction.stage import EXTRACT
 from tasks.graph.stage import GRAPH, RELATIONS
 from tasks.lexical.stage import LEXICAL
@@ -22,4 +22,5 @@ def stages_for(artefacts: Collection[str]) -> list[Stage]:
         *([RELATIONS] if "graph:relations" in artefacts else []),
         *(stage for name, stage in sorted(LEXICAL.items()) if f"lexical:{name}" in artefacts),
         *(stage for name, stage in sorted(EMBED.items()) if f"vectors:{name}" in artefacts),
+        *(stage for name, stage in sorted(ANN.items()) if f"ann:{name}" in artefacts),
     ]

@@ -157,6 +157,10 @@ class NoSeedError(AlgorithmError, ValueError):
     """A walk without a start: the caller must have applied its fallback."""
 
 
+class GateFailedError(PolyhopError):
+    """A metric of an evaluation is below what `--fail-below` asks for; the evaluation was stored all the same."""
+
+
 class QuestionError(PolyhopError):
     """A question cannot be answered as asked."""
 
@@ -197,6 +201,22 @@ class MissingArtefactError(QuestionError):
         super().__init__(
             f"Strategy '{strategy}' needs '{artefact}', which index '{index}' was built without. "
             f"Build it (nothing is extracted again) with: polyhop index --index {index} --add-strategy {strategy}"
+        )
+
+
+class MeasurementError(PolyhopError):
+    """A process that measured something failed."""
+
+    def __init__(self, what: str, exit_code: int, output: str) -> None:
+        self.what = what
+        self.exit_code = exit_code
+        lines = output.strip().splitlines()
+        reason = lines[-1] if lines else "it said nothing"
+        if exit_code < 0:
+            reason = f"signal {-exit_code} ended it (9: often for lack of memory)"
+        super().__init__(
+            f"Measuring {what} failed: {reason.rstrip('.')}. What was measured before is kept; "
+            "run the same command again to go on."
         )
 
 

@@ -35,14 +35,24 @@ class TableRecord(_Frozen):
     checksum: str
 
 
+class HnswRecord(_Frozen):
+    """A graph for approximate search, and the share of the exact nearest ten that it finds (algorithms.md 2.8)."""
+
+    m: int
+    ef_construction: int
+    ef_search: int
+    recall_at_10: float
+
+
 class VectorRecord(_Frozen):
-    """A LanceDB table as this version pins it."""
+    """A LanceDB table as this version pins it; `hnsw` if it can be searched approximately."""
 
     table: str
     lance_version: int
     rows: int
     dimension: int
     model: str
+    hnsw: HnswRecord | None = None
 
 
 class Manifest(_Frozen):

@@ -33,6 +33,16 @@ class NameFinding(Protocol):
         ...
 
 
+class Reranker(Protocol):
+    """Judges passages by reading each together with the question; `model` is its name in results."""
+
+    model: str
+
+    def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
+        """Shape (len(passages),), finite, higher is better; a passage's score does not depend on the others."""
+        ...
+
+
 class SpreadingDatabase(Protocol):
     """A graph database that holds the version that is asked about, and spreads activation in one query."""
 
@@ -61,6 +71,11 @@ class IndexReader(Protocol):
         ...
 
     @property
+    def surfaces(self) -> BipartiteGraph:
+        """Passages and the spellings of names in them, before resolution; its keys are the spellings."""
+        ...
+
+    @property
     def relations(self) -> RelationGraph:
         """Entities and their labelled relations, in the numbering of `graph`.
 
@@ -76,6 +91,15 @@ class IndexReader(Protocol):
             ConfigurationError: If no server is named.
             StoreError: If it cannot be used.
             ContractError: If it holds another version of this index, or none.
+        """
+        ...
+
+    def reranker(self) -> Reranker | None:
+        """The configured cross-encoder (models.rerank), opened once per process; None if none is configured.
+
+        Raises:
+            ConfigurationError: If it cannot be had.
+            ModelFileError: If its files cannot be used.
         """
         ...
 
@@ -103,6 +127,14 @@ class IndexReader(Protocol):
 
         Raises:
             MissingArtefactError: If this version was built without them.
+        """
+        ...
+
+    def nearest_passages(self, vector: NDArray[np.float32], count: int, ef_search: int) -> Sequence[int]:
+        """Numbers of about the `count` passages nearest to a vector, by approximate search.
+
+        Raises:
+            MissingArtefactError: If this version was built without the graph for it.
         """
         ...
 

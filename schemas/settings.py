@@ -23,6 +23,8 @@ DEFAULT_STRATEGIES = (
     "graph-hybrid",
     "graph-dense",
     "graph-rrf",
+    "graph-search",
+    "fusion",
 )
 
 
@@ -48,6 +50,9 @@ class ExtractionSettings(_Section):
         "rules", description="Names by Polyhop's rules (default), SPRIG's regular expression, or a spaCy model."
     )
     spacy_model: str = Field("en_core_web_sm", description="Name of the installed spaCy model for ner = spacy.")
+    regex_drop_stopwords: bool = Field(
+        default=True, description="With ner = regex, drop names that are one stop word (default); false: as the paper."
+    )
     extractor: str = Field(
         "rules",
         pattern=r"^(rules|model|import:.+)$",
@@ -88,6 +93,11 @@ class ModelSettings(_Section):
     read: str = Field("", description="Model that reads answers from passages; empty: the reader without a model.")
     read_passages: int = Field(5, ge=1, le=100, description="Passages that a model reads for one answer.")
     read_tokens: int = Field(6000, ge=200, le=1_000_000, description="Tokens of them, the question included, at most.")
+    rerank: str = Field(
+        "",
+        description="Cross-encoder of bm25-ce and rrf-ce: a name that fastembed knows (Xenova/ms-marco-MiniLM-L-6-v2), "
+        "or a folder with model.onnx and tokenizer.json; empty: a lexical stand-in.",
+    )
     name_questions: bool = Field(
         default=False, description="Let models.read find the names in questions for strategies that start from them."
     )
@@ -109,6 +119,15 @@ class EncoderSettings(_Section):
     name: Literal["local"] = Field("local", description="The encoder: local is all-MiniLM-L6-v2 on ONNX, no network.")
     batch_size: int = Field(8, ge=1, le=1024, description="Texts per encoder call.")
     threads: int = Field(0, ge=0, le=256, description="Threads of the encoder; 0 means as many as cores.")
+
+
+class VectorSettings(_Section):
+    """How vectors are searched approximately (strategy dense-ann, search=ann)."""
+
+    hnsw_m: int = Field(32, ge=4, le=256, description="Neighbours of a vector in the HNSW graph.")
+    hnsw_ef_construction: int = Field(
+        200, ge=8, le=10_000, description="Candidates looked at when a vector is put into the HNSW graph."
+    )
 
 
 class QueueSettings(_Section):
@@ -160,6 +179,7 @@ class Settings(_Section):
     resolution: ResolutionSettings = Field(default_factory=ResolutionSettings, description="Names to entities.")
     models: ModelSettings = Field(default_factory=ModelSettings, description="Language models.")
     encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="Texts to vectors.")
+    vectors: VectorSettings = Field(default_factory=VectorSettings, description="Approximate search.")
     queue: QueueSettings = Field(default_factory=QueueSettings, description="Where questions wait.")
     reader: ReaderSettings = Field(default_factory=ReaderSettings, description="Answers without a model.")
     worker: WorkerSettings = Field(default_factory=WorkerSettings, description="How a worker takes questions.")

@@ -6,6 +6,7 @@ Opens arrays and name finder when first asked for them; holds the version until 
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -13,27 +14,30 @@ from numpy.typing import NDArray
 
 from schemas.errors import MissingArtefactError
 from schemas.graph import BipartiteGraph, Entity, EntityTexts, LexicalIndex, RelationGraph
-from schemas.ports import NameFinding, SpreadingDatabase
+from schemas.ports import NameFinding, Reranker, SpreadingDatabase
 from schemas.settings import ExtractionSettings
 from warehouse.files.layout import Layout
 from warehouse.files.lease import SharedHold
 from warehouse.files.versions import read_manifest, require_version
 from warehouse.graph.arrays import open_array, open_bipartite, open_entity_texts, open_lexical, open_relations
+from warehouse.graph.surfaces import read_surfaces
 from warehouse.names import open_finder
 from warehouse.tables.connection import translated
 from warehouse.tables.statements import statement
+from warehouse.vectors.approximate import open_table, search_hnsw
 
 
 class PublishedIndex:
-    """A version of an index. Passages are numbered by ascending passage id."""
+    """A version of an index. Passages are numbered by ascending passage id. `rerank` is settings.models.rerank."""
 
-    def __init__(self, layout: Layout, name: str, version: int | None = None) -> None:
+    def __init__(self, layout: Layout, name: str, version: int | None = None, rerank: str = "") -> None:
         self.layout = layout
         self.name = name
         self.version, self._folder = require_version(layout, name, version)
         self._hold = SharedHold(self._folder.manifest)
         self.manifest = read_manifest(self._folder)
         self.artefacts = frozenset(self.manifest.artefacts)
+        self._rerank = rerank
         self._lexical: dict[str, LexicalIndex] = {}
         self._closing = ExitStack()
         self._database: SpreadingDatabase | None = None
@@ -67,6 +71,12 @@ class PublishedIndex:
         return open_bipartite(self._folder.arrays, tuple(keys))
 
     @cached_property
+    def surfaces(self) -> BipartiteGraph:
+        """Passages and the spellings of names in them, before resolution."""
+        with translated(self._folder.tables):
+            return read_surfaces(self._connection.cursor(), len(self.passage_ids))
+
+    @cached_property
     def relations(self) -> RelationGraph:
         """Entities and their labelled relations."""
         self._require("graph:relations")
@@ -85,6 +95,14 @@ class PublishedIndex:
             database.require(self.version)
             self._database = database
         return self._database
+
+    def reranker(self) -> Reranker | None:
+        """The configured cross-encoder, opened once per process; None if none is configured."""
+        if not self._rerank:
+            return None
+        from warehouse.models.reranker import open_reranker
+
+        return open_reranker(self._rerank, self.layout.model_cache)
 
     @cached_property
     def exact_names(self) -> dict[str, list[int]]:
@@ -107,7 +125,12 @@ class PublishedIndex:
         """The same name finder that built the graph."""
         settings = self.manifest.settings["extraction"]
         parsed = ExtractionSettings.model_validate(settings)
-        return open_finder(parsed.ner, self._column("distinct_titles"), parsed.spacy_model)
+        return open_finder(
+            parsed.ner,
+            self._column("distinct_titles"),
+            parsed.spacy_model,
+            regex_drop_stopwords=parsed.regex_drop_stopwords,
+        )
 
     def lexical(self, analyser: str) -> LexicalIndex:
         """Term statistics under one analyser."""
@@ -123,6 +146,17 @@ class PublishedIndex:
             matrix = open_array(self._folder.arrays, f"vectors-{owner}_matrix")
             self._vectors[owner] = matrix.astype(np.float32, copy=False)
         return self._vectors[owner]
+
+    def nearest_passages(self, vector: NDArray[np.float32], count: int, ef_search: int) -> list[int]:
+        """Numbers of about the `count` passages nearest to a vector, by LanceDB's HNSW graph."""
+        self._require("ann:passage")
+        found = search_hnsw(self._passage_table, vector, count, ef_search)
+        return [self.number_of_passage[passage_id] for passage_id in found]
+
+    @cached_property
+    def _passage_table(self) -> Any:
+        record = self.manifest.vectors["passage"]
+        return open_table(self.layout.index(self.name).vectors, record.table, record.lance_version)
 
     def passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
         """(passage id, title, text) by number, in the order asked."""

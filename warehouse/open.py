@@ -57,12 +57,12 @@ def _use_one_blas_thread() -> None:
     threadpool_limits(1, user_api="blas")
 
 
-def open_published(root: Path, name: str, version: int | None = None) -> PublishedIndex:
-    """A published version of an index, held until closed.
+def open_published(root: Path, name: str, version: int | None = None, rerank: str = "") -> PublishedIndex:
+    """A published version of an index, held until closed; `rerank` is settings.models.rerank.
 
     Raises:
         UnknownIndexError: If nothing was published under that name.
         UnknownIdError: If that version does not exist.
     """
     _use_one_blas_thread()
-    return PublishedIndex(Layout(root), name, version)
+    return PublishedIndex(Layout(root), name, version, rerank)

@@ -34,10 +34,16 @@ class BatchOutcome:
 
 
 def grouped(claimed: Iterable[ClaimedQuestion]) -> list[list[ClaimedQuestion]]:
-    """Questions that can be answered together (same index, strategy, parameters, limit), in claimed order."""
-    groups: dict[tuple[str, str, str, int], list[ClaimedQuestion]] = {}
+    """Questions that can be answered together (same index, strategy, parameters…), in claimed order."""
+    groups: dict[tuple[str, str, str, int, float | None], list[ClaimedQuestion]] = {}
     for question in claimed:
-        key = (question.index, question.strategy, to_json(dict(question.parameters)), question.limit)
+        key = (
+            question.index,
+            question.strategy,
+            to_json(dict(question.parameters)),
+            question.limit,
+            question.min_confidence,
+        )
         groups.setdefault(key, []).append(question)
     return list(groups.values())
 
@@ -47,7 +53,7 @@ def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: Bat
     first = group[0]
     try:
         session = pool.session(first.index)
-        answerer = session.answerer(first.strategy, first.parameters)
+        answerer = session.answerer(first.strategy, first.parameters, first.min_confidence)
         start = time.perf_counter()
         asked = [Question(q.question, q.question_id, topic=q.topic) for q in group]
         answered = answerer.answer(asked, limit=first.limit)
@@ -106,6 +112,7 @@ def _finished(
     document["index"] = question.index
     document["parameters"] = dict(question.parameters)
     document["limit"] = question.limit
+    document["min_confidence"] = question.min_confidence
     document["model"] = reading.get("model") or session.encoder_model
     spent = reading.get("spent") or {}
     document["tokens"] = {"prompt": spent.get("prompt_tokens", 0), "completion": spent.get("completion_tokens", 0)}

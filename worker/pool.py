@@ -32,7 +32,8 @@ class IndexPool:
         held = self._sessions.get(name)
         if held is not None and held.version == current:
             return held
-        opened = IndexSession(open_published(self._settings.root, name), self._settings)
+        published = open_published(self._settings.root, name, rerank=self._settings.models.rerank)
+        opened = IndexSession(published, self._settings)
         if held is not None:
             held.close()
         self._sessions[name] = opened

@@ -61,20 +61,27 @@ class IndexSession:
         record = self.published.manifest.vectors.get("passage")
         return record.model if record else None
 
-    def answerer(self, strategy: str, parameters: Mapping[str, object]) -> Answerer:
+    def answerer(
+        self, strategy: str, parameters: Mapping[str, object], min_confidence: float | None = None
+    ) -> Answerer:
         """The strategy, made ready once per set of parameters.
+
+        Args:
+            strategy: Its name.
+            parameters: Those that differ from their defaults.
+            min_confidence: Answers by rules below it are left empty; None: as the settings say.
 
         Raises:
             UnknownStrategyError: If there is no such strategy.
             MissingArtefactError: If the index was not built for it.
             ConfigurationError: If a parameter does not exist or is out of its range.
         """
-        key = repr((strategy, sorted(parameters.items())))
+        key = repr((strategy, sorted(parameters.items()), min_confidence))
         if key not in self._answerers:
             if len(self._answerers) >= KEPT_ANSWERERS:
                 self._answerers.pop(next(iter(self._answerers)))
             self._answerers[key] = Answerer(
-                self.published, strategy, parameters, self._encode, self._reader, self._naming
+                self.published, strategy, parameters, self._encode, self._reader_of(min_confidence), self._naming
             )
         return self._answerers[key]
 
@@ -100,7 +107,13 @@ class IndexSession:
 
     @cached_property
     def _reader(self) -> Reader:
-        rules = RuleReader(self.published, min_confidence=self.settings.reader.min_confidence)
+        return self._open_reader(self.settings.reader.min_confidence)
+
+    def _reader_of(self, min_confidence: float | None) -> Reader:
+        return self._reader if min_confidence is None else self._open_reader(min_confidence)
+
+    def _open_reader(self, min_confidence: float) -> Reader:
+        rules = RuleReader(self.published, min_confidence=min_confidence)
         models = self.settings.models
         if not models.read:
             return rules

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from schemas.tables import EMBEDDINGS
 from schemas.text import passage_text
-from tasks.stage import BatchResult, Counts, Stage
+from tasks.stage import BatchResult, Counts, Stage, no_batches, nothing_to_run
 from warehouse.build import Build, chain_fingerprint, is_part_done, part_files, write_part
 from warehouse.cache.vectors import TextKind
 from warehouse.files.disk import writing
@@ -103,6 +103,22 @@ def _matrices(files: list[str]) -> Iterator[np.ndarray]:
         yield column.values.to_numpy().reshape(len(column), -1)
 
 
+def ann_fingerprint(owner: Owner, build: Build) -> str:
+    """Depends on the vectors and on how their graph is built."""
+    inputs = {"vectors": build.fingerprint(f"embed-{owner.kind}")}
+    return chain_fingerprint(f"ann-{owner.kind}", REVISION, inputs, build.settings.vectors.model_dump(mode="json"))
+
+
+def ann_finish(owner: Owner, build: Build) -> Counts:
+    """Nothing yet: publishing writes the vectors to LanceDB, and builds the graph on them there."""
+    del owner, build
+    return {}
+
+
+ANN = {
+    kind: Stage(f"ann-{kind}", partial(ann_fingerprint, owner), no_batches, nothing_to_run, partial(ann_finish, owner))
+    for kind, owner in OWNERS.items()
+}
 EMBED = {
     kind: Stage(
         f"embed-{kind}",

@@ -49,6 +49,8 @@ def fingerprint(build: Build) -> str:
     settings: dict[str, object] = {"ner": extraction.ner}
     if extraction.ner == "spacy":
         settings["spacy_model"] = extraction.spacy_model
+    if extraction.ner == "regex" and not extraction.regex_drop_stopwords:
+        settings["regex_drop_stopwords"] = False
     inputs = {"passages": build.fingerprint("passages")}
     if extraction.extractor != "rules":
         settings |= {"on_failure": extraction.on_failure, **contract_settings(extraction)}
@@ -151,19 +153,19 @@ def _passages(build: Build, query: str, batch: int) -> list[Passage]:
 
 
 def _rules(build: Build) -> StandIn:
-    ner = build.settings.extraction.ner
-    finder = _finder(
-        str(build.staging.tables), build.fingerprint("extract"), ner, build.settings.extraction.spacy_model
-    )
-    return lambda passage: rules_page(passage, finder, ner)
+    extraction = build.settings.extraction
+    finder = _finder(str(build.staging.tables), build.fingerprint("extract"), extraction)
+    return lambda passage: rules_page(passage, finder, extraction.ner)
 
 
 @lru_cache(maxsize=1)
-def _finder(tables: str, _fingerprint: str, ner: str, spacy_model: str) -> NameFinding:
+def _finder(tables: str, _fingerprint: str, extraction: ExtractionSettings) -> NameFinding:
     """The name finder of this corpus; kept between the batches of one process."""
     with connect(Path(tables), read_only=True) as connection:
         titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
-    return open_finder(ner, titles, spacy_model)
+    return open_finder(
+        extraction.ner, titles, extraction.spacy_model, regex_drop_stopwords=extraction.regex_drop_stopwords
+    )
 
 
 def _imported_file(extraction: ExtractionSettings) -> Path:

@@ -32,16 +32,11 @@ def finish(analyser: str, build: Build) -> Counts:
 
 
 def _texts(build: Build) -> Iterator[str]:
+    """Read once from start to end: paging through would sort all texts for every page."""
     with build.tables(read_only=True) as connection:
-        offset = 0
-        while True:
-            rows = connection.execute(
-                statement("graph", "passage_texts"), {"limit": _CHUNK, "offset": offset}
-            ).fetchall()
-            if not rows:
-                return
+        found = connection.execute(statement("graph", "all_passage_texts"))
+        while rows := found.fetchmany(_CHUNK):
             yield from (passage_text(title, text) for _, title, text in rows)
-            offset += _CHUNK
 
 
 LEXICAL = {

@@ -10,9 +10,10 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
+from schemas.columns import Table
 from schemas.errors import InvariantError
 from schemas.manifest import Manifest, StageRecord, TableRecord, VectorRecord
-from schemas.tables import TABLES, Table
+from schemas.tables import TABLES
 from schemas.text import passage_text
 from schemas.version import VERSION
 from tasks.stage import Counts
@@ -171,13 +172,15 @@ def _sync_vectors(build: Build) -> dict[str, VectorRecord]:
             vectors=matrix,
         )
         table = "passages" if kind == "passage" else "entities"
-        synced = sync_table(_folder(build), table, wanted)
+        hnsw = build.settings.vectors if f"ann:{kind}" in build.artefacts else None
+        synced = sync_table(_folder(build), table, wanted, hnsw)
         records[kind] = VectorRecord(
             table=table,
             lance_version=synced.lance_version,
             rows=len(matrix),
             dimension=matrix.shape[1],
             model=rows[0][4],
+            hnsw=synced.hnsw,
         )
     return records
 

@@ -26,11 +26,12 @@ def cypher(file: str, name: str) -> str:
 
 @cache
 def activation_query(steps: int, max_length: int) -> str:
-    """The whole retrieval as one query: T times the same step, L_max times the same extension of chains.
+    """The whole retrieval as one query: the same step T times, the same extension of chains L_max times.
 
     Args:
         steps: T, at least 0.
         max_length: Relations in a chain, at least 1.
     """
-    pieces = ["seeds", *["step"] * steps, "rank", "prefixes", *["extend"] * max_length, "chains"]
+    bounds = ["bound"] * (max_length - 1)
+    pieces = ["seeds", *["step"] * steps, "rank", "prefixes", *bounds, *["extend"] * max_length, "chains"]
     return "\n".join(cypher("activation", piece) for piece in pieces)

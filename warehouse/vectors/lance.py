@@ -14,18 +14,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from schemas.errors import InvariantError, StoreError
+from schemas.manifest import HnswRecord
+from schemas.settings import VectorSettings
 from warehouse.files.disk import disk_sentence
+from warehouse.vectors.approximate import build_hnsw, has_hnsw, measured_hnsw
 
 _CHUNK = 5000
 
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """What a synchronisation did, and the table version that holds the result."""
+    """What a synchronisation did, and the table version that holds the result; its HNSW graph, if it has one."""
 
     lance_version: int
     written: int
     deleted: int
+    hnsw: HnswRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +49,27 @@ class VectorRows:
     vectors: NDArray[np.float32]
 
 
-def sync_table(database: Path, name: str, rows: VectorRows) -> SyncResult:
+def sync_table(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | None = None) -> SyncResult:
     """Makes a table hold exactly `rows`, writing only what differs.
+
+    Args:
+        database: Folder of the database.
+        name: Name of the table.
+        rows: Everything that the table is to hold.
+        hnsw: How to build a graph for approximate search; None: no graph.
 
     Raises:
         StoreError: If the disk is full or not writable.
         InvariantError: If the table does not hold the rows afterwards.
     """
     try:
-        return _sync(database, name, rows)
+        return _sync(database, name, rows, hnsw)
     except (OSError, RuntimeError) as error:
         reason = disk_sentence(error) or str(error).split("\n", 1)[0]
         raise StoreError(f"Cannot write vectors to {database}: {reason}.") from error
 
 
-def _sync(database: Path, name: str, rows: VectorRows) -> SyncResult:
+def _sync(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | None) -> SyncResult:
     import lancedb
     from lancedb.index import FTS, BTree
 
@@ -84,8 +94,11 @@ def _sync(database: Path, name: str, rows: VectorRows) -> SyncResult:
         table.create_index("id", config=BTree(), replace=True)
         table.create_index("text", config=FTS(with_position=False), replace=True)
         table.optimize()
+    if hnsw is not None and (changed or vanished or not has_hnsw(table, hnsw)):
+        build_hnsw(table, hnsw)
     _verify(table, rows)
-    return SyncResult(table.version, len(changed), len(vanished))
+    measured = None if hnsw is None else measured_hnsw(table, rows.vectors, hnsw)
+    return SyncResult(table.version, len(changed), len(vanished), measured)
 
 
 def _schema(dimension: int) -> pa.Schema:

@@ -68,7 +68,7 @@ def count_terms(tokens: Iterable[str], terms: Mapping[str, int]) -> dict[int, in
     return dict(sorted(Counter(terms[token] for token in tokens if token in terms).items()))
 
 
-def score(index: TermImpacts, counts: Mapping[int, int]) -> NDArray[np.float64]:
+def score(index: TermImpacts, counts: Mapping[int, float]) -> NDArray[np.float64]:
     """BM25 of every passage.
 
     Args:

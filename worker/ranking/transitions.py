@@ -56,7 +56,11 @@ def edge_weights(graph: BipartiteGraph) -> NDArray[np.float64]:
 
 
 def bipartite_transition(
-    graph: BipartiteGraph, *, hub_penalty: float = 0.0, title_boost: float = 1.0
+    graph: BipartiteGraph,
+    *,
+    hub_penalty: float = 0.0,
+    title_boost: float = 1.0,
+    kept: NDArray[np.bool_] | None = None,
 ) -> BipartiteTransition:
     """The two halves of a step.
 
@@ -64,23 +68,27 @@ def bipartite_transition(
         graph: Passages and the entities they mention.
         hub_penalty: Steps from passages to entities are scaled by df ** -hub_penalty before norming (SPRIG's p).
         title_boost: Steps from entities to passages named by them are scaled by it before norming (bridge's beta).
+        kept: Shape (nnz,): edges that are walked (None: all); the others count for df and weights only.
 
     Returns:
         Both matrices, normalised by where a step starts.
-    Source: algorithms.md 2.4, 2B.3.
+    Source: algorithms.md 2.4, 2.7 (PRUNE), 2B.3.
     Cost: O(edges), once per version.
     """
-    weights = edge_weights(graph)
+    weights, rows, indices, is_title = edge_weights(graph), graph.rows, graph.indices, graph.is_title
+    if kept is not None:
+        weights, rows, indices, is_title = weights[kept], rows[kept], indices[kept], is_title[kept]
     shape = (graph.passage_count, graph.entity_count)
-    out_of_passages = weights * graph.df.astype(np.float64)[graph.indices] ** -hub_penalty
-    out_of_passages /= np.bincount(graph.rows, out_of_passages, shape[0])[graph.rows]
-    out_of_entities = np.where(graph.is_title, weights * title_boost, weights)
-    out_of_entities /= np.bincount(graph.indices, out_of_entities, shape[1])[graph.indices]
-    indices, indptr = graph.indices, _short(graph.indptr)
+    out_of_passages = weights * graph.df.astype(np.float64)[indices] ** -hub_penalty
+    out_of_passages /= np.bincount(rows, out_of_passages, shape[0])[rows]
+    out_of_entities = np.where(is_title, weights * title_boost, weights)
+    out_of_entities /= np.bincount(indices, out_of_entities, shape[1])[indices]
+    row_starts = graph.indptr if kept is None else np.searchsorted(rows, np.arange(shape[0] + 1))
+    indptr = _short(row_starts)
     return BipartiteTransition(
         to_entities=sparse.csc_array((out_of_passages, indices, indptr), shape=shape[::-1]),
         to_passages=sparse.csr_array((out_of_entities, indices, indptr), shape=shape),
-        dangling=np.diff(graph.indptr) == 0,
+        dangling=np.diff(row_starts) == 0,
     )
 
 

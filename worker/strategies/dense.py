@@ -1,22 +1,43 @@
-"""`dense`: passages by cosine; `naive-vector`: passages of the entities nearest to the question.
+"""`dense` and `dense-ann`: passages by cosine; `naive-vector`: passages of the entities nearest to the question.
 
 Source: algorithms.md 2.9, 1.7, 6.2.
 """
 
+from typing import Literal
+
 import numpy as np
 from pydantic import Field
 
+from schemas.errors import MissingArtefactError
 from schemas.ports import IndexReader
 from schemas.query import Question
 from worker.ranking.order import best
 from worker.ranking.similarity import cosines, mentioned_in, passages_of_entities
-from worker.strategies.ranked import RankedStrategy
+from worker.strategies.ranked import RankedStrategy, Ranker
 from worker.strategies.results import Ranking, question_vector
 from worker.strategies.spec import Parameters
+
+ANN = "ann:passage"
 
 
 class DenseParameters(Parameters):
     """`dense` has none."""
+
+
+class DenseAnnParameters(Parameters):
+    """Parameters of `dense-ann`."""
+
+    ef_search: int = Field(
+        64, ge=1, le=100_000, description="Candidates that the HNSW graph is searched with, default 64; more find more."
+    )
+
+
+class SearchParameters(DenseAnnParameters):
+    """How the nearest passages are found, for strategies that start from them."""
+
+    search: Literal["exact", "ann"] = Field(
+        "exact", description="Nearest passages by exact search (default), or ann: an HNSW graph (built for dense-ann)."
+    )
 
 
 class NaiveVectorParameters(Parameters):
@@ -41,6 +62,34 @@ class DenseRanker:
         return numbers, scores[numbers]
 
 
+class ApproximateRanker:
+    """The nearest passages that an HNSW graph finds, ordered by their exact cosines."""
+
+    def __init__(self, reader: IndexReader, strategy: str, ef_search: int) -> None:
+        if ANN not in reader.artefacts:
+            raise MissingArtefactError(ANN, reader.name, "dense-ann")
+        self._nearest = reader.nearest_passages
+        self._vectors = np.asarray(reader.vectors("passage"))
+        self._strategy = strategy
+        self._ef_search = ef_search
+
+    def rank(self, question: Question, count: int) -> Ranking:
+        """At most `count` passages, best first."""
+        vector = question_vector(question, self._strategy)
+        found = np.unique(np.asarray(self._nearest(vector, count, self._ef_search), dtype=np.intp))
+        # Row by row: a product with a matrix of another height may differ in the last bit.
+        scores = np.sum(self._vectors[found].astype(np.float64) * vector, axis=1)
+        order = best(scores, count)
+        return found[order], scores[order]
+
+
+def nearest_ranker(reader: IndexReader, strategy: str, parameters: SearchParameters) -> Ranker:
+    """Exact or approximate, as the parameters say."""
+    if parameters.search == "ann":
+        return ApproximateRanker(reader, strategy, parameters.ef_search)
+    return DenseRanker(reader, strategy)
+
+
 class NearEntitiesRanker:
     """Passages that mention the entities nearest to the question."""
 
@@ -60,6 +109,12 @@ def build_dense(reader: IndexReader, parameters: DenseParameters) -> RankedStrat
     """`dense` on an open version; it has no parameters."""
     del parameters
     return RankedStrategy("dense", reader.passage_ids, DenseRanker(reader, "dense"))
+
+
+def build_dense_ann(reader: IndexReader, parameters: DenseAnnParameters) -> RankedStrategy:
+    """`dense-ann` on an open version."""
+    ranker = ApproximateRanker(reader, "dense-ann", parameters.ef_search)
+    return RankedStrategy("dense-ann", reader.passage_ids, ranker)
 
 
 def build_naive_vector(reader: IndexReader, parameters: NaiveVectorParameters) -> RankedStrategy:

@@ -11,21 +11,44 @@ from pydantic.fields import FieldInfo
 
 from schemas.errors import ConfigurationError, UnknownSettingError, UnknownStrategyError
 from schemas.ports import IndexReader, Strategy
+from worker.strategies.arcana import (
+    ArcanaFusionParameters,
+    GraphSearchParameters,
+    build_fusion,
+    build_graph_search,
+)
 from worker.strategies.bridge import BridgeLexicalParameters, BridgeParameters, build_bridge, build_bridge_lexical
-from worker.strategies.dense import DenseParameters, NaiveVectorParameters, build_dense, build_naive_vector
+from worker.strategies.dense import (
+    DenseAnnParameters,
+    DenseParameters,
+    NaiveVectorParameters,
+    build_dense,
+    build_dense_ann,
+    build_naive_vector,
+)
+from worker.strategies.feedback import (
+    RelevanceModelParameters,
+    TwoStepParameters,
+    build_bm25_2step,
+    build_bm25_rm3,
+)
 from worker.strategies.fused import FusionParameters, build_rrf
 from worker.strategies.lexical import build_bm25
 from worker.strategies.qasa import QasaParameters, build_qasa
+from worker.strategies.rerank import FusedRerankParameters, LexicalRerankParameters, build_bm25_ce, build_rrf_ce
+from worker.strategies.rrf_ppr import RrfPprParameters, build_rrf_ppr
 from worker.strategies.spec import LexicalParameters, Parameters, StrategySpec
 from worker.strategies.sprig import (
     GraphDenseParameters,
     GraphHybridParameters,
     GraphParameters,
     GraphRrfParameters,
+    TfidfGraphParameters,
     build_graph,
     build_graph_dense,
     build_graph_hybrid,
     build_graph_rrf,
+    build_tfidf_graph,
 )
 
 _SPECS = (
@@ -39,8 +62,29 @@ _SPECS = (
         "bridge-lexical", "As bridge, with BM25 in place of vectors.", BridgeLexicalParameters, build_bridge_lexical
     ),
     StrategySpec("bm25", "Passages by shared words (BM25).", LexicalParameters, build_bm25),
+    StrategySpec(
+        "bm25-rm3", "BM25 with words that the first passages suggest (RM3).", RelevanceModelParameters, build_bm25_rm3
+    ),
+    StrategySpec(
+        "bm25-2step", "BM25 with the entities of its own first passages.", TwoStepParameters, build_bm25_2step
+    ),
+    StrategySpec(
+        "bm25-ce",
+        "BM25's first, put in order by a cross-encoder or its stand-in.",
+        LexicalRerankParameters,
+        build_bm25_ce,
+    ),
     StrategySpec("dense", "Passages by cosine of their vectors.", DenseParameters, build_dense),
+    StrategySpec(
+        "dense-ann", "As dense, searched approximately by an HNSW graph.", DenseAnnParameters, build_dense_ann
+    ),
     StrategySpec("rrf", "BM25 and dense, fused by rank.", FusionParameters, build_rrf),
+    StrategySpec(
+        "rrf-ce",
+        "As rrf, its first put in order by a cross-encoder or its stand-in.",
+        FusedRerankParameters,
+        build_rrf_ce,
+    ),
     StrategySpec(
         "naive-vector",
         "Passages that mention the entities nearest to the question.",
@@ -66,6 +110,26 @@ _SPECS = (
         "SPRIG: a walk from entities and the first of the fused rankings.",
         GraphRrfParameters,
         build_graph_rrf,
+    ),
+    StrategySpec(
+        "rrf-ppr", "SPRIG: scores of rrf and of a walk from entities, added.", RrfPprParameters, build_rrf_ppr
+    ),
+    StrategySpec(
+        "tfidf-graph", "SPRIG: a walk from the question's terms over terms.", TfidfGraphParameters, build_tfidf_graph
+    ),
+    StrategySpec(
+        "graph-search",
+        "Arcana: passages of entities within a few relations of the question's, nearer ones first.",
+        GraphSearchParameters,
+        build_graph_search,
+        needs_question_names=True,
+    ),
+    StrategySpec(
+        "fusion",
+        "Arcana: graph search and dense, fused by rank.",
+        ArcanaFusionParameters,
+        build_fusion,
+        needs_question_names=True,
     ),
 )
 STRATEGIES: Mapping[str, StrategySpec] = {spec.name: spec for spec in _SPECS}
@@ -136,5 +200,7 @@ def _allowed(field: FieldInfo) -> str:
     choices = getattr(kind, "__args__", None)
     if choices:
         return "one of " + ", ".join(map(str, choices))
+    if kind is bool:
+        return "true or false"
     number = "a whole number" if kind is int else "a number"
     return " ".join((number, " and ".join(limits))).strip()

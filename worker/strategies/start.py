@@ -27,13 +27,13 @@ class Start:
     seeds: WalkSeeds
     fallback: str
 
-    def evidence(self, passage_ids: Sequence[str], keys: Sequence[str]) -> dict[str, Any]:
-        """As plain data; a uniform start is not listed passage by passage."""
+    def evidence(self, passage_ids: Sequence[str], keys: Sequence[str], noun: str = "entities") -> dict[str, Any]:
+        """As plain data; a uniform start is not listed passage by passage. `noun` says what the keys are of."""
         seeds = self.seeds
         passages = {} if self.fallback == UNIFORM else _named(passage_ids, seeds.passages, seeds.passage_weights)
         return {
-            "question_entities": {"matched": list(self.entities.matched), "unmatched": list(self.entities.unmatched)},
-            "seeds": {"passages": passages, "entities": _named(keys, seeds.entities, seeds.entity_weights)},
+            f"question_{noun}": {"matched": list(self.entities.matched), "unmatched": list(self.entities.unmatched)},
+            "seeds": {"passages": passages, noun: _named(keys, seeds.entities, seeds.entity_weights)},
             "n_e": int(np.count_nonzero(seeds.entity_weights)),
             "n_d": int(np.count_nonzero(seeds.passage_weights)),
             "fallback": self.fallback,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from schemas.errors import MissingArtefactError, UnknownIndexError
 from schemas.graph import BipartiteGraph, Entity, LexicalIndex, RelationGraph
-from schemas.names import NameFinder, title_keys
+from schemas.names import NameFinder, title_forms, title_keys
 from schemas.stems import ANALYSERS
 
 Passage = tuple[str, str, str]
@@ -85,7 +85,7 @@ class MemoryIndex:
         self.passage_ids = [row[0] for row in self._rows]
         self.passage_titles = [row[1] for row in self._rows]
         self.number_of_passage = {row[0]: number for number, row in enumerate(self._rows)}
-        self.artefacts = frozenset()
+        self.artefacts = frozenset({"ann:passage"}) - missing
         self._missing = missing
         self.names = NameFinder(self.passage_titles)
         self.aliases: dict[str, str] = {}
@@ -94,6 +94,12 @@ class MemoryIndex:
         mentions = [Counter(mention.key for mention in self.names.find(text)) for text in texts]
         self.graph = graph_from(
             [{key: float(max(1, row[key])) for key in {*row, *own[p]}} for p, row in enumerate(mentions)], own
+        )
+        spelled = [Counter(mention.surface for mention in self.names.find(text)) for text in texts]
+        forms = [[form for _, form in title_forms(title)] for title in self.passage_titles]
+        self.surfaces = graph_from(
+            [{name: float(max(1, row[name])) for name in {*row, *forms[p]}} for p, row in enumerate(spelled)],
+            dict(enumerate(forms)),
         )
         self.relations = relations_from(
             self.graph.keys,
@@ -121,6 +127,12 @@ class MemoryIndex:
         if f"vectors:{owner}" in self._missing:
             raise MissingArtefactError(f"vectors:{owner}", self.name)
         return self._vectors[owner]
+
+    def nearest_passages(self, vector: NDArray[np.float32], count: int, ef_search: int) -> list[int]:
+        return np.argsort(-(self._vectors["passage"] @ vector), kind="stable")[:count].tolist()
+
+    def reranker(self) -> Any:
+        return None
 
     def passages(self, numbers: Sequence[int]) -> list[Passage]:
         return [self._rows[number] for number in numbers]
@@ -200,7 +212,7 @@ class ScriptedPool:
         return SimpleNamespace(
             version=3,
             encoder_model=None,
-            answerer=lambda strategy, parameters: SimpleNamespace(answer=self._answer),
+            answerer=lambda strategy, parameters, min_confidence=None: SimpleNamespace(answer=self._answer),
             document=lambda strategy, answered: {"answer": answered.reading.answer, **self.document},
         )
 

@@ -57,9 +57,11 @@ def test_questions_are_grouped_by_all_that_decides_how_they_are_answered() -> No
         claimed("d", limit=5),
         claimed("e", index="other"),
         claimed("f", parameters={"seeds": "3"}),
+        claimed("g", min_confidence=0.5),
+        claimed("h", min_confidence=0.5),
     ]
     ids = [[question.question_id for question in group] for group in grouped(batch)]
-    assert ids == [["a", "c"], ["b"], ["d"], ["e"], ["f"]]
+    assert ids == [["a", "c"], ["b"], ["d"], ["e"], ["f"], ["g", "h"]]
 
 
 def test_the_order_of_parameters_makes_no_second_group() -> None:
@@ -84,6 +86,7 @@ def test_a_group_is_answered_at_once_and_each_answer_says_how_it_was_made(script
         "index": "wiki",
         "parameters": {"seeds": "3"},
         "limit": 10,
+        "min_confidence": None,
         "model": None,
         "tokens": {"prompt": 0, "completion": 0},
         "cost_usd": 0.0,

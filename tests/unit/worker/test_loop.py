@@ -248,12 +248,12 @@ def test_a_batch_longer_than_its_lease_keeps_it(queue: QuestionQueue, scripted_p
     job = submit(queue, "a")
     slow = threading.Thread(
         target=work,
-        args=(queue, scripted_pool(lambda text: time.sleep(1.2) or "slow")),
-        kwargs={"lease_seconds": 0.4},
+        args=(queue, scripted_pool(lambda text: time.sleep(4) or "slow")),
+        kwargs={"lease_seconds": 1.5},
     )
     slow.start()
-    time.sleep(0.3)
-    other = work(queue, scripted_pool(lambda text: "stolen"), lease_seconds=0.4)
+    time.sleep(0.5)
+    other = work(queue, scripted_pool(lambda text: "stolen"), lease_seconds=1.5)
     slow.join()
     (row,) = queue.results(job)
     assert (row.answer, row.attempts, other.finished) == ("slow", 1, 0)
@@ -308,7 +308,7 @@ SCRIPT = """
             return SimpleNamespace(
                 version=1,
                 encoder_model=None,
-                answerer=lambda strategy, parameters: SimpleNamespace(answer=self.answer),
+                answerer=lambda strategy, parameters, min_confidence: SimpleNamespace(answer=self.answer),
                 document=lambda strategy, answered: {},
             )
 

@@ -1,5 +1,5 @@
 // Spreading activation as one query, put together from these pieces: seeds, step (T times), rank, prefixes,
-// extend (L_max times), chains. No procedure but the built-in vector search. Source: algorithms.md 1.5, 1.6.
+// bound (L_max - 1 times), extend (L_max times), chains. No procedure but the built-in vector search. Source: algorithms.md 1.5, 1.6.
 
 // name: seeds
 // Entities by key with score 1, or the nearest to a name's vector; then activation as share of the largest score.
@@ -67,33 +67,40 @@ CALL (nodes) {
 };
 
 // name: prefixes
-// Chains begin at the seeds.
-WITH seeds, nodes, values, edges, [x IN seeds | x.n] AS starts
-WITH seeds, nodes, values, edges, false AS is_cut, 0 AS looked_at, -1.0 AS worst, [] AS chains,
+// Chains begin at the seeds; a walk of no steps adds nothing.
+WITH seeds, nodes, values, edges, [[v IN values | 0.0]] AS bounds, [x IN seeds | x.n] AS starts
+WITH seeds, nodes, values, edges, bounds, false AS is_cut, 0 AS looked_at, -1.0 AS worst, [] AS chains,
      [i IN range(0, size(nodes) - 1) WHERE nodes[i] IN starts | {p: [i], w: values[i]}] AS prefixes;
 
+// name: bound
+// The largest sum that a walk of one step more can collect from each node: no chain collects more.
+WITH seeds, nodes, values, edges, is_cut, looked_at, worst, chains, prefixes, bounds, bounds[-1] AS last
+WITH seeds, nodes, values, edges, is_cut, looked_at, worst, chains, prefixes,
+     bounds + [[around IN edges | reduce(most = 0.0, j IN around |
+         CASE WHEN values[j] + last[j] > most THEN values[j] + last[j] ELSE most END)]] AS bounds;
+
 // name: extend
-// Adds a node to every prefix, keeps the best chains so far, and only the prefixes that could still come among them.
-CALL (prefixes, edges, values) {
+// Adds a node to every prefix where that could still lead to one of the best chains, and keeps the best chains so far.
+CALL (prefixes, edges, values, bounds, worst) {
     UNWIND prefixes AS prefix
-    WITH prefix.p AS p, prefix.w AS w, edges[prefix.p[-1]] AS around, values
+    WITH prefix.p AS p, prefix.w AS w, edges[prefix.p[-1]] AS around, size(prefix.p) + 1 AS n
     UNWIND around AS j
-    WITH p, w, j, values WHERE NOT j IN p
-    WITH p, w, j, values LIMIT $max_paths
-    RETURN collect({p: p + j, w: w + values[j], s: round((w + values[j]) / (size(p) + 1), 9)}) AS grown
+    WITH p, w + values[j] AS w, n, j WHERE NOT j IN p
+     AND any(m IN range(0, $max_length + 1 - n) WHERE w + bounds[m][j] >= (worst - 1e-8) * (n + m))
+    WITH p, w, n, j LIMIT $max_paths
+    RETURN collect({p: p + j, w: w, s: round(w / n, 9)}) AS grown
 }
-WITH seeds, nodes, values, edges, grown, is_cut OR looked_at + size(grown) >= $max_paths AS is_cut,
+WITH seeds, nodes, values, edges, bounds, grown, is_cut OR looked_at + size(grown) >= $max_paths AS is_cut,
      looked_at + size(grown) AS looked_at, chains + [x IN grown WHERE x.s >= worst] AS chains
 CALL (chains) {
+    WITH chains, size(chains) AS count WHERE count >= $k_chains
     UNWIND chains AS chain
-    WITH chain.s AS s ORDER BY s DESC SKIP $k_chains - 1 LIMIT 1
-    RETURN collect(s) AS last
+    RETURN percentileDisc(chain.s, (count - $k_chains + 0.5) / count) AS last
 }
-WITH seeds, nodes, values, edges, grown, is_cut, looked_at, chains, coalesce(last[0], -1.0) AS worst
-WITH seeds, nodes, values, edges, is_cut, looked_at, worst, [x IN chains WHERE x.s >= worst] AS chains,
+WITH seeds, nodes, values, edges, bounds, grown, is_cut, looked_at, chains, coalesce(last, -1.0) AS worst
+WITH seeds, nodes, values, edges, bounds, is_cut, looked_at, worst, [x IN chains WHERE x.s >= worst] AS chains,
      [x IN grown WHERE NOT is_cut AND any(m IN range(1, $max_length + 1 - size(x.p)) WHERE
-         x.w + reduce(a = 0.0, i IN [i IN range(0, size(x.p) + m - 1) WHERE i < size(values) AND NOT i IN x.p][0..m]
-                      | a + values[i]) >= (worst - 1e-8) * (size(x.p) + m))] AS prefixes;
+         x.w + bounds[m][x.p[-1]] >= (worst - 1e-8) * (size(x.p) + m))] AS prefixes;
 
 // name: chains
 // The best chains with the relations of their hops, all activations and the seeds: one record.

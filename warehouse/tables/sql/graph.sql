@@ -15,12 +15,22 @@ ORDER BY p.n, e.n;
 SELECT (SELECT count(*) FROM passages), (SELECT count(*) FROM entities WHERE is_named);
 
 -- name: passage_texts
--- Title and text of passages in number order.
-SELECT passage_id, title, text FROM passages ORDER BY passage_id LIMIT $limit OFFSET $offset;
+-- Title and text of one batch of passages in number order; only ids are sorted to find them.
+SELECT passage_id, title, text
+FROM passages
+WHERE passage_id IN (SELECT passage_id FROM passages ORDER BY passage_id LIMIT $limit OFFSET $offset)
+ORDER BY passage_id;
+
+-- name: all_passage_texts
+-- Title and text of all passages in number order.
+SELECT passage_id, title, text FROM passages ORDER BY passage_id;
 
 -- name: entity_texts
--- Name and description of named entities in number order.
-SELECT entity_id, name, description FROM entities WHERE is_named ORDER BY key LIMIT $limit OFFSET $offset;
+-- Name and description of one batch of named entities in number order; only keys are sorted to find them.
+SELECT entity_id, name, description
+FROM entities
+WHERE entity_id IN (SELECT entity_id FROM entities WHERE is_named ORDER BY key LIMIT $limit OFFSET $offset)
+ORDER BY key;
 
 -- name: relation_edges
 -- Numbers of source, target and label of every relation between named entities, in order.

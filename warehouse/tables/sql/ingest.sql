@@ -92,9 +92,11 @@ SELECT coalesce(sha256(string_agg(passage_id || ' ' || content_hash, chr(10) ORD
 SELECT DISTINCT title FROM passages ORDER BY title;
 
 -- name: passage_range
--- Passages of one batch.
+-- Passages of one batch; only ids are sorted to find them.
 SELECT passage_id, record_id, document_id, ordinal, title, text, start_offset, end_offset
-FROM passages ORDER BY passage_id LIMIT $limit OFFSET $offset;
+FROM passages
+WHERE passage_id IN (SELECT passage_id FROM passages ORDER BY passage_id LIMIT $limit OFFSET $offset)
+ORDER BY passage_id;
 
 -- name: document_range
 -- Passages of the documents of one batch, in the order of reading.

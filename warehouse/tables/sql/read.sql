@@ -32,3 +32,25 @@ WHERE a.kind IN ('er', 'manual') AND NOT a.ambiguous
 GROUP BY a.alias_key
 HAVING count(DISTINCT e.key) = 1 AND any_value(e.key) <> a.alias_key
 ORDER BY a.alias_key;
+
+-- name: surfaces
+-- Passage number, spelling, tf and title flag of all names as written, in order; dates and numbers are left out. A place
+-- counts under what stands there, mentions without a place (in the title, imported ones) under the row's spelling.
+-- A lone mention of no title is its row's spelling: most rows need no text.
+WITH p AS (SELECT passage_id, row_number() OVER (ORDER BY passage_id) - 1 AS n FROM passages),
+m AS (
+    SELECT p.n, m.unit_id, m.surface, m.tf, m.is_title, m.spans_json
+    FROM mentions AS m JOIN p ON p.passage_id = m.unit_id JOIN entities AS e USING (entity_id)
+    WHERE m.level = 'passage' AND e.is_named
+),
+placed AS (SELECT *, spans_json::JSON::BIGINT[][] AS spans FROM m WHERE tf > 1 OR is_title),
+s AS (
+    SELECT n, surface, tf, is_title FROM m WHERE tf = 1 AND NOT is_title
+    UNION ALL
+    SELECT n, substr(t.text, span[1] + 1, span[2] - span[1]), 1, is_title
+    FROM (SELECT n, unit_id, is_title, unnest(spans) AS span FROM placed) JOIN passages AS t ON t.passage_id = unit_id
+    UNION ALL
+    SELECT n, surface, tf - len(spans), is_title FROM placed WHERE tf > len(spans)
+)
+SELECT n AS passage, surface, sum(tf)::DOUBLE AS tf, bool_or(is_title) AS is_title
+FROM s GROUP BY n, surface ORDER BY n, surface;

@@ -36,6 +36,8 @@ def test_a_made_strategy_knows_its_name(memory_index: Any, name: str) -> None:
 def test_a_strategy_reads_nothing_but_what_it_declares(memory_index: Any, name: str) -> None:
     """Every artefact that is not declared fails on touch."""
 
+    declared = NEEDS[name]
+
     class Declared:
         name = "declared"
         version = 1
@@ -44,6 +46,7 @@ def test_a_strategy_reads_nothing_but_what_it_declares(memory_index: Any, name: 
         aliases = memory_index.aliases
         exact_names = memory_index.exact_names
         entities = memory_index.entities
+        reranker = memory_index.reranker
 
         @property
         def graph(self) -> Any:
@@ -54,6 +57,12 @@ def test_a_strategy_reads_nothing_but_what_it_declares(memory_index: Any, name: 
         def relations(self) -> Any:
             assert "graph:relations" in NEEDS[name]
             return memory_index.relations
+
+        artefacts = declared
+
+        def nearest_passages(self, vector: Any, count: int, ef_search: int) -> Any:
+            assert "ann:passage" in NEEDS[name]
+            return memory_index.nearest_passages(vector, count, ef_search)
 
         def lexical(self, analyser: str) -> Any:
             assert f"lexical:{analyser}" in NEEDS[name]
@@ -69,7 +78,8 @@ def test_a_strategy_reads_nothing_but_what_it_declares(memory_index: Any, name: 
 
 def test_vectors_are_asked_of_questions_only_if_vectors_are_read() -> None:
     wanted = {name for name, spec in STRATEGIES.items() if spec.needs_question_vector}
-    assert wanted == {"bridge", "dense", "rrf", "naive-vector", "qasa", "graph-dense", "graph-rrf"}
+    fused = {"rrf", "rrf-ce", "rrf-ppr", "fusion"}
+    assert wanted == {"bridge", "dense", "dense-ann", "naive-vector", "qasa", "graph-dense", "graph-rrf"} | fused
 
 
 def test_an_unknown_strategy_names_the_nearest() -> None:
@@ -97,6 +107,9 @@ def test_a_parameter_of_a_strategy_without_any_is_refused() -> None:
         ("graph-dense", "ppr", "exact", "one of power, push"),
         ("graph-hybrid", "mix", "adaptve", "one of mass, fixed, adaptive"),
         ("bm25", "b", 1.01, "a number at least 0 and at most 1"),
+        ("graph", "title_aliases", "perhaps", "true or false"),
+        ("rrf-ppr", "entity_norm", "upper", "one of key, none, simple, lower"),
+        ("tfidf-graph", "max_df_ratio", 0, "a number above 0 and at most 1"),
     ],
 )
 def test_a_bad_value_names_strategy_parameter_and_range(name: str, parameter: str, value: object, allowed: str) -> None:
@@ -117,7 +130,9 @@ def test_the_papers_values_are_the_defaults() -> None:
         "graph-dense": {"seeds": 5, "hub_penalty": 0.5, "entity_penalty": 0.5, "restart": 0.15, "max_iter": 5},
         "graph-hybrid": {"seeds": 10, "seed_weighting": "rank", "mix": "mass", "ppr": "power", "k1": 1.5, "b": 0.75},
         "graph-rrf": {"seeds": 10, "depth": 100, "rrf_k": 60, "eps": 1e-4},
-        "graph": {"entity_fallback": "uniform"},
+        "graph": {"entity_fallback": "uniform", "min_entity_len": 2, "min_entity_df": 1, "max_entity_df_ratio": 1.0},
+        "rrf-ppr": {"depth": 100, "rrf_k": 60, "rrf_share": 0.5, "restart": 0.15},
+        "tfidf-graph": {"min_df": 3, "max_df_ratio": 0.1, "entity_penalty": 0, "hub_penalty": 0.5},
         "bridge": {"lexical_weight": 0.3, "seeds": 5, "seed_temperature": 0.03, "graph_weight": 0.2, "title_boost": 5},
         "bridge-lexical": {"seed_temperature": 0.1, "graph_weight": 0.4, "restart": 0.1, "steps": 5, "pool": 30},
     }

@@ -1,0 +1,59 @@
+"""SPRIG as in the paper, from settings to an answer: its own names, keyed as written, on a published version."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from schemas.query import Question
+from schemas.settings import Settings, parse_settings
+from warehouse.files.layout import Layout
+from warehouse.index_reader import PublishedIndex
+from worker.strategies.registry import make
+
+RECORDS = [
+    {"id": "a", "title": "Hermes (god)", "text": "Then, Hermes flew. The Hermes of Rome."},
+    {"id": "b", "title": "", "text": "Then, Rome met Hermes."},
+]
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PublishedIndex]:
+    from flows.index import DirectRunner, run_index
+    from flows.reports import IndexRequest
+
+    folder = tmp_path_factory.mktemp("sprig")
+    corpus = folder / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(record) + "\n" for record in RECORDS), encoding="utf-8")
+    known = {"root": str(folder / "root"), "extraction.ner": "regex", "extraction.regex_drop_stopwords": "false"}
+    settings: Settings = parse_settings({"test": known | {"strategies": ["graph"]}})
+    run_index(settings, IndexRequest("names", corpus), DirectRunner())
+    index = PublishedIndex(Layout(folder / "root"), "names")
+    yield index
+    index.close()
+
+
+def test_stop_words_are_names_where_the_paper_has_them(published: PublishedIndex) -> None:
+    """The sentence begins with one; the question's are found by the same rule."""
+    found = make("graph", published, {}).retrieve([Question("Then what? Where?")], limit=2)[0]
+    assert found.evidence["question_entities"] == {"matched": ["then"], "unmatched": ["where"]}
+
+
+def test_names_as_written_are_read_from_the_version(published: PublishedIndex) -> None:
+    """Resolution made `Hermes` and `The Hermes` one entity; both spellings are still there."""
+    assert len({"hermes", "the hermes"} & set(published.graph.keys)) == 1
+    surfaces = published.surfaces
+    assert dict(zip(surfaces.keys, surfaces.df.tolist(), strict=True)) == {
+        "Hermes": 2,
+        "Hermes (god)": 1,
+        "Rome": 2,
+        "The Hermes": 1,
+        "Then": 2,
+    }
+
+
+def test_a_title_alias_leads_from_the_bare_name_to_the_title(published: PublishedIndex) -> None:
+    parameters = {"entity_norm": "simple", "title_aliases": "true"}
+    found = make("graph", published, parameters).retrieve([Question("Who is Hermes?")], limit=2)[0]
+    assert found.evidence["question_entities"]["matched"] == ["hermes god"]
+    assert all(passage.score > 0 for passage in found.passages)

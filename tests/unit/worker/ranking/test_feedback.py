@@ -1,0 +1,180 @@
+"""RM3 and BM25-2step: hand-computed values, and RM3 rebuilt from dictionaries on the scores of bm25s."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import bm25s
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from schemas.graph import BipartiteGraph, LexicalIndex
+from worker.ranking.bm25 import count_terms, impacts, score
+from worker.ranking.feedback import (
+    add_terms,
+    expansion_entities,
+    interpolate,
+    relevance_model,
+    term_shares,
+    too_common,
+)
+from worker.ranking.order import best_positive
+from worker.ranking.transitions import edge_weights
+
+MakeLexical = Callable[..., LexicalIndex]
+GOLDEN = [
+    ["the", "capital", "of", "france", "is", "paris"],
+    ["paris", "is", "large"],
+    ["berlin", "is", "the", "capital", "of", "germany"],
+    ["france", "and", "germany", "share", "a", "border"],
+]
+QUESTION = ["capital", "of", "france"]
+WORDS = st.sampled_from("abcdefgh")
+CORPORA = st.lists(st.lists(WORDS, min_size=1, max_size=10), min_size=1, max_size=10)
+
+
+def rm3(
+    lexical: LexicalIndex, question: Sequence[str], fb_docs: int, fb_terms: int, original_weight: float
+) -> tuple[dict[int, float], np.ndarray]:
+    index = impacts(lexical, 1.5, 0.75)
+    counts = count_terms(question, index.terms)
+    scores = score(index, counts)
+    first = best_positive(scores, fb_docs)
+    model = relevance_model(term_shares(lexical), first, scores[first], fb_terms)
+    weights = interpolate(counts, len(question), *model, original_weight)
+    return weights, score(index, weights)
+
+
+def test_golden_relevance_model(make_lexical: MakeLexical) -> None:
+    """G-SPRIG-4: P(d) .6 and .4 of the two best; paris, as likely as france, comes after it."""
+    lexical = make_lexical(GOLDEN)
+    names = list(lexical.terms)
+    terms, weights = relevance_model(term_shares(lexical), np.array([0, 2]), np.array([0.6, 0.4]), 5)
+    assert [names[term] for term in terms] == ["capital", "is", "of", "the", "france"]
+    assert weights == pytest.approx([0.217391] * 4 + [0.130435], abs=1e-6)
+
+
+def test_golden_rm3(make_lexical: MakeLexical) -> None:
+    """G-SPRIG-4."""
+    lexical = make_lexical(GOLDEN)
+    names = list(lexical.terms)
+    weights, scores = rm3(lexical, QUESTION, 2, 5, 0.5)
+    assert {names[term]: weight for term, weight in weights.items()} == pytest.approx(
+        {"capital": 0.275362, "of": 0.275362, "france": 0.231884, "is": 0.108696, "the": 0.108696}, abs=1e-6
+    )
+    assert scores == pytest.approx([0.616915, 0.048032, 0.465894, 0.151021], abs=1e-6)
+
+
+def independent_rm3(
+    corpus: list[list[str]], question: list[str], fb_docs: int, fb_terms: int, own: float
+) -> list[float]:
+    """The definition over dictionaries; bm25s scores one word at a time, without the factor k1 + 1 = 2.5."""
+    package = bm25s.BM25(k1=1.5, b=0.75, method="lucene", dtype="float64")
+    package.index(corpus, show_progress=False)
+    of_word = {word: 2.5 * package.get_scores([word]) for word in {word for row in corpus for word in row}}
+    nothing = np.zeros(len(corpus))
+    scores = sum((of_word.get(word, nothing) for word in question), nothing)
+    feedback = [number for number in range(len(corpus)) if scores[number] > 0]
+    feedback = sorted(feedback, key=lambda number: (-round(scores[number], 12), number))[:fb_docs]
+    if not feedback:
+        return nothing.tolist()
+    likely: Counter[str] = Counter()
+    for number in feedback:
+        for word in corpus[number]:
+            likely[word] += scores[number] / sum(scores[feedback]) / len(corpus[number])
+    kept = sorted(likely, key=lambda word: (-round(likely[word], 12), word))[:fb_terms]
+    mixed: Counter[str] = Counter()
+    for word in question:
+        mixed[word] += own / len(question)
+    for word in kept:
+        mixed[word] += (1 - own) * likely[word] / sum(likely[other] for other in kept)
+    return sum((of_word.get(word, nothing) * weight for word, weight in mixed.items()), nothing).tolist()
+
+
+@given(
+    CORPORA,
+    st.lists(st.sampled_from("abcdefghxyz"), min_size=1, max_size=6),
+    st.integers(1, 12),
+    st.integers(1, 9),
+    st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+)
+def test_rm3_equals_an_independent_computation(
+    make_lexical: MakeLexical, corpus: list[list[str]], question: list[str], fb_docs: int, fb_terms: int, own: float
+) -> None:
+    """Unknown words of the question (x, y, z) take their share of its own words; fb_docs may exceed the corpus."""
+    _, scores = rm3(make_lexical(corpus), question, fb_docs, fb_terms, own)
+    assert scores.tolist() == pytest.approx(independent_rm3(corpus, question, fb_docs, fb_terms, own), abs=1e-9)
+
+
+@given(CORPORA, st.lists(WORDS, min_size=1, max_size=5))
+def test_a_language_model_sums_to_one_and_so_do_the_new_weights(
+    make_lexical: MakeLexical, corpus: list[list[str]], question: list[str]
+) -> None:
+    lexical = make_lexical(corpus)
+    assert term_shares(lexical).sum(axis=1) == pytest.approx(np.ones(len(corpus)))
+    weights, scores = rm3(lexical, question, 3, 4, 0.5)
+    known = sum(word in lexical.terms for word in question) / len(question)
+    assert sum(weights.values()) == pytest.approx(0.5 * known + 0.5 if known else 0.0)
+    assert list(weights) == sorted(weights)
+    assert (scores > 0).any() == (known > 0)
+
+
+def test_dropped_terms_make_room_for_others(make_lexical: MakeLexical) -> None:
+    lexical = make_lexical(GOLDEN)
+    dropped = np.array([term in {"is", "of", "the"} for term in lexical.terms])
+    terms, weights = relevance_model(term_shares(lexical), np.array([0, 2]), np.array([0.6, 0.4]), 3, dropped)
+    assert [list(lexical.terms)[term] for term in terms] == ["capital", "france", "paris"]
+    assert weights.sum() == pytest.approx(1)
+
+
+def test_no_feedback_leaves_the_question_as_it_is(make_lexical: MakeLexical) -> None:
+    lexical = make_lexical(GOLDEN)
+    nothing = relevance_model(term_shares(lexical), np.empty(0, np.intp), np.empty(0), 5)
+    assert [part.tolist() for part in nothing] == [[], []]
+    everything = relevance_model(
+        term_shares(lexical), np.array([0]), np.array([1.0]), 5, np.ones(len(lexical.terms), np.bool_)
+    )
+    counts = count_terms(QUESTION, lexical.terms)
+    for model in (nothing, everything):
+        assert interpolate(counts, 3, *model, 0.2) == pytest.approx(dict.fromkeys(counts, 1 / 3))
+
+
+def test_passages_without_a_token_have_no_language_model(make_lexical: MakeLexical) -> None:
+    assert term_shares(make_lexical([[], ["a"]])).toarray().tolist() == [[0.0], [1.0]]
+    assert term_shares(make_lexical([[], []])).shape == (2, 0)
+
+
+def weights_of(graph: BipartiteGraph) -> sparse.csr_array:
+    shape = (graph.passage_count, graph.entity_count)
+    return sparse.csr_array((edge_weights(graph), graph.indices, graph.indptr), shape=shape)
+
+
+def test_entities_weigh_by_rank_in_the_first_passages(golden_graph: BipartiteGraph) -> None:
+    """G-SPRIG-1: w(paris, d2) 2.386294, all others of d2 and d1 1.693147; d2 is first, d1 second."""
+    nobody = np.zeros(4, np.bool_)
+    entities, sums = expansion_entities(weights_of(golden_graph), np.array([2, 1]), nobody, 5)
+    assert [golden_graph.keys[entity] for entity in entities] == ["paris", "france", "bob"]
+    assert sums == pytest.approx([2.386294 + 1.693147 / 2, 1.693147, 1.693147 / 2], abs=1e-6)
+
+
+def test_excluded_entities_are_not_taken_and_ties_go_by_key(golden_graph: BipartiteGraph) -> None:
+    without_paris = np.array([False, False, False, True])
+    found = expansion_entities(weights_of(golden_graph), np.array([1]), without_paris, 5)[0]
+    assert [golden_graph.keys[entity] for entity in found] == ["bob"]
+    tied = expansion_entities(weights_of(golden_graph), np.array([1]), np.zeros(4, np.bool_), 1)[0]
+    assert [golden_graph.keys[entity] for entity in tied] == ["bob"]
+    nothing = expansion_entities(weights_of(golden_graph), np.empty(0, np.intp), without_paris, 5)
+    assert [part.tolist() for part in nothing] == [[], []]
+
+
+def test_entities_above_the_share_of_passages_are_too_common(golden_graph: BipartiteGraph) -> None:
+    """alice is in 1 of 5 passages, the others in 2."""
+    assert too_common(golden_graph, 0.4).tolist() == [False] * 4
+    assert too_common(golden_graph, 0.3).tolist() == [False, True, True, True]
+
+
+def test_added_words_count_once_beside_the_question_s_own() -> None:
+    assert add_terms({3: 2, 7: 1}, [7, 1, 7], 0.5) == {1: 0.5, 3: 2, 7: 1.5}
+    assert list(add_terms({7: 1}, [1], 0.5)) == [1, 7]

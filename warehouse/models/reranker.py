@@ -1,0 +1,178 @@
+"""Cross-encoders, which read a question and a passage together: fastembed's by name, or an ONNX model in a folder.
+
+Ranks nothing and has no stand-in (worker/strategies/rerank.py has). One pair per call, so that nothing is padded and a
+passage's score does not depend on the passages beside it.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.errors import ConfigurationError, ModelFileError
+from schemas.ports import Reranker
+
+MAX_TOKENS = 512
+_MODEL_FILES = ("model.onnx", "onnx/model.onnx")
+_TOKENIZER = "tokenizer.json"
+_FIELD_OF_INPUT = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+_ORT_ERRORS_ONLY = 3
+
+
+@cache
+def open_reranker(model: str, cache_folder: Path) -> Reranker:
+    """A cross-encoder, one per process and name.
+
+    Args:
+        model: An existing folder, or a name that fastembed knows.
+        cache_folder: Where fastembed keeps what it fetches; created if missing.
+
+    Raises:
+        ConfigurationError: If fastembed is not installed, does not know the name, or cannot fetch the model.
+        ModelFileError: If a folder's files are missing or cannot be used.
+    """
+    folder = Path(model)
+    return OnnxReranker(folder) if folder.is_dir() else FastembedReranker(model, cache_folder)
+
+
+class FastembedReranker:
+    """A cross-encoder by name, fetched once from a model hub by fastembed (an optional dependency).
+
+    Args:
+        model: As fastembed names it, like Xenova/ms-marco-MiniLM-L-6-v2.
+        cache_folder: Where fetched models are kept; a model that is there needs no network.
+
+    Raises:
+        ConfigurationError: If fastembed is not installed, does not know the name, or cannot fetch the model.
+    """
+
+    def __init__(self, model: str, cache_folder: Path) -> None:
+        self.model = model
+        self._encoder = _open_fastembed(model, cache_folder)
+
+    def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
+        """The model's own scores (logits), shape (len(passages),).
+
+        Raises:
+            ModelFileError: If the model gives something that is no number.
+        """
+        scores = list(self._encoder.rerank(question, list(passages), batch_size=1))
+        return _finite(np.array(scores, dtype=np.float64), self.model)
+
+
+class OnnxReranker:
+    """A cross-encoder in a folder: model.onnx (or onnx/model.onnx) with one score per pair, and tokenizer.json.
+
+    Args:
+        folder: Its path, which is also its name in results.
+
+    Raises:
+        ModelFileError: If a file is missing or cannot be used.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.model = folder.as_posix()
+        self._tokenizer = _load_tokenizer(_existing(folder, (_TOKENIZER,)))
+        self._session = _open_session(_existing(folder, _MODEL_FILES))
+        wanted = [one.name for one in self._session.get_inputs()]
+        unknown = sorted(set(wanted) - set(_FIELD_OF_INPUT))
+        if unknown:
+            raise ModelFileError(
+                f"The model in {folder} asks for {', '.join(unknown)}; a cross-encoder asks for some of "
+                f"{', '.join(_FIELD_OF_INPUT)}."
+            )
+        self._inputs = {name: _FIELD_OF_INPUT[name] for name in wanted}
+
+    def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
+        """The model's own scores (logits), shape (len(passages),); pairs are cut at 512 tokens.
+
+        Raises:
+            ModelFileError: If the model does not give one number per pair.
+        """
+        return _finite(np.array([self._score_one(question, passage) for passage in passages], np.float64), self.model)
+
+    def _score_one(self, question: str, passage: str) -> float:
+        encoded = self._tokenizer.encode(_clean(question), _clean(passage))
+        feed = {name: np.array([getattr(encoded, field)], np.int64) for name, field in self._inputs.items()}
+        output = np.asarray(self._session.run(None, feed)[0])
+        if output.size != 1:
+            raise ModelFileError(
+                f"The model in {self.model} gives {output.size} numbers for a question and a passage; "
+                "a cross-encoder for ranking gives one."
+            )
+        return float(output.reshape(-1)[0])
+
+
+def _open_fastembed(model: str, cache_folder: Path) -> Any:
+    try:
+        encoders = import_module("fastembed.rerank.cross_encoder").TextCrossEncoder
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The cross-encoder models.rerank = '{model}' is no folder, and models by name need the package fastembed. "
+            "Install it with: uv sync --extra fastembed (or leave models.rerank empty for the lexical stand-in)"
+        ) from error
+    known = sorted(description["model"] for description in encoders.list_supported_models())
+    if model.lower() not in [name.lower() for name in known]:
+        raise ConfigurationError(
+            f"The cross-encoder models.rerank = '{model}' is neither a folder nor known to fastembed; "
+            f"it knows: {', '.join(known)}."
+        )
+    try:
+        return encoders(model_name=model, cache_dir=str(cache_folder))
+    except Exception as error:
+        raise ConfigurationError(
+            f"fastembed cannot fetch or load the cross-encoder '{model}' ({_first_line(error)}). Connect once to the "
+            f"model hub, or set models.rerank to a folder with model.onnx and tokenizer.json, or leave it empty."
+        ) from error
+
+
+def _existing(folder: Path, names: Sequence[str]) -> Path:
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise ModelFileError(f"The cross-encoder folder {folder} of models.rerank has no {' or '.join(names)}; add it.")
+
+
+def _load_tokenizer(path: Path) -> Any:
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:
+        raise ModelFileError(f"{path} cannot be read as a tokenizer ({_first_line(error)}); fetch it again.") from error
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(MAX_TOKENS)
+    return tokenizer
+
+
+def _open_session(path: Path) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _ORT_ERRORS_ONLY
+    # As in encoder.py: no spinning beside other processes, no memory plan for each of many shapes.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.enable_mem_pattern = False
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise ModelFileError(f"onnxruntime cannot load {path} ({_first_line(error)}); fetch it again.") from error
+
+
+def _finite(scores: NDArray[np.float64], model: str) -> NDArray[np.float64]:
+    if not np.isfinite(scores).all():
+        raise ModelFileError(f"The cross-encoder {model} gave a score that is no number; use another model.")
+    return scores
+
+
+def _clean(text: str) -> str:
+    """Lone surrogates as "?", which the tokenizer would refuse."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

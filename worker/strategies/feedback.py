@@ -1,0 +1,163 @@
+"""`bm25-rm3` and `bm25-2step`: BM25 twice, the second time with what the first passages add to the question.
+
+One class; the two differ only in what is added. Source: algorithms.md 2.9.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from pydantic import Field
+from scipy import sparse
+
+from schemas.names import STOP_WORDS
+from schemas.ports import IndexReader
+from schemas.query import Question, Retrieval
+from schemas.stems import ANALYSERS
+from worker.ranking.bm25 import count_terms, impacts, score
+from worker.ranking.feedback import (
+    add_terms,
+    expansion_entities,
+    interpolate,
+    relevance_model,
+    term_shares,
+    too_common,
+)
+from worker.ranking.order import best_positive
+from worker.ranking.transitions import edge_weights
+from worker.strategies.entities import EntityMatcher
+from worker.strategies.lexical import ANALYSER
+from worker.strategies.results import Ranking, ranked_passages, retrieve_each
+from worker.strategies.spec import LexicalParameters
+
+
+class RelevanceModelParameters(LexicalParameters):
+    """Parameters of `bm25-rm3`."""
+
+    fb_docs: int = Field(10, ge=1, le=10_000, description="Passages that the question learns from, default 10.")
+    fb_terms: int = Field(10, ge=1, le=10_000, description="Terms of the relevance model that are kept, default 10.")
+    original_weight: float = Field(
+        0.5, ge=0, le=1, description="lambda: share of the question's own words, default 0.5; 1 is bm25."
+    )
+    drop_stopwords: bool = Field(
+        default=False, description="Leave stop words out of the relevance model, 0 or 1, default 0."
+    )
+
+
+class TwoStepParameters(LexicalParameters):
+    """Parameters of `bm25-2step`."""
+
+    fb_docs: int = Field(5, ge=1, le=10_000, description="Passages of the first step, default 5.")
+    fb_entities: int = Field(5, ge=1, le=10_000, description="Entities of them that are added, default 5.")
+    max_df_ratio: float = Field(
+        0.1, ge=0, le=1, description="Entities in a larger share of all passages are not added, default 0.1."
+    )
+    entity_word_weight: float = Field(
+        0.5, ge=0, le=1000, description="Weight of an added entity's word, a question's word being 1, default 0.5."
+    )
+
+
+class Expansion(Protocol):
+    """Adds to a question what its first passages suggest."""
+
+    def expand(
+        self, question: Question, counts: Mapping[int, int], first: Ranking
+    ) -> tuple[Mapping[int, float], dict[str, Any]]:
+        """Weight by term number, ascending, and what was added, as plain data."""
+        ...
+
+
+class FeedbackStrategy:
+    """BM25, expansion, BM25; the second ranking is the result."""
+
+    def __init__(
+        self, name: str, reader: IndexReader, parameters: LexicalParameters, expansion: Expansion, fb_docs: int
+    ) -> None:
+        self.name = name
+        self._passage_ids = reader.passage_ids
+        self._impacts = impacts(reader.lexical(ANALYSER), parameters.k1, parameters.b)
+        self._expansion = expansion
+        self._fb_docs = fb_docs
+
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        """One Retrieval per question; see `schemas.ports.Strategy`."""
+        return retrieve_each(questions, limit, self._retrieve_one)
+
+    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
+        begun = time.perf_counter()
+        counts = count_terms(ANALYSERS[ANALYSER](question.text), self._impacts.terms)
+        scores = score(self._impacts, counts)
+        first = best_positive(scores, self._fb_docs)
+        seeded = time.perf_counter()
+        weights, added = self._expansion.expand(question, counts, (first, scores[first]))
+        scores = score(self._impacts, weights)
+        numbers = best_positive(scores, limit)
+        ranked = ranked_passages(self._passage_ids, (numbers, scores[numbers]))
+        seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
+        evidence = {"feedback": {"passages": [self._passage_ids[number] for number in first.tolist()], **added}}
+        return Retrieval(ranked, evidence, seconds)
+
+
+class RelevanceTerms:
+    """RM3: the words that are likely in the first passages."""
+
+    def __init__(self, reader: IndexReader, parameters: RelevanceModelParameters) -> None:
+        lexical = reader.lexical(ANALYSER)
+        self._shares = term_shares(lexical)
+        self._terms = list(lexical.terms)
+        self._parameters = parameters
+        self._dropped = np.array([term in STOP_WORDS for term in self._terms]) if parameters.drop_stopwords else None
+
+    def expand(
+        self, question: Question, counts: Mapping[int, int], first: Ranking
+    ) -> tuple[Mapping[int, float], dict[str, Any]]:
+        """The question's words and the relevance model's, mixed."""
+        terms, weights = relevance_model(self._shares, *first, self._parameters.fb_terms, self._dropped)
+        length = len(ANALYSERS[ANALYSER](question.text))
+        mixed = interpolate(counts, length, terms, weights, self._parameters.original_weight)
+        return mixed, {"terms": _rounded([self._terms[term] for term in terms.tolist()], weights.tolist())}
+
+
+class RelevanceEntities:
+    """BM25-2step: the words of the entities that weigh most in the first passages and are not in the question."""
+
+    def __init__(self, reader: IndexReader, parameters: TwoStepParameters) -> None:
+        graph = reader.graph
+        shape = (graph.passage_count, graph.entity_count)
+        self._weights = sparse.csr_array((edge_weights(graph), graph.indices, graph.indptr), shape=shape)
+        self._too_common = too_common(graph, parameters.max_df_ratio)
+        self._keys = graph.keys
+        self._matcher = EntityMatcher(reader)
+        self._terms = reader.lexical(ANALYSER).terms
+        self._parameters = parameters
+
+    def expand(
+        self, question: Question, counts: Mapping[int, int], first: Ranking
+    ) -> tuple[Mapping[int, float], dict[str, Any]]:
+        """The question's words and those of the added entities."""
+        excluded = self._too_common.copy()
+        excluded[self._matcher.match(question.text).numbers] = True
+        entities, sums = expansion_entities(self._weights, first[0], excluded, self._parameters.fb_entities)
+        keys = [self._keys[entity] for entity in entities.tolist()]
+        added = count_terms((token for key in keys for token in ANALYSERS[ANALYSER](key)), self._terms)
+        return add_terms(counts, added, self._parameters.entity_word_weight), {
+            "entities": _rounded(keys, sums.tolist())
+        }
+
+
+def build_bm25_rm3(reader: IndexReader, parameters: RelevanceModelParameters) -> FeedbackStrategy:
+    """`bm25-rm3` on an open version."""
+    terms = RelevanceTerms(reader, parameters)
+    return FeedbackStrategy("bm25-rm3", reader, parameters, terms, parameters.fb_docs)
+
+
+def build_bm25_2step(reader: IndexReader, parameters: TwoStepParameters) -> FeedbackStrategy:
+    """`bm25-2step` on an open version."""
+    entities = RelevanceEntities(reader, parameters)
+    return FeedbackStrategy("bm25-2step", reader, parameters, entities, parameters.fb_docs)
+
+
+def _rounded(names: Sequence[str], weights: Sequence[float]) -> dict[str, float]:
+    """Weights by name, rounded for reading."""
+    return {name: round(weight, 6) for name, weight in zip(names, weights, strict=True)}
