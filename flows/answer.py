@@ -36,6 +36,7 @@ class Submission:
     deadline_seconds: float | None
     max_attempts: int
     skip_bad: bool
+    min_confidence: float | None = None
 
 
 def submit_file(settings: Settings, queue: QuestionQueue, request: Submission) -> tuple[int, int, list[BadRecord]]:
@@ -73,6 +74,7 @@ def submit_file(settings: Settings, queue: QuestionQueue, request: Submission) -
         deadline_seconds=request.deadline_seconds,
         key=request.key,
         max_attempts=request.max_attempts,
+        min_confidence=request.min_confidence,
     )
     questions = [NewQuestion(r.id, r.question, r.topic, r.answers, r.supporting, r.metadata) for r in records]
     return queue.submit(spec, questions), len(questions), bad
@@ -96,7 +98,19 @@ def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
 def _outcome(row: ResultRow) -> Outcome:
     if row.state is not QuestionState.DONE:
         return Outcome(error=row.error or row.state.value)
-    return Outcome(tuple(passage["id"] for passage in _passages(row)), row.answer, row.seconds)
+    reading: Any = row.result.get("reading") or {}
+    usage, parts = reading.get("usage") or {}, row.result.get("seconds")
+    return Outcome(
+        ranking=tuple(passage["id"] for passage in _passages(row)),
+        answer=row.answer,
+        seconds=row.seconds,
+        confidence=None if reading.get("kind") == "generated" else reading.get("confidence"),
+        kind=reading.get("kind", ""),
+        parts=parts if isinstance(parts, dict) else {},
+        prompt_tokens=usage.get("prompt_tokens", 0),
+        completion_tokens=usage.get("completion_tokens", 0),
+        cost_usd=usage.get("cost_usd", 0.0),
+    )
 
 
 def _passages(row: ResultRow) -> list[dict[str, str]]:

@@ -39,6 +39,7 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
     key: str | None = None,
     skip_bad: bool = False,  # noqa: FBT001, FBT002
     start_worker: bool = False,  # noqa: FBT001, FBT002
+    min_confidence: float | None = None,
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Answer a question file: submit it as one job and watch it to its end.
@@ -53,6 +54,7 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         key: The same key again submits nothing new and watches the same job.
         skip_bad: Leave out bad questions instead of refusing the file.
         start_worker: Answer in a worker process of this run, besides any others.
+        min_confidence: Leave answers by rules below this confidence empty.
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
     chosen = load_settings(settings or {})
@@ -69,6 +71,7 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         deadline_seconds=None,
         max_attempts=3,
         skip_bad=skip_bad,
+        min_confidence=min_confidence,
     )
     with open_questions(chosen) as opened:
         job_id, count, bad = submit_file(chosen, opened, submission)

@@ -6,9 +6,10 @@ Thin: parses nothing, ranks nothing; the worker does the answering.
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -21,6 +22,9 @@ from warehouse.settings_file import load_settings
 from warehouse.tables.query import query_rows
 from warehouse.vectors.lance import search_text
 from worker.session import IndexSession
+
+if TYPE_CHECKING:
+    from polyhop.graph_api import EntityGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,17 @@ class Index:
         database = published.layout.index(self.name).vectors
         return search_text(database, record.table, words, limit, record.lance_version)
 
+    @cached_property
+    def graph(self) -> "EntityGraph":
+        """The entities and their relations: look-up, traversal, graph and fusion search, connections.
+
+        Raises:
+            MissingArtefactError: If the version was built without relations.
+        """
+        from polyhop.graph_api import EntityGraph
+
+        return EntityGraph(self._session)
+
     def close(self) -> None:
         """Gives the version free."""
         self._session.close()
@@ -162,4 +177,4 @@ def open_index(
     """
     flags = {} if root is None else {"root": str(root)}
     chosen = settings or load_settings(flags)
-    return Index(IndexSession(open_published(chosen.root, name, version), chosen))
+    return Index(IndexSession(open_published(chosen.root, name, version, chosen.models.rerank), chosen))

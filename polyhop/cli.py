@@ -12,17 +12,22 @@ from polyhop import __version__
 from polyhop.commands import (
     ask,
     cache,
+    connect,
     demo,
+    diagnose,
     doctor,
     entities,
     evaluate,
     export,
+    generate,
     index,
     jobs,
     plan,
     results,
+    score,
     sql,
     submit,
+    sweep,
     verify,
     versions,
     worker,
@@ -45,6 +50,10 @@ app.command("index")(index.index)
 app.command("plan")(plan.plan)
 app.command("ask")(ask.ask)
 app.command("eval")(evaluate.evaluate)
+app.command("score")(score.score)
+app.command("diagnose")(diagnose.diagnose)
+app.command("generate")(generate.generate)
+app.command("sweep")(sweep.sweep)
 app.command("submit")(submit.submit)
 app.command("worker")(worker.worker)
 app.command("jobs")(jobs.jobs)
@@ -60,6 +69,7 @@ app.command("versions")(versions.versions)
 app.command("doctor")(doctor.doctor)
 app.add_typer(cache.app, name="cache")
 app.add_typer(entities.app, name="entities")
+app.command("connect")(connect.connect)
 
 
 def _print_version(*, value: bool) -> None:

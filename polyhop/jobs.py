@@ -42,6 +42,7 @@ def job_document(job: JobRow, workers: Iterable[WorkerRow] = ()) -> dict[str, An
         "index": job.index,
         "strategy": job.strategy,
         "parameters": dict(job.parameters),
+        "min_confidence": job.min_confidence,
         "priority": job.priority,
         "submitted_at": _iso(job.submitted_at),
         "questions": job.question_count,

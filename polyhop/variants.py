@@ -3,10 +3,13 @@
 Knows no strategy and no parameter (the registry refuses what does not exist).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from schemas.errors import ConfigurationError
+
+ALL = "all"
+"""Stands for every strategy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +39,9 @@ def parse_variant(label: str, common: Mapping[str, object]) -> Variant:
             raise ConfigurationError(f"A variant is written like qasa:gate=none:steps=1, not '{label}'.")
         own[name.strip()] = value.strip()
     return Variant(label, strategy, {**common, **own})
+
+
+def expand_labels(labels: Iterable[str], known: Iterable[str]) -> list[str]:
+    """The labels with `all` as the names of `known`, each once, at its first place."""
+    everything = list(known)
+    return list(dict.fromkeys(name for label in labels for name in (everything if label == ALL else [label])))

@@ -23,3 +23,12 @@ class QuestionRecord:
     type: str | None = None
     topic: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """An answer that somebody predicted ("": none), beside the gold answers (none: it is not judged)."""
+
+    id: str
+    prediction: str
+    answers: tuple[str, ...]

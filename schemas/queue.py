@@ -38,7 +38,8 @@ class JobSpec:
     """How a job's questions are to be answered.
 
     `limit` is the number of passages per question; a higher `priority` goes first; `deadline_seconds` counts from
-    submission; the same `key` again submits nothing and gives the same job.
+    submission; the same `key` again submits nothing and gives the same job; answers by rules below `min_confidence` are
+    left empty (None: as the worker's settings say).
     """
 
     index: str
@@ -51,6 +52,7 @@ class JobSpec:
     deadline_seconds: float | None = None
     key: str | None = None
     max_attempts: int = 3
+    min_confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class ClaimedQuestion:
     lease_token: str
     lease_until: float
     deadline: float | None
+    min_confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,7 @@ class JobRow:
     counts: Mapping[QuestionState, int]
     oldest_wait_seconds: float | None
     errors: Sequence[ErrorCount] = ()
+    min_confidence: float | None = None
 
     @property
     def open_count(self) -> int:
@@ -212,6 +216,7 @@ def check_submission(spec: JobSpec, questions: Sequence[NewQuestion]) -> None:
         (spec.limit >= 1, f"its limit is {spec.limit}; at least one passage is needed"),
         (spec.max_attempts >= 1, f"max_attempts is {spec.max_attempts}; at least one attempt is needed"),
         (abs(spec.priority) <= MAX_PRIORITY, f"its priority {spec.priority} is not within ±{MAX_PRIORITY}"),
+        (_is_share(spec.min_confidence), f"its min_confidence {spec.min_confidence} is not within 0 to 1"),
         (_is_positive(spec.deadline_seconds), f"its deadline is {spec.deadline_seconds} s; it must lie ahead"),
         (all((spec.index, spec.queue, spec.strategy, spec.key != "")), "index, queue, strategy and key must not be ''"),
     )
@@ -231,9 +236,14 @@ def _is_positive(seconds: float | None) -> bool:
     return seconds is None or (math.isfinite(seconds) and seconds > 0)
 
 
+def _is_share(value: float | None) -> bool:
+    return value is None or 0 <= value <= 1
+
+
 def submission_hash(spec: JobSpec, questions: Sequence[NewQuestion]) -> str:
     """What a job asks, and of what: equal for the same work whatever its name, priority, deadline or attempts."""
     how = [spec.queue, spec.index, spec.strategy, dict(spec.parameters), spec.limit]
+    how += [] if spec.min_confidence is None else [spec.min_confidence]
     asked = [[q.id, q.question, q.topic, list(q.answers), list(q.supporting), dict(q.metadata)] for q in questions]
     return content_hash(to_json([how, asked]))
 

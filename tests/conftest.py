@@ -11,14 +11,30 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 PROJECT = Path(__file__).resolve().parent.parent
 SHARED_DATA = PROJECT.parent / "shared" / "data"
 MODEL_SERVER = PROJECT / "tests" / "model_server"
 sys.path.append(str(MODEL_SERVER))
 sys.path.append(str(PROJECT / "tests" / "neo4j_server"))
 sys.path.append(str(PROJECT / "tests" / "browser_fixture"))
+
+
+_SERVERS = ("prefect_server", "neo4j_server", "browser")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keeps the tests of a file, and those of a server that is slow to start, in one of the test processes."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        server = next((name for name in _SERVERS if name in fixtures), None)
+        item.add_marker(pytest.mark.xdist_group(server or str(item.path)))
 
 
 @pytest.fixture(scope="session")

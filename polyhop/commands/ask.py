@@ -1,13 +1,16 @@
 """`polyhop ask`: one question, answered with its evidence."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from polyhop.activation import activation_lines
 from polyhop.commands.options import (
     IndexName,
     Json,
     Limit,
+    MinConfidence,
     Parameters,
     ReaderName,
     Root,
@@ -15,13 +18,19 @@ from polyhop.commands.options import (
     Strategy,
     pairs,
     settings_of,
+    with_min_confidence,
     with_reader,
 )
-from polyhop.output import print_json, print_line
+from polyhop.output import print_error, print_json, print_line
+from polyhop.pages.graph import reached_entities
 from schemas.strategies import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
     from polyhop.api import Answer
+
+HtmlFile = Annotated[
+    Path | None, typer.Option("--html", help="Write a page with graph, activations and passages to this file.")
+]
 
 
 def ask(
@@ -31,7 +40,9 @@ def ask(
     limit: Limit = 10,
     param: Parameters = None,
     reader: ReaderName = None,
+    min_confidence: MinConfidence = None,
     explain: Annotated[bool, typer.Option("--explain", help="Draw how the evidence connects.")] = False,
+    html: HtmlFile = None,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
@@ -40,8 +51,18 @@ def ask(
     from polyhop.api import open_index
 
     parameters = pairs(param, "--param")
-    with open_index(index, settings=with_reader(settings_of(root, set_), reader)) as opened:
+    if html is not None:
+        from polyhop.pages.material import require_place
+
+        require_place(html)
+    settings = with_min_confidence(with_reader(settings_of(root, set_), reader), min_confidence)
+    with open_index(index, settings=settings) as opened:
         answer = opened.ask(question, strategy=strategy, limit=limit, parameters=parameters)
+        if html is not None:
+            from polyhop.pages.material import material_of, write_page
+
+            write_page(html, answer.to_json(), material_of(opened.session, answer.to_json(), parameters))
+            print_error(f"Page written to {html}")
     if json:
         print_json(answer.to_json())
         return
@@ -104,6 +125,14 @@ def _print_evidence(answer: "Answer") -> None:
     names = evidence.get("question_entities") or evidence.get("query_entities")
     if names:
         print_line("Question names  " + _names(names))
+    if "activations" in evidence:
+        for line in activation_lines(evidence):
+            print_line(line)
+    reached = reached_entities(evidence)
+    if reached:
+        print_line("Entities reached")
+    for row in reached:
+        print_line(f"  hop {row['hop']}  {' '.join(row['path'].split())}")
     titles = {passage["id"]: passage["title"] for passage in answer.passages}
     if evidence["links"]:
         print_line("How the evidence connects")

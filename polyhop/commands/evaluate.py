@@ -1,35 +1,78 @@
-"""`polyhop eval`: strategies compared on questions with known passages and answers."""
+"""`polyhop eval`: strategies compared on questions with known passages and answers; stored, listed, compared."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyhop.commands.options import IndexName, Json, Parameters, ReaderName, Root, Set, pairs, settings_of, with_reader
-from polyhop.output import print_error, print_json, print_line, print_table, progress, rounded
+from polyhop.commands.evaluation_text import print_comparison, print_evaluation, print_stored
+from polyhop.commands.options import (
+    Json,
+    MinConfidence,
+    Parameters,
+    ReaderName,
+    Root,
+    Set,
+    pairs,
+    settings_of,
+    with_min_confidence,
+    with_reader,
+)
+from polyhop.output import print_error, print_json, print_line, progress, rounded
+from schemas.errors import ConfigurationError, GateFailedError
 from schemas.strategies import DEFAULT_STRATEGY
 
-SHOWN = ("recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", "em", "f1")
+if TYPE_CHECKING:
+    from polyhop.evaluation import Evaluation, EvaluationRequest
+    from schemas.settings import Settings
 
 
 def evaluate(
-    questions: Annotated[Path, typer.Argument(help="Questions: .jsonl {id, question, answers[], supporting[]}, …")],
-    index: IndexName,
+    questions: Annotated[
+        Path | None, typer.Argument(help="Questions: .jsonl {id, question, answers[], supporting[]}, …")
+    ] = None,
+    index: Annotated[str | None, typer.Option("--index", help="Name of the index.")] = None,
     strategies: Annotated[
         str,
         typer.Option(
-            "--strategies", help="Names, separated by commas; with parameters of their own: qasa:gate=none:steps=1."
+            "--strategies",
+            help="Names, separated by commas, or 'all'; with parameters of their own: qasa:gate=none:steps=1.",
         ),
     ] = DEFAULT_STRATEGY,
     param: Parameters = None,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", help="What the others are compared with; default: the first.")
+    ] = None,
+    fail_below: Annotated[
+        list[str] | None,
+        typer.Option("--fail-below", help="Exit 1 if a metric is lower: recall@5=.65, bridge:em=.1; may be repeated."),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write one JSON line per question and strategy.")] = None,
+    no_store: Annotated[bool, typer.Option("--no-store", help="Keep no evaluation and no report under root.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the stored evaluations.")] = False,
+    compare: Annotated[
+        tuple[int, int] | None, typer.Option("--compare", help="What changed between two stored evaluations.")
+    ] = None,
+    min_confidence: MinConfidence = None,
     reader: ReaderName = None,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
     """Compare strategies on a question set: recall, hit, MRR, exact match, F1, latency, paired bootstrap."""
-    from polyhop.evaluation import EvaluationRequest, evaluate_index
+    settings = with_min_confidence(with_reader(settings_of(root, set_), reader), min_confidence)
+    if list_:
+        _list(settings, json=json)
+        return
+    if compare is not None:
+        _compare(settings, *compare, json=json)
+        return
+    if questions is None or index is None:
+        raise ConfigurationError(
+            "polyhop eval needs a question file and an index: polyhop eval QUESTIONS --index NAME "
+            "(stored evaluations: --list, --compare A B)."
+        )
+    from polyhop.evaluation import EvaluationRequest
 
     request = EvaluationRequest(
         questions=questions,
@@ -37,45 +80,66 @@ def evaluate(
         strategies=tuple(name.strip() for name in strategies.split(",") if name.strip()),
         parameters=pairs(param, "--param"),
         out=out,
+        baseline=baseline,
     )
-    settings = with_reader(settings_of(root, set_), reader)
+    _evaluate(settings, request, fail_below or [], is_stored=not no_store, json=json)
+
+
+def _evaluate(
+    settings: "Settings", request: "EvaluationRequest", fail_below: list[str], *, is_stored: bool, json: bool
+) -> None:
+    """Evaluates, stores, prints, and only then fails where a gate does."""
+    from polyhop.evaluation import run_evaluation
+    from polyhop.evaluation.store import store
+    from tasks.evaluation.gate import check_names, failure_sentence, gate_rows, parse_gate
+
+    gates = [parse_gate(text) for text in fail_below]
+    check_names(gates, request.labels)
     with progress() as update:
-        report, bad = evaluate_index(settings, request, update)
-    for record in bad:
+        evaluation = run_evaluation(settings, request, update)
+    report: dict[str, Any] = evaluation.report
+    check_names(gates, list(report["strategies"]))
+    report["gates"] = gate_rows(gates, report["strategies"])
+    report["run"], report["folder"] = None, None
+    if is_stored:
+        number, folder = store(settings, evaluation)
+        report["run"], report["folder"] = number, str(folder)
+    _print(evaluation, json=json)
+    sentence = failure_sentence(report["gates"])
+    if sentence is not None:
+        raise GateFailedError(sentence)
+
+
+def _print(evaluation: "Evaluation", *, json: bool) -> None:
+    report = evaluation.report
+    for record in evaluation.bad:
         print_error(f"{record.source} line {record.line} was left out: {record.reason}")
+    for name, reason in report["left_out"].items():
+        print_error(f"{name} was left out: {reason}")
     if json:
         print_json(rounded(report))
         return
-    print_line(f"{report['n']} questions on '{index}'")
+    print_line(f"{report['n']} questions on '{report['index']}', version {report['version']}")
     print_evaluation(report)
+    if report["folder"] is not None:
+        print_line(f"Stored as evaluation {report['run']}, with a report: {report['folder']}/report.html")
 
 
-def print_evaluation(report: dict[str, Any]) -> None:
-    """The comparison as a table, and what the paired bootstrap says."""
-    columns = ["strategy", *SHOWN, "p50 ms", "p95 ms", "failures"]
-    rows = []
-    for name, result in report["strategies"].items():
-        latency = result["latency_ms"]
-        rows.append([name, *(result[m] for m in SHOWN), latency["p50"], latency["p95"], _count(result["failures"])])
-    print_table(columns, rows)
-    for name, taken in report.get("reading", {}).items():
-        if taken["model"]:
-            print_line(
-                f"{name} read by {taken['model']}: {taken['calls']} calls, {taken['cached']} cached, "
-                f"{taken['fallbacks']} read by rules instead, {taken['prompt_tokens']} + {taken['completion_tokens']} "
-                f"tokens, ${taken['cost_usd']:.4f}"
-            )
-    first = next(iter(report["strategies"]))
-    for pair, metrics in report["paired"].items():
-        found = metrics.get("recall@5")
-        if found is None or not pair.startswith(f"{first} vs "):
-            continue
-        word = "significant" if found["significant"] else "not significant"
-        print_line(
-            f"{pair}, recall@5: {found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}], "
-            f"{found['wins']} wins {found['ties']} ties {found['losses']} losses, {word}"
-        )
+def _list(settings: "Settings", *, json: bool) -> None:
+    from polyhop.evaluation.store import stored_rows
+
+    rows = stored_rows(settings)
+    if json:
+        print_json(rounded(rows))
+        return
+    print_stored(rows)
 
 
-def _count(failures: Any) -> int:
-    return failures if isinstance(failures, int) else len(failures)
+def _compare(settings: "Settings", first: int, second: int, *, json: bool) -> None:
+    from polyhop.evaluation.store import compare
+
+    changes = compare(settings, first, second)
+    if json:
+        print_json(rounded(changes))
+        return
+    print_comparison(changes)

@@ -1,23 +1,16 @@
 """`polyhop export neo4j`: a published version to a graph database."""
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
+from polyhop.commands.options import Database, IndexName, Json, Password, Root, Set, Uri, User, settings_of
 from polyhop.output import print_error, print_json, print_line, progress
 
 if TYPE_CHECKING:
     from flows.export import ExportReport, ExportRequest
     from schemas.settings import Settings
-
-Uri = Annotated[str | None, typer.Option("--uri", help="Address of the server, bolt://HOST:7687 (or NEO4J_URI).")]
-User = Annotated[str | None, typer.Option("--user", help="User (or NEO4J_USER, NEO4J_USERNAME; default neo4j).")]
-Password = Annotated[
-    str | None, typer.Option("--password", help="Password; NEO4J_PASSWORD keeps it out of lists of processes.")
-]
-Database = Annotated[str | None, typer.Option("--database", help="Database (or NEO4J_DATABASE; default neo4j).")]
 
 export = typer.Typer(name="export", help="Bring an index to another database.", no_args_is_help=True)
 

@@ -28,6 +28,19 @@ ReaderName = Annotated[
     str | None,
     typer.Option("--reader", help="Who reads the answer: rules, or model (models.read; default if it is set)."),
 ]
+Uri = Annotated[str | None, typer.Option("--uri", help="Address of the server, bolt://HOST:7687 (or NEO4J_URI).")]
+User = Annotated[str | None, typer.Option("--user", help="User (or NEO4J_USER, NEO4J_USERNAME; default neo4j).")]
+Password = Annotated[
+    str | None, typer.Option("--password", help="Password; NEO4J_PASSWORD keeps it out of lists of processes.")
+]
+Database = Annotated[str | None, typer.Option("--database", help="Database (or NEO4J_DATABASE; default neo4j).")]
+
+MinConfidence = Annotated[
+    float | None,
+    typer.Option(
+        "--min-confidence", min=0, max=1, help="Leave answers by rules below this confidence empty (default 0.06)."
+    ),
+]
 
 
 def settings_of(root: Path | None, sets: list[str] | None = None) -> "Settings":
@@ -56,6 +69,14 @@ def with_reader(settings: "Settings", reader: str | None) -> "Settings":
     if reader != "rules":
         return settings
     return settings.model_copy(update={"models": settings.models.model_copy(update={"read": ""})})
+
+
+def with_min_confidence(settings: "Settings", confidence: float | None) -> "Settings":
+    """The settings with the least confidence named on the command line; None: as they are."""
+    if confidence is None:
+        return settings
+    reader = settings.reader.model_copy(update={"min_confidence": confidence})
+    return settings.model_copy(update={"reader": reader})
 
 
 def pairs(values: list[str] | None, option: str) -> Mapping[str, str]:

@@ -5,8 +5,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from polyhop.commands.ask import HtmlFile
 from polyhop.commands.jobs import JobId
-from polyhop.commands.options import Json, Parameters, ReaderName, Root, Set, pairs, settings_of, with_reader
+from polyhop.commands.options import (
+    Json,
+    Parameters,
+    ReaderName,
+    Root,
+    Set,
+    pairs,
+    settings_of,
+    with_min_confidence,
+    with_reader,
+)
 from polyhop.output import print_error, print_json, print_line, rounded
 from schemas.errors import SourceError
 
@@ -48,13 +59,27 @@ def results(
                 print_json(result_document(row))
 
 
-def explain(job: JobId, question: QuestionId, set_: Set = None, root: Root = None, json: Json = False) -> None:
+def explain(
+    job: JobId,
+    question: QuestionId,
+    html: HtmlFile = None,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
     """Redraw a stored answer's evidence, as it was when it was answered."""
     from polyhop.jobs import require_result
     from warehouse.open import open_questions
 
-    with open_questions(settings_of(root, set_)) as queue:
+    settings = settings_of(root, set_)
+    with open_questions(settings) as queue:
         row = require_result(queue, job, question)
+    if html is not None:
+        from polyhop.pages.material import require_place, write_stored_page
+
+        require_place(html)
+        write_stored_page(html, row.result, settings)
+        print_error(f"Page written to {html}")
     if json:
         print_json(dict(row.result))
     else:
@@ -83,6 +108,8 @@ def replay(
     chosen = strategy or str(stored["strategy"])
     same = chosen == stored["strategy"] and not param
     parameters: Any = stored["parameters"] if same else pairs(param, "--param")
+    least: Any = stored.get("min_confidence")
+    settings = with_min_confidence(settings, least)
     with open_index(str(stored["index"]), settings=settings, version=row.version) as index:
         again = index.ask(
             row.question, strategy=chosen, limit=int(str(stored["limit"])), parameters=parameters

@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyhop.commands.options import IndexName, Json, Limit, Parameters, Root, Set, Strategy, pairs, settings_of
+from polyhop.commands.options import (
+    IndexName,
+    Json,
+    Limit,
+    MinConfidence,
+    Parameters,
+    Root,
+    Set,
+    Strategy,
+    pairs,
+    settings_of,
+)
 from polyhop.output import print_error, print_json, print_line, progress
 from schemas.strategies import DEFAULT_STRATEGY
 
@@ -21,6 +32,7 @@ def submit(
     queue: Annotated[str, typer.Option("--queue", help="Queue to submit to.")] = "default",
     limit: Limit = 10,
     param: Parameters = None,
+    min_confidence: MinConfidence = None,
     priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
     key: Annotated[str | None, typer.Option("--key", help="The same key again submits nothing new.")] = None,
     name: Annotated[str, typer.Option("--name", help="A name for people.")] = "",
@@ -55,6 +67,7 @@ def submit(
         deadline_seconds=deadline,
         max_attempts=max_attempts,
         skip_bad=skip_bad,
+        min_confidence=min_confidence,
     )
     with open_questions(settings) as opened:
         job_id, count, bad = submit_file(settings, opened, request)

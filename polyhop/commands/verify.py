@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyhop.commands.export import Database, Password, Uri, User
-from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
+from polyhop.commands.options import Database, IndexName, Json, Password, Root, Set, Uri, User, settings_of
 from polyhop.output import print_json, print_line
 
 if TYPE_CHECKING:

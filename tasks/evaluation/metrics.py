@@ -94,8 +94,12 @@ def reciprocal_rank(ranking: Sequence[str], supporting: Collection[str], depth: 
 
 
 def latency_milliseconds(seconds: Sequence[float]) -> dict[str, float | None]:
-    """p50, p95, p99 in milliseconds, linearly interpolated; None without a measurement. Source: algorithms.md 6.4."""
+    """p50, p95, p99 (linearly interpolated) and mean in milliseconds; None without a measurement.
+
+    Source: algorithms.md 6.4.
+    """
     if not seconds:
-        return {"p50": None, "p95": None, "p99": None}
-    p50, p95, p99 = np.percentile(np.asarray(seconds, dtype=np.float64) * 1000, [50, 95, 99])
-    return {"p50": float(p50), "p95": float(p95), "p99": float(p99)}
+        return {"p50": None, "p95": None, "p99": None, "mean": None}
+    milliseconds = np.asarray(seconds, dtype=np.float64) * 1000
+    p50, p95, p99 = np.percentile(milliseconds, [50, 95, 99])
+    return {"p50": float(p50), "p95": float(p95), "p99": float(p99), "mean": float(milliseconds.mean())}

@@ -4,15 +4,13 @@ Runs no strategy and owns no formula (metrics.py, bootstrap.py do). Source: arch
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, field
 from math import fsum
 from typing import Any
 
-import numpy as np
-
 from schemas.errors import AlgorithmError
-from tasks.evaluation.bootstrap import bootstrap_columns
+from tasks.evaluation.calibration import calibration, coverage_curve
+from tasks.evaluation.groups import by_group, mean
 from tasks.evaluation.metrics import (
     all_at,
     exact_match,
@@ -23,35 +21,62 @@ from tasks.evaluation.metrics import (
     reciprocal_rank,
     token_f1,
 )
+from tasks.evaluation.pairs import compare_pairs, pairs_of
 
 RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)
-ALL_DEPTHS = (5, 10)
-RETRIEVAL_METRICS = (*(f"recall@{k}" for k in RECALL_DEPTHS), "hit@10", *(f"all@{k}" for k in ALL_DEPTHS), "mrr")
+HIT_DEPTHS = (1, 5, 10)
+ALL_DEPTHS = (2, 5, 10, 20)
+RETRIEVAL_METRICS = (
+    *(f"recall@{k}" for k in RECALL_DEPTHS),
+    *(f"hit@{k}" for k in HIT_DEPTHS),
+    *(f"all@{k}" for k in ALL_DEPTHS),
+    "mrr",
+)
 ANSWER_METRICS = ("em", "f1")
 METRICS = (*RETRIEVAL_METRICS, *ANSWER_METRICS)
 
 
 @dataclass(frozen=True, slots=True)
 class GoldQuestion:
-    """A question's gold: answers (none: not judged by em and f1), supporting ids (none: not judged by retrieval)."""
+    """A question's gold: answers (none: not judged by em and f1), supporting ids (none: not judged by retrieval).
+
+    `hops` and `type` are the file's own, None where it has none.
+    """
 
     id: str
     answers: tuple[str, ...] = ()
     supporting: frozenset[str] = frozenset()
+    hops: int | None = None
+    type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What one strategy made of one question.
 
-    `ranking` holds passage ids, best first; `answer` is "" if nothing was found and None if no reader ran;
-    `seconds` is None if unmeasured; `error` says why the question failed (it then counts 0 and has no latency).
+    Attributes:
+        ranking: Passage ids, best first.
+        answer: "" if nothing was found, None if no reader ran.
+        seconds: None if unmeasured.
+        error: Why the question failed; it then counts 0 and has no latency.
+        confidence: The reader's, 0 to 1; None if it states none.
+        kind: Of the answer: "extracted", "computed", "generated" or "none".
+        parts: Seconds by part (encoding, seed, traversal, reading).
+        prompt_tokens: Of the models' replies when they were made.
+        completion_tokens: Likewise.
+        cost_usd: Likewise.
     """
 
     ranking: tuple[str, ...] = ()
     answer: str | None = None
     seconds: float | None = None
     error: str | None = None
+    confidence: float | None = None
+    kind: str = ""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
 
 
 QuestionValues = dict[str, float | None]
@@ -62,16 +87,19 @@ def evaluate(
     gold: Sequence[GoldQuestion],
     outcomes: Mapping[str, Sequence[Outcome]],
     record_of: Callable[[str], str],
+    baseline: str | None = None,
 ) -> dict[str, Any]:
-    """Metrics of every strategy and paired comparisons of every two of them, in the order given.
+    """Metrics of every strategy and paired comparisons of them, in the order given.
 
     Args:
         gold: The questions.
         outcomes: By strategy: one outcome per question, in the same order.
         record_of: Record id of a passage id (pieces of a split record are judged as their record).
+        baseline: The strategy that all are compared with where there are too many pairs; default: the first.
 
     Returns:
-        {n, excluded, strategies{name: {…METRICS, latency_ms, failures, failed}}, paired{"a vs b": {metric: …}}};
+        {n, excluded, strategies{name: {…METRICS, answered, calibration, coverage, tokens, cost_usd, latency_ms,
+        parts_ms, total_seconds, failures, failed}}, paired{"a vs b": {metric: …}}, by_hops, by_type};
         a mean over no question is None and has no comparison; `failed` lists {id, error}.
 
     Raises:
@@ -79,11 +107,14 @@ def evaluate(
     Source: architecture.md 9, algorithms.md 6.
     """
     values = {name: question_values(gold, given, record_of) for name, given in outcomes.items()}
+    pairs = pairs_of(list(values), baseline or next(iter(values), ""))
     return {
         "n": len(gold),
         "excluded": sum(not question.supporting for question in gold),
         "strategies": {name: _strategy_report(gold, given, values[name]) for name, given in outcomes.items()},
-        "paired": _paired(values),
+        "paired": {f"{a} vs {b}": rows for (a, b), rows in compare_pairs(values, pairs, METRICS).items()},
+        "by_hops": by_group([_hops(question) for question in gold], values, METRICS),
+        "by_type": by_group([question.type for question in gold], values, METRICS),
     }
 
 
@@ -110,8 +141,8 @@ def score_answers(rows: Iterable[tuple[str, Sequence[str]]]) -> dict[str, float 
     judged = [(prediction, answers) for prediction, answers in everything if answers]
     return {
         "n": len(everything),
-        "em": _mean(exact_match(prediction, answers) for prediction, answers in judged),
-        "f1": _mean(token_f1(prediction, answers) for prediction, answers in judged),
+        "em": mean(exact_match(prediction, answers) for prediction, answers in judged),
+        "f1": mean(token_f1(prediction, answers) for prediction, answers in judged),
     }
 
 
@@ -124,7 +155,8 @@ def _retrieval_values(question: GoldQuestion, outcome: Outcome, record_of: Calla
     ranking = judged_ranking(outcome.ranking, supporting, record_of)
     values: QuestionValues = {f"recall@{k}": recall_at(ranking, supporting, k) for k in RECALL_DEPTHS}
     values |= {f"all@{k}": all_at(ranking, supporting, k) for k in ALL_DEPTHS}
-    return values | {"hit@10": hit_at(ranking, supporting, 10), "mrr": reciprocal_rank(ranking, supporting)}
+    values |= {f"hit@{k}": hit_at(ranking, supporting, k) for k in HIT_DEPTHS}
+    return values | {"mrr": reciprocal_rank(ranking, supporting)}
 
 
 def _answer_values(question: GoldQuestion, outcome: Outcome, *, read: bool) -> QuestionValues:
@@ -144,35 +176,64 @@ def _strategy_report(
         for question, outcome in zip(gold, outcomes, strict=True)
         if outcome.error is not None
     ]
-    seconds = [outcome.seconds for outcome in outcomes if outcome.seconds is not None and outcome.error is None]
-    means = {metric: _mean(row[metric] for row in values) for metric in METRICS}
-    return {**means, "latency_ms": latency_milliseconds(seconds), "failures": len(failed), "failed": failed}
+    return {
+        **{metric: mean(row[metric] for row in values) for metric in METRICS},
+        **_answers_report(outcomes, values),
+        **_tokens_report(outcomes),
+        **_latency_report([outcome for outcome in outcomes if outcome.error is None]),
+        "failures": len(failed),
+        "failed": failed,
+    }
 
 
-def _paired(values: Mapping[str, Sequence[QuestionValues]]) -> dict[str, dict[str, dict[str, float | int | bool]]]:
-    """Columns over the same questions share one bootstrap, hence the grouping by mask."""
-    paired: dict[str, dict[str, dict[str, float | int | bool]]] = {}
-    groups: dict[tuple[int, ...], list[tuple[str, str, list[float]]]] = {}
-    for a, b in combinations(values, 2):
-        pair = f"{a} vs {b}"
-        paired[pair] = {}
-        for metric in METRICS:
-            differences = _differences(values[a], values[b], metric)
-            if differences:
-                groups.setdefault(tuple(differences), []).append((pair, metric, list(differences.values())))
-    for columns in groups.values():
-        results = bootstrap_columns(np.array([column for _, _, column in columns], dtype=np.float64).T)
-        for (pair, metric, _), result in zip(columns, results, strict=True):
-            paired[pair][metric] = result.as_row()
-    return {pair: {metric: rows[metric] for metric in METRICS if metric in rows} for pair, rows in paired.items()}
+def _answers_report(outcomes: Sequence[Outcome], values: Sequence[QuestionValues]) -> dict[str, Any]:
+    """How many questions were answered at all, how well these, and whether their confidence can be believed.
+
+    Only questions with gold answers count; the curves take answers whose reader states a confidence.
+    """
+    judged = [(o, row, row["em"]) for o, row in zip(outcomes, values, strict=True) if row["em"] is not None]
+    answered = [(outcome, row, match) for outcome, row, match in judged if outcome.answer]
+    stated = [(o.confidence, match) for o, _, match in answered if o.confidence is not None]
+    return {
+        "answered": {
+            "share": len(answered) / len(judged) if judged else None,
+            "em": mean(row["em"] for _, row, _ in answered),
+            "f1": mean(row["f1"] for _, row, _ in answered),
+        },
+        "calibration": calibration(stated),
+        "coverage": coverage_curve(stated, len(judged)),
+    }
 
 
-def _differences(a: Sequence[QuestionValues], b: Sequence[QuestionValues], metric: str) -> dict[int, float]:
-    """Question number -> A - B, where the question counts on both sides."""
-    pairs = enumerate((left[metric], right[metric]) for left, right in zip(a, b, strict=True))
-    return {number: x - y for number, (x, y) in pairs if x is not None and y is not None}
+def _tokens_report(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """What the models' replies took when they were made, whoever paid for them."""
+    prompt = sum(outcome.prompt_tokens for outcome in outcomes)
+    completion = sum(outcome.completion_tokens for outcome in outcomes)
+    count = max(1, len(outcomes))
+    return {
+        "tokens": {
+            "prompt": prompt,
+            "completion": completion,
+            "prompt_per_question": prompt / count,
+            "completion_per_question": completion / count,
+        },
+        "cost_usd": fsum(outcome.cost_usd for outcome in outcomes),
+    }
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
-    counted = [value for value in values if value is not None]
-    return fsum(counted) / len(counted) if counted else None
+def _latency_report(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    seconds = [outcome.seconds for outcome in outcomes if outcome.seconds is not None]
+    parts = list(dict.fromkeys(part for outcome in outcomes for part in outcome.parts))
+    return {
+        "latency_ms": latency_milliseconds(seconds),
+        "parts_ms": {
+            part: latency_milliseconds([o.parts[part] for o in outcomes if part in o.parts]) for part in parts
+        },
+        "total_seconds": fsum(seconds),
+    }
+
+
+def _hops(question: GoldQuestion) -> str | None:
+    """What the file says, else the number of supporting records; None without either."""
+    hops = question.hops if question.hops is not None else len(question.supporting)
+    return str(hops) if hops else None

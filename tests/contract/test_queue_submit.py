@@ -57,6 +57,14 @@ def test_a_submitted_question_comes_back_with_all_that_was_said_about_it(queue, 
     assert (job.index, job.parameters, job.question_count, job.submitted_at) == ("wiki", {"damping": 0.5}, 1, clock.now)
 
 
+def test_the_least_confidence_of_a_job_reaches_the_worker(queue, make):
+    for confidence in (0.3, None):
+        job_id = queue.submit(replace(make.spec, min_confidence=confidence), make.questions(1))
+        assert queue.job(job_id).min_confidence == confidence
+    claimed = queue.claim(["default"], "w", 2)
+    assert [question.min_confidence for question in claimed] == [0.3, None]
+
+
 def test_jobs_are_numbered_as_submitted(queue, make):
     assert [queue.submit(make.spec, make.questions(2)) for _ in range(3)] == [1, 2, 3]
     assert [job.job_id for job in queue.jobs()] == [3, 2, 1]
@@ -112,6 +120,8 @@ def test_a_full_queue_refuses_the_whole_job_and_only_there(open_one, make, clock
         ({"priority": 1001}, "priority 1001"),
         ({"deadline_seconds": 0.0}, "deadline is 0.0 s"),
         ({"deadline_seconds": float("nan")}, "deadline is nan s"),
+        ({"min_confidence": 1.5}, "min_confidence 1.5 is not within 0 to 1"),
+        ({"min_confidence": float("nan")}, "min_confidence nan"),
         ({"index": ""}, "must not be ''"),
         ({"key": ""}, "must not be ''"),
     ],

@@ -33,6 +33,16 @@ def test_bridge_finds_all_gold_passages_in_its_first_five(evaluated: list[dict[s
     )
 
 
+def test_seven_tenths_of_the_short_answers_are_exact_and_no_confident_one_is_wrong(
+    evaluated: list[dict[str, object]],
+) -> None:
+    exact = [row["id"] for row in evaluated if row["em"] == 1]
+    assert len(exact) >= 0.7 * len(evaluated), exact
+    confident = {str(row["id"]): row["em"] for row in evaluated if float(str(row["confidence"])) > 0.6}
+    assert len(confident) >= 3
+    assert set(confident.values()) == {1.0}, confident
+
+
 def test_the_demo_answers_a_question_and_says_what_to_try_next(polyhop: Run) -> None:
     done = polyhop("demo")
     assert done.returncode == 0, done.stderr

@@ -42,10 +42,15 @@ def _without_times(text: str) -> list[str]:
 
 
 def test_the_commands_on_an_own_corpus_run(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> None:
-    write_corpus([{"title": "Ada Lovelace", "text": "Ada Lovelace was born in London, on the River Thames."}])
-    (tmp_path / "questions.jsonl").write_text('{"question": "Where was Ada Lovelace born?", "answers": ["London"]}\n')
-    sections = ("Your own corpus", "Names that are one", "Question queues")
-    assert run_all(polyhop, *sections) >= 9
+    write_corpus(
+        [{"id": "1", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London, on the River Thames."}]
+    )
+    (tmp_path / "questions.jsonl").write_text(
+        '{"question": "Where was Ada Lovelace born?", "answers": ["London"], "supporting": ["1"]}\n'
+    )
+    (tmp_path / "predictions.jsonl").write_text('{"id": "q1", "prediction": "London", "answers": ["London"]}\n')
+    sections = ("Your own corpus", "Names that are one", "Question queues", "Evaluation")
+    assert run_all(polyhop, *sections) >= 17
 
 
 def test_the_commands_with_a_model_and_with_neo4j_run(

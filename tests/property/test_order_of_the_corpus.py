@@ -14,7 +14,9 @@ from warehouse.files.layout import Layout
 from warehouse.files.questions import read_questions
 from warehouse.files.versions import read_manifest
 
-STRATEGIES = ("bridge", "bridge-lexical", "bm25", "dense", "graph", "graph-hybrid", "graph-dense", "graph-rrf", "rrf")
+STRATEGIES = (
+    "bridge", "bridge-lexical", "bm25", "dense", "graph", "graph-hybrid", "graph-dense", "graph-rrf", "rrf", "qasa",
+)  # fmt: skip
 
 
 def _build(root: Path, corpus: Path, strategies: tuple[str, ...]) -> Manifest:

@@ -103,6 +103,11 @@ class Layout:
         return self.root / "queue.sqlite"
 
     @property
+    def evaluations(self) -> Path:
+        """Folder of the stored evaluations."""
+        return self.root / "evaluations"
+
+    @property
     def indexes(self) -> Path:
         """Folder of all indexes."""
         return self.root / "indexes"

@@ -61,6 +61,7 @@ def _job_row(job: RowMapping, counts: dict[QuestionState, int], errors: list[Err
         counts=counts,
         oldest_wait_seconds=max(0.0, now - job["submitted_at"]) if counts[QuestionState.QUEUED] else None,
         errors=tuple(errors),
+        min_confidence=job["min_confidence"],
     )
 
 

@@ -114,6 +114,7 @@ def _claimed(
         lease_token=token,
         lease_until=lease_until,
         deadline=row["deadline_at"],
+        min_confidence=job["min_confidence"],
     )
 
 

@@ -81,6 +81,7 @@ def _job(submission: Submission, now: float, first_number: int, shared: dict[str
         "strategy": spec.strategy,
         "parameters_json": to_json(dict(spec.parameters)),
         "passage_limit": spec.limit,
+        "min_confidence": spec.min_confidence,
         "priority": spec.priority,
         "deadline_seconds": spec.deadline_seconds,
         "now": now,

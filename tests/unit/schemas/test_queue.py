@@ -28,7 +28,8 @@ def test_the_hash_of_a_submission_forgets_how_it_is_scheduled_and_in_which_order
 
 
 @pytest.mark.parametrize(
-    "change", [{"queue": "x"}, {"index": "x"}, {"strategy": "x"}, {"limit": 3}, {"parameters": {}}]
+    "change",
+    [{"queue": "x"}, {"index": "x"}, {"strategy": "x"}, {"limit": 3}, {"parameters": {}}, {"min_confidence": 0.0}],
 )
 def test_the_hash_of_a_submission_changes_with_how_it_is_answered(change):
     assert submission_hash(replace(SPEC, **change), QUESTIONS) != submission_hash(SPEC, QUESTIONS)

@@ -126,5 +126,6 @@ def test_a_piece_that_gold_names_stays_itself() -> None:
 
 
 def test_latency_percentiles_are_interpolated() -> None:
-    assert latency_milliseconds([0.001, 0.002, 0.003, 0.004]) == pytest.approx({"p50": 2.5, "p95": 3.85, "p99": 3.97})
-    assert latency_milliseconds([]) == {"p50": None, "p95": None, "p99": None}
+    expected = {"p50": 2.5, "p95": 3.85, "p99": 3.97, "mean": 2.5}
+    assert latency_milliseconds([0.001, 0.002, 0.003, 0.004]) == pytest.approx(expected)
+    assert latency_milliseconds([]) == dict.fromkeys(expected)

@@ -36,11 +36,15 @@ def test_the_report_of_two_strategies() -> None:
     assert json.loads(json.dumps(report)) == report
     assert (report["n"], report["excluded"]) == (4, 1)
     first, second = report["strategies"]["first"], report["strategies"]["second"]
-    assert list(first) == [*METRICS, "latency_ms", "failures", "failed"]
+    answers, cost = ("answered", "calibration", "coverage"), ("tokens", "cost_usd")
+    timings = ("latency_ms", "parts_ms", "total_seconds")
+    assert list(first) == [*METRICS, *answers, *cost, *timings, "failures", "failed"]
     assert [first[f"recall@{k}"] for k in (1, 2, 5, 30)] == pytest.approx([1 / 9, 7 / 18, 5 / 9, 5 / 9])
     assert (first["hit@10"], first["mrr"], first["all@5"]) == pytest.approx((2 / 3, 0.5, 1 / 3))
     assert (first["em"], first["f1"]) == pytest.approx((1 / 3, (2 / 3 + 1) / 3))
-    assert first["latency_ms"] == pytest.approx({"p50": 2.5, "p95": 3.85, "p99": 3.97})
+    assert (first["hit@1"], first["hit@5"], first["all@2"], first["all@20"]) == pytest.approx((1 / 3, 2 / 3, 0, 1 / 3))
+    assert first["latency_ms"] == pytest.approx({"p50": 2.5, "p95": 3.85, "p99": 3.97, "mean": 2.5})
+    assert first["total_seconds"] == pytest.approx(0.01)
     assert (first["failures"], first["failed"]) == (0, [])
     assert (second["recall@2"], second["mrr"], second["em"]) == pytest.approx((5 / 9, 2 / 3, 2 / 3))
 
@@ -102,3 +106,70 @@ def test_scored_rows_without_gold_answers_count_in_n_only() -> None:
     scores = score_answers([("Paris, France", ["Paris"]), ("", ["Rome"]), ("x", [])])
     assert scores == {"n": 3, "em": 0, "f1": pytest.approx(1 / 3)}
     assert score_answers([]) == {"n": 0, "em": None, "f1": None}
+
+
+def test_answered_questions_are_judged_apart_and_with_their_confidence() -> None:
+    gold = [GoldQuestion(f"q{n}", ("Rome",)) for n in range(5)] + [GoldQuestion("q5")]
+    outcomes = [
+        Outcome(answer="Rome", confidence=0.9, kind="extracted"),
+        Outcome(answer="Old Rome", confidence=0.4, kind="extracted"),
+        Outcome(answer="", confidence=0.05, kind="none"),
+        Outcome(answer="Rome", kind="generated"),
+        Outcome(error="broken"),
+        Outcome(answer="Paris", confidence=0.8, kind="computed"),
+    ]
+    report = evaluate(gold, {"a": outcomes}, record_of)["strategies"]["a"]
+    assert report["em"] == pytest.approx(2 / 5)
+    assert report["answered"] == pytest.approx({"share": 3 / 5, "em": 2 / 3, "f1": (2 + 2 / 3) / 3})
+    assert report["calibration"] == [{"n": 1, "stated": 0.4, "observed": 0}, {"n": 1, "stated": 0.9, "observed": 1}]
+    assert report["coverage"] == [
+        {"coverage": 0.2, "precision": 1, "confidence": 0.9},
+        {"coverage": 0.4, "precision": 0.5, "confidence": 0.4},
+    ]
+
+
+def test_without_a_reader_there_is_no_answered_share() -> None:
+    report = evaluate(GOLD, {"ranked": [Outcome()] * 4}, record_of)["strategies"]["ranked"]
+    assert report["answered"] == {"share": None, "em": None, "f1": None}
+    assert (report["calibration"], report["coverage"]) == ([], [])
+
+
+def test_tokens_and_parts_of_the_time_are_summed_up() -> None:
+    outcomes = [
+        Outcome(parts={"seed": 0.001, "reading": 0.01}, prompt_tokens=100, completion_tokens=7, cost_usd=0.1),
+        Outcome(parts={"seed": 0.003}, prompt_tokens=50, cost_usd=0.2),
+        Outcome(error="broken", parts={"seed": 9.0}),
+        Outcome(),
+    ]
+    report = evaluate(GOLD, {"a": outcomes}, record_of)["strategies"]["a"]
+    assert report["tokens"] == {
+        "prompt": 150,
+        "completion": 7,
+        "prompt_per_question": 37.5,
+        "completion_per_question": 1.75,
+    }
+    assert report["cost_usd"] == pytest.approx(0.3)
+    assert list(report["parts_ms"]) == ["seed", "reading"]
+    assert report["parts_ms"]["seed"] == pytest.approx({"p50": 2, "p95": 2.9, "p99": 2.98, "mean": 2})
+
+
+def test_hops_come_from_the_file_or_the_number_of_supporting_records_and_types_from_the_file() -> None:
+    gold = [
+        GoldQuestion("q1", (), frozenset({"a", "b"})),
+        GoldQuestion("q2", (), frozenset({"a"}), hops=2, type="bridge"),
+        GoldQuestion("q3", (), frozenset({"z"}), hops=10),
+        GoldQuestion("q4"),
+    ]
+    outcomes = [Outcome(("a", "b"))] * 4
+    report = evaluate(gold, {"first": outcomes, "second": outcomes}, record_of)
+    assert [(hops, group["n"]) for hops, group in report["by_hops"].items()] == [("2", 2), ("10", 1)]
+    assert report["by_hops"]["2"]["strategies"]["second"]["recall@1"] == pytest.approx(0.75)
+    assert report["by_hops"]["2"]["strategies"]["first"]["em"] is None
+    assert [(kind, group["n"]) for kind, group in report["by_type"].items()] == [("bridge", 1)]
+
+
+def test_many_strategies_are_compared_with_the_baseline_only() -> None:
+    names = [f"s{n}" for n in range(7)]
+    paired = evaluate(GOLD, dict.fromkeys(names, FIRST), record_of, baseline="s2")["paired"]
+    assert list(paired) == ["s0 vs s2", "s1 vs s2", "s2 vs s3", "s2 vs s4", "s2 vs s5", "s2 vs s6"]
+    assert len(evaluate(GOLD, dict.fromkeys(names[:6], FIRST), record_of)["paired"]) == 15

@@ -1,0 +1,78 @@
+"""`polyhop diagnose`: what the names in questions reach in an index, and what its graphs look like."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from polyhop.commands.options import IndexName, Json, Parameters, Root, Set, pairs, settings_of
+from polyhop.output import print_error, print_json, print_line, print_table, progress, rounded
+
+_STRATEGIES = "graph,graph-hybrid"
+
+
+def diagnose(
+    questions: Annotated[Path, typer.Argument(help="Questions: .jsonl {id, question, supporting[]}, …")],
+    index: IndexName,
+    strategies: Annotated[
+        str, typer.Option("--strategies", help="Whose rankings are judged by bucket; separated by commas.")
+    ] = _STRATEGIES,
+    param: Parameters = None,
+    hub_top_percent: Annotated[
+        float,
+        typer.Option("--hub-top-percent", min=0, max=100, help="Share of entities whose pruning is looked at, in %."),
+    ] = 1.0,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Say what questions' names reach (no entity, no gold title, a gold title), what pruning costs, how big graphs are.
+
+    --param names what makes entities equal, as for graph: entity_norm=lower, title_aliases=true.
+    """
+    from polyhop.diagnosis import DiagnosisRequest
+    from polyhop.diagnosis import diagnose as diagnose_index
+
+    request = DiagnosisRequest(
+        questions=questions,
+        index=index,
+        strategies=tuple(dict.fromkeys(name.strip() for name in strategies.split(",") if name.strip())),
+        nodes=pairs(param, "--param"),
+        hub_top_percent=hub_top_percent,
+    )
+    with progress() as update:
+        report, bad = diagnose_index(settings_of(root, set_), request, update)
+    for record in bad:
+        print_error(f"{record.source} line {record.line} was left out: {record.reason}")
+    if json:
+        print_json(rounded(report))
+        return
+    print_diagnosis(report)
+
+
+def print_diagnosis(report: dict[str, Any]) -> None:
+    """Three tables in words."""
+    print_line(f"{report['n']} questions on '{report['index']}', version {report['version']}")
+    if report["excluded"]:
+        print_line(f"  {report['excluded']} more name no supporting passage of the index")
+    labels = list(report["buckets"]["all"]["strategies"])
+    columns = [f"{label} {metric}" for label in labels for metric in ("R@10", "MRR")]
+    rows = []
+    for bucket, row in report["buckets"].items():
+        values = [row["strategies"][label][metric] for label in labels for metric in ("recall@10", "mrr")]
+        rows.append([bucket.replace("_", " "), row["n"], f"{100 * row['share']:.1f} %", *values])
+    print_table(["names reach", "questions", "share", *columns], rows)
+    for label, failed in report["failed"].items():
+        for one in failed:
+            print_line(f"  {label} failed on {one['id']}, which counts 0: {one['error']}")
+    pruning = report["hub_pruning"]
+    print_line()
+    print_line(
+        f"Without the top {pruning['hub_top_percent']:g} % of entities ({pruning['hubs']:,}): "
+        f"{len(pruning['removed'])} of {pruning['titles']} gold titles gone ({100 * pruning['title_share']:.2f} %), "
+        f"{pruning['touched']} of {pruning['questions']} questions touched ({100 * pruning['question_share']:.2f} %)"
+    )
+    print_line()
+    graphs = report["graphs"]
+    rows = [[name.replace("_", " "), *(found[name] for found in graphs.values())] for name in graphs["entity"]]
+    print_table(["", *(f"{graph} graph" for graph in graphs)], rows)

@@ -1,0 +1,157 @@
+"""Evaluations, stored ones and comparisons of two as tables for people.
+
+Computes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from polyhop.output import print_line, print_table
+
+SHOWN = ("recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", "em", "f1")
+COMPARED = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
+LONGEST_LABELS = 60
+
+
+def print_evaluation(report: Mapping[str, Any]) -> None:
+    """The comparison as tables: metrics, hops, confidence, and what the paired bootstrap says."""
+    columns = ["strategy", *SHOWN, "answered", "em of answered", "p50 ms", "p95 ms", "failures"]
+    rows = []
+    for name, result in report["strategies"].items():
+        latency, answered = result["latency_ms"], result["answered"]
+        rows.append(
+            [
+                name,
+                *(result[m] for m in SHOWN),
+                *(answered["share"], answered["em"], latency["p50"], latency["p95"]),
+                result["failures"],
+            ]
+        )
+    print_table(columns, rows)
+    _print_models(report.get("reading", {}))
+    _print_hops(report["by_hops"])
+    _print_calibration(report["strategies"])
+    _print_paired(report)
+
+
+def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
+    """The stored evaluations, the oldest first, with figures of their best strategy by recall@5."""
+    if not rows:
+        print_line("No evaluation is stored yet; polyhop eval QUESTIONS --index NAME stores one.")
+        return
+    columns = ["run", "started", "index", "version", "questions", "strategies", "best", "recall@5", "em"]
+    print_table(columns, [_stored_row(row) for row in rows])
+
+
+def print_comparison(changes: Mapping[str, Any]) -> None:
+    """What changed from the first to the second stored evaluation."""
+    print_line(f"Evaluation {changes['first']} -> {changes['second']}")
+    for name, (before, after) in changes["changed"].items():
+        print_line(f"  {name}: {before} -> {after}")
+    if not changes["changed"]:
+        print_line("  the same index, version, questions, parameters and settings")
+    for key, number in (("only_first", "first"), ("only_second", "second")):
+        if changes[key]:
+            print_line(f"  only in {changes[number]}: {', '.join(changes[key])}")
+    for name, latency in changes["latency_ms"].items():
+        print_line(f"  {name}, latency p50: {_milliseconds(latency['p50'])}, p95: {_milliseconds(latency['p95'])}")
+    rows = [
+        [name, metric, found["first"], found["second"], _signed(found["difference"]), *_paired_cells(found["paired"])]
+        for name, metrics in changes["strategies"].items()
+        for metric in COMPARED
+        if _has_changed(found := metrics[metric])
+    ]
+    if not rows:
+        print_line("  no metric changed in any strategy of both")
+        return
+    print_table(["strategy", "metric", "before", "after", "change", "95 % interval", "wins/ties/losses", ""], rows)
+    if changes["most_changed"]:
+        print_line("Questions that changed most")
+    for row in changes["most_changed"]:
+        before, after = (answer or "(none)" for answer in row["answers"])
+        moved = ", ".join(f"{m} {row[m]:+.2f}" for m in ("recall@5", "mrr", "em", "f1") if m in row)
+        print_line(f"  {row['strategy']}  [{row['id']}] {moved or 'another answer'}: {before} -> {after}")
+
+
+def _stored_row(row: Mapping[str, Any]) -> list[object]:
+    figures = row["strategies"]
+    best = max(figures, key=lambda name: figures[name]["recall@5"] or 0.0)
+    labels = ",".join(figures)
+    shown = labels if len(labels) <= LONGEST_LABELS else f"{labels[:LONGEST_LABELS]}… ({len(figures)})"
+    return [
+        *(row["run"], row["started"], row["index"], row["version"], row["questions"], shown),
+        *(best, figures[best]["recall@5"], figures[best]["em"]),
+    ]
+
+
+def _print_models(reading: Mapping[str, Any]) -> None:
+    for name, taken in reading.items():
+        if taken["model"]:
+            print_line(
+                f"{name} read by {taken['model']}: {taken['calls']} calls, {taken['cached']} cached, "
+                f"{taken['fallbacks']} read by rules instead, {taken['prompt_tokens']} + {taken['completion_tokens']} "
+                f"tokens, ${taken['cost_usd']:.4f}"
+            )
+
+
+def _print_hops(groups: Mapping[str, Any]) -> None:
+    if len(groups) < 2:
+        return
+    print_line("recall@5 by number of hops")
+    names = next(iter(groups.values()))["strategies"]
+    columns = ["strategy", *(f"{key} ({group['n']})" for key, group in groups.items())]
+    print_table(
+        columns, [[name, *(group["strategies"][name]["recall@5"] for group in groups.values())] for name in names]
+    )
+
+
+def _print_calibration(strategies: Mapping[str, Any]) -> None:
+    """Stated confidence against exact match in fifths of the answered questions."""
+    rows = [
+        [name, *(f"{group['stated']:.2f} -> {group['observed']:.2f} ({group['n']})" for group in result["calibration"])]
+        for name, result in strategies.items()
+        if result["calibration"]
+    ]
+    if not rows:
+        return
+    width = max(len(row) for row in rows)
+    print_line("Confidence stated -> exact match observed (answers), from the least to the most confident fifth")
+    columns = ["strategy", *(str(number) for number in range(1, width))]
+    print_table(columns, [[*row, *[""] * (width - len(row))] for row in rows])
+
+
+def _print_paired(report: Mapping[str, Any]) -> None:
+    """Each strategy against the baseline, as the report has the pairs."""
+    baseline = report["baseline"]
+    for pair, metrics in report["paired"].items():
+        found = metrics.get("recall@5")
+        if found is None or not (pair.startswith(f"{baseline} vs ") or pair.endswith(f" vs {baseline}")):
+            continue
+        word = "significant" if found["significant"] else "not significant"
+        print_line(
+            f"{pair}, recall@5: {found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}], "
+            f"{found['wins']} wins {found['ties']} ties {found['losses']} losses, {word}"
+        )
+
+
+def _has_changed(found: Mapping[str, Any]) -> bool:
+    paired = found["paired"]
+    return bool(found["difference"]) or (paired is not None and paired["wins"] + paired["losses"] > 0)
+
+
+def _milliseconds(pair: Sequence[float | None]) -> str:
+    return " -> ".join("unmeasured" if value is None else f"{value:.1f} ms" for value in pair)
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}"
+
+
+def _paired_cells(paired: Mapping[str, Any] | None) -> list[str]:
+    if paired is None:
+        return ["", "", ""]
+    return [
+        f"[{paired['low']:+.3f}, {paired['high']:+.3f}]",
+        f"{paired['wins']}/{paired['ties']}/{paired['losses']}",
+        "significant" if paired["significant"] else "",
+    ]

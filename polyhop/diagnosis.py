@@ -1,0 +1,197 @@
+"""Why graph strategies find or miss what they look for: what names reach, what pruning costs, how large graphs are.
+
+Owns no formula: buckets are the worker's, metrics are those of evaluation. Source: algorithms.md 2.11.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import fsum
+from pathlib import Path
+from typing import Any
+
+from polyhop.api import Index, open_index
+from polyhop.variants import parse_variant
+from schemas.corpus import BadRecord
+from schemas.errors import MissingArtefactError, PolyhopError, SourceError
+from schemas.query import Question
+from schemas.questions import QuestionRecord
+from schemas.settings import Settings
+from schemas.strategies import NEEDS
+from tasks.evaluation.metrics import MRR_DEPTH, judged_ranking, recall_at, reciprocal_rank
+from warehouse.files.questions import read_questions
+from worker.answer import Answerer
+from worker.ranking.graph_statistics import graph_statistics, hub_coverage
+from worker.strategies.coverage import BUCKETS, coverage_buckets
+from worker.strategies.nodes import GraphNodes, NodeParameters, TermParameters, entity_nodes, term_nodes
+from worker.strategies.registry import parse_parameters, spec_of
+
+DEFAULT_STRATEGIES = ("graph", "graph-hybrid")
+RECALL_DEPTH = 10
+ALL = "all"
+_TERMS = "lexical:plain"
+
+OnProgress = Callable[[str, int, int], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisRequest:
+    """What to diagnose.
+
+    Attributes:
+        questions: A file with supporting passages.
+        index: Name of the index.
+        strategies: Names, or variants of them, whose rankings are judged by bucket.
+        nodes: What makes names equal, as parameters of `graph` (entity_norm, title_aliases…); names to values.
+        hub_top_percent: Share of the entities whose pruning is looked at, in %.
+    """
+
+    questions: Path
+    index: str
+    strategies: tuple[str, ...] = DEFAULT_STRATEGIES
+    nodes: Mapping[str, object] = field(default_factory=dict)
+    hub_top_percent: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one strategy made of one question; `error` says why it failed, which counts 0."""
+
+    recall: float
+    reciprocal_rank: float
+    error: str | None = None
+
+
+def diagnose(
+    settings: Settings, request: DiagnosisRequest, on_progress: OnProgress = None
+) -> tuple[dict[str, Any], list[BadRecord]]:
+    """The report of `polyhop diagnose`, and the question records that were left out.
+
+    Raises:
+        SourceError: If no question names supporting passages that the index holds.
+        UnknownStrategyError: For a strategy that does not exist.
+        ConfigurationError: For a parameter that does not exist or is out of its range.
+        MissingArtefactError: If the index was not built for one of the strategies, or has no graph.
+    """
+    records, bad = read_questions(request.questions)
+    with open_index(request.index, settings=settings) as index:
+        nodes = _nodes(index, request.nodes)
+        answerers = {
+            label: index.session.answerer(variant.strategy, variant.parameters)
+            for label, variant in ((label, parse_variant(label, {})) for label in request.strategies)
+        }
+        gold = _gold_titles(index, records)
+        judged = [record for record in records if gold[record.id]]
+        _require_some(judged, request)
+        titles = [gold[record.id] for record in judged]
+        buckets = coverage_buckets(nodes, zip((record.question for record in judged), titles, strict=True))
+        outcomes = {
+            label: _outcomes(answerer, label, judged, index, on_progress) for label, answerer in answerers.items()
+        }
+        report = {
+            "index": index.name,
+            "version": index.version,
+            "n": len(judged),
+            "excluded": len(records) - len(judged),
+            "buckets": _by_bucket(buckets, outcomes),
+            "failed": {label: _failed(judged, given) for label, given in outcomes.items()},
+            "hub_pruning": _pruning(nodes, titles, request.hub_top_percent),
+            "graphs": _graphs(index, nodes),
+        }
+    return report, bad
+
+
+def _require_some(judged: Sequence[QuestionRecord], request: DiagnosisRequest) -> None:
+    if not judged:
+        raise SourceError(
+            f"No question in {request.questions} names supporting passages that index '{request.index}' holds; "
+            "a diagnosis needs questions with 'supporting'."
+        )
+
+
+def _nodes(index: Index, given: Mapping[str, object]) -> GraphNodes:
+    """The entity graph as the strategies walk it under these parameters."""
+    parsed = parse_parameters(spec_of("graph"), given)
+    parameters = NodeParameters(**parsed.model_dump(include=set(NodeParameters.model_fields)))
+    published = index.session.published
+    for artefact in sorted(NEEDS["graph"]):
+        if artefact not in published.artefacts:
+            raise MissingArtefactError(artefact, index.name, "graph")
+    return entity_nodes(published, parameters)
+
+
+def _gold_titles(index: Index, records: Sequence[QuestionRecord]) -> dict[str, list[str]]:
+    """Titles of the supporting passages by question id; records that the index does not hold give none."""
+    published = index.session.published
+    title_of: dict[str, str] = {}
+    for passage_id, title in zip(published.passage_ids, published.passage_titles, strict=True):
+        title_of.setdefault(published.record_of(passage_id), title)
+        title_of[passage_id] = title
+    return {record.id: [title_of[one] for one in record.supporting if one in title_of] for record in records}
+
+
+def _outcomes(
+    answerer: Answerer, label: str, records: Sequence[QuestionRecord], index: Index, on_progress: OnProgress
+) -> list[Outcome]:
+    outcomes = []
+    for done, record in enumerate(records, start=1):
+        outcomes.append(_outcome(answerer, record, index.session.published.record_of))
+        if on_progress is not None:
+            on_progress(label, done, len(records))
+    return outcomes
+
+
+def _outcome(answerer: Answerer, record: QuestionRecord, record_of: Callable[[str], str]) -> Outcome:
+    """Recall and reciprocal rank of one question; 0 and the reason if it fails (algorithms.md 6.1)."""
+    try:
+        found = answerer.retrieve([Question(record.question, record.id)], limit=MRR_DEPTH)[0]
+    except PolyhopError as error:
+        return Outcome(0.0, 0.0, str(error))
+    ranking = judged_ranking([passage.passage_id for passage in found.passages], record.supporting, record_of)
+    return Outcome(recall_at(ranking, record.supporting, RECALL_DEPTH), reciprocal_rank(ranking, record.supporting))
+
+
+def _failed(records: Sequence[QuestionRecord], outcomes: Sequence[Outcome]) -> list[dict[str, str]]:
+    pairs = zip(records, outcomes, strict=True)
+    return [{"id": record.id, "error": outcome.error} for record, outcome in pairs if outcome.error is not None]
+
+
+def _by_bucket(buckets: Sequence[str], outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, Any]:
+    """Share and means of each bucket, then of all questions."""
+    rows: dict[str, Any] = {}
+    for bucket in (*BUCKETS, ALL):
+        places = [place for place, own in enumerate(buckets) if bucket in {own, ALL}]
+        rows[bucket] = {
+            "n": len(places),
+            "share": len(places) / len(buckets),
+            "strategies": {label: _means([given[place] for place in places]) for label, given in outcomes.items()},
+        }
+    return rows
+
+
+def _means(outcomes: Sequence[Outcome]) -> dict[str, float | None]:
+    """Means of a bucket; None if no question is in it."""
+    count = len(outcomes)
+    return {
+        f"recall@{RECALL_DEPTH}": fsum(outcome.recall for outcome in outcomes) / count if count else None,
+        "mrr": fsum(outcome.reciprocal_rank for outcome in outcomes) / count if count else None,
+    }
+
+
+def _pruning(nodes: GraphNodes, titles: Sequence[Sequence[str]], percent: float) -> dict[str, Any]:
+    coverage = hub_coverage(nodes.graph, [{nodes.label(title) for title in some} for some in titles], percent)
+    return {
+        "hub_top_percent": percent,
+        **asdict(coverage),
+        "touched": len(coverage.touched),
+        "title_share": coverage.title_share,
+        "question_share": coverage.question_share,
+    }
+
+
+def _graphs(index: Index, nodes: GraphNodes) -> dict[str, dict[str, int]]:
+    """Statistics of the entity graph, and of the term graph where the index holds its words."""
+    graphs = {"entity": graph_statistics(nodes.graph)}
+    published = index.session.published
+    if _TERMS in published.artefacts:
+        graphs["term"] = graph_statistics(term_nodes(published, TermParameters()).graph)
+    return graphs

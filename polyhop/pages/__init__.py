@@ -1,0 +1,4 @@
+"""Pages for people: an answer with its evidence as one self-contained HTML file, no network, no script.
+
+Answers nothing: what a page shows was found before.
+"""

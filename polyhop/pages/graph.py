@@ -1,0 +1,247 @@
+"""The graph of an answer's evidence: entities and passages, how strong each is, and what connects them.
+
+Draws nothing (drawing.py does) and finds nothing: everything comes from the stored evidence, so that an answer can be
+redrawn later. Chains make edges between entities; other strategies show how their first passages connect.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+QUESTION = "question"
+DRAWN_NODES = 60
+DRAWN_PASSAGES = 10
+Triple = tuple[str, str, str]
+"""Key of the source, label, key of the target."""
+
+DRAWN_MENTIONS = 2
+"""A passage is tied to so many of its strongest entities; it owes its rank to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An entity, a passage or the question.
+
+    Attributes:
+        id: Unique in the graph.
+        kind: question, entity or passage.
+        name: As people read it.
+        weight: Activation or score, 0 or more.
+        note: What else there is to say.
+        is_seed: Whether the search began here.
+        rank: Of a passage, from 1; 0 otherwise.
+    """
+
+    id: str
+    kind: str
+    name: str
+    weight: float
+    note: str = ""
+    is_seed: bool = False
+    rank: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What connects two nodes.
+
+    Attributes:
+        source: A node.
+        target: Another one.
+        forward: Labels of relations from source to target; with `backward` empty too, the target mentions the source.
+        backward: Labels of relations from target to source.
+        is_shared: The label is an entity that both share, which points nowhere.
+    """
+
+    source: str
+    target: str
+    forward: tuple[str, ...] = ()
+    backward: tuple[str, ...] = ()
+    is_shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceGraph:
+    """Nodes (the strongest), edges between them, the column of those where it begins, how many nodes were left out."""
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    roots: Mapping[str, int]
+    left_out: int
+
+    @property
+    def has_question(self) -> bool:
+        """Whether something hangs at the question itself."""
+        return QUESTION in self.roots
+
+
+def has_activations(evidence: Mapping[str, Any]) -> bool:
+    """Whether a strategy spread activation over entities."""
+    return isinstance(evidence.get("activations"), Mapping)
+
+
+def evidence_graph(
+    document: Mapping[str, Any], mentions: Mapping[str, Sequence[str]], relations: Iterable[Triple]
+) -> EvidenceGraph:
+    """The graph of an answer; only strategies that spread activation need more than the answer.
+
+    Args:
+        document: In the JSON contract of `polyhop ask`.
+        mentions: Keys of the entities that a passage mentions, by passage id.
+        relations: Between activated entities; those that lead to entities of no chain are drawn.
+    """
+    if has_activations(document["evidence"]):
+        return _activated(document, mentions, relations)
+    return _linked(document)
+
+
+def entity_rows(evidence: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Activated entities with key, name, activation and what is known, strongest first; those only in chains too."""
+    rows: dict[str, dict[str, Any]] = {}
+    for chain in evidence.get("chains", ()):
+        for key, name in zip(chain["keys"], chain["names"], strict=True):
+            rows.setdefault(key, {"key": key, "name": name})
+    for row in (*evidence.get("seeds", ()), *evidence.get("entities", ())):
+        known = {name: row[name] for name in ("key", "name", "type", "description", "match", "score") if name in row}
+        rows[row["key"]] = {**rows.get(row["key"], {}), **known}
+    activations = evidence["activations"]
+    for key, row in rows.items():
+        row["activation"] = float(activations.get(key, 0.0))
+    return sorted(rows.values(), key=lambda row: (-row["activation"], row["key"]))
+
+
+def reached_entities(evidence: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Entities that a breadth-first search reached, with `hop` and `path` (a line of text); none of other searches."""
+    rows = evidence.get("entities", ())
+    return [row for row in rows if isinstance(row, Mapping) and "path" in row and "hop" in row]
+
+
+def chain_edges(evidence: Mapping[str, Any]) -> list[Edge]:
+    """The relations of all chains, each pair of entities once, in the direction in which it was first walked."""
+    pairs = _Pairs()
+    for chain in evidence.get("chains", ()):
+        for source, target, hop in zip(chain["keys"], chain["keys"][1:], chain["hops"], strict=False):
+            pairs.meet(source, target)
+            for relation in hop:
+                pairs.add(*((source, target) if relation["forward"] else (target, source)), relation["relation"])
+    return pairs.edges()
+
+
+class _Pairs:
+    """Labels by pair of entities, whichever way they point."""
+
+    def __init__(self) -> None:
+        self._labels: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
+
+    def meet(self, source: str, target: str) -> None:
+        """Makes `source` the first of the pair, unless it was met before."""
+        if (target, source) not in self._labels:
+            self._labels.setdefault((source, target), ({}, {}))
+
+    def add(self, source: str, target: str, label: str) -> None:
+        """A relation from `source` to `target`."""
+        self.meet(source, target)
+        is_turned = (source, target) not in self._labels
+        pair = (target, source) if is_turned else (source, target)
+        self._labels[pair][int(is_turned)].setdefault(label)
+
+    def edges(self) -> list[Edge]:
+        return [Edge(*pair, tuple(there), tuple(back)) for pair, (there, back) in self._labels.items()]
+
+
+def _activated_edges(evidence: Mapping[str, Any], relations: Iterable[Triple]) -> list[Edge]:
+    """Relations of the chains, and those that tie the other entities to something."""
+    edges = chain_edges(evidence)
+    chained = {end for edge in edges for end in (edge.source, edge.target)}
+    others = _Pairs()
+    for source, label, target in relations:
+        if source not in chained or target not in chained:
+            others.add(source, target, label)
+    return edges + others.edges()
+
+
+def _activated(
+    document: Mapping[str, Any], mentions: Mapping[str, Sequence[str]], relations: Iterable[Triple]
+) -> EvidenceGraph:
+    evidence = document["evidence"]
+    seeds = {seed["key"] for seed in evidence["seeds"]}
+    nodes = [
+        Node(_entity(row["key"]), "entity", row["name"], row["activation"], row.get("type") or "", row["key"] in seeds)
+        for row in entity_rows(evidence)
+    ]
+    passages = _passages(document)
+    strength = {row.id: row.weight for row in nodes}
+    edges = [
+        Edge(_entity(edge.source), _entity(edge.target), edge.forward, edge.backward)
+        for edge in _activated_edges(evidence, relations)
+    ]
+    for passage in passages:
+        mentioned = [_entity(key) for key in mentions.get(passage.name_id, ()) if _entity(key) in strength]
+        mentioned.sort(key=lambda entity: (-strength[entity], entity))
+        edges += [Edge(entity, passage.node.id) for entity in mentioned[:DRAWN_MENTIONS]]
+    roots = {node.id: 0 for node in nodes if node.is_seed}
+    return _strongest([*(passage.node for passage in passages), *nodes], edges, roots)
+
+
+def _linked(document: Mapping[str, Any]) -> EvidenceGraph:
+    """How the first passages connect, through the entities that they share."""
+    links = document["evidence"].get("links", ())
+    passages = _passages(document)
+    known = {passage.name_id: passage.node.id for passage in passages} | {QUESTION: QUESTION}
+    edges = [
+        Edge(known[link["source"]], known[link["target"]], (link["via"],), is_shared=True)
+        for link in links
+        if link["source"] in known and link["target"] in known
+    ]
+    asked = [Node(QUESTION, QUESTION, "the question", 1.0)] if any(edge.source == QUESTION for edge in edges) else []
+    reached = {edge.target for edge in edges}
+    shown = [passage.node for passage in passages]
+    roots = {node.id: 0 for node in asked} | {node.id: len(asked) for node in shown if node.id not in reached}
+    return _strongest([*asked, *shown], edges, roots)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    name_id: str
+    node: Node
+
+
+def _passages(document: Mapping[str, Any]) -> list[_Passage]:
+    seeds = document["evidence"].get("seeds")
+    begun = seeds.get("passages", {}) if isinstance(seeds, Mapping) else {}
+    return [
+        _Passage(
+            row["id"],
+            Node(
+                f"passage {row['id']}",
+                "passage",
+                row["title"] or row["id"],
+                max(0.0, float(row["score"])),
+                row["id"],
+                row["id"] in begun,
+                row["rank"],
+            ),
+        )
+        for row in document["passages"][:DRAWN_PASSAGES]
+    ]
+
+
+def _strongest(nodes: Sequence[Node], edges: Iterable[Edge], roots: Mapping[str, int]) -> EvidenceGraph:
+    """The question, then seeds, passages and entities by weight, as many as can be drawn."""
+    order = {QUESTION: 0, "passage": 2, "entity": 3}
+
+    def importance(node: Node) -> tuple[int, float, str]:
+        return (1 if node.is_seed else order[node.kind]), -node.weight, node.id
+
+    kept = sorted(nodes, key=importance)[:DRAWN_NODES]
+    names = {node.id for node in kept}
+    return EvidenceGraph(
+        nodes=tuple(kept),
+        edges=tuple(edge for edge in edges if edge.source in names and edge.target in names),
+        roots={name: column for name, column in roots.items() if name in names},
+        left_out=len(nodes) - len(kept),
+    )
+
+
+def _entity(key: str) -> str:
+    return f"entity {key}"

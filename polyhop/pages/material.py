@@ -1,0 +1,113 @@
+"""What an answer's page needs from the open index, and the page's way onto the disk.
+
+Ranks nothing. Reads the version that gave the answer, so that texts and offsets agree.
+"""
+
+from collections.abc import Container, Mapping, Set
+from pathlib import Path
+from typing import Any
+
+from polyhop.pages.answer_page import PageMaterial, answer_page
+from polyhop.pages.graph import Triple, has_activations
+from schemas.errors import StoreError, UnknownIdError, UnknownIndexError
+from schemas.graph import BipartiteGraph
+from schemas.ports import IndexReader
+from schemas.settings import Settings
+from warehouse.files.disk import write_whole, writing
+from warehouse.open import open_published
+from worker.session import IndexSession
+from worker.strategies.registry import parse_parameters, spec_of
+
+
+def material_of(session: IndexSession, document: Mapping[str, Any], parameters: Mapping[str, object]) -> PageMaterial:
+    """Texts and mentions of an answer's passages, from the version that gave it.
+
+    Args:
+        session: The open version.
+        document: The answer in the JSON contract of `polyhop ask`.
+        parameters: Those that were given; the page shows the defaults of the others too.
+    """
+    index = session.published
+    ids = [str(row["id"]) for row in document["passages"]]
+    numbers = [index.number_of_passage[passage_id] for passage_id in ids]
+    texts = {passage_id: text for passage_id, _, text in index.passages(numbers)} if numbers else {}
+    parameters = all_parameters(document, parameters)
+    if not has_activations(document["evidence"]):
+        return PageMaterial(index.name, session.encoder_model, parameters, texts)
+    activated = frozenset(document["evidence"]["activations"])
+    mentions = {
+        passage_id: _mentions(index.graph, number, activated) for passage_id, number in zip(ids, numbers, strict=True)
+    }
+    relations = _relations(index, activated)
+    return PageMaterial(index.name, session.encoder_model, parameters, texts, mentions, relations)
+
+
+def _mentions(graph: BipartiteGraph, passage: int, activated: Container[str]) -> list[str]:
+    """Keys of the activated entities that a passage mentions."""
+    entities = graph.indices[graph.indptr[passage] : graph.indptr[passage + 1]].tolist()
+    return [graph.keys[entity] for entity in entities if graph.keys[entity] in activated]
+
+
+def _relations(index: IndexReader, activated: Set[str]) -> list[Triple]:
+    """Relations between activated entities, in the order of their keys."""
+    number_of = {key: index.graph.number_of[key] for key in sorted(activated)}
+    relations = index.relations
+    found = []
+    for key, source in number_of.items():
+        near = set(relations.indices[relations.indptr[source] : relations.indptr[source + 1]].tolist())
+        for other, target in number_of.items():
+            if target in near:
+                found += [(key, label, other) for label in relations.labels_from(source, target)]
+    return found
+
+
+def all_parameters(document: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, object]:
+    """The strategy's parameters with those given in place of their defaults."""
+    return parse_parameters(spec_of(str(document["strategy"])), given).model_dump()
+
+
+def write_page(path: Path, document: Mapping[str, Any], material: PageMaterial) -> None:
+    """Writes the page, whole or not at all; what is no character (half a surrogate pair) becomes a question mark.
+
+    Raises:
+        StoreError: If it cannot be written.
+    """
+    page = answer_page(document, material)
+    with writing("the page", path):
+        write_whole(path, page.encode("utf-8", errors="replace"))
+
+
+def write_stored_page(path: Path, document: Mapping[str, Any], settings: Settings) -> None:
+    """The page of a stored answer; without texts if the version that gave it is gone.
+
+    Args:
+        path: Of the page.
+        document: What a worker stored: an answer, its index and the parameters that were given.
+        settings: Where the index is.
+
+    Raises:
+        StoreError: If the page cannot be written.
+    """
+    name, given = str(document["index"]), document.get("parameters") or {}
+    try:
+        published = open_published(settings.root, name, int(document["version"]))
+    except (UnknownIndexError, UnknownIdError):
+        write_page(path, document, PageMaterial(name, None, all_parameters(document, given)))
+        return
+    session = IndexSession(published, settings)
+    try:
+        write_page(path, document, material_of(session, document, given))
+    finally:
+        session.close()
+
+
+def require_place(path: Path) -> None:
+    """Makes sure, before anything is asked, that a page has a place to go.
+
+    Raises:
+        StoreError: If its folder does not exist, or a folder has its name.
+    """
+    if path.is_dir():
+        raise StoreError(f"Cannot write the page to {path}: that is a folder; name a file.")
+    if not path.absolute().parent.is_dir():
+        raise StoreError(f"Cannot write the page to {path}: there is no folder {path.parent}; create it first.")

@@ -1,0 +1,123 @@
+"""Two stored evaluations side by side: what differs in what was run, in every metric, and in which questions.
+
+Reads no file and runs nothing. Differences are the second run minus the first.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tasks.evaluation.pairs import Values, compare_pairs
+from tasks.evaluation.report import METRICS
+
+CHANGED_QUESTIONS = 20
+"""Questions that are shown: those that changed most."""
+_WEIGHED = ("recall@5", "mrr", "em", "f1")
+_FACTS = ("polyhop", "index", "version", "reader", "depth", "seed")
+
+Row = Mapping[str, Any]
+"""A line of questions.jsonl: {id, question, strategy, answer, …METRICS}."""
+
+
+def compare_runs(
+    first: Mapping[str, Any], second: Mapping[str, Any], rows: tuple[Sequence[Row], Sequence[Row]]
+) -> dict[str, Any]:
+    """What changed between two runs.
+
+    Args:
+        first: run.json of the one.
+        second: run.json of the other.
+        rows: Both runs' questions.jsonl; a question is the same where id and text are.
+
+    Returns:
+        {changed{name: [first, second]}, strategies{name: {metric: {first, second, difference, paired}}},
+        questions{common, only_first, only_second}, most_changed[…], only_first[…], only_second[…]};
+        `paired` is the bootstrap over the questions of both runs, None without one.
+    """
+    names = [name for name in first["strategies"] if name in second["strategies"]]
+    before, after = _by_question(rows[0]), _by_question(rows[1])
+    common = {name: [key for key in before.get(name, {}) if key in after.get(name, {})] for name in names}
+    ids = [{(row["id"], row["question"]) for row in some} for some in rows]
+    return {
+        "changed": _changed(first, second),
+        "only_first": [name for name in first["strategies"] if name not in names],
+        "only_second": [name for name in second["strategies"] if name not in names],
+        "questions": {
+            "common": len(ids[0] & ids[1]),
+            "only_first": len(ids[0] - ids[1]),
+            "only_second": len(ids[1] - ids[0]),
+        },
+        "strategies": {
+            name: _metrics(
+                first["results"][name],
+                second["results"][name],
+                [before[name][key] for key in common[name]],
+                [after[name][key] for key in common[name]],
+            )
+            for name in names
+        },
+        "most_changed": _most_changed([(before[n][key], after[n][key]) for n in names for key in common[n]]),
+    }
+
+
+def _by_question(rows: Sequence[Row]) -> dict[str, dict[tuple[str, str], Row]]:
+    found: dict[str, dict[tuple[str, str], Row]] = {}
+    for row in rows:
+        found.setdefault(row["strategy"], {})[row["id"], row["question"]] = row
+    return found
+
+
+def _changed(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Facts, questions, parameters and settings that differ: [first, second], None where one has no such thing."""
+    before, after = _facts(first), _facts(second)
+    names = list(dict.fromkeys((*before, *after)))
+    return {name: [before.get(name), after.get(name)] for name in names if before.get(name) != after.get(name)}
+
+
+def _facts(run: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **{name: run.get(name) for name in _FACTS},
+        **{f"questions.{name}": value for name, value in run["questions"].items()},
+        **{f"parameters.{name}": value for name, value in run["parameters"].items()},
+        **{f"settings.{name}": value for name, value in run.get("settings", {}).items()},
+    }
+
+
+def _metrics(
+    first: Mapping[str, Any], second: Mapping[str, Any], before: Values, after: Values
+) -> dict[str, dict[str, Any]]:
+    paired = compare_pairs({"second": after, "first": before}, [("second", "first")], METRICS)["second", "first"]
+    return {
+        metric: {
+            "first": first[metric],
+            "second": second[metric],
+            "difference": _difference(first[metric], second[metric]),
+            "paired": paired.get(metric),
+        }
+        for metric in METRICS
+        if metric in first and metric in second
+    }
+
+
+def _difference(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else round(second - first, 12)
+
+
+def _most_changed(pairs: Sequence[tuple[Row, Row]]) -> list[dict[str, Any]]:
+    """Questions by the sum of their changes, largest first; equal ones by strategy and id."""
+    rows = []
+    for before, after in pairs:
+        changes = {metric: _difference(before.get(metric), after.get(metric)) or 0.0 for metric in _WEIGHED}
+        size = round(sum(map(abs, changes.values())), 12)
+        if size or before["answer"] != after["answer"]:
+            rows.append(
+                {
+                    "id": before["id"],
+                    "question": before["question"],
+                    "strategy": before["strategy"],
+                    "change": size,
+                    **{metric: change for metric, change in changes.items() if change},
+                    "answers": [before["answer"], after["answer"]],
+                }
+            )
+    rows.sort(key=lambda row: (-row["change"], row["strategy"], row["id"]))
+    return rows[:CHANGED_QUESTIONS]

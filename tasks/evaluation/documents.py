@@ -1,0 +1,144 @@
+"""What the documents of a stored run say to the page, the plots and the summary: values, order, what stands out.
+
+Computes no metric (report.py does) and draws nothing. A missing or null value reads as None, never as 0.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+Document = Mapping[str, Any]
+
+SHOWN_METRICS = (
+    *(f"recall@{k}" for k in (1, 2, 5, 10, 20, 30)),
+    *(f"hit@{k}" for k in (1, 5, 10)),
+    *(f"all@{k}" for k in (5, 10)),
+    "mrr",
+    "em",
+    "f1",
+)
+MAIN_METRICS = (*(f"recall@{k}" for k in (1, 2, 5, 10, 20, 30)), "hit@10", "all@5", "mrr", "em", "f1")
+COMPARED_METRICS = ("recall@5", "mrr", "em", "f1")
+LEADING_METRICS = ("recall@5", "mrr", "f1", "em")
+HIGHLIGHTED = 8
+PARTS = ("encoding", "seed", "traversal", "reading")
+
+
+def at(document: object, *keys: str) -> Any:
+    """The value under nested keys, None where one of them is missing."""
+    for key in keys:
+        if not isinstance(document, Mapping) or key not in document:
+            return None
+        document = document[key]
+    return document
+
+
+def number(document: object, *keys: str) -> float | None:
+    """The finite number under nested keys, None if there is none."""
+    value = at(document, *keys)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        return None
+    return float(value)
+
+
+def rows(document: object, *keys: str) -> list[Document]:
+    """The list of objects under nested keys, empty if there is none."""
+    value = at(document, *keys)
+    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list | tuple) else []
+
+
+def labels(run: Document) -> list[str]:
+    """The strategies of a run, in the order they were named."""
+    return [str(label) for label in run["strategies"]]
+
+
+def metric(run: Document, label: str, name: str) -> float | None:
+    """A strategy's mean over the questions; None if it was not judged."""
+    return number(run, "results", label, name)
+
+
+def judged_metrics(run: Document, names: Iterable[str]) -> list[str]:
+    """Those of the metrics that at least one strategy has a value for."""
+    return [name for name in names if any(metric(run, label, name) is not None for label in labels(run))]
+
+
+def leading_metric(run: Document) -> str | None:
+    """The metric that orders the strategies: recall@5 where passages are judged, else what answers are judged by."""
+    return next(iter(judged_metrics(run, LEADING_METRICS)), None)
+
+
+def ranked(run: Document, name: str | None = None) -> list[str]:
+    """The strategies, best first by a metric (the leading one unless named).
+
+    Equal ones come as the leading metric has them, then as they were named; those without a value come last.
+    """
+    leading = leading_metric(run)
+    keys = [key for key in (name, leading) if key is not None]
+
+    def place(label: str) -> tuple[float, ...]:
+        values = (metric(run, label, key) for key in keys)
+        return tuple(float("inf") if value is None else -value for value in values)
+
+    return sorted(labels(run), key=place)
+
+
+def highlighted(run: Document, candidates: Sequence[str]) -> list[str]:
+    """The strategies that get a colour of their own where all would be a tangle: the best ones and the baseline.
+
+    Args:
+        run: The document of a run.
+        candidates: Strategies with something to draw, best first.
+    """
+    if len(candidates) <= HIGHLIGHTED:
+        return list(candidates)
+    best = list(candidates[:HIGHLIGHTED])
+    baseline = run.get("baseline")
+    if baseline in candidates and baseline not in best:
+        best[-1] = str(baseline)
+    return best
+
+
+def best_labels(run: Document, name: str) -> list[str]:
+    """The strategies that share the highest value of a metric, in the order they were named."""
+    values = {label: metric(run, label, name) for label in labels(run)}
+    top = max((value for value in values.values() if value is not None), default=None)
+    return [label for label, value in values.items() if value is not None and value == top]
+
+
+def recall_depths(run: Document) -> list[int]:
+    """Every k that some strategy has a recall@k for, ascending."""
+    found = {
+        int(match[1])
+        for label in labels(run)
+        for name, value in (at(run, "results", label) or {}).items()
+        if value is not None and (match := re.fullmatch(r"recall@([1-9]\d*)", str(name)))
+    }
+    return sorted(found)
+
+
+def latency(timings: Document, label: str, quantile: str) -> float | None:
+    """Milliseconds per question of a strategy at p50, p95, p99 or mean; None if unmeasured."""
+    return number(timings, "strategies", label, "latency_ms", quantile)
+
+
+def parts(timings: Document, names: Iterable[str]) -> list[str]:
+    """The parts of the latency that some strategy measured, in the order in which a question passes them."""
+    found = {str(part) for label in names for part in at(timings, "strategies", label, "parts_ms") or {}}
+    return [part for part in PARTS if part in found] + sorted(found.difference(PARTS))
+
+
+def groups(run: Document, kind: str) -> dict[str, Document]:
+    """The question groups of "by_hops" or "by_type": numbers ascending, then words in alphabetical order."""
+    found = at(run, kind)
+    if not isinstance(found, Mapping):
+        return {}
+    names = sorted(map(str, found), key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))
+    return {name: found[name] for name in names if isinstance(found[name], Mapping)}
+
+
+def group_title(kind: str, name: str) -> str:
+    """How a group is called where people read it."""
+    if kind != "by_hops":
+        return name
+    return f"{name} hop" if name == "1" else f"{name} hops"

@@ -1,0 +1,218 @@
+"""How the report's plots look: figures, colours, markers, legends beside the data, the same bytes every time.
+
+Knows no metric (plots_of_rankings.py and its neighbours do). Colours: Okabe and Ito's palette, which people with any
+colour vision tell apart; line styles and markers repeat what colour says. No pyplot, hence no global figure.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+LINES = ("-", "--", "-.")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
+GREY = "#9a9a9a"
+INK = "#333333"
+WIDTH_INCHES = 9.0
+DPI = 130
+LABEL_LENGTH = 44
+_STYLE: dict[str, Any] = {
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9.5,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 10,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e3e3e3",
+    "grid.linewidth": 0.8,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "text.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "figure.titlesize": 11,
+    "figure.titleweight": "bold",
+    "figure.facecolor": "white",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one strategy is drawn in every plot of a report."""
+
+    colour: str
+    line: str
+    marker: str
+
+
+def looks(names: Sequence[str], of: Sequence[str] | None = None) -> dict[str, Look]:
+    """The look of each name by its place, so that a name looks the same in every plot.
+
+    Args:
+        names: All names, in the same order for every plot; no two of the first 77 look alike.
+        of: Those to return, in this order; all of them if None.
+    """
+    found = {
+        name: Look(COLOURS[place % len(COLOURS)], LINES[place % len(LINES)], MARKERS[place % len(MARKERS)])
+        for place, name in enumerate(names)
+    }
+    return {name: found[name] for name in (names if of is None else of)}
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Matplotlib's own defaults and the report's style, whatever the user's matplotlibrc says."""
+    import matplotlib as mpl
+
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(cast("Any", _STYLE))
+        yield
+
+
+def figure(height: float, columns: int = 1, grid_rows: int = 1, **shared: Any) -> tuple[Figure, list[Axes]]:
+    """A figure of the report's width and its axes, row by row.
+
+    Args:
+        height: Inches.
+        columns: Axes side by side.
+        grid_rows: Axes above each other.
+        **shared: `sharex`, `sharey` as in Matplotlib's `subplots`.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    made = Figure(figsize=(WIDTH_INCHES, height), dpi=DPI, layout="constrained")
+    FigureCanvasAgg(made)
+    axes = made.subplots(grid_rows, columns, squeeze=False, **shared)
+    return made, list(axes.ravel())
+
+
+def png(drawn: Figure) -> bytes:
+    """The figure as PNG, free of versions and dates."""
+    target = io.BytesIO()
+    drawn.savefig(target, format="png", metadata={"Software": None})
+    return target.getvalue()
+
+
+def curves(
+    axes: Axes, points: Mapping[str, Sequence[tuple[float, float]]], look: Mapping[str, Look], markers: int = 6
+) -> dict[str, Artist]:
+    """Draws lines: those with a look in it, the others thin and grey below them.
+
+    Args:
+        axes: Where to draw.
+        points: (x, y) by name, each line at least one point long.
+        look: By name, in the order of the legend; names without points are not drawn.
+        markers: About how many points of a line get a marker.
+
+    Returns:
+        The legend's entries; all grey lines are one.
+    """
+    entries: dict[str, Artist] = {}
+    others = [name for name in points if name not in look]
+    for name in others:
+        xs, ys = zip(*points[name], strict=True)
+        (grey,) = axes.plot(xs, ys, color=GREY, linewidth=0.8, alpha=0.7)
+    for name, style in look.items():
+        if name not in points:
+            continue
+        xs, ys = zip(*points[name], strict=True)
+        (entries[name],) = axes.plot(
+            xs,
+            ys,
+            color=style.colour,
+            linestyle=style.line,
+            marker=style.marker,
+            markevery=max(1, len(xs) // markers),
+            markersize=5,
+            linewidth=1.7,
+        )
+    return entries | ({f"{len(others)} more": grey} if others else {})
+
+
+def legend(drawn: Figure, entries: Mapping[str, Artist], title: str | None = None) -> None:
+    """A legend right of the data, in two columns where there are many entries."""
+    if not entries:
+        return
+    drawn.legend(
+        list(entries.values()),
+        [label_text(name) for name in entries],
+        loc="outside right upper",
+        title=title,
+        alignment="left",
+        ncols=1 if len(entries) <= 30 else 2,
+    )
+
+
+def legend_below(drawn: Figure, entries: Mapping[str, Artist]) -> None:
+    """A legend in one line under the data, for few and short entries."""
+    if entries:
+        names = [label_text(name) for name in entries]
+        drawn.legend(list(entries.values()), names, loc="outside lower center", ncols=min(5, len(entries)))
+
+
+def row_names(axes: Axes, names: Sequence[str]) -> None:
+    """One row per name, the first at the top."""
+    axes.set_yticks(range(len(names)), [label_text(name) for name in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+
+
+def logarithmic_ticks(axes: Axes, axis: Literal["x", "y"], values: Sequence[float]) -> None:
+    """A logarithmic axis around positive values with ticks in plain numbers: 1, 2, 5, 10, …; decades if it is long."""
+    low, high = min(values) / 2, max(values) * 2
+    steps = (1, 2, 5) if high / low < 2000 else (1,)
+    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+    ticks = [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]
+    scale, limits, place = (
+        (axes.set_xscale, axes.set_xlim, axes.set_xticks)
+        if axis == "x"
+        else (axes.set_yscale, axes.set_ylim, axes.set_yticks)
+    )
+    scale("log")
+    limits(low, high)
+    place(ticks, [f"{tick:,.15g}" for tick in ticks])
+    place([], minor=True)
+
+
+def row_height(row_count: int, per_row: float = 0.27) -> float:
+    """Inches that a plot with one row per strategy needs."""
+    return 1.5 + per_row * max(row_count, 2)
+
+
+def label_text(name: str) -> str:
+    """A name as Matplotlib can draw it: one line, no mathematics, nothing the font lacks, not too long."""
+    known = _characters()
+    text = "".join(character if ord(character) in known else "□" for character in " ".join(name.split()))
+    if len(text) > LABEL_LENGTH:
+        half = (LABEL_LENGTH - 1) // 2
+        text = f"{text[:half]}…{text[-half:]}"
+    # A legend leaves out what begins with an underscore; a zero-width space does not.
+    return "\u200b" + text.replace("$", r"\$")
+
+
+@cache
+def _characters() -> frozenset[int]:
+    from matplotlib.font_manager import findfont
+    from matplotlib.ft2font import FT2Font
+
+    return frozenset(FT2Font(findfont("DejaVu Sans")).get_charmap())

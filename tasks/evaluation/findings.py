@@ -1,0 +1,95 @@
+"""What an evaluation found, in a few sentences for those who read no table.
+
+Computes no metric (report.py does); the same sentences stand in the page and in the summary.
+"""
+
+from collections.abc import Mapping
+
+from tasks.evaluation.documents import (
+    Document,
+    at,
+    best_labels,
+    judged_metrics,
+    labels,
+    latency,
+    leading_metric,
+    metric,
+    number,
+)
+from tasks.evaluation.rendering import decimal, listed, milliseconds
+
+
+def findings(run: Document, timings: Document) -> list[str]:
+    """Who finds most, who differs from the baseline beyond chance, who answers best, who is fastest, what failed."""
+    found = [_most_found(run), _against_baseline(run), _best_answers(run), _fastest(run, timings), _failures(run)]
+    found.append(_left_out(run))
+    return [sentence for sentence in found if sentence]
+
+
+def _most_found(run: Document) -> str:
+    leading = leading_metric(run)
+    if leading is None:
+        return "Nothing could be judged: the questions have neither gold passages nor gold answers."
+    best = best_labels(run, leading)
+    value = decimal(metric(run, best[0], leading))
+    baseline = str(run.get("baseline"))
+    against = "" if baseline in best else f" (the baseline {baseline} has {decimal(metric(run, baseline, leading))})"
+    only = len(labels(run)) == 1
+    return f"{best[0]} has {leading} {value}." if only else f"Highest {leading}: {listed(best)} with {value}{against}."
+
+
+def _against_baseline(run: Document) -> str:
+    leading = leading_metric(run)
+    compared = [label for label in labels(run) if leading and at(run, "paired", label, leading)]
+    if not compared:
+        return ""
+    significant = [label for label in compared if at(run, "paired", label, str(leading), "significant")]
+    better = [label for label in significant if (number(run, "paired", label, str(leading), "difference") or 0) > 0]
+    worse = [label for label in significant if label not in better]
+    parts = [f"better: {_all_or(better, compared)}"] if better else []
+    parts += [f"worse: {_all_or(worse, compared)}"] if worse else []
+    rest = len(compared) - len(significant)
+    parts += [f"not told apart from it: {rest} of {len(compared)}"] if rest else []
+    return f"Against the baseline {run.get('baseline')} in {leading}, by the 95 % interval, {'; '.join(parts)}."
+
+
+def _all_or(names: list[str], compared: list[str]) -> str:
+    return f"all {len(names)} others" if 2 < len(compared) == len(names) else listed(names)
+
+
+def _best_answers(run: Document) -> str:
+    if not judged_metrics(run, ("em",)):
+        return "No answers were judged."
+    best = best_labels(run, "em")
+    share = number(run, "results", best[0], "answered", "share")
+    right = number(run, "results", best[0], "answered", "em")
+    more = "" if share is None else f"; {best[0]} answers {100 * share:.0f} % of the questions"
+    more += "" if right is None or not more else f" and is right in {100 * right:.0f} % of those"
+    return f"Highest exact match: {listed(best)} with {decimal(metric(run, best[0], 'em'))}{more}."
+
+
+def _fastest(run: Document, timings: Document) -> str:
+    measured = {label: value for label in labels(run) if (value := latency(timings, label, "p50")) is not None}
+    if not measured:
+        return "No latency was measured."
+    fastest = min(measured, key=lambda label: measured[label])
+    return f"Lowest median latency: {fastest} with {milliseconds(measured[fastest])} ms per question."
+
+
+def _failures(run: Document) -> str:
+    counts = {label: number(run, "results", label, "failures") for label in labels(run)}
+    failed = {label: int(count) for label, count in counts.items() if count}
+    if any(count is None for count in counts.values()) and not failed:
+        return ""
+    if not failed:
+        return "No question failed."
+    details = listed([f"{label} {count}" for label, count in failed.items()])
+    return f"Failed questions count 0 in every metric: {details}."
+
+
+def _left_out(run: Document) -> str:
+    """Strategies that the index cannot serve, with the reason."""
+    reasons = at(run, "left_out")
+    if not isinstance(reasons, Mapping) or not reasons:
+        return ""
+    return f"Left out: {'; '.join(f'{name} ({reason})' for name, reason in sorted(reasons.items()))}"

@@ -1,0 +1,183 @@
+"""The evaluation report as one page: which sections it has, in which order, and what each says.
+
+Owns no markup (report.html.jinja), no number (report_tables.py) and no plot (plots.py). What a run has no values for is
+said in a sentence in place of its section.
+"""
+
+from collections.abc import Mapping
+
+from tasks.evaluation.documents import (
+    COMPARED_METRICS,
+    SHOWN_METRICS,
+    Document,
+    at,
+    judged_metrics,
+    leading_metric,
+    number,
+)
+from tasks.evaluation.findings import findings
+from tasks.evaluation.plots_of_answers import PANELS, calibrated
+from tasks.evaluation.rendering import Page, Plot, Section, render
+from tasks.evaluation.report_tables import (
+    answers_table,
+    calibration_table,
+    cost_table,
+    differences_table,
+    failures_table,
+    group_table,
+    latency_table,
+    metrics_table,
+    results_table,
+)
+
+_HASH_LENGTH = 12
+
+
+def report_page(run: Document, timings: Document, plots: Mapping[str, bytes]) -> str:
+    """A stored evaluation as HTML, complete in one file: no script, nothing loaded from anywhere.
+
+    Args:
+        run: The document of the run.
+        timings: Its timings; what is missing there is left out here.
+        plots: `report_plots` of both.
+
+    Returns:
+        The page; equal arguments give equal text.
+    """
+    sections = (
+        _results(run, timings),
+        _differences(run),
+        _groups(run, "by_hops", "By number of hops", "The questions are not grouped by hops."),
+        _groups(run, "by_type", "By type of question", "The questions have no types."),
+        _answers(run),
+        _confidence(run),
+        _latency(run, timings),
+        _cost(run),
+        Section("failures", "Failures", tables=(failures_table(run),), absent="No question failed."),
+    )
+    title = f"Evaluation of index {run.get('index')}, version {run.get('version')}"
+    return render(Page(title, facts(run, timings), tuple(findings(run, timings)), sections), plots)
+
+
+def facts(run: Document, timings: Document) -> tuple[tuple[str, str], ...]:
+    """What was evaluated, on what, when and how: (name, value), without what is not known."""
+    questions, excluded = number(run, "questions", "n"), number(run, "questions", "excluded")
+    seconds, peak = number(timings, "seconds"), number(timings, "peak_rss_mb")
+    machine = at(timings, "machine")
+    found = (
+        ("Questions", None if questions is None else f"{questions:.0f} from {at(run, 'questions', 'file')}"),
+        ("Without gold passages", f"{excluded:.0f} (not judged by retrieval)" if excluded else None),
+        ("Strategies", str(len(run["strategies"]))),
+        ("Baseline", at(run, "baseline")),
+        ("Parameters for all", ", ".join(f"{k}={v}" for k, v in sorted((at(run, "parameters") or {}).items())) or None),
+        ("Reader", at(run, "reader")),
+        ("Passages asked for", at(run, "depth")),
+        ("Seed of the bootstrap", at(run, "seed")),
+        ("Polyhop", at(run, "polyhop")),
+        ("Settings", _short(at(run, "settings_hash"))),
+        ("Question file (SHA-256)", _short(at(run, "questions", "sha256"))),
+        ("Started", at(timings, "started")),
+        ("Duration", None if seconds is None else f"{seconds:.1f} s"),
+        ("Peak memory", None if peak is None else f"{peak:,.0f} MB"),
+        ("Machine", " · ".join(f"{k}: {v}" for k, v in machine.items()) if isinstance(machine, Mapping) else None),
+    )
+    return tuple((name, str(value)) for name, value in found if value is not None)
+
+
+def _short(digest: object) -> str | None:
+    return None if digest is None else str(digest)[:_HASH_LENGTH]
+
+
+def _results(run: Document, timings: Document) -> Section:
+    leading = leading_metric(run)
+    order = f"Sorted by {leading}. " if leading else ""
+    text = (
+        f"{order}recall@k is the share of a question's gold passages among the first k, hit@k whether one is, all@k "
+        "whether all are; mrr is 1 / rank of the first; em and f1 compare the answer with the gold answers."
+    )
+    plot = Plot("recall_at_k.png", "Recall against the number of passages that are looked at.")
+    return Section("results", "Results", (text,), (plot,), (results_table(run, timings),), (metrics_table(run),))
+
+
+def _differences(run: Document) -> Section:
+    text = (
+        f"Every strategy on the same questions as {run.get('baseline')}; the interval is a paired bootstrap over the "
+        "questions. An interval that includes 0 says that the questions are too few to tell the two apart."
+    )
+    others = [name for name in SHOWN_METRICS if name not in COMPARED_METRICS]
+    plot = Plot("paired_differences.png", "Filled points: the 95 % interval excludes 0.")
+    return Section(
+        "differences",
+        "Differences to the baseline",
+        (text,),
+        (plot,),
+        (differences_table(run, COMPARED_METRICS),),
+        (differences_table(run, others, "The other metrics. "),),
+        absent="There is nothing to compare: only the baseline was run, or nothing was judged.",
+    )
+
+
+def _groups(run: Document, kind: str, title: str, absent: str) -> Section:
+    leading = leading_metric(run)
+    others = [name for name in judged_metrics(run, COMPARED_METRICS) if name != leading]
+    return Section(
+        kind.replace("_", "-"),
+        title,
+        plots=(Plot(f"{kind}.png", "One row per strategy, one marker per group of questions."),),
+        tables=(group_table(run, kind, leading),) if leading else (),
+        folded=tuple(group_table(run, kind, name) for name in others),
+        absent=absent,
+    )
+
+
+def _answers(run: Document) -> Section:
+    text = (
+        "Over all questions with gold answers, and over those that got an answer at all. A reader that stays silent "
+        "where it knows nothing answers fewer questions and is right in more of them."
+    )
+    absent = "No answers were judged: no reader ran, or the questions have no gold answers."
+    return Section("answers", "Answers", (text,), tables=(answers_table(run),), absent=absent)
+
+
+def _confidence(run: Document) -> Section:
+    count = len(calibrated(run))
+    shown = f" The {PANELS} strategies with the most exact matches of {count} are drawn." if count > PANELS else ""
+    text = (
+        "Answers in groups of equal size by stated confidence: below the dashed line answers are right less often than "
+        f"stated.{shown} Right of the second plot all answers are given, at its left only the most confident ones."
+    )
+    return Section(
+        "confidence",
+        "Can the confidence be believed?",
+        (text,),
+        (
+            Plot("calibration.png", "Stated confidence against the share of exact matches, one panel per strategy."),
+            Plot("precision_at_coverage.png", "Precision against the share of questions that get an answer."),
+        ),
+        folded=(calibration_table(run),),
+        absent="No answer came with a confidence.",
+    )
+
+
+def _latency(run: Document, timings: Document) -> Section:
+    text = (
+        "Questions one after another on the machine named above; timings differ from run to run. Medians of parts need "
+        "not add up to the median of the whole, which also holds what belongs to no part."
+    )
+    return Section(
+        "latency",
+        "Latency",
+        (text,),
+        (
+            Plot("latency_against_recall.png", "Median latency against quality; the line joins the best trade-offs."),
+            Plot("latency_by_part.png", "Median milliseconds of each part of a question."),
+        ),
+        (latency_table(run, timings),),
+        absent="No latency was measured.",
+    )
+
+
+def _cost(run: Document) -> Section:
+    return Section(
+        "cost", "Tokens and cost", tables=(cost_table(run),), absent="No model was asked: no tokens, no cost."
+    )

@@ -1,0 +1,48 @@
+"""The plots of an evaluation report, by file name.
+
+Draws nothing itself (plots_of_rankings.py, plots_of_answers.py and plots_of_latency.py do). Those named `latency_…`
+show timings, which differ from run to run; the others depend on the run alone and are the same bytes every time.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tasks.evaluation.drawing import drawing, png
+from tasks.evaluation.plots_of_answers import calibration, precision_at_coverage
+from tasks.evaluation.plots_of_latency import latency_against_recall, latency_by_part
+from tasks.evaluation.plots_of_rankings import by_hops, by_type, paired_differences, recall_curves
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Document = Mapping[str, Any]
+
+_OF_THE_RUN: Mapping[str, "Callable[[Document], Figure | None]"] = {
+    "recall_at_k.png": recall_curves,
+    "paired_differences.png": paired_differences,
+    "by_hops.png": by_hops,
+    "by_type.png": by_type,
+    "calibration.png": calibration,
+    "precision_at_coverage.png": precision_at_coverage,
+}
+_OF_THE_TIMINGS: Mapping[str, "Callable[[Document, Document], Figure | None]"] = {
+    "latency_against_recall.png": latency_against_recall,
+    "latency_by_part.png": latency_by_part,
+}
+
+
+def report_plots(run: Document, timings: Document) -> dict[str, bytes]:
+    """Every plot that the documents have values for.
+
+    Args:
+        run: The document of a run: strategies, results, paired, by_hops, by_type.
+        timings: Its timings: strategies with latency_ms and parts_ms.
+
+    Returns:
+        PNG bytes by file name; equal documents give equal bytes.
+    Cost: about a quarter of a second per plot, once Matplotlib is imported.
+    """
+    with drawing():
+        figures = {name: draw(run) for name, draw in _OF_THE_RUN.items()}
+        figures |= {name: draw(run, timings) for name, draw in _OF_THE_TIMINGS.items()}
+        return {name: png(drawn) for name, drawn in figures.items() if drawn is not None}

@@ -1,0 +1,96 @@
+"""Plots of how far answers can be trusted: stated against observed correctness, precision against coverage.
+
+Draws no rankings and no timings (its neighbours do). Each function returns None where nothing was read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tasks.evaluation.documents import Document, highlighted, number, ranked, rows
+from tasks.evaluation.drawing import COLOURS, GREY, curves, figure, label_text, legend, looks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANELS = 12
+_PANEL_COLUMNS = 4
+
+
+def calibrated(run: Document) -> dict[str, list[tuple[float, float, int]]]:
+    """Strategy -> (stated, observed, n) per group of answers, best reader first; without those that stated nothing."""
+    found = {}
+    for label in ranked(run, "em"):
+        points = [
+            (stated, observed, int(number(row, "n") or 0))
+            for row in rows(run, "results", label, "calibration")
+            if (stated := number(row, "stated")) is not None and (observed := number(row, "observed")) is not None
+        ]
+        if points:
+            found[label] = points
+    return found
+
+
+def calibration(run: Document) -> Figure | None:
+    """One panel per strategy, at most twelve: a point on the diagonal means that confidence is what it says."""
+    found = calibrated(run)
+    if not found:
+        return None
+    shown = list(found)[:PANELS]
+    columns = min(_PANEL_COLUMNS, max(2, len(shown)))
+    grid_rows = -(-len(shown) // columns)
+    drawn, panels = figure(0.9 + 2.55 * grid_rows, columns=columns, grid_rows=grid_rows)
+    highest = max(value for label in shown for stated, observed, _ in found[label] for value in (stated, observed))
+    limit = 0.5 if highest <= 0.5 else 1.0
+    for axes, label in zip(panels, shown, strict=False):
+        _calibration_panel(axes, found[label], limit)
+        axes.set_title(f"{label_text(label)}\n{_sizes(found[label])}", fontsize=8.5)
+    for axes in panels[len(shown) :]:
+        axes.set_visible(False)
+    drawn.suptitle("Stated confidence against how often the answers were right", x=0.01, ha="left")
+    scale = f"0 to {limit:g}; dashed: right as often as stated"
+    drawn.supxlabel(f"stated confidence (mean of a group of answers, {scale})", fontsize=9.5)
+    drawn.supylabel("observed (share of exact matches)", fontsize=9.5)
+    return drawn
+
+
+def _calibration_panel(axes: Axes, points: list[tuple[float, float, int]], limit: float) -> None:
+    axes.plot([0, limit], [0, limit], color=GREY, linewidth=1, linestyle="--")
+    stated, observed = [point[0] for point in points], [point[1] for point in points]
+    axes.plot(stated, observed, color=COLOURS[0], marker="o", markersize=5, linewidth=1.4)
+    edge = 0.04 * limit
+    axes.set(xlim=(-edge, limit + edge), ylim=(-edge, limit + edge), aspect="equal")
+    ticks = [0, limit / 2, limit]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+
+
+def _sizes(points: list[tuple[float, float, int]]) -> str:
+    """How many answers are behind the points of a panel."""
+    counts = [count for _, _, count in points]
+    size = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    return f"n = {size} per point"
+
+
+def precision_at_coverage(run: Document) -> Figure | None:
+    """How right answers are if only the most confident share is given; beyond eight strategies the others are grey."""
+    points = {label: found for label in ranked(run, "em") if (found := _coverage_points(run, label))}
+    if not points:
+        return None
+    drawn, (axes,) = figure(4.4)
+    entries = curves(axes, points, looks(ranked(run), of=highlighted(run, list(points))))
+    axes.set(xlim=(-0.01, 1.02), ylim=(-0.02, 1.04), title="Precision when only the most confident answers are given")
+    axes.set_xlabel("coverage (share of the questions that get an answer)")
+    axes.set_ylabel("precision (share of exact matches)")
+    legend(drawn, entries)
+    return drawn
+
+
+def _coverage_points(run: Document, label: str) -> list[tuple[float, float]]:
+    points = [
+        (coverage, precision)
+        for row in rows(run, "results", label, "coverage")
+        if (coverage := number(row, "coverage")) is not None and (precision := number(row, "precision")) is not None
+    ]
+    return sorted(points)

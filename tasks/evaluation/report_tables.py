@@ -1,0 +1,170 @@
+"""The tables of an evaluation report.
+
+Computes no metric and writes no markup (report.py and rendering.py do). Rows are strategies, best first.
+"""
+
+from collections.abc import Callable, Sequence
+
+from tasks.evaluation.documents import (
+    MAIN_METRICS,
+    SHOWN_METRICS,
+    Document,
+    at,
+    group_title,
+    groups,
+    judged_metrics,
+    labels,
+    latency,
+    metric,
+    number,
+    parts,
+    ranked,
+    rows,
+)
+from tasks.evaluation.rendering import NOTHING, Cell, Row, Table, decimal, milliseconds, signed
+
+QUANTILES = ("p50", "p95", "p99", "mean")
+FAILURES_SHOWN = 200
+_BEST = "the best value of each column is marked"
+
+
+def results_table(run: Document, timings: Document) -> Table:
+    """The metrics that most people ask for, latency and failures of every strategy."""
+    metrics = judged_metrics(run, MAIN_METRICS)
+    names = ranked(run)
+    columns = [_column([metric(run, label, name) for label in names], decimal, max) for name in metrics]
+    columns += [_column([latency(timings, label, q) for label in names], milliseconds, min) for q in ("p50", "p95")]
+    columns.append([Cell(_count(number(run, "results", label, "failures"))) for label in names])
+    header = ("strategy", *metrics, "p50 ms", "p95 ms", "failures")
+    return _by_strategy(f"Means over the questions; {_BEST}", header, names, columns)
+
+
+def metrics_table(run: Document) -> Table:
+    """Every judged metric of every strategy."""
+    metrics = judged_metrics(run, SHOWN_METRICS)
+    names = ranked(run)
+    columns = [_column([metric(run, label, name) for label in names], decimal, max) for name in metrics]
+    return _by_strategy("All metrics", ("strategy", *metrics), names if metrics else [], columns)
+
+
+def differences_table(run: Document, metrics: Sequence[str], what: str = "") -> Table:
+    """Each strategy minus the baseline: difference, interval, and questions won, tied and lost."""
+    compared = [label for label in ranked(run) if at(run, "paired", label)]
+    shown = [name for name in metrics if any(at(run, "paired", label, name) for label in compared)]
+    columns = [[_difference(at(run, "paired", label, name)) for label in compared] for name in shown]
+    caption = (
+        f"{what}Strategy minus {run.get('baseline')}: difference [95 % interval] questions won/tied/lost; "
+        "coloured where the interval excludes 0"
+    )
+    return _by_strategy(caption, ("strategy", *shown), compared if shown else [], columns)
+
+
+def group_table(run: Document, kind: str, name: str) -> Table:
+    """One metric in every group of questions ("by_hops" or "by_type")."""
+    found = groups(run, kind)
+    names = [
+        label
+        for label in ranked(run)
+        if any(number(row, "strategies", label, name) is not None for row in found.values())
+    ]
+    columns = [
+        _column([number(row, "strategies", label, name) for label in names], decimal, max) for row in found.values()
+    ]
+    header = [f"{group_title(kind, group)} (n = {_count(number(row, 'n'))})" for group, row in found.items()]
+    word = "hops" if kind == "by_hops" else "type"
+    return _by_strategy(f"{name} by {word}; {_BEST}", ("strategy", *header), names, columns)
+
+
+def answers_table(run: Document) -> Table:
+    """How many questions were answered, and how well; best reader first."""
+    names = [label for label in ranked(run, "em") if judged_metrics({**run, "strategies": [label]}, ("em", "f1"))]
+    keys = (("em",), ("f1",), ("answered", "share"), ("answered", "em"), ("answered", "f1"))
+    columns = [_column([number(run, "results", label, *key) for label in names], decimal, max) for key in keys]
+    header = ("strategy", "em", "f1", "share answered", "em of the answered", "f1 of the answered")
+    return _by_strategy(f"Answers: em is the share of exact matches; {_BEST}", header, names, columns)
+
+
+def calibration_table(run: Document) -> Table:
+    """Stated confidence against observed exact match in groups of answers, the least confident first."""
+    found = [
+        (Cell(label), Cell(str(place)), *_calibration(row))
+        for label in ranked(run, "em")
+        for place, row in enumerate(rows(run, "results", label, "calibration"), start=1)
+    ]
+    header = ("strategy", "group", "answers", "stated", "observed", "observed minus stated")
+    return Table("Stated confidence and observed exact match by group of answers", header, tuple(found))
+
+
+def latency_table(run: Document, timings: Document) -> Table:
+    """Milliseconds per question, medians of its parts, and the seconds of the whole set."""
+    names = [label for label in ranked(run) if any(latency(timings, label, q) is not None for q in QUANTILES)]
+    found = parts(timings, names)
+    columns = [_column([latency(timings, label, q) for label in names], milliseconds, min) for q in QUANTILES]
+    columns += [
+        [Cell(milliseconds(number(timings, "strategies", label, "parts_ms", part, "p50"))) for label in names]
+        for part in found
+    ]
+    columns.append([Cell(decimal(number(timings, "strategies", label, "total_seconds"), 1)) for label in names])
+    header = ("strategy", *(f"{q} ms" for q in QUANTILES), *(f"{part} p50 ms" for part in found), "all questions s")
+    return _by_strategy(f"Latency of a question; {_BEST}", header, names, columns)
+
+
+def cost_table(run: Document) -> Table:
+    """Tokens and dollars of every strategy that used any."""
+    names = [label for label in ranked(run) if _used(run, label)]
+    kinds = sorted({str(kind) for label in names for kind in at(run, "results", label, "tokens") or {}})
+    columns = [[Cell(_count(number(run, "results", label, "tokens", kind))) for label in names] for kind in kinds]
+    columns.append([Cell(decimal(number(run, "results", label, "cost_usd"), 4)) for label in names])
+    header = ("strategy", *(f"{kind.replace('_', ' ')}" for kind in kinds), "cost (US dollars)")
+    return _by_strategy("Tokens and cost of reading", header, names, columns)
+
+
+def failures_table(run: Document) -> Table:
+    """Questions that failed, with their errors; the first ones where there are very many."""
+    found = [
+        (Cell(label), Cell(str(row.get("id"))), Cell(str(row.get("error"))))
+        for label in labels(run)
+        for row in rows(run, "results", label, "failed")
+    ]
+    rest = len(found) - FAILURES_SHOWN
+    caption = "Questions that failed" + (f" (the first {FAILURES_SHOWN}, {rest} more in run.json)" if rest > 0 else "")
+    return Table(caption, ("strategy", "question", "error"), tuple(found[:FAILURES_SHOWN]), name_columns=3)
+
+
+def _by_strategy(caption: str, header: Sequence[str], names: Sequence[str], columns: Sequence[Sequence[Cell]]) -> Table:
+    found: list[Row] = [(Cell(label), *(column[place] for column in columns)) for place, label in enumerate(names)]
+    return Table(caption, tuple(header), tuple(found))
+
+
+def _column(
+    values: Sequence[float | None], written: Callable[[float | None], str], best: Callable[[list[float]], float]
+) -> list[Cell]:
+    """Cells of one column; what reads the same as the best value is marked too, unless all do."""
+    known = [value for value in values if value is not None]
+    texts = [written(value) for value in values]
+    top = written(best(known)) if len({written(value) for value in known}) > 1 else None
+    return [Cell(text, "best" if text == top else "") for text in texts]
+
+
+def _difference(found: Document | None) -> Cell:
+    difference, low, high = (number(found, key) for key in ("difference", "low", "high"))
+    if difference is None:
+        return Cell(NOTHING)
+    counts = "/".join(_count(number(found, key)) for key in ("wins", "ties", "losses"))
+    text = f"{signed(difference)} [{signed(low)}, {signed(high)}] {counts}"
+    return Cell(text, ("better" if difference > 0 else "worse") if at(found, "significant") else "")
+
+
+def _calibration(row: Document) -> tuple[Cell, ...]:
+    stated, observed = number(row, "stated"), number(row, "observed")
+    gap = observed - stated if stated is not None and observed is not None else None
+    return Cell(_count(number(row, "n"))), Cell(decimal(stated)), Cell(decimal(observed)), Cell(signed(gap))
+
+
+def _used(run: Document, label: str) -> bool:
+    tokens = at(run, "results", label, "tokens") or {}
+    return bool(number(run, "results", label, "cost_usd")) or any(number(tokens, kind) for kind in tokens)
+
+
+def _count(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:,.0f}"

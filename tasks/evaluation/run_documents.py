@@ -1,0 +1,136 @@
+"""The documents of a stored evaluation: what must be equal when it is repeated, and what may differ.
+
+Measures and stores nothing. Invariant: no clock, no path of a machine and no run number is in the run document, so
+that two evaluations of the same version, questions, strategies and settings give the same bytes.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from schemas.ids import content_hash
+from tasks.evaluation.bootstrap import SEED
+from tasks.evaluation.pairs import Values, against
+from tasks.evaluation.report import METRICS
+
+FORMAT = 1
+PLACES = 12
+"""Decimal places of stored numbers (algorithms.md 0.3)."""
+RANKING_KEPT = 30
+_TIMINGS = ("latency_ms", "parts_ms", "total_seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What was evaluated.
+
+    Attributes:
+        index: Its name.
+        version: Its version.
+        questions: {file, sha256, left_out} of the question file.
+        parameters: Given to every strategy.
+        left_out: Strategies of `all` that the index cannot serve, with the reason.
+        settings: What determines the answers, by dotted name.
+        reader: "rules", or the model that reads.
+        depth: Passages asked for.
+        baseline: The strategy that the others are compared with.
+        polyhop: Version of the program.
+    """
+
+    index: str
+    version: int
+    questions: Mapping[str, Any]
+    parameters: Mapping[str, object]
+    left_out: Mapping[str, str]
+    settings: Mapping[str, object]
+    reader: str
+    depth: int
+    baseline: str
+    polyhop: str
+
+
+def run_document(facts: RunFacts, report: Mapping[str, Any], values: Mapping[str, Values]) -> dict[str, Any]:
+    """The part of an evaluation that is the same every time.
+
+    Args:
+        facts: What was evaluated.
+        report: From `tasks.evaluation.report.evaluate`.
+        values: By strategy: the metrics of each question.
+
+    Returns:
+        {format, index, version, questions, strategies, parameters, settings_hash, results, baseline, paired, …};
+        `paired` is every other strategy minus the baseline.
+    """
+    results = {
+        name: {key: value for key, value in result.items() if key not in _TIMINGS}
+        for name, result in report["strategies"].items()
+    }
+    settings = dict(sorted(facts.settings.items()))
+    document = {
+        "format": FORMAT,
+        "polyhop": facts.polyhop,
+        "index": facts.index,
+        "version": facts.version,
+        "questions": {**facts.questions, "n": report["n"], "excluded": report["excluded"]},
+        "strategies": list(results),
+        "left_out": dict(facts.left_out),
+        "parameters": dict(sorted(facts.parameters.items())),
+        "settings": settings,
+        "settings_hash": content_hash(json.dumps(settings, sort_keys=True, default=str)),
+        "seed": SEED,
+        "reader": facts.reader,
+        "depth": facts.depth,
+        "results": results,
+        "baseline": facts.baseline,
+        "paired": against(values, facts.baseline, METRICS),
+        "by_hops": report["by_hops"],
+        "by_type": report["by_type"],
+    }
+    whole: dict[str, Any] = rounded(document)
+    return whole
+
+
+def timings_document(
+    report: Mapping[str, Any], started: str, seconds: float, machine: Mapping[str, Any], peak_rss_mb: float
+) -> dict[str, Any]:
+    """The part of an evaluation that differs from run to run.
+
+    Args:
+        report: From `tasks.evaluation.report.evaluate`, with what reading took of a model as `reading`.
+        started: Time of the start, ISO 8601.
+        seconds: Wall seconds of the whole evaluation.
+        machine: What it ran on.
+        peak_rss_mb: Largest resident memory of the process.
+    """
+    document = {
+        "started": started,
+        "seconds": seconds,
+        "machine": dict(machine),
+        "strategies": {name: {key: result[key] for key in _TIMINGS} for name, result in report["strategies"].items()},
+        "reading": report.get("reading", {}),
+        "peak_rss_mb": peak_rss_mb,
+    }
+    whole: dict[str, Any] = rounded(document)
+    return whole
+
+
+def rounded(document: Any) -> Any:
+    """The same document with floats rounded to PLACES, tuples as lists."""
+    if isinstance(document, float):
+        return round(document, PLACES)
+    if isinstance(document, Mapping):
+        return {key: rounded(value) for key, value in document.items()}
+    if isinstance(document, list | tuple):
+        return [rounded(value) for value in document]
+    return document
+
+
+def json_bytes(document: Mapping[str, Any]) -> bytes:
+    """A document as a file: indented JSON, keys in the order that they have."""
+    return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def json_lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Rows as a file of JSON lines."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()

@@ -1,0 +1,68 @@
+"""The evaluation report as a short Markdown text, for places that show one: a Prefect artifact, an issue, a terminal.
+
+Owns no number (report_tables.py) and no sentence (findings.py); the page (page.py) says more. Invariant: names and
+errors are data, and what would be markup in them is escaped.
+"""
+
+import re
+
+from tasks.evaluation.documents import COMPARED_METRICS, Document, judged_metrics
+from tasks.evaluation.findings import findings
+from tasks.evaluation.page import facts
+from tasks.evaluation.rendering import Cell, Table
+from tasks.evaluation.report_tables import answers_table, differences_table, failures_table, results_table
+
+FAILURES_SHOWN = 10
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_DROPPED = ("recall@1", "recall@20", "recall@30", "failures")
+
+
+def summary_markdown(run: Document, timings: Document) -> str:
+    """A stored evaluation in Markdown: findings, what was evaluated, results, differences, answers, failures.
+
+    Args:
+        run: The document of the run.
+        timings: Its timings.
+
+    Returns:
+        Text that ends with a newline; equal arguments give equal text.
+    """
+    title = f"# Evaluation of index {escaped(str(run.get('index')))}, version {escaped(str(run.get('version')))}"
+    sentences = "\n".join(f"* {escaped(sentence)}" for sentence in findings(run, timings))
+    about = " · ".join(f"{escaped(name)}: {escaped(value)}" for name, value in facts(run, timings))
+    tables = [_without(results_table(run, timings), _DROPPED), differences_table(run, COMPARED_METRICS)]
+    if judged_metrics(run, ("em", "f1")):
+        tables.append(answers_table(run))
+    failures = failures_table(run)
+    blocks = [title, sentences, about, *(_table(table) for table in tables if table.rows)]
+    if failures.rows:
+        shown = Table(failures.caption, failures.columns, failures.rows[:FAILURES_SHOWN], failures.name_columns)
+        blocks.append(_table(shown))
+    if len(failures.rows) > FAILURES_SHOWN:
+        blocks.append(f"{len(failures.rows) - FAILURES_SHOWN} more failures are listed in report.html.")
+    return "\n\n".join(blocks) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Text as Markdown shows it: one line, nothing of it markup, no HTML."""
+    line = " ".join(text.split())
+    line = re.sub(r"[&<>]", lambda match: _ENTITIES[match[0]], line)
+    return re.sub(r"([\\`*_\[\]|#!~$])", r"\\\1", line)
+
+
+def _table(table: Table) -> str:
+    header = [escaped(name) for name in table.columns]
+    rule = ["---" if place < table.name_columns else "---:" for place in range(len(header))]
+    body = [[_cell(cell) for cell in row] for row in table.rows]
+    lines = "\n".join(f"| {' | '.join(cells)} |" for cells in [header, rule, *body])
+    return f"{escaped(table.caption)}:\n\n{lines}"
+
+
+def _cell(cell: Cell) -> str:
+    return f"**{escaped(cell.text)}**" if cell.mark else escaped(cell.text)
+
+
+def _without(table: Table, names: tuple[str, ...]) -> Table:
+    kept = [place for place, name in enumerate(table.columns) if name not in names]
+    rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
+    return Table(table.caption, tuple(table.columns[place] for place in kept), rows, table.name_columns)

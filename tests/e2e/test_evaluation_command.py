@@ -1,0 +1,239 @@
+"""`polyhop eval` on a small index: stored runs, their comparison, gates, and answers silenced by confidence."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from flows.evaluate import EvaluationOrder
+from flows.evaluate import run_evaluation as evaluate_in_a_process
+from polyhop.cli import app
+from polyhop.commands.options import with_min_confidence
+from polyhop.evaluation import EvaluationRequest, run_evaluation
+from schemas.errors import ConfigurationError, GateFailedError, PolyhopError, UnknownIdError
+from schemas.settings import Settings
+from warehouse.open import open_questions
+from worker.loop import Worker, WorkerOptions
+from worker.metrics import WorkerMetrics
+from worker.pool import IndexPool
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., Result]
+
+RECORDS: list[dict[str, object]] = [
+    {"id": f"p{n}", "title": f"Town {n}", "text": f"Town {n} lies on the River {n % 5} in Country {n % 3}."}
+    for n in range(30)
+]
+QUESTIONS: list[dict[str, object]] = [
+    {
+        "id": f"q{n}",
+        "question": f"Which river does Town {n} lie on?",
+        "answers": [f"River {n % 5}"],
+        "supporting": [f"p{n}"] if n else [],
+        "hops": 1 + n % 2,
+        "type": "bridge" if n < 4 else "comparison",
+    }
+    for n in range(6)
+]
+DETERMINISTIC = {"run.json", "questions.jsonl"}
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a root whose index needs no vectors, and the question file beside it."""
+    from flows.index import DirectRunner, run_index
+    from flows.reports import IndexRequest
+
+    folder = tmp_path_factory.mktemp("evaluations")
+    corpus = folder / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(record) + "\n" for record in RECORDS), encoding="utf-8")
+    lines = "".join(json.dumps(question) + "\n" for question in QUESTIONS)
+    (folder / "questions.jsonl").write_text(lines + "{broken\n", encoding="utf-8")
+    settings = Settings(root=folder / "root", strategies=("bm25", "bridge-lexical"))
+    run_index(settings, IndexRequest("towns", corpus), DirectRunner())
+    return folder
+
+
+@pytest.fixture
+def root(published: Path, tmp_path: Path) -> Path:
+    """A root of its own for each test, and the question file beside it."""
+    shutil.copytree(published, tmp_path / "own")
+    return tmp_path / "own" / "root"
+
+
+@pytest.fixture
+def command(root: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """A command in this process, on that root."""
+    monkeypatch.chdir(root.parent)
+    monkeypatch.setenv("POLYHOP_ROOT", str(root))
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(app, arguments)
+
+    return run
+
+
+@pytest.fixture
+def evaluated(command: Command) -> Callable[..., Any]:
+    """The JSON of an evaluation that is not stored."""
+
+    def run(*options: str) -> Any:
+        done = command("eval", "questions.jsonl", "--index", "towns", "--json", "--no-store", *options)
+        assert done.exception is None, done.exception
+        return json.loads(done.stdout)
+
+    return run
+
+
+def test_evaluations_are_stored_equal_but_for_timings_listed_and_compared(
+    command: Command, polyhop: Run, root: Path
+) -> None:
+    arguments = ("eval", "questions.jsonl", "--index", "towns", "--strategies", "bridge-lexical,bm25", "--json")
+    gated = polyhop(
+        *("eval", root.parent / "questions.jsonl", *arguments[2:], "--fail-below", "bm25:em=1", "--root", root)
+    )
+    assert (gated.returncode, "The gate failed: em of bm25 is" in gated.stderr) == (1, True)
+    first = json.loads(gated.stdout)
+    assert [row["passed"] for row in first["gates"]] == [False]
+    second = json.loads(command(*arguments).stdout)
+    folders = [Path(report["folder"]) for report in (first, second)]
+    assert [report["run"] for report in (first, second)] == [1, 2]
+    assert [folder.name for folder in folders] == ["000001", "000002"]
+    files = [{path.name for path in folder.iterdir()} for folder in folders]
+    assert files[0] == files[1] >= {*DETERMINISTIC, "timings.json", "report.html", "summary.md"}
+    plots = {name for name in files[0] if name.endswith(".png") and not name.startswith("latency_")}
+    assert plots
+    for name in DETERMINISTIC | plots:
+        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes(), name
+    listed = json.loads(command("eval", "--list", "--json").stdout)
+    assert [(row["run"], row["index"], row["version"], list(row["strategies"])) for row in listed] == [
+        (1, "towns", 1, ["bridge-lexical", "bm25"]),
+        (2, "towns", 1, ["bridge-lexical", "bm25"]),
+    ]
+    assert "bridge-lexical,bm25" in command("eval", "--list").stdout
+    changes = json.loads(command("eval", "--compare", "1", "2", "--json").stdout)
+    assert (changes["changed"], changes["most_changed"]) == ({}, [])
+    assert "no metric changed" in command("eval", "--compare", "1", "2").stdout
+    unknown = command("eval", "--compare", "1", "9")
+    assert isinstance(unknown.exception, UnknownIdError)
+
+
+def test_a_run_says_what_was_evaluated_and_how(root: Path) -> None:
+    settings = with_min_confidence(Settings(root=root), 1.0)
+    request = EvaluationRequest(
+        questions=root.parent / "questions.jsonl",
+        index="towns",
+        strategies=("bm25:b=0.5", "bm25"),
+        parameters={"k1": "1.2"},
+        baseline="bm25",
+    )
+    evaluation = run_evaluation(settings, request)
+    run, timings, rows = evaluation.run, evaluation.timings, evaluation.rows
+    assert json.loads(json.dumps([run, timings, rows])) == [run, timings, rows]
+    assert run["questions"]["file"] == "questions.jsonl"
+    assert [run["questions"][name] for name in ("n", "excluded", "left_out")] == [6, 1, 1]
+    assert (run["strategies"], run["baseline"], run["parameters"]) == (["bm25:b=0.5", "bm25"], "bm25", {"k1": "1.2"})
+    assert list(run["paired"]) == ["bm25:b=0.5"]
+    assert (run["seed"], run["reader"], run["depth"], run["version"]) == (13, "rules", 100, 1)
+    assert run["settings"]["reader.min_confidence"] == 1
+    assert run["settings"]["index.extraction.extractor"] == "rules"
+    assert [(hops, group["n"]) for hops, group in run["by_hops"].items()] == [("1", 3), ("2", 3)]
+    assert [(kind, group["n"]) for kind, group in run["by_type"].items()] == [("bridge", 4), ("comparison", 2)]
+    assert run["results"]["bm25"]["answered"]["share"] == 0
+    assert set(timings["strategies"]["bm25"]["parts_ms"]) >= {"encoding", "reading"}
+    assert timings["peak_rss_mb"] > 1
+    assert len(rows) == 12
+    assert {(row["answer"], row["kind"]) for row in rows} == {("", "none")}
+    assert any(row["confidence"] > 0 for row in rows)
+
+
+def test_all_strategies_are_those_that_the_index_can_serve(evaluated: Callable[..., Any]) -> None:
+    report = evaluated("--strategies", "all", "--baseline", "bm25")
+    assert {"bm25", "bridge-lexical"} <= set(report["strategies"])
+    assert "vectors:passage" in report["left_out"]["dense"]
+    assert set(report["left_out"]).isdisjoint(report["strategies"])
+    assert report["run"] is None
+
+
+def test_an_evaluation_prints_calibration_hops_and_the_baseline(command: Command) -> None:
+    done = command(
+        *("eval", "questions.jsonl", "--index", "towns", "--strategies", "bm25,bridge-lexical", "--no-store"),
+        *("--baseline", "bridge-lexical", "--fail-below", "recall@5=0"),
+    )
+    assert done.exception is None
+    for part in ("em of answered", "Confidence stated -> exact match observed", "1 (3)", "bm25 vs bridge-lexical"):
+        assert part in done.stdout
+    assert "line 7 was left out" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("questions.jsonl",), "needs a question file and an index"),
+        (("--index", "towns"), "needs a question file and an index"),
+        (("questions.jsonl", "--index", "towns", "--fail-below", "recal@5=.5"), "no metric 'recal@5'; metrics: recall"),
+        (("questions.jsonl", "--index", "towns", "--fail-below", "dense:em=.5"), "'dense', which is not evaluated"),
+        (("questions.jsonl", "--index", "towns", "--strategies", "bm25", "--baseline", "dense"), "evaluated: bm25"),
+        (("questions.jsonl", "--index", "towns", "--strategies", ","), "no strategy to evaluate"),
+    ],
+)
+def test_a_wrong_evaluation_is_refused_in_one_sentence(
+    command: Command, arguments: tuple[str, ...], sentence: str
+) -> None:
+    done = command("eval", *arguments)
+    assert isinstance(done.exception, ConfigurationError)
+    assert sentence in str(done.exception)
+    assert done.stdout == ""
+
+
+def test_a_flow_says_why_an_evaluation_could_not_be_made(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root.parent)
+    order, flags = EvaluationOrder("nothere.jsonl", "towns", "bm25"), {"root": str(root)}
+    with pytest.raises(PolyhopError, match=r"nothere\.jsonl"):
+        evaluate_in_a_process(order, Settings(root=root), flags)
+
+
+def test_a_gate_on_a_strategy_that_could_not_be_served_does_not_pass(command: Command) -> None:
+    done = command("eval", "questions.jsonl", "--index", "towns", "--strategies", "all", "--no-store",
+                   "--fail-below", "dense:recall@5=.1")  # fmt: skip
+    assert isinstance(done.exception, ConfigurationError)
+    gate = ("--fail-below", "mrr=0", "--fail-below", "all@2=1", "--fail-below", "em=1")
+    failed = command("eval", "questions.jsonl", "--index", "towns", "--strategies", "bm25", "--no-store", *gate)
+    assert isinstance(failed.exception, GateFailedError)
+    assert "em of bm25" in str(failed.exception)
+    assert "mrr" not in str(failed.exception)
+
+
+def _work(root: Path) -> None:
+    """A worker without signal handlers, which would stay in this process."""
+    settings = Settings(root=root)
+    with open_questions(settings) as queue:
+        options = WorkerOptions(queues=("default",), until_empty=True)
+        report = Worker(queue, IndexPool(settings), options, WorkerMetrics()).run()
+    assert (report.finished, report.failed) == (12, 0)
+
+
+def test_an_unsure_answer_is_silenced_by_the_asker_and_by_the_job(command: Command, root: Path) -> None:
+    question = str(QUESTIONS[1]["question"])
+    ask = ("ask", question, "--index", "towns", "--strategy", "bm25", "--json")
+    given, silent = (json.loads(command(*ask, *more).stdout) for more in ((), ("--min-confidence", "1")))
+    assert given["answer"]
+    assert (silent["answer"], silent["reading"]["kind"]) == ("", "none")
+    assert silent["reading"]["confidence"] == given["reading"]["confidence"] < 1
+    submit = ("submit", "questions.jsonl", "--skip-bad", "--index", "towns", "--strategy", "bm25", "--json")
+    jobs = [json.loads(command(*submit, *more).stdout)["job_id"] for more in ((), ("--min-confidence", "1"))]
+    _work(root)
+    answers = [
+        {row["id"]: row for row in map(json.loads, command("results", str(job)).stdout.splitlines())} for job in jobs
+    ]
+    assert answers[0]["q1"]["answer"] == given["answer"]
+    assert {row["answer"] for row in answers[1].values()} == {""}
+    assert answers[1]["q1"]["reading"]["confidence"] == given["reading"]["confidence"]
+    listed = [json.loads(line) for line in command("jobs", "--json").stdout.splitlines()]
+    assert {row["job_id"]: row["min_confidence"] for row in listed} == {jobs[0]: None, jobs[1]: 1}

@@ -1,0 +1,210 @@
+"""Pages of answers in a real browser: texts stay texts, nothing runs, no network is asked, everything fits."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyhop.pages.answer_page import PageMaterial, answer_page
+
+HOSTILE = (
+    "<script>document.title='x'</script><img src=http://example.org/x onerror=\"alert('x')\">"
+    "</title></style></svg><svg onload=alert(1)>\"'`{{ 7*7 }}{% raw %}&lt;b&gt;<!-- ]]> javascript:alert(1)"
+)
+NAMED = ("question", "answer", "title", "name", "description", "type", "text", "relation", "via", "strategy", "quote")
+LONG = "Donaudampfschifffahrtsgesellschaftskapitän" * 8
+FACTS = {
+    "title": "document.title",
+    "nodes": "document.querySelectorAll('#graph g.node').length",
+    "active": "document.querySelectorAll('script, img, iframe, object, embed, link, form').length",
+    "width": "document.documentElement.scrollWidth",
+    "outside": "[...document.querySelectorAll('section')].filter(s => s.getBoundingClientRect().right > innerWidth)"
+    ".length",
+    "fetched": "fetch('data:text/plain,x').then(() => 'reached', () => 'refused')",
+    "paper": "getComputedStyle(document.body).backgroundColor",
+    "overlaps": """(() => {
+        const boxes = [...document.querySelectorAll('#graph rect.box')].filter(b => b.closest('g.node'))
+            .map(b => b.getBoundingClientRect());
+        return boxes.filter((a, i) => boxes.some((b, j) => j < i && a.left < b.right && b.left < a.right
+            && a.top < b.bottom && b.top < a.bottom)).length })()""",
+    "spilled": """[...document.querySelectorAll('#graph g.node')].filter(g => {
+        const box = g.querySelector('rect.box').getBoundingClientRect();
+        return g.querySelector('text').getBoundingClientRect().right > box.right }).length""",
+}
+
+
+def _spoiled(value: Any, name: str = "") -> Any:
+    """The same document with markup and script at the end of everything that comes from a corpus or a person."""
+    if isinstance(value, dict):
+        return {key: _spoiled(item, key) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_spoiled(item, name) for item in value]
+    return f"{value}{HOSTILE}" if name in NAMED else value
+
+
+def _spreading() -> dict[str, Any]:
+    keys = ["ada", "london", "thames"]
+    entities = [
+        {"key": key, "name": key.title(), "type": "T", "description": "About it.", "activation": 1 / place}
+        for place, key in enumerate(keys, start=1)
+    ]
+    hops = [[{"relation": "leads to", "forward": True}], [{"relation": "comes from", "forward": False}]]
+    chain = {"keys": keys, "names": [key.title() for key in keys], "hops": hops, "score": 0.5, "text": "Ada - Thames"}
+    return {
+        "question": "Which river?",
+        "answer": "Thames",
+        "strategy": "qasa",
+        "version": 1,
+        "passages": [{"id": "p1", "title": "Ada", "score": 1.0, "rank": 1}],
+        "evidence": {
+            "question_entities": {"matched": ["ada" + HOSTILE], "unmatched": []},
+            "seeds": [{"key": "ada", "name": "Ada", "match": "exact", "score": 1.0, "activation": 1.0}],
+            "entities": entities,
+            "chains": [chain],
+            "activations": {entity["key"]: entity["activation"] for entity in entities},
+            "activated": 3,
+            "is_cut": False,
+            "fallback": "none",
+            "links": [],
+            "sentences": [{"passage_id": "p1", "text": "Ada saw the Thames.", "start": 0, "end": 19}],
+            "unknown_part": [HOSTILE],
+        },
+        "reading": {"kind": "extracted", "confidence": 0.5, "values": []},
+        "seconds": {"seed": 0.001},
+    }
+
+
+def _written(folder: Path, document: dict[str, Any], text: str) -> Path:
+    path = folder / "page.html"
+    material = PageMaterial(f"tiny{HOSTILE}", HOSTILE, {"steps": HOSTILE}, {"p1": text}, {"p1": ["ada", "thames"]})
+    path.write_text(answer_page(document, material), encoding="utf-8")
+    return path
+
+
+def test_markup_in_texts_names_and_questions_shows_as_text_and_runs_nothing(browser: Any, tmp_path: Path) -> None:
+    document = _spoiled(_spreading())
+    path = _written(tmp_path, document, f"Ada saw the Thames.{HOSTILE} And more.")
+    looked = browser.look(path, evaluate=FACTS, wait_milliseconds=200)
+    assert looked.requests == [path.as_uri()]
+    assert looked.dialogs == []
+    assert looked.values["title"] == f"Which river?{HOSTILE} – Polyhop"
+    assert looked.values["active"] == 0
+    assert looked.values["fetched"] == "refused"
+    assert looked.values["nodes"] == 4
+    plain = " ".join(looked.text.split())
+    for words in ("Which river?", "Thames", "Ada saw the Thames.", "Ada - Thames", "About it.", "ada", "tiny"):
+        assert words + " ".join(HOSTILE.split()) in plain, words
+
+
+def test_long_words_do_not_widen_the_page_in_light_and_dark(browser: Any, tmp_path: Path) -> None:
+    document = _spoiled(_spreading())
+    document["question"] = document["passages"][0]["title"] = document["evidence"]["chains"][0]["text"] = LONG
+    for entity in document["evidence"]["entities"]:
+        entity["name"] = entity["description"] = "W" * 40 + LONG
+    path = _written(tmp_path, document, LONG)
+    papers = set()
+    for scheme, width in (("light", 1200), ("dark", 1200), ("light", 420)):
+        values = browser.look(path, evaluate=FACTS, scheme=scheme, width=width).values
+        assert values["width"] == width
+        assert (values["outside"], values["overlaps"], values["spilled"]) == (0, 0, 0)
+        papers.add(values["paper"])
+    assert len(papers) == 2
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with the index `tiny`, for qasa and bridge; a title in it is a script."""
+    from flows.index import DirectRunner, run_index
+    from flows.reports import IndexRequest
+    from schemas.settings import Settings
+
+    folder = tmp_path_factory.mktemp("pages")
+    records = [
+        {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London. <b>She wrote</b> notes."},
+        {"id": "p2", "title": "London", "text": "London lies on the River Thames.<script>document.title='x'</script>"},
+        {"id": "p3", "title": "River Thames", "text": "The River Thames rises at Thames Head in Gloucestershire."},
+        {"id": "p4", "title": "<script>alert(1)</script>", "text": "Ada Lovelace is not in London."},
+    ]
+    corpus = folder / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    settings = Settings(root=folder / "root", strategies=("qasa", "bridge"))
+    run_index(settings, IndexRequest("tiny", corpus), DirectRunner())
+    return folder / "root"
+
+
+QUESTION = "Which river flows through the birthplace of Ada Lovelace?"
+
+
+def test_ask_writes_the_page_that_the_browser_shows(
+    browser: Any, published: Path, polyhop: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    done = polyhop(
+        *("ask", QUESTION, "--index", "tiny", "--root", published, "--strategy", "qasa", "--param", "steps=2"),
+        *("--explain", "--html", page),
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"Page written to {page}" in done.stderr
+    assert "Activation begins at\n  1.000  Ada Lovelace  (exact)" in done.stdout
+    assert "Chains\n" in done.stdout
+    looked = browser.look(page, evaluate=FACTS)
+    assert looked.requests == [page.as_uri()]
+    assert looked.values["title"] == f"{QUESTION} – Polyhop"
+    assert looked.values["active"] == 0
+    assert "London lies on the River Thames.<script>document.title='x'</script>" in looked.text
+    assert "<b>She wrote</b> notes." in looked.text
+    assert "steps\t2" in looked.text
+    names = browser.look(
+        page, evaluate={"names": "[...document.querySelectorAll('#graph g.node title')].map(t => t.textContent)"}
+    )
+    assert any(name.startswith("Ada Lovelace") and name.endswith(": 1.000") for name in names.values["names"])
+    assert any(name.startswith("<script>alert(1)</script> (p4)") for name in names.values["names"])
+
+
+def _answered(root: Path, questions: Path) -> None:
+    """Submits a file and answers it, in this process."""
+    from typer.testing import CliRunner
+
+    from polyhop.cli import app
+    from schemas.settings import Settings
+    from warehouse.open import open_questions
+    from worker.loop import Worker, WorkerOptions
+    from worker.pool import IndexPool
+
+    submitted = CliRunner().invoke(app, ["submit", str(questions), "--index", "tiny", "--root", str(root)])
+    assert submitted.exit_code == 0, submitted.output
+    settings = Settings(root=root)
+    with open_questions(settings) as queue:
+        Worker(queue, IndexPool(settings), WorkerOptions(("default",), until_empty=True)).run()
+
+
+def test_a_stored_answer_becomes_the_same_page_and_survives_its_version(
+    browser: Any, published: Path, tmp_path: Path
+) -> None:
+    from typer.testing import CliRunner
+
+    from polyhop.cli import app
+    from polyhop.pages.material import write_stored_page
+    from schemas.settings import Settings
+    from warehouse.open import open_questions
+
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text(json.dumps({"id": "q1", "question": QUESTION}), encoding="utf-8")
+    _answered(published, questions)
+    page = tmp_path / "page.html"
+    told = CliRunner().invoke(app, ["explain", "1", "q1", "--html", str(page), "--root", str(published)])
+    assert told.exit_code == 0, told.output
+    with open_questions(Settings(root=published)) as queue:
+        stored = dict(queue.result(1, "q1").result)
+    looked = browser.look(page, evaluate=FACTS)
+    assert (looked.values["nodes"], looked.values["width"], looked.values["outside"]) == (5, 1200, 0)
+    assert "Ada Lovelace was born in London. <b>She wrote</b> notes." in looked.text
+    write_stored_page(tmp_path / "again.html", stored, Settings(root=published))
+    assert (tmp_path / "again.html").read_bytes() == page.read_bytes()
+    write_stored_page(tmp_path / "gone.html", {**stored, "version": 99}, Settings(root=published))
+    gone = browser.look(tmp_path / "gone.html", evaluate=FACTS)
+    assert "Their texts are gone with version 99 of index tiny." in gone.text
+    assert gone.values["nodes"] == 5

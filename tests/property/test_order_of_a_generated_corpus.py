@@ -1,0 +1,65 @@
+"""Shuffling a corpus changes no metric: every strategy that needs no vectors, on a generated corpus."""
+
+import json
+import random
+from pathlib import Path
+
+from flows.index import DirectRunner, run_index
+from flows.reports import IndexRequest
+from polyhop.api import Index, open_index
+from polyhop.variants import parse_variant
+from schemas.query import Question
+from schemas.questions import QuestionRecord
+from schemas.settings import Settings
+from schemas.strategies import NEEDS
+from tasks.evaluation.generator import generate
+from tasks.evaluation.metrics import hit_at, recall_at, reciprocal_rank
+from warehouse.files.questions import read_questions
+
+PASSAGES, QUESTIONS = 240, 36
+CHEAP = {"graph", "graph:relations", "lexical:plain", "lexical:stems"}
+STRATEGIES = tuple(name for name, needs in NEEDS.items() if needs <= CHEAP)
+VARIANTS = (
+    "graph:ppr=push:entity_fallback=bm25_top1",
+    "graph:entity_norm=simple:title_aliases=true",
+    "graph-hybrid:hub_top_percent=1:edge_cap=5:mix=adaptive",
+)
+
+
+def _lines(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def _rankings(index: Index, label: str, questions: list[QuestionRecord]) -> list[list[str]]:
+    variant = parse_variant(label, {})
+    asked = [Question(question.question, question.id) for question in questions]
+    found = index.session.answerer(variant.strategy, variant.parameters).retrieve(asked, limit=100)
+    return [[passage.passage_id for passage in retrieval.passages] for retrieval in found]
+
+
+def _metrics(rankings: list[list[str]], questions: list[QuestionRecord]) -> dict[str, list[float]]:
+    pairs = [(ranking, question.supporting) for ranking, question in zip(rankings, questions, strict=True)]
+    return {
+        **{f"recall@{k}": [recall_at(*pair, k) for pair in pairs] for k in (1, 2, 5, 10, 20)},
+        "hit@10": [hit_at(*pair, 10) for pair in pairs],
+        "mrr": [reciprocal_rank(*pair) for pair in pairs],
+    }
+
+
+def test_shuffling_a_generated_corpus_changes_no_metric(tmp_path: Path) -> None:
+    records, asked = (list(rows) for rows in generate(PASSAGES, QUESTIONS, 13))
+    shuffled = random.Random(13).sample(records, len(records))
+    assert shuffled != records
+    questions, _ = read_questions(_lines(tmp_path / "questions.jsonl", asked))
+    for name, rows in (("stored", records), ("shuffled", shuffled)):
+        settings = Settings(root=tmp_path / name, strategies=STRATEGIES)
+        run_index(settings, IndexRequest("one", _lines(tmp_path / f"{name}.jsonl", rows)), DirectRunner())
+    assert {"bm25", "bridge-lexical", "graph", "graph-hybrid"} <= set(STRATEGIES)
+    with open_index("one", root=tmp_path / "stored") as a, open_index("one", root=tmp_path / "shuffled") as b:
+        for label in (*STRATEGIES, *VARIANTS):
+            stored, other = (_rankings(index, label, questions) for index in (a, b))
+            metrics = _metrics(stored, questions)
+            assert metrics == _metrics(other, questions), label
+            assert stored == other, label
+            assert sum(metrics["recall@10"]) > 0, label

@@ -1,0 +1,176 @@
+"""`Index.graph` on the graph of G-ARC: the golden look-ups, traversals and fusions, and what is refused."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from polyhop.graph_api import EntityGraph
+from schemas.errors import AlgorithmError, MissingArtefactError
+from schemas.graph import BipartiteGraph, Entity, RelationGraph
+from schemas.ids import entity_id
+
+KEYS = ("alder", "alder street", "birch", "cedar", "dogwood", "elm")
+NEIGHBOURS = [[2, 3, 4], [], [0], [0], [0, 5], [4]]
+MENTIONS = [[0, 2], [0, 3], [0, 4], [4, 5], [1]]
+ID = {key: entity_id(key) for key in KEYS}
+ARTEFACTS = frozenset({"graph", "graph:relations", "vectors:entity"})
+
+
+def starts(rows: list[list[int]]) -> Any:
+    return np.cumsum([0, *map(len, rows)]).astype(np.int64)
+
+
+def flat(rows: list[list[int]]) -> Any:
+    return np.array([number for row in rows for number in row], dtype=np.int32)
+
+
+def graph_with(artefacts: frozenset[str] = ARTEFACTS) -> EntityGraph:
+    edges = flat(MENTIONS)
+    vectors = np.array([[1, 0], [0, 0], [0.8, 0.6], [0, 1], [-1, 0], [0, 0]], dtype=np.float32)
+    index = SimpleNamespace(
+        name="trees",
+        artefacts=artefacts,
+        passage_ids=["k1", "k2", "k3", "k4", "k5"],
+        graph=BipartiteGraph(
+            starts(MENTIONS), edges, np.ones(len(edges)), np.zeros(len(edges), dtype=np.bool_), keys=KEYS
+        ),
+        relations=RelationGraph(
+            starts(NEIGHBOURS),
+            flat(NEIGHBOURS),
+            np.zeros(len(flat(NEIGHBOURS)) + 1, dtype=np.int64),
+            np.empty(0, dtype=np.int32),
+            (),
+        ),
+        aliases={"tanglewood": "birch"},
+        exact_names={"the old alder!": [0]},
+        vectors=lambda owner: vectors,
+        entities=lambda numbers: [Entity(KEYS[n], KEYS[n].title(), "", "") for n in numbers],
+    )
+    session: Any = SimpleNamespace(published=index)
+    return EntityGraph(session)
+
+
+@pytest.fixture(scope="module")
+def graph() -> EntityGraph:
+    return graph_with()
+
+
+@pytest.mark.parametrize(
+    ("name", "fuzzy", "found"),
+    [
+        ("ALDER", False, ["alder"]),
+        ("alder", True, ["alder", "alder street"]),
+        ("Alder_Street", False, ["alder street"]),
+        ("The old  Alder!", False, ["alder"]),
+        ("Tanglewood", False, ["birch"]),
+        ("oak", True, []),
+        ("", False, []),
+        ("", True, []),
+        ("?!", True, []),
+    ],
+)
+def test_entities_by_name(graph: EntityGraph, name: str, fuzzy: bool, found: list[str]) -> None:
+    """G-ARC; shorter names first."""
+    entities = graph.find_entities(name, fuzzy=fuzzy)
+    assert [entity.key for entity in entities] == found
+    assert [entity.id for entity in entities] == [ID[key] for key in found]
+
+
+def test_entities_by_vector(graph: EntityGraph) -> None:
+    """G-ARC."""
+    vector = np.array([1, 0], dtype=np.float32)
+    assert [s.entity.key for s in graph.find_entities_by_embedding(vector)] == ["alder", "birch", "cedar"]
+    assert [s.entity.key for s in graph.find_entities_by_embedding(vector, 5, 0.7)] == ["alder", "birch"]
+    assert graph.find_entities_by_embedding(vector, top_k=1)[0].similarity == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("key", "depth", "found"),
+    [
+        ("alder", 1, [("birch", 1), ("cedar", 1), ("dogwood", 1)]),
+        ("birch", 2, [("alder", 1), ("cedar", 2), ("dogwood", 2)]),
+        ("elm", 3, [("dogwood", 1), ("alder", 2), ("birch", 3), ("cedar", 3)]),
+        ("alder street", 2, []),
+        ("alder", 0, []),
+    ],
+)
+def test_entities_by_traversal(graph: EntityGraph, key: str, depth: int, found: list[tuple[str, int]]) -> None:
+    """G-ARC."""
+    assert [(reached.entity.key, reached.hop) for reached in graph.traverse(ID[key], depth)] == found
+
+
+def test_an_unknown_id_leads_nowhere_and_a_negative_depth_is_refused(graph: EntityGraph) -> None:
+    assert graph.traverse("no such id", 2) == []
+    assert graph.expand(["no such id"], 2) == {}
+    assert graph.chunks_for_entities(["no such id"]) == []
+    for refused in (
+        lambda: graph.traverse("no such id", -1),
+        lambda: graph.expand([], -1),
+        lambda: graph.graph_search(["Alder"], depth=-1),
+        lambda: graph.connect("Alder", "Elm", max_length=-1),
+    ):
+        with pytest.raises(AlgorithmError, match="at least 0"):
+            refused()
+
+
+def test_expansion_starts_at_hop_0_and_keeps_the_smallest(graph: EntityGraph) -> None:
+    hops = graph.expand([ID["birch"], ID["elm"], ID["birch"], "no such id"], 1)
+    assert list(hops.items()) == [(ID["birch"], 0), (ID["elm"], 0), (ID["alder"], 1), (ID["dogwood"], 1)]
+
+
+def test_passages_of_entities_come_once(graph: EntityGraph) -> None:
+    assert graph.chunks_for_entities([ID["dogwood"], ID["alder"]]) == ["k1", "k2", "k3", "k4"]
+
+
+def test_graph_search_ranks_by_hops(graph: EntityGraph) -> None:
+    """G-ARC."""
+    found = graph.graph_search(["Birch", "nobody"], depth=2)
+    assert [(p.passage_id, p.rank, round(p.score, 6)) for p in found] == [
+        ("k1", 1, 0.15),
+        ("k2", 2, 0.075),
+        ("k3", 3, 0.075),
+        ("k4", 4, 0.025),
+    ]
+    assert [p.passage_id for p in graph.graph_search(["Birch"], depth=2, limit=1)] == ["k1"]
+    assert graph.graph_search(["nobody"]) == graph.graph_search([]) == []
+
+
+def test_fusion_search_joins_any_list_of_ids(graph: EntityGraph) -> None:
+    """G-ARC; k9 is no passage of this index."""
+    found = graph.fusion_search(["Birch"], ["k3", "k9", "k1"], depth=2)
+    assert [(p.passage_id, round(p.score, 6)) for p in found] == [
+        ("k3", 0.032266),
+        ("k1", 0.032266),
+        ("k9", 0.016129),
+        ("k2", 0.016129),
+        ("k4", 0.015625),
+    ]
+
+
+def test_fusion_search_without_a_list_or_a_name_keeps_the_other(graph: EntityGraph) -> None:
+    by_vector = ["k3", "k9", "k1"]
+    assert [p.passage_id for p in graph.fusion_search(["nobody"], by_vector)] == by_vector
+    assert [p.passage_id for p in graph.fusion_search([], by_vector, limit=2)] == ["k3", "k9"]
+    assert [p.passage_id for p in graph.fusion_search(["Birch"], [], depth=2)] == ["k1", "k2", "k3", "k4"]
+    assert graph.fusion_search(["Birch"], by_vector, limit=0) == []
+    assert graph.fusion_search([], []) == []
+
+
+def test_a_repeated_id_keeps_its_first_rank(graph: EntityGraph) -> None:
+    once, twice = (graph.fusion_search([], ids) for ids in (["k1", "k2"], ["k1", "k1", "k2", "k1"]))
+    assert once == twice
+
+
+def test_a_negative_damping_is_refused(graph: EntityGraph) -> None:
+    with pytest.raises(AlgorithmError, match="damping k is -1"):
+        graph.fusion_search(["Birch"], ["k1"], k=-1)
+
+
+def test_an_index_without_relations_or_vectors_says_what_to_run() -> None:
+    with pytest.raises(MissingArtefactError, match=r"'graph:relations'.*--add-strategy graph-search"):
+        graph_with(frozenset({"graph"}))
+    without_vectors = graph_with(frozenset({"graph", "graph:relations"}))
+    with pytest.raises(MissingArtefactError, match=r"'vectors:entity'.*--add-strategy naive-vector"):
+        without_vectors.find_entities_by_embedding("trees")

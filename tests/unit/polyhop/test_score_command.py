@@ -1,0 +1,113 @@
+"""`polyhop score` in this process: the golden rows, several formats, bad lines."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from polyhop.commands.score import score
+from schemas.errors import SourceError
+
+# Source: algorithms.md G-EVAL.
+GOLDEN: list[tuple[str, list[str], float, float]] = [
+    ("The Eiffel Tower!", ["eiffel tower"], 1, 1),
+    ("Paris, France", ["Paris"], 0, 0.666667),
+    ("a an the", [""], 1, 1),
+    ("", ["Paris"], 0, 0),
+    ("U.S.A.", ["usa"], 1, 1),
+    ("rock-and-roll", ["rock and roll"], 0, 0),
+    ("Theodore the Great", ["theodore great"], 1, 1),
+    ("New York City New York", ["New York"], 0, 0.571429),
+    ("1,952", ["1952"], 1, 1),
+    ("Louis XIII of France", ["Louis XIV of France"], 0, 0.75),
+    ("It is 42 km", ["42 kilometres"], 0, 0.333333),
+    ("São Paulo", ["sao paulo"], 0, 0.5),
+    ("the City of Paris", ["Paris", "City of Paris, France"], 0, 0.857143),
+]
+
+
+def _file(folder: Path, *rows: object) -> Path:
+    path = folder / "predictions.jsonl"
+    lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def _scored(capsys: pytest.CaptureFixture[str], path: Path, **options: Any) -> dict[str, Any]:
+    score(path, json=True, **options)
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_the_golden_rows_one_by_one_and_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"id": f"g{n}", "prediction": p, "answers": a} for n, (p, a, _, _) in enumerate(GOLDEN)]
+    found = _scored(capsys, _file(tmp_path, *rows), out=tmp_path / "rows.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [(line["em"], round(line["f1"], 6)) for line in lines] == [(em, f1) for _, _, em, f1 in GOLDEN]
+    assert [(line["id"], line["prediction"], line["answers"]) for line in lines] == [
+        (f"g{n}", prediction, answers) for n, (prediction, answers, _, _) in enumerate(GOLDEN)
+    ]
+    assert found == {"n": 13, "em": 0.384615, "f1": 0.667582}
+
+
+def test_an_answer_may_be_one_string_a_number_or_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _file(
+        tmp_path,
+        {"prediction": "Paris", "answer": "Paris"},
+        {"prediction": None, "answers": ["Paris"]},
+        {"prediction": 1952, "answers": 1952},
+        {"prediction": "whatever", "answers": []},
+    )
+    assert _scored(capsys, path) == {"n": 4, "em": 0.666667, "f1": 0.666667}
+
+
+def test_hotpots_special_case_is_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _file(tmp_path, {"prediction": "yes it is", "answers": ["yes"]}, {"prediction": "no", "answers": ["no"]})
+    assert _scored(capsys, path)["f1"] == 0.75
+    assert _scored(capsys, path, hotpot_yes_no=True)["f1"] == 0.5
+
+
+def test_csv_and_parquet_hold_the_same_predictions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "predictions.csv"
+    table.write_text('id,prediction,answers\na,Paris,"Paris|Paris, France"\nb,,Rome\nc,Bonn,Bonn am Rhein\n')
+    parquet = tmp_path / "predictions.parquet"
+    columns = {"prediction": ["Paris", None, "Bonn"], "answers": [["Paris"], ["Rome"], ["Bonn am Rhein"]]}
+    pq.write_table(pa.table(columns), parquet)
+    expected = {"n": 3, "em": 0.333333, "f1": 0.5}
+    assert _scored(capsys, table) == _scored(capsys, parquet) == expected
+
+
+BAD = [
+    ("{broken", "not JSON"),
+    ({"answers": ["x"]}, "there is no prediction"),
+    ({"prediction": "x"}, "there are no gold answers"),
+    ({"prediction": ["x"], "answers": ["x"]}, "the prediction is neither a string nor a number but a list"),
+    ({"prediction": "x", "answers": [{"text": "x"}]}, "the answers is neither a string nor a number but an object"),
+    ({"id": "1", "prediction": "x", "answers": ["x"]}, "the id '1' was already used in line 1"),
+]
+
+
+@pytest.mark.parametrize(("line", "reason"), BAD)
+def test_a_bad_line_is_named_by_its_number_and_left_out_only_on_demand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: object, reason: str
+) -> None:
+    path = _file(tmp_path, {"id": "1", "prediction": "x", "answers": ["x"]}, line)
+    with pytest.raises(SourceError, match=f"the first is line 2: {reason}"):
+        score(path)
+    score(path, skip_bad=True)
+    said = capsys.readouterr()
+    assert said.out == "1 predictions, 1 judged: exact match 1.000, F1 1.000\n"
+    assert said.err.startswith(f"predictions.jsonl line 2 was left out: {reason}")
+
+
+def test_a_file_with_nothing_to_score_is_an_error_and_one_without_gold_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SourceError, match="no usable prediction"):
+        score(_file(tmp_path, "{broken"), skip_bad=True)
+    score(_file(tmp_path, {"prediction": "x", "answers": []}))
+    assert capsys.readouterr().out == "1 predictions, none with a gold answer to judge it by\n"
+    assert _scored(capsys, tmp_path / "predictions.jsonl") == {"n": 1, "em": None, "f1": None}

@@ -1,0 +1,52 @@
+"""Gates: how they are written, what they refuse, what they say when they fail."""
+
+import pytest
+
+from schemas.errors import ConfigurationError
+from tasks.evaluation.gate import Gate, check_names, failure_sentence, gate_rows, parse_gate
+
+STRATEGIES = {"bridge": {"recall@5": 0.65, "em": None}, "bm25": {"recall@5": 0.4992, "em": 0.1}}
+
+
+@pytest.mark.parametrize(
+    ("text", "gate"),
+    [
+        ("recall@5=.65", Gate("recall@5", 0.65)),
+        ("bridge:em=0.1", Gate("em", 0.1, "bridge")),
+        (" qasa:gate=none:steps=1 : mrr = 1", Gate("mrr", 1.0, "qasa:gate=none:steps=1")),
+    ],
+)
+def test_a_gate_is_read_with_and_without_a_strategy(text: str, gate: Gate) -> None:
+    assert parse_gate(text) == gate
+
+
+@pytest.mark.parametrize("text", ["recall@5", "recall@5=", "recall@5=high", "recall@5=65", "recall@5=nan", "=.5x"])
+def test_a_gate_written_otherwise_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="takes metric=value"):
+        parse_gate(text)
+
+
+def test_an_unknown_metric_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ConfigurationError, match=r"no metric 'recal@5'; metrics: recall@1, .*, f1\."):
+        parse_gate("bridge:recal@5=.5")
+
+
+def test_a_strategy_that_is_not_evaluated_is_refused() -> None:
+    gates = [Gate("em", 0.1, "dense")]
+    with pytest.raises(ConfigurationError, match="'dense', which is not evaluated; evaluated: bridge, bm25"):
+        check_names(gates, ["bridge", "bm25"])
+    check_names([Gate("em", 0.1), Gate("em", 0.1, "bm25")], ["bridge", "bm25"])
+
+
+def test_a_value_equal_to_the_threshold_passes_and_every_strategy_counts() -> None:
+    rows = gate_rows([Gate("recall@5", 0.65)], STRATEGIES)
+    assert [(row["strategy"], row["passed"]) for row in rows] == [("bridge", True), ("bm25", False)]
+    assert failure_sentence(rows) == "The gate failed: recall@5 of bm25 is 0.4992, below 0.65."
+    assert failure_sentence(gate_rows([Gate("recall@5", 0.65, "bridge")], STRATEGIES)) is None
+
+
+def test_a_metric_that_could_not_be_measured_does_not_pass() -> None:
+    sentence = failure_sentence(gate_rows([Gate("em", 0.1)], STRATEGIES))
+    assert sentence is not None
+    assert "em of bridge could not be measured" in sentence
+    assert "bm25" not in sentence

@@ -1,0 +1,129 @@
+"""Stored evaluations: folders under <root>/evaluations/ that appear by one rename and never change.
+
+Evaluates nothing and knows two of their files: run.json and timings.json.
+"""
+
+import errno
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from schemas.errors import ContractError, SourceError, UnknownIdError
+from warehouse.files.disk import sync_file, sync_folder, writing
+
+RUN = "run.json"
+TIMINGS = "timings.json"
+QUESTIONS = "questions.jsonl"
+REPORT = "report.html"
+SUMMARY = "summary.md"
+_TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A stored evaluation: its number, folder and two documents."""
+
+    number: int
+    path: Path
+    run: dict[str, Any]
+    timings: dict[str, Any]
+
+    def question_rows(self) -> list[dict[str, Any]]:
+        """One row per question and strategy.
+
+        Raises:
+            ContractError: If the file is missing or cannot be read.
+        """
+        path = self.path / QUESTIONS
+        try:
+            with path.open(encoding="utf-8", newline="\n") as file:
+                return [json.loads(line) for line in file]
+        except (OSError, ValueError) as error:
+            raise ContractError(f"{path} cannot be read: {error}.") from error
+
+
+def questions_hash(path: Path) -> str:
+    """sha256 of a question file's bytes, 64 hexadecimal digits.
+
+    Raises:
+        SourceError: If it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise SourceError(f"Cannot read the questions {path}: {error.strerror}; check the path.") from error
+
+
+def store_run(folder: Path, files: Mapping[str, bytes]) -> tuple[int, Path]:
+    """Stores the files of one evaluation under the next free number; returns it and its folder.
+
+    Nothing half-written is ever seen: the files are written beside it and renamed at once.
+
+    Raises:
+        StoreError: If the disk refuses.
+    """
+    temporary = folder / f".{uuid4().hex}.tmp"
+    with writing("the evaluation", folder):
+        temporary.mkdir(parents=True)
+        try:
+            for name, content in files.items():
+                (temporary / name).write_bytes(content)
+                sync_file(temporary / name)
+            number = _take_number(folder, temporary)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        sync_folder(folder)
+    return number, _folder(folder, number)
+
+
+def run_numbers(folder: Path) -> list[int]:
+    """Numbers of all stored evaluations, ascending."""
+    if not folder.is_dir():
+        return []
+    return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit() and (path / RUN).is_file())
+
+
+def read_run(folder: Path, number: int) -> StoredRun:
+    """One stored evaluation.
+
+    Raises:
+        UnknownIdError: If there is none of this number.
+        ContractError: If it cannot be read.
+    """
+    path = _folder(folder, number)
+    if not (path / RUN).is_file():
+        known = ", ".join(map(str, run_numbers(folder))) or "none yet"
+        raise UnknownIdError(f"There is no stored evaluation {number} in {folder}; there is: {known}.")
+    return StoredRun(number, path, _document(path / RUN), _document(path / TIMINGS))
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ContractError(f"{path} cannot be read: {error}.") from error
+    return document
+
+
+def _take_number(folder: Path, temporary: Path) -> int:
+    """Renames to the first number after the last; goes on to the next while another process is faster."""
+    number = max(run_numbers(folder), default=0) + 1
+    while True:
+        try:
+            temporary.rename(_folder(folder, number))
+        except OSError as error:
+            if error.errno not in _TAKEN:
+                raise
+            number += 1
+        else:
+            return number
+
+
+def _folder(folder: Path, number: int) -> Path:
+    return folder / f"{number:06d}"

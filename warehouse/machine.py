@@ -1,0 +1,50 @@
+"""The machine that a measurement was made on, and what this process took of it.
+
+Measures no time.
+"""
+
+import os
+import platform
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+
+_STATUS = Path("/proc/self/status")
+_CPU = Path("/proc/cpuinfo")
+
+
+def machine() -> dict[str, str | int]:
+    """{system, python, cores, processor}."""
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "cores": os.cpu_count() or 1,
+        "processor": _processor(),
+    }
+
+
+def peak_rss_mb() -> float:
+    """Largest resident memory of this process so far, in MB (2**20 bytes).
+
+    Source: algorithms.md 6.4 (VmHWM where there is one, else getrusage).
+    """
+    if _STATUS.is_file():
+        for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    largest = getrusage(RUSAGE_SELF).ru_maxrss
+    return largest / (2**20 if sys.platform == "darwin" else 1024)
+
+
+def now() -> str:
+    """The time, UTC, to the second, as ISO 8601."""
+    return datetime.now(tz=UTC).isoformat(timespec="seconds")
+
+
+def _processor() -> str:
+    if _CPU.is_file():
+        for line in _CPU.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
