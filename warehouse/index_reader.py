@@ -6,6 +6,7 @@ Opens arrays and name finder when first asked for them; holds the version until 
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -54,6 +55,11 @@ class PublishedIndex:
         self._closing.close()
         self._connection.close()
         self._hold.close()
+
+    @property
+    def tables_file(self) -> Path:
+        """The version's DuckDB file."""
+        return self._folder.tables
 
     def record_of(self, passage_id: str) -> str:
         """Id of the source record that a passage is, or is a piece of."""

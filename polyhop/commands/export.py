@@ -1,7 +1,8 @@
-"""`polyhop export neo4j`: a published version to a graph database."""
+"""`polyhop export neo4j` and `polyhop export extraction`: a version to a graph database, what was extracted to a file."""
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,12 +13,14 @@ if TYPE_CHECKING:
     from flows.export import ExportReport, ExportRequest
     from schemas.settings import Settings
 
-export = typer.Typer(name="export", help="Bring an index to another database.", no_args_is_help=True)
+export = typer.Typer(
+    name="export", help="Bring an index, or what was extracted for it, elsewhere.", no_args_is_help=True
+)
 
 
 @export.callback()
 def _export() -> None:
-    """Bring an index to another database."""
+    """Bring an index, or what was extracted for it, elsewhere."""
 
 
 @export.command("neo4j")
@@ -51,6 +54,29 @@ def neo4j(
             "  without vectors of entities, which spreading activation in Neo4j needs; build them with: "
             f"polyhop index --index {index} --add-strategy qasa"
         )
+
+
+@export.command("extraction")
+def extraction(
+    file: Annotated[Path, typer.Argument(help="File to write: .jsonl, or .jsonl.gz to pack it.")],
+    index: IndexName,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Write entities, triples and propositions of every passage; --extractor import:FILE reads them back."""
+    from warehouse.files.extractions import export_extractions
+    from warehouse.open import open_published
+
+    published = open_published(settings_of(root, set_).root, index)
+    try:
+        count = export_extractions(published.tables_file, file)
+    finally:
+        published.close()
+    if json:
+        print_json({"index": index, "version": published.version, "passages": count, "file": str(file)})
+        return
+    print_line(f"Index '{index}', version {published.version}: {count:,} passages written to {file}.")
 
 
 def _directly(settings: "Settings", request: "ExportRequest") -> "ExportReport":

@@ -67,7 +67,7 @@ def test_the_commands_with_a_model_and_with_neo4j_run(
         "NEO4J_URI": neo4j_server.uri,
         "NEO4J_PASSWORD": neo4j_server.password,
     }
-    assert run_all(polyhop, "With a language model", "In Neo4j", env=env) == 8
+    assert run_all(polyhop, "With a language model", "In Neo4j", env=env) == 9
 
 
 def run_all(polyhop: Run, *sections: str, env: dict[str, str] | None = None) -> int:

@@ -49,12 +49,17 @@ def disk_sentence(error: BaseException) -> str | None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Writes a file so that a reader sees the old or the new content, never part of one (atomic rename)."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file beside `path` to write; it takes that name when the block ends well, and vanishes when it does not."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        yield temporary
+        sync_file(temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors import SourceError
-from warehouse.files.disk import writing
+from warehouse.files.disk import replacing, writing
 from warehouse.files.lines import open_bytes, read_lines
 from warehouse.tables.connection import connect
 from warehouse.tables.statements import statement
@@ -127,7 +127,7 @@ def _row(number: int, value: object) -> ExtractionRow:
 
 
 def export_extractions(tables: Path, target: Path) -> int:
-    """Writes what was extracted for an index as openie-like JSON lines, which import:FILE reads back.
+    """Writes what was extracted for an index as openie-like JSON lines, which import:FILE reads back; all or nothing.
 
     A line is {id, entities: [{name, type}], triples: [[s, p, o]], propositions: [{text, entities}]}, one per passage.
 
@@ -143,9 +143,13 @@ def export_extractions(tables: Path, target: Path) -> int:
     """
     opener = gzip.open if target.name.lower().endswith(".gz") else open
     count = 0
-    with connect(tables, read_only=True) as connection, writing("the extractions", target):
+    with (
+        connect(tables, read_only=True) as connection,
+        writing("the extractions", target),
+        replacing(target) as unfinished,
+    ):
         found = connection.execute(statement("extract", "passage_extractions"))
-        with opener(target, "wt", encoding="utf-8") as file:
+        with opener(unfinished, "wt", encoding="utf-8") as file:
             while rows := found.fetchmany(_ROWS_PER_BATCH):
                 for passage_id, entities, triples, propositions in rows:
                     row = {"id": passage_id, "entities": entities, "triples": triples, "propositions": propositions}
