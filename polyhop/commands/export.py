@@ -1,4 +1,4 @@
-"""`polyhop export neo4j` and `polyhop export extraction`: a version to a graph database, what was extracted to a file."""
+"""`polyhop export neo4j`: a version to a graph database; `polyhop export extraction`: what was extracted, to a file."""
 
 import os
 from pathlib import Path
