@@ -1,26 +1,35 @@
 """Milliseconds of spreading activation per question, embedded and on Neo4j, and whether both agree.
 
-Same shape as the QASA paper's Table VI: T = 1 to 4, gate on and off. The version must have been exported before
-(polyhop export neo4j); the server is that of NEO4J_URI and NEO4J_PASSWORD.
-Run: uv run python benchmarks/neo4j_latency.py ROOT INDEX QUESTIONS [REPEATS]
-Serial; every configuration runs ten questions first that do not count; of REPEATS passes (1) each question's least.
+Same shape as the QASA paper's Table VI: T = 1 to 4, gate on and off, a block per index. Both engines answer the same
+questions in one run, serially; ten questions first do not count; of REPEATS passes (1) each question's least counts.
+Encoding is left out. Run: uv run python benchmarks/neo4j_latency.py ROOT INDEX=QUESTIONS… [--repeats N]
+Exports first whatever the server lacks. The server is that of NEO4J_URI and NEO4J_PASSWORD; without NEO4J_URI one of
+its own, with a throwaway folder (tests/neo4j_server).
 """
 
+import argparse
+import os
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 from machine import describe_machine
 from numpy.typing import NDArray
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "neo4j_server"))
+from agreement import disagreement
+from graph_fixture import address_of
+from neo4j_process import Neo4jServer
+
+from flows.export import DirectSteps, ExportRequest, run_export
 from schemas.query import Question
 from schemas.spreading import Activation, SeedName, SpreadQuestion
 from warehouse.files.questions import read_questions
 from warehouse.graph.neo4j_graph import Neo4jGraph
-from warehouse.graph.neo4j_server import Neo4jConnection, find_address
+from warehouse.graph.neo4j_server import Address, Neo4jConnection, find_address
 from warehouse.index_reader import PublishedIndex
 from warehouse.open import open_encoder, open_published
 from warehouse.settings_file import load_settings
@@ -31,38 +40,71 @@ from worker.strategies.spreading import EmbeddedEngine, Engine
 from worker.strategies.spreading_neo4j import Neo4jEngine
 
 WARM_UP = 10
+GATES = ("cosine", "none")
+STEPS = (1, 2, 3, 4)
 
 
 def main() -> None:
-    """Prints a Markdown table."""
-    root, name, file = sys.argv[1:4]
-    repeats = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    """Prints a Markdown table per index."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("root")
+    parser.add_argument("indexes", nargs="+", help="INDEX=QUESTIONS")
+    parser.add_argument("--repeats", type=int, default=1)
+    given = parser.parse_args()
+    print(describe_machine())
+    with server() as address:
+        for pair in given.indexes:
+            name, _, file = pair.partition("=")
+            _measure_index(given.root, name, Path(file), address, given.repeats)
+
+
+@contextmanager
+def server() -> Iterator[Address]:
+    """The server of the environment, or one of its own for the block."""
+    if os.environ.get("NEO4J_URI"):
+        yield find_address(None, None, None)
+        return
+    own = Neo4jServer(heap="1g")
+    try:
+        yield address_of(own.start())
+    finally:
+        own.throw_away()
+
+
+def _measure_index(root: str, name: str, file: Path, address: Address, repeats: int) -> None:
+    begun = time.perf_counter()
+    exported = run_export(load_settings({"root": root}), ExportRequest(name, address), DirectSteps())
+    seconds = time.perf_counter() - begun
     index = open_published(Path(root), name)
-    connection = Neo4jConnection(find_address(None, None, None))
+    connection = Neo4jConnection(address)
     graph = Neo4jGraph(connection, name, index.graph.keys)
     graph.require(index.version)
-    questions = spread_questions(root, index, Path(file))
+    questions = spread_questions(root, index, file)
+    searched = sum(any(seed.match == "vector" for seed in question.names) for question in questions)
     print(
-        f"{describe_machine()}\n{name}: {index.graph.entity_count:,} names, {len(questions)} questions, "
-        f"Neo4j {connection.version}\n\n| gate | T | embedded p50 | p95 | max | Neo4j p50 | p95 | max "
-        "| active p50 | p95 | equal |\n|---|---|---|---|---|---|---|---|---|---|---|"
+        f"\n{name}: {index.graph.entity_count:,} names, {exported.counts['relations']:,} relations, {len(questions)} "
+        f"questions, {searched} of them with a name that only a vector search finds; Neo4j {connection.version}; "
+        f"{exported.created:,} rows exported in {seconds:.1f} s\n\n| gate | T | embedded p50 | p95 | max | Neo4j p50 "
+        "| p95 | max | active p50 | p95 | chains p50 | equal |\n|---|---|---|---|---|---|---|---|---|---|---|---|"
     )
-    for gate in ("cosine", "none"):
-        for steps in (1, 2, 3, 4):
+    for gate in GATES:
+        for steps in STEPS:
             rules = rules_of(QasaParameters(steps=steps, gate=gate))
             local, ours = measure(EmbeddedEngine(index, rules), questions, repeats)
             remote, theirs = measure(Neo4jEngine(graph, rules), questions, repeats)
-            sizes = np.percentile([len(found.entities) for found in local], [50, 95])
-            same = sum(not differences(one, other) for one, other in zip(local, remote, strict=True))
-            print(
-                f"| {gate} | {steps} | {ours} | {theirs} | {sizes[0]:.0f} | {sizes[1]:.0f} | {same} of {len(local)} |",
-                flush=True,
-            )
-            for number, (one, other) in enumerate(zip(local, remote, strict=True)):
-                if found := differences(one, other):
-                    print(f"<!-- question {number}: {found} -->")
+            _print_row(f"| {gate} | {steps} | {ours} | {theirs} |", local, remote)
     connection.close()
     index.close()
+
+
+def _print_row(cells: str, local: Sequence[Activation], remote: Sequence[Activation]) -> None:
+    sizes = np.percentile([len(found.entities) for found in local], [50, 95])
+    chains = np.median([len(found.chains) for found in local])
+    words = [disagreement(one, other) for one, other in zip(local, remote, strict=True)]
+    print(f"{cells} {sizes[0]:.0f} | {sizes[1]:.0f} | {chains:.0f} | {words.count('')} of {len(words)} |", flush=True)
+    for number, found in enumerate(words):
+        if found:
+            print(f"<!-- question {number}: {found} -->")
 
 
 def spread_questions(root: str, index: PublishedIndex, file: Path) -> list[SpreadQuestion]:
@@ -96,21 +138,6 @@ def measure(engine: Engine, questions: Sequence[SpreadQuestion], repeats: int) -
             least[number] = min(least[number], 1000 * (time.perf_counter() - begun))
     low, high = np.percentile(least, [50, 95])
     return found, f"{low:.1f} | {high:.1f} | {least.max():.1f}"
-
-
-def differences(one: Activation, other: Activation) -> str:
-    """What two engines do not agree on, "" if nothing."""
-    if [seed.entity for seed in one.seeds] != [seed.entity for seed in other.seeds]:
-        return f"seeds {[s.entity for s in one.seeds]} and {[s.entity for s in other.seeds]}"
-    if one.entities.tolist() != other.entities.tolist():
-        return f"entities {len(one.entities)} and {len(other.entities)}"
-    if len(one.values) and np.abs(one.values - other.values).max() > 1e-4:
-        return f"activations by {np.abs(one.values - other.values).max()}"
-    left, right = ([replace(chain, score=0.0) for chain in found.chains] for found in (one, other))
-    if left != right:
-        place = next((n for n, pair in enumerate(zip(left, right, strict=False)) if pair[0] != pair[1]), -1)
-        return f"chains from place {place}: {[(c.chains[place].entities, c.chains[place].score) for c in (one, other)]}"
-    return ""
 
 
 if __name__ == "__main__":

@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from export_fixture import changes, mark_all, published_hashes, snapshot, wipe_marks
 from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer
 
-from flows.export import DirectSteps, ExportReport, ExportRequest, Published, run_export
+from flows.export import DirectSteps, ExportReport, ExportRequest, run_export
 from flows.index import DirectRunner, run_index
 from flows.reports import IndexRequest
 from flows.verify import repair, run_verify
 from schemas.errors import ConfigurationError, StoreConflictError, StoreError, StoreUnavailableError
 from schemas.settings import Settings
-from warehouse.graph.neo4j_layout import KINDS, NODES, entity_label
+from warehouse.graph.neo4j_layout import NODES, entity_label
 from warehouse.graph.neo4j_server import Address, Neo4jConnection, find_address, require_version
 from warehouse.graph.neo4j_store import Neo4jStore
 
@@ -66,24 +67,11 @@ def corpus(tmp_path: Path, neo4j_server: Neo4jServer, connection: Neo4jConnectio
     return Corpus(tmp_path, neo4j_server)
 
 
-def snapshot(connection: Neo4jConnection, index: str = "towns") -> dict[str, list[Any]]:
-    """Everything the database holds of an index, but the record of the export."""
-    store = Neo4jStore(connection, index)
-    return {
-        kind.name: sorted(
-            (row["id"], json.dumps(row["properties"], sort_keys=True), row["source"], row["target"])
-            for row in store.rows(kind, [1.0])
-        )
-        for kind in KINDS
-    }
-
-
 def test_the_database_holds_what_the_tables_hold(corpus: Corpus, connection: Neo4jConnection) -> None:
     version = corpus.publish(records(range(TOWNS)))
     report = corpus.export()
-    with Published(corpus.settings, "towns") as published:
-        expected = {kind.name: sorted(published.hashes(kind)) for kind in KINDS}
-    held = snapshot(connection)
+    expected = {name: sorted(hashes) for name, hashes in published_hashes(corpus.settings, "towns").items()}
+    held = snapshot(connection, "towns")
     assert {name: [row[0] for row in rows] for name, rows in held.items()} == expected
     assert report.created == sum(map(len, expected.values()))
     assert (report.version, report.updated, report.deleted) == (version, 0, 0)
@@ -105,20 +93,27 @@ def test_an_export_again_writes_nothing(corpus: Corpus, connection: Neo4jConnect
     assert Neo4jStore(connection, "towns").recorded() == record
 
 
-def test_the_delta_leads_to_what_a_fresh_export_gives(corpus: Corpus, connection: Neo4jConnection) -> None:
+def test_the_delta_is_all_that_is_written_and_leads_to_what_a_fresh_export_gives(
+    corpus: Corpus, connection: Neo4jConnection
+) -> None:
     corpus.publish(records(range(TOWNS)))
     corpus.export()
+    before = published_hashes(corpus.settings, "towns")
     changed = [*records(range(4), edition=2), *records(range(8, TOWNS + 6))]
     corpus.publish(changed)
+    after = published_hashes(corpus.settings, "towns")
+    mark_all(connection, "towns")
     report = corpus.export()
-    after_delta = snapshot(connection)
-    total = sum(map(len, after_delta.values()))
-    assert min(report.created, report.updated, report.deleted) > 0
-    assert report.created + report.updated < total
-    connection.write([("MATCH (n) DETACH DELETE n", {})])
-    fresh = corpus.export()
-    assert fresh.created == total
-    assert snapshot(connection) == after_delta
+    wanted = changes(before, after)
+    assert {"created": report.created, "updated": report.updated, "deleted": report.deleted} == wanted
+    assert min(wanted.values()) > 0
+    total = sum(map(len, after.values()))
+    assert wipe_marks(connection, "towns") == total - wanted["created"] - wanted["updated"] > total / 2
+    corpus.publish(changed, "fresh")
+    fresh = corpus.export("fresh")
+    assert (fresh.created, fresh.updated, fresh.deleted) == (total, 0, 0)
+    assert snapshot(connection, "fresh") == snapshot(connection, "towns")
+    assert run_verify(corpus.settings, "towns", corpus.address).ok
 
 
 def test_two_indexes_share_a_database_and_do_not_touch_each_other(corpus: Corpus, connection: Neo4jConnection) -> None:
@@ -152,7 +147,7 @@ class KilledAfter(DirectSteps):
 def test_a_killed_export_run_again_ends_right(corpus: Corpus, connection: Neo4jConnection, step: str) -> None:
     corpus.publish(records(range(TOWNS)))
     corpus.export()
-    first = snapshot(connection)
+    first = snapshot(connection, "towns")
     corpus.publish(records(range(3, TOWNS + 3), edition=2))
     with pytest.raises(KeyboardInterrupt):
         corpus.export(steps=KilledAfter(step))
@@ -161,7 +156,7 @@ def test_a_killed_export_run_again_ends_right(corpus: Corpus, connection: Neo4jC
     assert run_verify(corpus.settings, "towns", corpus.address).ok
     corpus.publish(records(range(TOWNS)))
     corpus.export()
-    assert snapshot(connection) == first
+    assert snapshot(connection, "towns") == first
 
 
 def test_of_two_exports_only_the_later_one_can_write(corpus: Corpus, connection: Neo4jConnection) -> None:
@@ -170,12 +165,12 @@ def test_of_two_exports_only_the_later_one_can_write(corpus: Corpus, connection:
     early, late = Neo4jStore(connection, "towns"), Neo4jStore(connection, "towns")
     early.claim()
     late.claim()
-    held = snapshot(connection)
+    held = snapshot(connection, "towns")
     with pytest.raises(StoreConflictError, match="Another export of index 'towns'"):
         early.delete(NODES[1], ["p000"])
-    assert snapshot(connection) == held
+    assert snapshot(connection, "towns") == held
     late.delete(NODES[1], ["p000"])
-    assert len(snapshot(connection)["paragraphs"]) == 2
+    assert len(snapshot(connection, "towns")["paragraphs"]) == 2
 
 
 DAMAGE = {
@@ -196,14 +191,14 @@ DAMAGE = {
 def test_verify_finds_damage_and_repairs_it(corpus: Corpus, connection: Neo4jConnection, damage: str) -> None:
     corpus.publish(records(range(6)))
     corpus.export()
-    whole = snapshot(connection)
+    whole = snapshot(connection, "towns")
     assert run_verify(corpus.settings, "towns", corpus.address).ok
     connection.write([(DAMAGE[damage], {})])
     report = run_verify(corpus.settings, "towns", corpus.address)
     assert {name for name, found in report.differences.items() if found} == {"neo4j"}
     repair(corpus.settings, report, corpus.address)
     assert run_verify(corpus.settings, "towns", corpus.address).ok
-    assert snapshot(connection) == whole
+    assert snapshot(connection, "towns") == whole
 
 
 def test_nobody_at_the_address_is_said_in_one_sentence() -> None:

@@ -8,16 +8,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from warehouse.graph.neo4j_layout import KINDS
 
-pytestmark = [pytest.mark.prefect, pytest.mark.neo4j]
+PREFECT_FILE = Path(__file__).resolve().parents[2] / "prefect.yaml"
 RECORDS: list[dict[str, object]] = [
     {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} is a lake near Mount {n % 5} in Norland."}
     for n in range(6)
 ]
 
 
+def test_every_deployment_names_a_flow_that_takes_its_parameters() -> None:
+    from prefect.flows import load_flow_from_entrypoint
+
+    names = []
+    for deployment in yaml.safe_load(PREFECT_FILE.read_text(encoding="utf-8"))["deployments"]:
+        path, _, function = deployment["entrypoint"].partition(":")
+        flow = load_flow_from_entrypoint(f"{PREFECT_FILE.parent / path}:{function}")
+        flow.validate_parameters(deployment["parameters"])
+        names.append(f"{flow.name}/{deployment['name']}")
+    assert "export/after-publish" in names
+
+
+@pytest.mark.prefect
+@pytest.mark.neo4j
 def test_an_export_flow_run_writes_what_a_direct_one_finds_done(
     polyhop: Callable[..., subprocess.CompletedProcess[str]],
     write_corpus: Callable[..., Path],

@@ -97,6 +97,18 @@ def ask(graph: Neo4jGraph, question: SpreadQuestion, rules: Rules | None = None)
     return graph.activate(question, rules.seeds, rules.spread, rules.chains)
 
 
+@dataclass(frozen=True)
+class Arrays:
+    """As much of an open index as the embedded engine reads."""
+
+    relations: RelationGraph
+    matrix: NDArray[np.float32]
+
+    def vectors(self, owner: str) -> NDArray[np.float32]:
+        assert owner == "entity"
+        return self.matrix
+
+
 def connect_to(server: Neo4jServer) -> Neo4jConnection:
     """A connection to the tests' server."""
     return Neo4jConnection(address_of(server))

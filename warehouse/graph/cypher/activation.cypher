@@ -107,8 +107,8 @@ WITH seeds, nodes, values, edges, bounds, is_cut, looked_at, worst, [x IN chains
 CALL (chains, nodes) {
     UNWIND chains AS chain
     WITH chain, [i IN chain.p | nodes[i].folded_key] AS keys
-    ORDER BY chain.s DESC, size(keys) ASC, keys ASC LIMIT $k_chains
-    RETURN collect({places: chain.p, score: chain.w / size(chain.p)}) AS found
+    ORDER BY chain.s DESC, size(keys) ASC, keys ASC
+    RETURN collect({places: chain.p, score: chain.w / size(chain.p)})[..$k_chains] AS found
 }
 CALL (found, nodes) {
     UNWIND found AS chain

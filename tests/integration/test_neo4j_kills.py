@@ -1,0 +1,102 @@
+"""An export killed at any moment, batches under way included, leaves what the next one completes."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from export_fixture import assert_whole_batches, published_hashes
+from graph_fixture import address_of, connect_to
+from neo4j_process import Neo4jServer
+
+from flows.export import DirectSteps, ExportRequest, run_export
+from flows.index import DirectRunner, run_index
+from flows.reports import IndexRequest
+from flows.verify import run_verify
+from schemas.settings import Settings
+from warehouse.graph.neo4j_server import Neo4jConnection
+from warehouse.graph.neo4j_store import Neo4jStore
+
+pytestmark = pytest.mark.neo4j
+INDEX = "harbours"
+PASSAGES = 400
+KILLS = 3
+LAST = 0.6
+"""Share of all rows after which a kill is due at the latest."""
+COUNT = (
+    "RETURN COUNT { (:Document|Paragraph|Entity {index: $index}) } "
+    "+ COUNT { (:Document|Paragraph|Entity {index: $index})-->() } AS count"
+)
+
+
+def _publish(settings: Settings, folder: Path) -> None:
+    path = folder / "corpus.jsonl"
+    rows = [
+        {
+            "id": f"p{n:05d}",
+            "title": f"Port {n}",
+            "text": f"Port {n} lies on Bay {n % 97}. Captain Odo {n} sailed to Cape {n % 89} with Admiral {n % 61}.",
+        }
+        for n in range(PASSAGES)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    run_index(settings, IndexRequest(INDEX, path), DirectRunner())
+
+
+def _kill_one(settings: Settings, server: Neo4jServer, connection: Neo4jConnection, total: int) -> None:
+    """Starts an export and kills it when it has written more rows than were there, up to a number left to chance."""
+    epoch = Neo4jStore(connection, INDEX).recorded().get("epoch", 0)
+    held = _count(connection)
+    wanted = random.randint(held, max(held, int(LAST * total)))
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("POLYHOP_", "PREFECT_"))},
+        "POLYHOP_ROOT": str(settings.root),
+        "NEO4J_URI": server.uri,
+        "NEO4J_PASSWORD": server.password,
+    }
+    command = [sys.executable, "-m", "polyhop.cli", "export", "neo4j", "--index", INDEX]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 120
+    try:
+        while Neo4jStore(connection, INDEX).recorded().get("epoch", 0) == epoch or _count(connection) < wanted:
+            assert process.poll() is None, "it ended before it was killed"
+            assert time.monotonic() < end, "it wrote too little in 120 s"
+            time.sleep(random.uniform(0, 0.05))
+    finally:
+        process.kill()
+    assert process.wait() == -signal.SIGKILL
+
+
+def _count(connection: Neo4jConnection) -> int:
+    return int(connection.read(COUNT, {"index": INDEX})[0]["count"])
+
+
+@pytest.fixture
+def connection(neo4j_server: Neo4jServer) -> Iterator[Neo4jConnection]:
+    opened = connect_to(neo4j_server)
+    yield opened
+    opened.close()
+
+
+def test_an_export_process_killed_at_any_moment_and_run_again_ends_right(
+    tmp_path: Path, neo4j_server: Neo4jServer, connection: Neo4jConnection
+) -> None:
+    settings = Settings(root=tmp_path / "root", strategies=("bm25",))
+    _publish(settings, tmp_path)
+    wanted = published_hashes(settings, INDEX)
+    total = sum(map(len, wanted.values()))
+    for _ in range(KILLS):
+        _kill_one(settings, neo4j_server, connection, total)
+        assert Neo4jStore(connection, INDEX).recorded()["complete"] is False
+        assert_whole_batches(connection, INDEX, wanted)
+    assert not run_verify(settings, INDEX, address_of(neo4j_server)).ok
+    run_export(settings, ExportRequest(INDEX, address_of(neo4j_server)), DirectSteps())
+    report = run_verify(settings, INDEX, address_of(neo4j_server))
+    assert [found for found in report.differences.values() if found] == []
+    assert Neo4jStore(connection, INDEX).recorded()["complete"] is True

@@ -1,0 +1,80 @@
+"""What tests and benchmarks of the export share: published versions as hashes, and a database as plain rows."""
+
+import json
+from collections import Counter
+from typing import Any
+
+from flows.export import Published
+from schemas.settings import Settings
+from warehouse.graph.neo4j_layout import KINDS
+from warehouse.graph.neo4j_server import Neo4jConnection
+from warehouse.graph.neo4j_store import Neo4jStore
+
+_LABELS = "Document|Paragraph|Entity"
+Hashes = dict[str, dict[str, str]]
+Snapshot = dict[str, list[tuple[str, str, str, str]]]
+
+
+def published_hashes(settings: Settings, index: str) -> Hashes:
+    """Hash by id of every row of the current version, by kind."""
+    with Published(settings, index) as published:
+        return {kind.name: published.hashes(kind) for kind in KINDS}
+
+
+def changes(before: Hashes, after: Hashes) -> dict[str, int]:
+    """Rows created, updated and deleted between two versions, all kinds together."""
+    counts: Counter[str] = Counter(created=0, updated=0, deleted=0)
+    for kind in KINDS:
+        old, new = before[kind.name], after[kind.name]
+        counts["created"] += len(new.keys() - old.keys())
+        counts["deleted"] += len(old.keys() - new.keys())
+        counts["updated"] += sum(old[key] != new[key] for key in old.keys() & new.keys())
+    return dict(counts)
+
+
+def snapshot(connection: Neo4jConnection, index: str) -> Snapshot:
+    """Everything the database holds of an index, by kind, but the record of the export and the index's own name."""
+    store = Neo4jStore(connection, index)
+    return {
+        kind.name: sorted(
+            (row["id"], _shown(row["properties"]), row["source"] or "", row["target"] or "")
+            for row in store.rows(kind, [1.0])
+        )
+        for kind in KINDS
+    }
+
+
+def mark_all(connection: Neo4jConnection, index: str) -> None:
+    """Puts a mark on every node of an index and every relationship that leaves one; writing a row again wipes it."""
+    for statement in (
+        f"MATCH (n:{_LABELS} {{index: $index}}) SET n.marked = true",
+        f"MATCH (:{_LABELS} {{index: $index}})-[r]->() SET r.marked = true",
+    ):
+        connection.write([(statement, {"index": index})])
+
+
+def wipe_marks(connection: Neo4jConnection, index: str) -> int:
+    """Takes the marks away and counts them."""
+    values = {"index": index}
+    nodes, edges = connection.write(
+        [
+            (f"MATCH (n:{_LABELS} {{index: $index, marked: true}}) REMOVE n.marked RETURN count(n) AS count", values),
+            (
+                f"MATCH (:{_LABELS} {{index: $index}})-[r]->() WHERE r.marked REMOVE r.marked RETURN count(r) AS count",
+                values,
+            ),
+        ]
+    )
+    return int(nodes[0]["count"]) + int(edges[0]["count"])
+
+
+def assert_whole_batches(connection: Neo4jConnection, index: str, wanted: Hashes) -> None:
+    """Of a first export that was cut short, every kind is there completely or in whole batches."""
+    store = Neo4jStore(connection, index)
+    for kind in KINDS:
+        count = len(store.stored(kind))
+        assert count == len(wanted[kind.name]) or count % kind.batch == 0, f"{count} {kind.name}"
+
+
+def _shown(properties: dict[str, Any]) -> str:
+    return json.dumps({name: value for name, value in properties.items() if name != "index"}, sort_keys=True)
