@@ -13,7 +13,7 @@ from schemas.errors import MissingArtefactError, SourceError
 from schemas.queue import JobSpec, NewQuestion, QuestionState, ResultRow
 from schemas.settings import Settings
 from schemas.strategies import needed_artefacts
-from tasks.evaluation.report import GoldQuestion, Outcome, evaluate
+from tasks.evaluation.report import RETRIEVAL_METRICS, GoldQuestion, Outcome, evaluate
 from warehouse.files.layout import Layout
 from warehouse.files.questions import read_questions
 from warehouse.files.versions import read_manifest, require_version
@@ -81,18 +81,24 @@ def submit_file(settings: Settings, queue: QuestionQueue, request: Submission) -
 
 
 def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
-    """Metrics of a job whose file had answers or supporting passages; None if it had neither."""
+    """Metrics of a job whose file had answers or supporting passages; None if it had neither.
+
+    Depths beyond the job's limit were not looked at and are None, like whatever has no gold.
+    """
     gold, outcomes = [], []
+    limits: set[int] = set()
     records: dict[str, str] = {}
     for row in rows:
         records |= {p["id"]: p["record"] for p in _passages(row) if "record" in p}
+        limits |= {value for value in (row.result.get("limit"),) if isinstance(value, int)}
         gold.append(GoldQuestion(row.question_id, tuple(row.answers), frozenset(row.supporting)))
         outcomes.append(_outcome(row))
     if not any(question.answers or question.supporting for question in gold):
         return None
     report = evaluate(gold, {"job": outcomes}, lambda passage_id: records.get(passage_id, passage_id))
     metrics: dict[str, Any] = report["strategies"]["job"]
-    return {"n": report["n"], **metrics}
+    beyond = {name for name in RETRIEVAL_METRICS if limits and int(name.partition("@")[2] or 0) > min(limits)}
+    return {"n": report["n"], **metrics, **dict.fromkeys(beyond)}
 
 
 def _outcome(row: ResultRow) -> Outcome:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from schemas.errors import MissingArtefactError
+from schemas.errors import ConfigurationError, MissingArtefactError
 from schemas.query import Question
 from schemas.settings import Settings
 from schemas.strategies import DEFAULT_STRATEGY
@@ -97,7 +97,7 @@ class Index:
             EmptyQuestionError: If the question has no word in it.
             UnknownStrategyError: If there is no such strategy.
             MissingArtefactError: If the index was not built for it.
-            ConfigurationError: If a parameter does not exist or is out of its range.
+            ConfigurationError: If a parameter does not exist or is out of its range, or the limit is below 1.
             ModelError: If a model is to read (`models.read`) and is away, or does not accept the request.
             BudgetExceededError: If the model's call would exceed the budget.
         """
@@ -112,6 +112,8 @@ class Index:
         parameters: Mapping[str, object] | None = None,
     ) -> list[Answer]:
         """Answers several questions; each result is the same as if it had been asked alone."""
+        if limit < 1:
+            raise ConfigurationError(f"The limit is {limit}; ask for at least 1 passage.")
         answerer = self._session.answerer(strategy, parameters or {})
         answered = answerer.answer([Question(text) for text in questions], limit=limit)
         return [Answer(**self._session.document(strategy, one)) for one in answered]

@@ -37,6 +37,9 @@ from schemas.errors import ConfigurationError, EmptyQuestionError, PolyhopError,
 
 USAGE_ERRORS = (ConfigurationError, UnknownStrategyError, EmptyQuestionError)
 DEBUG_VARIABLE = "POLYHOP_DEBUG"
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, as shells have it."""
+STOPPED = "polyhop: stopped; what was finished is kept."
 
 app = typer.Typer(
     name="polyhop",
@@ -95,8 +98,12 @@ def main() -> None:
         print_error(f"polyhop: {error}")
         sys.exit(2 if isinstance(error, USAGE_ERRORS) else 1)
     except KeyboardInterrupt:
-        print_error("polyhop: stopped; what was finished is kept.")
-        sys.exit(130)
+        print_error(STOPPED)
+        sys.exit(INTERRUPTED)
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:  # Typer turns Ctrl-C within a command into this code and says nothing
+            print_error(STOPPED)
+        raise
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -75,7 +75,11 @@ def require_entities(index: PublishedIndex, lookup: NameLookup, name: str) -> tu
     if numbers:
         return numbers
     similar = _similar(index, key)
-    hint = f"did you mean {' or '.join(repr(other) for other in similar)}?" if similar else "it has no entity at all."
+    hint = (
+        f"did you mean {' or '.join(repr(other) for other in similar)}?"
+        if similar
+        else "none of its names looks like that."
+    )
     raise UnknownIdError(f"Index '{index.name}' has no entity '{name}'; {hint}")
 
 

@@ -39,7 +39,7 @@ class EntityGraph:
         self._session = session
         self._index = session.published
         if "graph:relations" not in self._index.artefacts:
-            raise MissingArtefactError("graph:relations", self._index.name, GRAPH_SEARCH)
+            raise MissingArtefactError("graph:relations", self._index.name, GRAPH_SEARCH, "The graph of entities")
 
     def find_entities(self, name: str, *, fuzzy: bool = False) -> list[GraphEntity]:
         """Entities of a name, by length of name, then name, then key.
@@ -76,7 +76,7 @@ class EntityGraph:
             AlgorithmError: If the vector has another dimension.
         """
         if "vectors:entity" not in self._index.artefacts:
-            raise MissingArtefactError("vectors:entity", self._index.name, "naive-vector")
+            raise MissingArtefactError("vectors:entity", self._index.name, "naive-vector", "Likeness to entities")
         vector = self._encoded(query) if isinstance(query, str) else query
         numbers, cosines = similar_entities(self._index.vectors("entity"), vector, top_k, min_similarity)
         pairs = zip(graph_entities(self._index, numbers.tolist()), cosines.tolist(), strict=True)

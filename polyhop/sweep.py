@@ -166,10 +166,13 @@ def _what(task: dict[str, Any]) -> str:
 
 
 def _known(path: Path, task: dict[str, Any]) -> dict[str, Any] | None:
-    """The result of this very task if it was measured before, and its index is still there."""
+    """The result of this very task if it was measured before, can be read, and its index is still there."""
     if not path.exists() or not (path.parent / ROOT).exists():
         return None
-    document = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        document = json.loads(path.read_bytes())
+    except ValueError:
+        return None
     result: dict[str, Any] | None = document["result"] if document["task"] == task else None
     return result
 

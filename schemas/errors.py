@@ -195,11 +195,12 @@ class UnknownIndexError(QuestionError):
 class MissingArtefactError(QuestionError):
     """A strategy needs something that this index was not built with."""
 
-    def __init__(self, artefact: str, index: str, strategy: str = "STRATEGY") -> None:
+    def __init__(self, artefact: str, index: str, strategy: str = "STRATEGY", wanted_by: str = "") -> None:
         self.strategy = strategy
         self.artefact = artefact
+        wanted = wanted_by or f"Strategy '{strategy}'"
         super().__init__(
-            f"Strategy '{strategy}' needs '{artefact}', which index '{index}' was built without. "
+            f"{wanted} needs '{artefact}', which index '{index}' was built without. "
             f"Build it (nothing is extracted again) with: polyhop index --index {index} --add-strategy {strategy}"
         )
 

@@ -23,6 +23,7 @@ from polyhop.commands.options import (
 )
 from polyhop.output import print_error, print_json, print_line
 from polyhop.pages.graph import reached_entities
+from polyhop.reasons import reason_lines
 from schemas.strategies import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
@@ -124,7 +125,9 @@ def _print_evidence(answer: "Answer") -> None:
     evidence = answer.evidence
     names = evidence.get("question_entities") or evidence.get("query_entities")
     if names:
-        print_line("Question names  " + _names(names))
+        print_line("Question names  " + (_names(names) or "none found"))
+    for line in reason_lines(evidence):
+        print_line(line)
     if "activations" in evidence:
         for line in activation_lines(evidence):
             print_line(line)
@@ -133,18 +136,22 @@ def _print_evidence(answer: "Answer") -> None:
         print_line("Entities reached")
     for row in reached:
         print_line(f"  hop {row['hop']}  {' '.join(row['path'].split())}")
-    titles = {passage["id"]: passage["title"] for passage in answer.passages}
-    if evidence["links"]:
-        print_line("How the evidence connects")
-    for link in evidence["links"]:
-        source = "question" if link["source"] == "question" else titles.get(link["source"], link["source"])
-        target = titles.get(link["target"], link["target"])
-        print_line(f"  {source} --[{link['via']}]--> {target}  [{link['target']}]")
+    _print_links(answer)
     cited = evidence["sentences"][1:]
     if cited:
         print_line("Sentences cited")
     for sentence in cited:
         print_line(f"  [{sentence['passage_id']}] {' '.join(sentence['text'].split())}")
+
+
+def _print_links(answer: "Answer") -> None:
+    titles = {passage["id"]: passage["title"] for passage in answer.passages}
+    if answer.evidence["links"]:
+        print_line("How the evidence connects")
+    for link in answer.evidence["links"]:
+        source = "question" if link["source"] == "question" else titles.get(link["source"], link["source"])
+        target = titles.get(link["target"], link["target"])
+        print_line(f"  {source} --[{link['via']}]--> {target}  [{link['target']}]")
 
 
 def _names(names: Any) -> str:

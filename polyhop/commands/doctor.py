@@ -20,8 +20,9 @@ def doctor(root: Root = None, json: Json = False) -> None:
     if json:
         print_json({"ok": healthy, "checks": [_row(check) for check in checks]})
     else:
+        width = max(len(check.name) for check in checks)
         for check in checks:
-            print_line(f"{'ok  ' if check.ok else 'FAIL'}  {check.name:<12}{check.message}")
+            print_line(f"{'ok  ' if check.ok else 'FAIL'}  {check.name:<{width}}  {check.message}")
         print_line("Everything works." if healthy else "Mend what is marked FAIL and run `polyhop doctor` again.")
     if not healthy:
         raise typer.Exit(1)

@@ -90,11 +90,13 @@ def _evaluate(
 ) -> None:
     """Evaluates, stores, prints, and only then fails where a gate does."""
     from polyhop.evaluation import run_evaluation
-    from polyhop.evaluation.store import store
+    from polyhop.evaluation.store import check_store, store
     from tasks.evaluation.gate import check_names, failure_sentence, gate_rows, parse_gate
 
     gates = [parse_gate(text) for text in fail_below]
     check_names(gates, request.labels)
+    if is_stored:
+        check_store(settings)
     with progress() as update:
         evaluation = run_evaluation(settings, request, update)
     report: dict[str, Any] = evaluation.report
@@ -114,6 +116,11 @@ def _print(evaluation: "Evaluation", *, json: bool) -> None:
     report = evaluation.report
     for record in evaluation.bad:
         print_error(f"{record.source} line {record.line} was left out: {record.reason}")
+    if report["unknown_supporting"]:
+        print_error(
+            f"{report['unknown_supporting']} supporting ids are in no passage of '{report['index']}' and count as "
+            "missed; were the questions written for another corpus?"
+        )
     for name, reason in report["left_out"].items():
         print_error(f"{name} was left out: {reason}")
     if json:

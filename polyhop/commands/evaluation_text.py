@@ -46,13 +46,10 @@ def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
 def print_comparison(changes: Mapping[str, Any]) -> None:
     """What changed from the first to the second stored evaluation."""
     print_line(f"Evaluation {changes['first']} -> {changes['second']}")
-    for name, (before, after) in changes["changed"].items():
-        print_line(f"  {name}: {before} -> {after}")
-    if not changes["changed"]:
-        print_line("  the same index, version, questions, parameters and settings")
-    for key, number in (("only_first", "first"), ("only_second", "second")):
-        if changes[key]:
-            print_line(f"  only in {changes[number]}: {', '.join(changes[key])}")
+    _print_facts(changes)
+    if not changes["strategies"]:
+        print_line("  no strategy is in both")
+        return
     for name, latency in changes["latency_ms"].items():
         print_line(f"  {name}, latency p50: {_milliseconds(latency['p50'])}, p95: {_milliseconds(latency['p95'])}")
     rows = [
@@ -71,6 +68,23 @@ def print_comparison(changes: Mapping[str, Any]) -> None:
         before, after = (answer or "(none)" for answer in row["answers"])
         moved = ", ".join(f"{m} {row[m]:+.2f}" for m in ("recall@5", "mrr", "em", "f1") if m in row)
         print_line(f"  {row['strategy']}  [{row['id']}] {moved or 'another answer'}: {before} -> {after}")
+
+
+def _print_facts(changes: Mapping[str, Any]) -> None:
+    """What was run differently."""
+    for name, (before, after) in changes["changed"].items():
+        print_line(f"  {name}: {before} -> {after}")
+    if not changes["changed"]:
+        print_line("  the same index, version, questions, parameters and settings")
+    for key, number in (("only_first", "first"), ("only_second", "second")):
+        if changes[key]:
+            print_line(f"  only in {changes[number]}: {', '.join(changes[key])}")
+    questions = changes["questions"]
+    if questions["only_first"] or questions["only_second"]:
+        print_line(
+            f"  {questions['common']} questions are in both, {questions['only_first']} only in {changes['first']}, "
+            f"{questions['only_second']} only in {changes['second']}; intervals are over those in both"
+        )
 
 
 def _stored_row(row: Mapping[str, Any]) -> list[object]:

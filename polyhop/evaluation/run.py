@@ -17,19 +17,21 @@ from polyhop.variants import expand_labels, parse_variant
 from schemas.chat import Usage
 from schemas.corpus import BadRecord
 from schemas.errors import ConfigurationError, PolyhopError, SourceError
+from schemas.ports import IndexReader
 from schemas.query import ModelUse, Question
 from schemas.questions import QuestionRecord
 from schemas.settings import Settings
 from schemas.strategies import NEEDS, needed_artefacts
 from schemas.version import VERSION
 from tasks.evaluation.report import GoldQuestion, Outcome, QuestionValues, evaluate, question_values
-from tasks.evaluation.run_documents import RANKING_KEPT, RunFacts, json_lines, rounded, run_document, timings_document
-from warehouse.files.disk import writing
+from tasks.evaluation.run_documents import RANKING_KEPT, RunFacts, rounded, run_document, timings_document
 from warehouse.files.evaluations import questions_hash
+from warehouse.files.json_lines import check_place, write_json_lines
 from warehouse.files.questions import read_questions
 from warehouse.machine import machine, now, peak_rss_mb
 from worker.answer import AnsweredQuestion, Answerer
 
+_OUT = "the per-question file"
 DEPTH = 100
 """Passages asked for: MRR's depth (algorithms.md 6.2)."""
 
@@ -95,12 +97,16 @@ def run_evaluation(settings: Settings, request: EvaluationRequest, on_progress: 
     Raises:
         SourceError: If the file has no usable question.
         UnknownStrategyError: For a strategy that does not exist, before anything runs.
-        ConfigurationError: For a parameter that does not exist or is out of its range, before anything runs.
+        ConfigurationError: For a parameter that does not exist or is out of its range, or an `out` that would replace
+            the questions, before anything runs.
+        StoreError: If `out` cannot be written, before anything runs.
         MissingArtefactError: If the index was not built for one of them, before anything runs.
     """
     started, start = now(), time.perf_counter()
     variants = [parse_variant(label, request.parameters) for label in request.labels]
     needed_artefacts([variant.strategy for variant in variants])
+    if request.out is not None:
+        _check_out(request.out, request.questions)
     records, bad = read_questions(request.questions)
     if not records:
         raise SourceError(f"There is no usable question in {request.questions}.")
@@ -108,6 +114,7 @@ def run_evaluation(settings: Settings, request: EvaluationRequest, on_progress: 
     with open_index(request.index, settings=settings) as index:
         answerers, left_out = served(index.session, variants, request.strategies)
         baseline = _baseline(request.baseline, list(answerers))
+        unknown = unknown_supporting(records, index.session.published)
         measured = {name: _measure(answerer, name, records, on_progress) for name, answerer in answerers.items()}
         outcomes = {name: found.outcomes for name, found in measured.items()}
         record_of = index.session.published.record_of
@@ -115,15 +122,28 @@ def run_evaluation(settings: Settings, request: EvaluationRequest, on_progress: 
         evaluated = evaluate(gold, outcomes, record_of, baseline)
         report = {"index": index.name, "version": index.version, **evaluated}
         report["reading"] = {name: _taken(found.uses) for name, found in measured.items()}
-        facts = _facts(settings, request, index, left_out, baseline, len(bad))
+        facts = _facts(settings, request, index, left_out, baseline, len(bad), unknown)
     rows = _rows(records, outcomes, values, facts.version)
     run = run_document(facts, report, values)
     timings = timings_document(report, started, time.perf_counter() - start, machine(), peak_rss_mb())
     report |= {"baseline": baseline, "left_out": left_out, "settings_hash": run["settings_hash"]}
+    report["unknown_supporting"] = len(unknown)
     if request.out is not None:
-        with writing("the per-question file", request.out):
-            request.out.write_bytes(json_lines(rows))
+        write_json_lines(request.out, rows, _OUT)
     return Evaluation(report, run, timings, rows, bad)
+
+
+def _check_out(out: Path, questions: Path) -> None:
+    if out.exists() and questions.exists() and out.samefile(questions):
+        raise ConfigurationError(f"--out would replace the questions in {questions}; name another file.")
+    check_place(out, _OUT)
+
+
+def unknown_supporting(records: Sequence[QuestionRecord], published: IndexReader) -> list[str]:
+    """Supporting ids that the index holds neither as a record nor as a piece of one, each once, in the file's order."""
+    known = set(published.passage_ids)
+    known.update(map(published.record_of, published.passage_ids))
+    return list(dict.fromkeys(one for record in records for one in record.supporting if one not in known))
 
 
 def _baseline(named: str | None, labels: Sequence[str]) -> str:
@@ -133,12 +153,23 @@ def _baseline(named: str | None, labels: Sequence[str]) -> str:
 
 
 def _facts(
-    settings: Settings, request: EvaluationRequest, index: Index, left_out: Mapping[str, str], baseline: str, bad: int
+    settings: Settings,
+    request: EvaluationRequest,
+    index: Index,
+    left_out: Mapping[str, str],
+    baseline: str,
+    bad: int,
+    unknown: Sequence[str],
 ) -> RunFacts:
     return RunFacts(
         index=index.name,
         version=index.version,
-        questions={"file": request.questions.name, "sha256": questions_hash(request.questions), "left_out": bad},
+        questions={
+            "file": request.questions.name,
+            "sha256": questions_hash(request.questions),
+            "left_out": bad,
+            "unknown_supporting": len(unknown),
+        },
         parameters=request.parameters,
         left_out=left_out,
         settings=answering_settings(settings, index.session.published.manifest.settings),

@@ -11,7 +11,17 @@ from polyhop.evaluation.run import Evaluation
 from schemas.settings import Settings
 from tasks.evaluation.comparison import compare_runs
 from tasks.evaluation.run_documents import json_bytes, json_lines
-from warehouse.files.evaluations import QUESTIONS, REPORT, RUN, SUMMARY, TIMINGS, read_run, run_numbers, store_run
+from warehouse.files.evaluations import (
+    QUESTIONS,
+    REPORT,
+    RUN,
+    SUMMARY,
+    TIMINGS,
+    check_folder,
+    read_run,
+    run_numbers,
+    store_run,
+)
 from warehouse.files.layout import Layout
 
 
@@ -28,6 +38,15 @@ def store(settings: Settings, evaluation: Evaluation) -> tuple[int, Path]:
         **_report_files(evaluation.run, evaluation.timings),
     }
     return store_run(Layout(settings.root).evaluations, files)
+
+
+def check_store(settings: Settings) -> None:
+    """Finds out before an evaluation runs that it cannot be stored.
+
+    Raises:
+        StoreError: If the disk refuses.
+    """
+    check_folder(Layout(settings.root).evaluations)
 
 
 def stored_rows(settings: Settings) -> list[dict[str, Any]]:

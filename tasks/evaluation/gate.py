@@ -79,7 +79,7 @@ def failure_sentence(rows: Sequence[Mapping[str, Any]]) -> str | None:
         + (
             f"could not be measured (the questions have no gold for it), {row['threshold']:g} is wanted"
             if row["value"] is None
-            else f"is {row['value']:.4g}, below {row['threshold']:g}"
+            else f"is {row['value']:.6g}, below {row['threshold']:g}"
         )
         for row in rows
         if not row["passed"]

@@ -67,6 +67,7 @@ def facts(run: Document, timings: Document) -> tuple[tuple[str, str], ...]:
     found = (
         ("Questions", None if questions is None else f"{questions:.0f} from {at(run, 'questions', 'file')}"),
         ("Without gold passages", f"{excluded:.0f} (not judged by retrieval)" if excluded else None),
+        ("Supporting ids in no passage of the index", at(run, "questions", "unknown_supporting") or None),
         ("Strategies", str(len(run["strategies"]))),
         ("Baseline", at(run, "baseline")),
         ("Parameters for all", ", ".join(f"{k}={v}" for k, v in sorted((at(run, "parameters") or {}).items())) or None),

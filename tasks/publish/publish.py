@@ -17,7 +17,7 @@ from schemas.tables import TABLES
 from schemas.text import passage_text
 from schemas.version import VERSION
 from tasks.stage import Counts
-from warehouse.build import Build
+from warehouse.build import Build, current_manifest
 from warehouse.files.versions import prune_versions, publish_folder, published_versions
 from warehouse.graph.arrays import file_checksum, open_array
 from warehouse.tables.connection import comment_statements, quoted
@@ -50,7 +50,7 @@ def publish(build: Build, stages: Mapping[str, Counts]) -> Manifest:
         index=build.index,
         version=number,
         polyhop=VERSION,
-        source=str(build.source) if build.source else "",
+        source=_source(build),
         corpus_hash=build.fingerprint("ingest"),
         settings=build.settings.model_dump(mode="json", exclude=_UNFINGERPRINTED),
         artefacts=tuple(sorted(build.artefacts)),
@@ -69,6 +69,14 @@ def publish(build: Build, stages: Mapping[str, Counts]) -> Manifest:
         tag_version(build.folder.vectors, record.table, version_tag(number), record.lance_version)
     publish_folder(build.folder, build.staging.path, manifest)
     return manifest
+
+
+def _source(build: Build) -> str:
+    """The corpus; a version that takes the current one's names that one's."""
+    if build.source is not None:
+        return str(build.source)
+    current = current_manifest(build)
+    return current.source if current else ""
 
 
 def prune(build: Build) -> list[int]:

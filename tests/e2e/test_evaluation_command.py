@@ -16,7 +16,7 @@ from flows.evaluate import run_evaluation as evaluate_in_a_process
 from polyhop.cli import app
 from polyhop.commands.options import with_min_confidence
 from polyhop.evaluation import EvaluationRequest, run_evaluation
-from schemas.errors import ConfigurationError, GateFailedError, PolyhopError, UnknownIdError
+from schemas.errors import ConfigurationError, GateFailedError, PolyhopError, StoreError, UnknownIdError
 from schemas.settings import Settings
 from warehouse.open import open_questions
 from worker.loop import Worker, WorkerOptions
@@ -170,6 +170,52 @@ def test_an_evaluation_prints_calibration_hops_and_the_baseline(command: Command
     for part in ("em of answered", "Confidence stated -> exact match observed", "1 (3)", "bm25 vs bridge-lexical"):
         assert part in done.stdout
     assert "line 7 was left out" in done.stderr
+
+
+def test_supporting_ids_that_the_index_has_not_are_told_and_stored(root: Path, command: Command) -> None:
+    lines = [{**QUESTIONS[1], "supporting": ["p1", "nowhere"]}, {**QUESTIONS[2], "supporting": ["nowhere", "gone"]}]
+    (root.parent / "other.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    done = command("eval", "other.jsonl", "--index", "towns", "--strategies", "bm25", "--json")
+    assert done.stderr.startswith("2 supporting ids are in no passage of 'towns' and count as missed")
+    report = json.loads(done.stdout)
+    assert (report["unknown_supporting"], report["strategies"]["bm25"]["recall@5"]) == (2, 0.25)
+    folder = Path(report["folder"])
+    assert json.loads((folder / "run.json").read_text(encoding="utf-8"))["questions"]["unknown_supporting"] == 2
+    assert "Supporting ids in no passage of the index: 2" in (folder / "summary.md").read_text(encoding="utf-8")
+
+
+def test_rows_that_could_not_be_written_are_refused_before_anything_is_asked(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polyhop.evaluation.run.open_index", None)
+    questions = root.parent / "questions.jsonl"
+    before = questions.read_bytes()
+    requests = {
+        out: EvaluationRequest(questions=questions, index="towns", strategies=("bm25",), parameters={}, out=out)
+        for out in (questions, root, root / "nothere" / "rows.jsonl")
+    }
+    for out, (kind, sentence) in zip(
+        requests,
+        [
+            (ConfigurationError, "would replace the questions"),
+            (StoreError, "Is a directory"),
+            (StoreError, "No such file or directory"),
+        ],
+        strict=True,
+    ):
+        with pytest.raises(kind, match=sentence):
+            run_evaluation(Settings(root=root), requests[out])
+    assert questions.read_bytes() == before
+
+
+def test_an_evaluation_that_could_not_be_stored_is_refused_before_anything_is_asked(
+    root: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polyhop.evaluation.run_evaluation", None)
+    (root / "evaluations").touch()
+    done = command("eval", "questions.jsonl", "--index", "towns", "--strategies", "bm25")
+    assert isinstance(done.exception, StoreError)
+    assert "Cannot write the evaluation" in str(done.exception)
 
 
 @pytest.mark.parametrize(

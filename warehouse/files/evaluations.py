@@ -22,6 +22,9 @@ QUESTIONS = "questions.jsonl"
 REPORT = "report.html"
 SUMMARY = "summary.md"
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
+_RUN_KEYS = frozenset({"index", "version", "questions", "strategies", "parameters", "settings_hash", "results"})
+_TIMING_KEYS = frozenset({"started", "strategies"})
+_ROW_KEYS = frozenset({"id", "question", "strategy", "answer"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,9 @@ class StoredRun:
         path = self.path / QUESTIONS
         try:
             with path.open(encoding="utf-8", newline="\n") as file:
-                return [json.loads(line) for line in file]
+                return [_checked(json.loads(line), _ROW_KEYS, path) for line in file]
         except (OSError, ValueError) as error:
-            raise ContractError(f"{path} cannot be read: {error}.") from error
+            raise _unreadable(path, error) from error
 
 
 def questions_hash(path: Path) -> str:
@@ -58,6 +61,18 @@ def questions_hash(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise SourceError(f"Cannot read the questions {path}: {error.strerror}; check the path.") from error
+
+
+def check_folder(folder: Path) -> None:
+    """Makes the folder of all evaluations if need be, and finds out that one can be stored in it.
+
+    Raises:
+        StoreError: If the disk refuses.
+    """
+    with writing("the evaluation", folder):
+        probe = folder / f".{uuid4().hex}.tmp"
+        probe.mkdir(parents=True)
+        probe.rmdir()
 
 
 def store_run(folder: Path, files: Mapping[str, bytes]) -> tuple[int, Path]:
@@ -86,7 +101,7 @@ def run_numbers(folder: Path) -> list[int]:
     """Numbers of all stored evaluations, ascending."""
     if not folder.is_dir():
         return []
-    return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit() and (path / RUN).is_file())
+    return sorted(int(path.name) for path in folder.iterdir() if _is_number(path.name) and (path / RUN).is_file())
 
 
 def read_run(folder: Path, number: int) -> StoredRun:
@@ -100,15 +115,33 @@ def read_run(folder: Path, number: int) -> StoredRun:
     if not (path / RUN).is_file():
         known = ", ".join(map(str, run_numbers(folder))) or "none yet"
         raise UnknownIdError(f"There is no stored evaluation {number} in {folder}; there is: {known}.")
-    return StoredRun(number, path, _document(path / RUN), _document(path / TIMINGS))
+    return StoredRun(number, path, _document(path / RUN, _RUN_KEYS), _document(path / TIMINGS, _TIMING_KEYS))
 
 
-def _document(path: Path) -> dict[str, Any]:
+def _document(path: Path, keys: frozenset[str]) -> dict[str, Any]:
     try:
-        document: dict[str, Any] = json.loads(path.read_bytes())
+        return _checked(json.loads(path.read_bytes()), keys, path)
     except (OSError, ValueError) as error:
-        raise ContractError(f"{path} cannot be read: {error}.") from error
+        raise _unreadable(path, error) from error
+
+
+def _checked(document: object, keys: frozenset[str], path: Path) -> dict[str, Any]:
+    """The document if it is an object that has these keys."""
+    if not isinstance(document, dict):
+        raise _unreadable(path, "it holds something else than an object")
+    missing = sorted(keys - document.keys())
+    if missing:
+        raise _unreadable(path, f"it has no '{missing[0]}'")
     return document
+
+
+def _unreadable(path: Path, reason: object) -> ContractError:
+    why = reason.strerror if isinstance(reason, OSError) else reason
+    return ContractError(f"{path} cannot be read: {why}; restore that evaluation, or remove its folder.")
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdecimal()
 
 
 def _take_number(folder: Path, temporary: Path) -> int:

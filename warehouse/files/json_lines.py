@@ -3,6 +3,7 @@
 Knows no field.
 """
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -35,6 +36,21 @@ def write_json_lines(path: Path, rows: Iterable[Mapping[str, object]], what: str
         finally:
             temporary.unlink(missing_ok=True)
     return count
+
+
+def check_place(path: Path, what: str) -> None:
+    """Finds out before long work that a file cannot be written afterwards.
+
+    Raises:
+        StoreError: If its folder does not exist or may not be written, or the file is a folder.
+    """
+    with writing(what, path):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not path.exists():
+            path.parent.stat()
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> int:

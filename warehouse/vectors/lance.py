@@ -3,6 +3,7 @@
 One writer at a time (the index's lease guards it); each published version pins a table version by a tag.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -73,6 +74,7 @@ def _sync(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | No
     import lancedb
     from lancedb.index import FTS, BTree
 
+    os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns on stderr; nobody reads them
     connection = lancedb.connect(database)
     table = connection.create_table(name, schema=_schema(rows.vectors.shape[1]), exist_ok=True)
     if table.schema.field("vector").type != pa.list_(pa.float32(), rows.vectors.shape[1]):

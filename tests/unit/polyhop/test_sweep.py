@@ -1,13 +1,43 @@
 """`polyhop sweep` on a corpus of twenty passages: real processes, taken up where they stopped, failures in words."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from polyhop.commands.sweep import print_sweep, sweep
+from polyhop.sweep import SweepRequest, run_sweep
 from schemas.errors import ConfigurationError, MeasurementError, UnknownStrategyError
+from schemas.settings import Settings
+
+
+def _measured_by_hand(order: str) -> subprocess.CompletedProcess[str]:
+    """What a measuring process leaves behind, without the process."""
+    given = json.loads(order)
+    numbers = {"passages": 20, "seconds": 1.0, "ms_per_passage": 50.0, "cpu_seconds": 1.0, "stages": {"ingest": 1.0}}
+    numbers |= {"p50_ms": 1.0, "p95_ms": 1.0, "p99_ms": 1.0, "peak_rss_mb": 100.0, "disk_mb": 1.0}
+    return subprocess.CompletedProcess([], 0, json.dumps({"task": given["task"], "result": numbers}), given["file"])
+
+
+def test_a_result_that_cannot_be_read_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+
+    def run(_: list[str], *, input: str, cwd: Path, **__: Any) -> subprocess.CompletedProcess[str]:  # noqa: A002
+        done = _measured_by_hand(input)
+        (cwd / "root").mkdir(exist_ok=True)
+        (cwd / done.stderr).write_text(done.stdout, encoding="utf-8")
+        written.append(done.stderr)
+        return done
+
+    monkeypatch.setattr("polyhop.sweep.subprocess.run", run)
+    monkeypatch.setattr("polyhop.sweep._write_page", lambda *_: None)
+    request = SweepRequest(tmp_path, sizes=(20,), strategies=("bm25",), questions=5)
+    run_sweep(Settings(), request)
+    (tmp_path / "20" / "query-bm25.json").write_text("{half", encoding="utf-8")
+    run_sweep(Settings(), request)
+    assert written == ["index.json", "query-bm25.json", "query-bm25.json"]
 
 
 def _times(folder: Path) -> dict[str, int]:

@@ -22,6 +22,10 @@ def rows(count: int, seed: int = 13) -> VectorRows:
     return VectorRows(ids=names, texts=names, hashes=names, vectors=vectors)
 
 
+def first_of(whole: VectorRows, count: int) -> VectorRows:
+    return VectorRows(whole.ids[:count], whole.texts[:count], whole.hashes[:count], whole.vectors[:count])
+
+
 def test_the_graph_finds_what_exact_search_finds_and_says_how_often(tmp_path: Path) -> None:
     wanted = rows(600)
     synced = sync_table(tmp_path, "passages", wanted, SETTINGS)
@@ -68,3 +72,9 @@ def test_a_table_of_a_few_rows_has_a_graph_as_well(tmp_path: Path, count: int) -
     assert synced.hnsw is not None
     assert synced.hnsw.recall_at_10 == 1.0
     assert len(search_hnsw(open_table(tmp_path, "passages", synced.lance_version), wanted.vectors[0], 10, 64)) == count
+
+
+def test_rows_added_beside_a_graph_bring_no_warning(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    sync_table(tmp_path, "passages", first_of(rows(300), 290), SETTINGS)
+    sync_table(tmp_path, "passages", rows(300), SETTINGS)
+    assert capfd.readouterr().err == ""

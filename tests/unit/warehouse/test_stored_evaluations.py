@@ -8,9 +8,17 @@ import pytest
 
 from schemas.errors import ContractError, SourceError, StoreError, UnknownIdError
 from warehouse.files import evaluations
-from warehouse.files.evaluations import questions_hash, read_run, run_numbers, store_run
+from warehouse.files.evaluations import check_folder, questions_hash, read_run, run_numbers, store_run
 
-FILES = {"run.json": b'{"format": 1}', "timings.json": b'{"seconds": 2}', "questions.jsonl": b'{"id": "q"}\n'}
+RUN: dict[str, object] = {"index": "i", "version": 1, "questions": {}, "strategies": [], "parameters": {}}
+RUN |= {"settings_hash": "x", "results": {}}
+TIMINGS = {"started": "2026-01-01", "strategies": {}}
+ROW = {"id": "q", "question": "Who?", "strategy": "bm25", "answer": ""}
+FILES = {
+    "run.json": json.dumps(RUN).encode(),
+    "timings.json": json.dumps(TIMINGS).encode(),
+    "questions.jsonl": json.dumps(ROW).encode() + b"\n",
+}
 
 
 def test_runs_are_numbered_from_one_and_read_as_they_were_stored(tmp_path: Path) -> None:
@@ -20,7 +28,7 @@ def test_runs_are_numbered_from_one_and_read_as_they_were_stored(tmp_path: Path)
     assert store_run(folder, {**FILES, "plot.png": b"\x89PNG"}) == (2, folder / "000002")
     assert run_numbers(folder) == [1, 2]
     stored = read_run(folder, 2)
-    assert (stored.run, stored.timings, stored.question_rows()) == ({"format": 1}, {"seconds": 2}, [{"id": "q"}])
+    assert (stored.run, stored.timings, stored.question_rows()) == (RUN, TIMINGS, [ROW])
     assert sorted(path.name for path in stored.path.iterdir()) == sorted([*FILES, "plot.png"])
     assert sorted(path.name for path in folder.iterdir()) == ["000001", "000002"]
 
@@ -57,13 +65,47 @@ def test_a_run_that_does_not_exist_or_cannot_be_read_is_named(tmp_path: Path) ->
     store_run(tmp_path, {**FILES, "timings.json": b"{half"})
     with pytest.raises(ContractError, match=r"timings\.json cannot be read"):
         read_run(tmp_path, 1)
-    store_run(tmp_path, {"run.json": b"{}", "timings.json": b"{}"})
-    with pytest.raises(ContractError, match=r"questions\.jsonl cannot be read"):
+    store_run(tmp_path, {name: FILES[name] for name in ("run.json", "timings.json")})
+    with pytest.raises(ContractError, match=r"questions\.jsonl cannot be read: No such file or directory; restore"):
         read_run(tmp_path, 2).question_rows()
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("run.json", b"{}", "it has no 'index'"),
+        ("run.json", b"[]", "it holds something else than an object"),
+        ("timings.json", b'{"strategies": {}}', "it has no 'started'"),
+        ("questions.jsonl", b"[1]\n", "it holds something else than an object"),
+        ("questions.jsonl", b'{"id": "q"}\n', "it has no 'answer'"),
+    ],
+)
+def test_a_file_that_is_json_but_no_evaluation_is_named_with_what_to_do(
+    tmp_path: Path, name: str, content: bytes, reason: str
+) -> None:
+    store_run(tmp_path, {**FILES, name: content})
+    with pytest.raises(ContractError, match=rf"{name} cannot be read: {reason}; restore .* or remove its folder"):
+        read_run(tmp_path, 1).question_rows()
+
+
+def test_a_folder_whose_name_only_looks_like_a_number_is_no_evaluation(tmp_path: Path) -> None:
+    store_run(tmp_path, FILES)
+    for name in ("²", "٣", "old"):
+        (tmp_path / "000001").rename(tmp_path / name)
+        assert run_numbers(tmp_path) == []
+        (tmp_path / name).rename(tmp_path / "000001")
+
+
+def test_a_place_where_nothing_can_be_stored_is_refused_beforehand(tmp_path: Path) -> None:
+    check_folder(tmp_path / "root" / "evaluations")
+    assert list((tmp_path / "root" / "evaluations").iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="a file is where a folder is needed"):
+        check_folder(tmp_path / "file")
+
+
 def test_a_line_separator_within_a_question_ends_no_row(tmp_path: Path) -> None:
-    rows = [{"question": "one\u2028two\x85three"}, {"question": "four\rfive"}]
+    rows = [{**ROW, "question": "one\u2028two\x85three"}, {**ROW, "question": "four\rfive"}]
     content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
     store_run(tmp_path, {**FILES, "questions.jsonl": content})
     assert read_run(tmp_path, 1).question_rows() == rows

@@ -12,10 +12,10 @@ ORDER BY a.alias_key, a.kind, a.scope;
 SELECT key, name, type FROM entities WHERE key IN (SELECT unnest($keys));
 
 -- name: nearest_names
--- The three names in the index that look most like each of the keys asked for.
+-- The three names in the index that look most like each of the keys asked for; none that share nothing with it.
 SELECT asked.key, e.name
 FROM (SELECT unnest($keys) AS key) AS asked, entities AS e
-WHERE e.is_named
+WHERE e.is_named AND jaro_winkler_similarity(e.key, asked.key) > 0
 QUALIFY row_number() OVER (
     PARTITION BY asked.key ORDER BY jaro_winkler_similarity(e.key, asked.key) DESC, e.key
 ) <= 3

@@ -45,6 +45,11 @@ def test_a_value_equal_to_the_threshold_passes_and_every_strategy_counts() -> No
     assert failure_sentence(gate_rows([Gate("recall@5", 0.65, "bridge")], STRATEGIES)) is None
 
 
+def test_a_value_just_below_the_threshold_is_not_written_like_it() -> None:
+    sentence = failure_sentence(gate_rows([Gate("mrr", 0.65)], {"bm25": {"mrr": 0.649986}}))
+    assert sentence == "The gate failed: mrr of bm25 is 0.649986, below 0.65."
+
+
 def test_a_metric_that_could_not_be_measured_does_not_pass() -> None:
     sentence = failure_sentence(gate_rows([Gate("em", 0.1)], STRATEGIES))
     assert sentence is not None

@@ -1,0 +1,131 @@
+"""Versions that are built on each other or cannot be read, and sentences for what an index does not hold."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import polyhop
+from flows.index import DirectRunner, run_index
+from flows.reports import IndexRequest
+from polyhop.commands.ask import print_answer
+from polyhop.commands.doctor import doctor
+from polyhop.commands.versions import versions
+from polyhop.health import Check
+from schemas.errors import ConfigurationError, ManifestMismatchError, MissingArtefactError, UnknownIdError
+from schemas.settings import Settings
+
+PAGES = (
+    {"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace wrote for Charles Babbage."},
+    {"id": "babbage", "title": "Charles Babbage", "text": "Charles Babbage lived in London."},
+    {"id": "london", "title": "London", "text": "London lies on the River Thames."},
+)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with an index of two versions: words and names, then also relations."""
+    path = tmp_path_factory.mktemp("sentences")
+    corpus = path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(page) + "\n" for page in PAGES), encoding="utf-8")
+    settings = Settings(root=path / "root", strategies=("bm25-2step", "bm25-rm3", "bm25-ce", "graph", "tfidf-graph"))
+    run_index(settings, IndexRequest("small", corpus), DirectRunner())
+    run_index(settings, IndexRequest("small", None, ("graph-search",)), DirectRunner())
+    return path / "root"
+
+
+@pytest.fixture
+def index(root: Path) -> Iterator[polyhop.Index]:
+    with polyhop.open_index("small", root=root) as opened:
+        yield opened
+
+
+@pytest.fixture
+def unreadable(root: Path) -> Iterator[Path]:
+    """The first version's manifest, as another Polyhop would have written it."""
+    manifest = root / "indexes" / "small" / "versions" / "000001" / "manifest.json"
+    kept = manifest.read_bytes()
+    manifest.write_text(json.dumps({**json.loads(kept), "from_the_future": 1}))
+    yield manifest
+    manifest.write_bytes(kept)
+
+
+def test_a_version_built_on_another_names_the_same_source(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    versions("small", root=root, json=True)
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["source"] for row in rows] == [str(root.parent / "corpus.jsonl")] * 2
+
+
+def test_versions_lists_the_others_when_one_cannot_be_read(
+    root: Path, unreadable: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    versions("small", root=root, json=True)
+    printed = capsys.readouterr()
+    assert [(row["version"], row.get("passages")) for row in json.loads(printed.out)] == [(1, None), (2, 3)]
+    assert f"Version 1 cannot be used: {unreadable}" in printed.err
+
+
+def test_a_version_that_cannot_be_read_does_not_become_current(root: Path, unreadable: Path) -> None:
+    with pytest.raises(ManifestMismatchError, match=str(unreadable)):
+        versions("small", use=1, root=root)
+    assert (root / "indexes" / "small" / "CURRENT").read_text() == "2\n"
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_fewer_than_one_passage_is_refused(index: polyhop.Index, limit: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"limit is {limit}; ask for at least 1"):
+        index.ask("Where did Charles Babbage live?", strategy="graph", limit=limit)
+
+
+def test_a_name_like_no_other_gets_no_suggestion(index: polyhop.Index) -> None:
+    with pytest.raises(UnknownIdError, match=r"no entity '東京'; none of its names looks like that\.$"):
+        index.graph.connect("東京", "London")
+
+
+def test_a_mistyped_name_gets_suggestions(index: polyhop.Index) -> None:
+    with pytest.raises(UnknownIdError, match="did you mean 'London'"):
+        index.graph.connect("Lodnon", "Ada Lovelace")
+
+
+def test_what_needs_relations_says_so_without_naming_a_strategy_nobody_asked_for(root: Path) -> None:
+    with (
+        polyhop.open_index("small", root=root, version=1) as opened,
+        pytest.raises(MissingArtefactError, match=r"^The graph of entities needs 'graph:relations'"),
+    ):
+        opened.graph.connect("London", "Ada Lovelace")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "question", "line"),
+    [
+        ("bm25-2step", "Where did Charles Babbage live?", "Entities suggested by the first 2 passages  "),
+        ("bm25-rm3", "Where did Charles Babbage live?", "Words suggested by the first 2 passages  "),
+        ("bm25-ce", "Where did Charles Babbage live?", "by a stand-in that reads words (ce: lexical)"),
+        ("tfidf-graph", "Where did Charles Babbage live?", "Question words  in the graph: none; not: babbage, "),
+        ("graph", "what is this?", "Question names  none found\nNo name of the question is an entity here: the walk"),
+        ("graph-search", "what is this?", "No name of the question is an entity here: nothing was searched"),
+    ],
+)
+def test_the_explanation_says_what_led_the_ranking(
+    index: polyhop.Index, capsys: pytest.CaptureFixture[str], strategy: str, question: str, line: str
+) -> None:
+    print_answer(index.ask(question, strategy=strategy), explain=True)
+    assert line in capsys.readouterr().out
+
+
+def test_a_ranking_led_by_names_mentions_no_stand_in(index: polyhop.Index, capsys: pytest.CaptureFixture[str]) -> None:
+    print_answer(index.ask("Where did Charles Babbage live?", strategy="graph"), explain=True)
+    assert "No name of the question" not in capsys.readouterr().out
+
+
+def test_doctor_keeps_long_names_apart_from_what_it_says(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = [Check("disk", True, "free"), Check("index of a long name", True, "intact")]
+    monkeypatch.setattr("polyhop.health.run_checks", lambda settings: checks)
+    doctor(root=root)
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "ok    disk                  free",
+        "ok    index of a long name  intact",
+    ]
