@@ -126,8 +126,10 @@ class EntityGraph:
             limit: Passages to return at most; None: all.
 
         Raises:
-            AlgorithmError: If `depth` is negative.
+            AlgorithmError: If `depth` is negative, or `decay` not between 0 and 1.
         """
+        if not 0 <= decay <= 1:
+            raise AlgorithmError(f"A decay is a number from 0 to 1, not {decay}.")
         reached, hops = expand(self._index.relations, self._named(names), depth)
         count = len(self._index.passage_ids) if limit is None else limit
         ranking = passages_by_hops(self._mentioned_in, reached, hops, decay, count)
@@ -210,8 +212,9 @@ class EntityGraph:
         return sorted({self._number_of[given] for given in ids if given in self._number_of})
 
     def _named(self, names: Iterable[str]) -> list[int]:
-        """Numbers of the entities with these names, ascending, each once."""
-        return sorted({number for name in names for number in self._lookup.find(QuestionName(name, name))[1]})
+        """Numbers of the entities with these names (or this one name), ascending, each once."""
+        given = [names] if isinstance(names, str) else names
+        return sorted({number for name in given for number in self._lookup.find(QuestionName(name, name))[1]})
 
     def _encoded(self, text: str) -> NDArray[np.float32]:
         vector: NDArray[np.float32] = open_encoder(self._session.settings).encode_questions([text])[0]

@@ -176,8 +176,8 @@ class UnknownStrategyError(QuestionError):
         self.name = name
         names = sorted(known)
         nearest = nearest_name(name, names)
-        hint = f"did you mean '{nearest}'? " if nearest else ""
-        super().__init__(f"Unknown strategy '{name}'; {hint}Known strategies: {', '.join(names)}.")
+        hint = f"did you mean '{nearest}'? Known" if nearest else "known"
+        super().__init__(f"Unknown strategy '{name}'; {hint} strategies: {', '.join(names)}.")
 
 
 class UnknownIndexError(QuestionError):

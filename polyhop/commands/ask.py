@@ -73,7 +73,7 @@ def ask(
 def print_answer(answer: "Answer", *, explain: bool) -> None:
     """The answer for a person; with `explain`, how its evidence connects."""
     print_line(f"Question  {answer.question}")
-    print_line(f"Answer    {answer.answer or '(none found; read the passages)'}{_certainty(answer)}")
+    print_line(f"Answer    {answer.answer or _silence(answer)}{_certainty(answer)}")
     for value in answer.reading.get("values", ()):
         print_line(f"  {value['name']}: {value['value']}")
         _print_source(value["sentence"])
@@ -87,6 +87,13 @@ def print_answer(answer: "Answer", *, explain: bool) -> None:
     _print_reading(answer.reading)
     if explain:
         _print_evidence(answer)
+
+
+def _silence(answer: "Answer") -> str:
+    confidence = answer.reading.get("confidence") or 0.0
+    if confidence:
+        return f"(withheld: its confidence would be {confidence:.2f}, see --min-confidence; read the passages)"
+    return "(none found; read the passages)"
 
 
 def _certainty(answer: "Answer") -> str:

@@ -61,6 +61,8 @@ def evaluate(
 ) -> None:
     """Compare strategies on a question set: recall, hit, MRR, exact match, F1, latency, paired bootstrap."""
     settings = with_min_confidence(with_reader(settings_of(root, set_), reader), min_confidence)
+    if questions is not None and (list_ or compare is not None):
+        raise ConfigurationError("--list and --compare look at stored evaluations; leave the question file out.")
     if list_:
         _list(settings, json=json)
         return

@@ -6,7 +6,7 @@ Computes nothing.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from polyhop.output import print_line, print_table
+from polyhop.output import print_error, print_line, print_table
 
 SHOWN = ("recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", "em", "f1")
 COMPARED = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
@@ -40,7 +40,10 @@ def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
         print_line("No evaluation is stored yet; polyhop eval QUESTIONS --index NAME stores one.")
         return
     columns = ["run", "started", "index", "version", "questions", "strategies", "best", "recall@5", "em"]
-    print_table(columns, [_stored_row(row) for row in rows])
+    print_table(columns, [_stored_row(row) for row in rows if "error" not in row])
+    for row in rows:
+        if "error" in row:
+            print_error(f"evaluation {row['run']} is left out: {row['error']}")
 
 
 def print_comparison(changes: Mapping[str, Any]) -> None:

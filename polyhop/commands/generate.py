@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from polyhop.commands.options import Json
+from polyhop.commands.options import Json, Root
 from polyhop.output import print_json, print_line
 
 _QUESTIONS = 200
@@ -19,9 +19,11 @@ def generate(
         typer.Option("--questions", help="Questions, at most as many as passages (default 200, or so many)."),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="The same numbers give the same bytes.")] = 13,
+    root: Root = None,
     json: Json = False,
 ) -> None:
     """Write a generated corpus (names by Zipf's law) and questions of two to four hops with gold passages."""
+    del root  # every command takes it; this one reads and writes no index
     from polyhop.generation import write_generated
 
     wanted = min(_QUESTIONS, passages) if questions is None else questions

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyhop.commands.options import Json
+from polyhop.commands.options import Json, Root
 from polyhop.output import print_error, print_json, print_line, rounded
 from schemas.errors import SourceError
 
@@ -22,9 +22,11 @@ def score(
         bool, typer.Option("--hotpot-yes-no", help="F1 as HotpotQA's own script: a wrong yes or no shares nothing.")
     ] = False,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Score the good lines of a file with bad ones.")] = False,
+    root: Root = None,
     json: Json = False,
 ) -> None:
     """Score predictions by exact match and token F1 (SQuAD's normalisation, the best of several gold answers)."""
+    del root  # every command takes it; this one reads and writes no index
     from tasks.evaluation.scoring import mean_scores, score_rows
     from warehouse.files.predictions import read_predictions
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from polyhop.commands.options import Json, Set, settings_of
+from polyhop.commands.options import Json, Root, Set, settings_of
 from polyhop.output import print_json, print_line, print_table, progress
 from schemas.errors import ConfigurationError
 
@@ -27,6 +27,7 @@ def sweep(
     questions: Annotated[int, typer.Option("--questions", min=1, help="Questions per size and strategy.")] = 200,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the corpora.")] = 13,
     set_: Set = None,
+    root: Root = None,
     json: Json = False,
 ) -> None:
     """Measure index time, query time, memory and disk on generated corpora; run again, it measures what is missing."""
@@ -40,7 +41,7 @@ def sweep(
         seed=seed,
     )
     with progress() as update:
-        document = run_sweep(settings_of(None, set_), request, update)
+        document = run_sweep(settings_of(root, set_), request, update)
     if json:
         print_json(document)
         return

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from polyhop.evaluation.run import Evaluation
+from schemas.errors import ContractError
 from schemas.settings import Settings
 from tasks.evaluation.comparison import compare_runs
 from tasks.evaluation.run_documents import json_bytes, json_lines
@@ -17,6 +18,7 @@ from warehouse.files.evaluations import (
     RUN,
     SUMMARY,
     TIMINGS,
+    StoredRun,
     check_folder,
     read_run,
     run_numbers,
@@ -50,33 +52,33 @@ def check_store(settings: Settings) -> None:
 
 
 def stored_rows(settings: Settings) -> list[dict[str, Any]]:
-    """What is stored, the oldest first: one row per evaluation.
-
-    Raises:
-        ContractError: If a stored evaluation cannot be read.
-    """
+    """What is stored, the oldest first: one row per evaluation; one that cannot be read is {run, error}."""
     folder = Layout(settings.root).evaluations
-    rows = []
+    rows: list[dict[str, Any]] = []
     for number in run_numbers(folder):
-        stored = read_run(folder, number)
-        run = stored.run
-        rows.append(
-            {
-                "run": number,
-                "started": stored.timings["started"],
-                "index": run["index"],
-                "version": run["version"],
-                "questions": run["questions"]["file"],
-                "n": run["questions"]["n"],
-                "settings_hash": run["settings_hash"],
-                "strategies": {
-                    name: {metric: run["results"][name].get(metric) for metric in ("recall@5", "em")}
-                    for name in run["strategies"]
-                },
-                "folder": str(stored.path),
-            }
-        )
+        try:
+            rows.append(_row(read_run(folder, number)))
+        except ContractError as error:
+            rows.append({"run": number, "error": str(error)})
     return rows
+
+
+def _row(stored: StoredRun) -> dict[str, Any]:
+    run = stored.run
+    return {
+        "run": stored.number,
+        "started": stored.timings["started"],
+        "index": run["index"],
+        "version": run["version"],
+        "questions": run["questions"]["file"],
+        "n": run["questions"]["n"],
+        "settings_hash": run["settings_hash"],
+        "strategies": {
+            name: {metric: run["results"][name].get(metric) for metric in ("recall@5", "em")}
+            for name in run["strategies"]
+        },
+        "folder": str(stored.path),
+    }
 
 
 def compare(settings: Settings, first: int, second: int) -> dict[str, Any]:

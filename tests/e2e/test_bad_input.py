@@ -218,4 +218,4 @@ def test_no_permission_to_write_is_said_in_words(write_corpus: WriteCorpus, tmp_
     done = subprocess.run(
         [sys.executable, "-c", script, str(locked / "root"), str(corpus)], capture_output=True, text=True, check=False
     )
-    assert "there is no permission to write there" in done.stdout, done.stderr
+    assert "no permission to write there" in done.stdout, done.stderr

@@ -15,11 +15,11 @@ from schemas.errors import StoreError
 _REASONS = {
     errno.ENOSPC: "the disk is full; free some space and run the same command again",
     errno.EDQUOT: "the disk quota is used up; free some space and run the same command again",
-    errno.EACCES: "there is no permission to write there; choose another --root or change the folder's owner",
-    errno.EPERM: "there is no permission to write there; choose another --root or change the folder's owner",
-    errno.EROFS: "the file system is read-only; choose another --root",
-    errno.ENOTDIR: "a file is where a folder is needed; choose another --root",
-    errno.EEXIST: "a file is where a folder is needed; choose another --root",
+    errno.EACCES: "no permission to write there; choose another place (an index: --root) or change the folder's owner",
+    errno.EPERM: "no permission to write there; choose another place (an index: --root) or change the folder's owner",
+    errno.EROFS: "the file system is read-only; choose another place (an index: --root)",
+    errno.ENOTDIR: "a file is where a folder is needed; choose another place (an index: --root)",
+    errno.EEXIST: "a file is where a folder is needed; choose another place (an index: --root)",
 }
 
 

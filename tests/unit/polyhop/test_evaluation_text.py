@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from polyhop.commands.evaluation_text import print_comparison
+from polyhop.commands.evaluation_text import print_comparison, print_stored
 
 CHANGES: dict[str, Any] = {"first": 1, "second": 2, "changed": {}, "only_first": ["bm25"], "only_second": ["dense"]}
 CHANGES |= {"questions": {"common": 3, "only_first": 0, "only_second": 0}}
@@ -21,3 +21,12 @@ def test_evaluations_without_a_common_strategy_are_not_said_to_be_unchanged(caps
 def test_how_many_questions_are_in_both_is_told_where_they_differ(capsys: pytest.CaptureFixture[str]) -> None:
     print_comparison({**CHANGES, "questions": {"common": 0, "only_first": 100, "only_second": 2}})
     assert "  0 questions are in both, 100 only in 1, 2 only in 2;" in capsys.readouterr().out
+
+
+def test_a_stored_evaluation_that_cannot_be_read_hides_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    readable = {"run": 2, "started": "2026-11-21T10:00:00+00:00", "index": "mine", "version": 1, "questions": "q.jsonl"}
+    found = {"n": 3, "strategies": {"bm25": {"recall@5": 0.5, "em": None}}}
+    print_stored([{"run": 1, "error": "run.json cannot be read: it is cut off"}, {**readable, **found}])
+    printed = capsys.readouterr()
+    assert "mine" in printed.out
+    assert "evaluation 1 is left out: run.json cannot be read: it is cut off" in printed.err

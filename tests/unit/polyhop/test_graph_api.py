@@ -174,3 +174,10 @@ def test_an_index_without_relations_or_vectors_says_what_to_run() -> None:
     without_vectors = graph_with(frozenset({"graph", "graph:relations"}))
     with pytest.raises(MissingArtefactError, match=r"'vectors:entity'.*--add-strategy naive-vector"):
         without_vectors.find_entities_by_embedding("trees")
+
+
+def test_one_name_may_come_without_a_list_and_a_decay_is_a_share(graph: EntityGraph) -> None:
+    assert graph.graph_search("Birch", 2) == graph.graph_search(["Birch"], 2) != []
+    for decay in (-1, 1.5, float("nan")):
+        with pytest.raises(AlgorithmError, match="from 0 to 1"):
+            graph.graph_search(["Birch"], 2, decay=decay)
