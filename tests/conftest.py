@@ -24,6 +24,7 @@ MODEL_SERVER = PROJECT / "tests" / "model_server"
 sys.path.append(str(MODEL_SERVER))
 sys.path.append(str(PROJECT / "tests" / "neo4j_server"))
 sys.path.append(str(PROJECT / "tests" / "browser_fixture"))
+sys.path.append(str(PROJECT / "tests" / "prefect_server"))
 
 
 _SERVERS = ("prefect_server", "neo4j_server", "browser")

@@ -25,7 +25,7 @@ from schemas.strategies import NEEDS, needed_artefacts
 from schemas.version import VERSION
 from tasks.evaluation.report import GoldQuestion, Outcome, QuestionValues, evaluate, question_values
 from tasks.evaluation.run_documents import RANKING_KEPT, RunFacts, rounded, run_document, timings_document
-from warehouse.files.evaluations import questions_hash
+from warehouse.files.disk import file_hash
 from warehouse.files.json_lines import check_place, write_json_lines
 from warehouse.files.questions import read_questions
 from warehouse.machine import machine, now, peak_rss_mb
@@ -166,7 +166,7 @@ def _facts(
         version=index.version,
         questions={
             "file": request.questions.name,
-            "sha256": questions_hash(request.questions),
+            "sha256": file_hash(request.questions, "the questions"),
             "left_out": bad,
             "unknown_supporting": len(unknown),
         },

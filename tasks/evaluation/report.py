@@ -3,7 +3,7 @@
 Runs no strategy and owns no formula (metrics.py, bootstrap.py do). Source: architecture.md 9, algorithms.md 6.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
 from typing import Any
@@ -133,17 +133,6 @@ def question_values(
         _retrieval_values(question, outcome, record_of) | _answer_values(question, outcome, read=read)
         for question, outcome in zip(gold, outcomes, strict=True)
     ]
-
-
-def score_answers(rows: Iterable[tuple[str, Sequence[str]]]) -> dict[str, float | int | None]:
-    """{n, em, f1} over (prediction, gold answers); rows without gold answers count in n only (`polyhop score`)."""
-    everything = list(rows)
-    judged = [(prediction, answers) for prediction, answers in everything if answers]
-    return {
-        "n": len(everything),
-        "em": mean(exact_match(prediction, answers) for prediction, answers in judged),
-        "f1": mean(token_f1(prediction, answers) for prediction, answers in judged),
-    }
 
 
 def _retrieval_values(question: GoldQuestion, outcome: Outcome, record_of: Callable[[str], str]) -> QuestionValues:

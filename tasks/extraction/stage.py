@@ -27,7 +27,8 @@ from tasks.extraction.rows import bundle_of
 from tasks.extraction.rules import rules_page
 from tasks.stage import BatchResult, Counts, Stage
 from warehouse.build import Build, chain_fingerprint, is_part_done, part_files, write_part
-from warehouse.files.extractions import extraction_hash, read_extractions
+from warehouse.files.disk import file_hash
+from warehouse.files.extractions import read_extractions
 from warehouse.names import open_finder
 from warehouse.tables.connection import connect
 from warehouse.tables.statements import statement
@@ -58,7 +59,7 @@ def fingerprint(build: Build) -> str:
         inputs["questions"] = questions_hash()
         settings |= {"model": build.settings.models.extract, "document_characters": DOCUMENT_CHARACTERS}
     elif extraction.extractor.startswith(_IMPORT):
-        inputs["import"] = extraction_hash(_imported_file(extraction))
+        inputs["import"] = file_hash(_imported_file(extraction), "the extractions")
     return chain_fingerprint("extract", REVISION, inputs, settings)
 
 

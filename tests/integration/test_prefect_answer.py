@@ -6,12 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from prefect_rest import post
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
@@ -35,17 +34,6 @@ def root(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> Path:
     ]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return tmp_path / "root"
-
-
-def _post(environment: dict[str, str], path: str, body: dict[str, object]) -> Any:
-    request = urllib.request.Request(
-        environment["PREFECT_API_URL"] + path,
-        data=json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"},
-        method="POST",
-    )
-    with urllib.request.urlopen(request, timeout=30) as response:
-        return json.load(response)
 
 
 def _python(script: str, environment: dict[str, str], root: Path, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -73,9 +61,9 @@ def test_a_job_is_one_flow_run_with_progress_results_and_metrics(
     report = json.loads(done.stdout.splitlines()[-1])
     assert (report["done"], report["dead"]) == (8, 0)
     assert report["metrics"]["recall@5"] == 1.0
-    runs = _post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["answer questions.jsonl"]}}})
+    runs = post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["answer questions.jsonl"]}}})
     assert [run["state_type"] for run in runs] == ["COMPLETED"]
-    keys = {artifact["key"] for artifact in _post(prefect_server, "/artifacts/filter", {})}
+    keys = {artifact["key"] for artifact in post(prefect_server, "/artifacts/filter")}
     job = report["job_id"]
     assert {f"job-{job}-progress", f"job-{job}-results", f"job-{job}-summary"} <= keys
 
@@ -117,7 +105,7 @@ def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
 
 def _deployed_states(environment: dict[str, str]) -> list[str]:
     body: dict[str, object] = {"flow_runs": {"deployment_id": {"is_null_": False}}}
-    return [run["state_type"] for run in _post(environment, "/flow_runs/filter", body)]
+    return [run["state_type"] for run in post(environment, "/flow_runs/filter", body)]
 
 
 def _wait_for(is_reached: Callable[[], bool], otherwise: str) -> None:

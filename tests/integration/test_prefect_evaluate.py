@@ -4,12 +4,11 @@ import json
 import os
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from prefect_rest import post
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
@@ -31,17 +30,6 @@ except PolyhopError as error:
     second = str(error)
 print(json.dumps([first, second]))
 """
-
-
-def _post(environment: dict[str, str], path: str) -> Any:
-    request = urllib.request.Request(
-        environment["PREFECT_API_URL"] + path,
-        data=b"{}",
-        headers={"Content-Type": "application/json"},
-        method="POST",
-    )
-    with urllib.request.urlopen(request, timeout=30) as response:
-        return json.load(response)
 
 
 def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
@@ -66,7 +54,7 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
     assert first["run"] == 1
     assert [row["recall@5"] for row in first["strategies"]] == [1.0, 1.0]
     assert "em of bm25 is 0, below 1" in second
-    artifacts = {artifact["key"]: artifact for artifact in _post(prefect_server, "/artifacts/filter")}
+    artifacts = {artifact["key"]: artifact for artifact in post(prefect_server, "/artifacts/filter")}
     for number in (1, 2):
         table = json.loads(artifacts[f"evaluation-{number}-strategies"]["data"])
         assert {row["strategy"] for row in table} == ({"bm25", "bridge-lexical"} if number == 1 else {"bm25"})
@@ -74,5 +62,5 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
         report = root / "evaluations" / f"{number:06d}" / "report.html"
         assert report.as_uri() in artifacts[f"evaluation-{number}-report"]["data"]
         assert report.is_file()
-    runs = [run for run in _post(prefect_server, "/flow_runs/filter") if run["name"] == "evaluate lakes"]
+    runs = [run for run in post(prefect_server, "/flow_runs/filter") if run["name"] == "evaluate lakes"]
     assert sorted(run["state_type"] for run in runs) == ["COMPLETED", "FAILED"]

@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from prefect_rest import post
 
 from warehouse.graph.neo4j_layout import KINDS
 
@@ -51,19 +51,8 @@ def test_an_export_flow_run_writes_what_a_direct_one_finds_done(
     assert directly["counts"] == report["counts"]
     names = {task["name"].rsplit("-", 1)[0] for task in _task_runs(prefect_server)}
     assert {f"export {kind.name}" for kind in KINDS} | {"export schema", "export verification"} <= names
-    assert neo4j_server.password not in json.dumps(_post(prefect_server, "/flow_runs/filter", {}))
+    assert neo4j_server.password not in json.dumps(post(prefect_server, "/flow_runs/filter"))
 
 
 def _task_runs(environment: dict[str, str]) -> Any:
-    return _post(environment, "/task_runs/filter", {"flow_runs": {"name": {"any_": ["export lakes"]}}})
-
-
-def _post(environment: dict[str, str], path: str, body: dict[str, object]) -> Any:
-    request = urllib.request.Request(
-        environment["PREFECT_API_URL"] + path,
-        data=json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"},
-        method="POST",
-    )
-    with urllib.request.urlopen(request, timeout=30) as response:
-        return json.load(response)
+    return post(environment, "/task_runs/filter", {"flow_runs": {"name": {"any_": ["export lakes"]}}})

@@ -2,12 +2,11 @@
 
 import json
 import subprocess
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from prefect_rest import post
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
@@ -17,17 +16,6 @@ RECORDS: list[dict[str, object]] = [
     {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} is a lake near Mount {n % 5} in Country {n % 3}."}
     for n in range(40)
 ]
-
-
-def _post(environment: dict[str, str], path: str, body: dict[str, object]) -> Any:
-    request = urllib.request.Request(
-        environment["PREFECT_API_URL"] + path,
-        data=json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"},
-        method="POST",
-    )
-    with urllib.request.urlopen(request, timeout=30) as response:
-        return json.load(response)
 
 
 def test_a_flow_run_gives_the_same_tables_as_the_direct_run(
@@ -48,9 +36,9 @@ def test_a_flow_run_gives_the_same_tables_as_the_direct_run(
     assert manifests[0]["tables"] == manifests[1]["tables"]
     assert manifests[0]["arrays"] == manifests[1]["arrays"]
 
-    runs = _post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["index served"]}}})
+    runs = post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["index served"]}}})
     assert [run["state_type"] for run in runs] == ["COMPLETED"]
-    tasks = _post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [runs[0]["id"]]}}})
+    tasks = post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [runs[0]["id"]]}}})
     names = sorted(task["name"] for task in tasks)
     assert [name for name in names if name.startswith("extract")] == [
         "extract batch 0",
@@ -59,7 +47,7 @@ def test_a_flow_run_gives_the_same_tables_as_the_direct_run(
         "extract finish",
     ]
     assert {task["state_type"] for task in tasks} == {"COMPLETED"}
-    artifacts = _post(prefect_server, "/artifacts/filter", {})
+    artifacts = post(prefect_server, "/artifacts/filter")
     keys = {artifact["key"] for artifact in artifacts}
     assert {"index-served-stages", "index-served-summary", "progress-extract"} <= keys
 
@@ -72,7 +60,7 @@ def test_a_flow_run_on_a_bad_corpus_fails_with_the_same_sentence(
     done = polyhop("index", corpus, "--index", "bad", env=prefect_server)
     assert done.returncode == 1
     assert "3 of 3 records" in done.stderr
-    runs = _post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["index bad"]}}})
+    runs = post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["index bad"]}}})
     assert [run["state_type"] for run in runs] == ["FAILED"]
 
 

@@ -4,13 +4,14 @@ Knows no format.
 """
 
 import errno
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from schemas.errors import StoreError
+from schemas.errors import SourceError, StoreError
 
 _REASONS = {
     errno.ENOSPC: "the disk is full; free some space and run the same command again",
@@ -63,6 +64,19 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def file_hash(path: Path, what: str) -> str:
+    """sha256 of a file's bytes, 64 hexadecimal digits.
+
+    Raises:
+        SourceError: If it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise SourceError(f"Cannot read {what} {path}: {error.strerror}; check the path.") from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -4,7 +4,6 @@ Evaluates nothing and knows two of their files: run.json and timings.json.
 """
 
 import errno
-import hashlib
 import json
 import shutil
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from schemas.errors import ContractError, SourceError, UnknownIdError
+from schemas.errors import ContractError, UnknownIdError
 from warehouse.files.disk import sync_file, sync_folder, writing
 
 RUN = "run.json"
@@ -48,19 +47,6 @@ class StoredRun:
                 return [_checked(json.loads(line), _ROW_KEYS, path) for line in file]
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
-
-
-def questions_hash(path: Path) -> str:
-    """sha256 of a question file's bytes, 64 hexadecimal digits.
-
-    Raises:
-        SourceError: If it cannot be read.
-    """
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise SourceError(f"Cannot read the questions {path}: {error.strerror}; check the path.") from error
 
 
 def check_folder(folder: Path) -> None:

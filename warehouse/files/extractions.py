@@ -4,7 +4,6 @@ Judges no entity and no triple (tasks/extraction/imported.py does): a row is wha
 """
 
 import gzip
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,19 +38,6 @@ class ExtractionRow:
     text: str
     fields: dict[str, Any]
     fault: str = ""
-
-
-def extraction_hash(path: Path) -> str:
-    """sha256 of a file's bytes, 64 hexadecimal digits.
-
-    Raises:
-        SourceError: If it cannot be read.
-    """
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise SourceError(f"Cannot read the extractions {path}: {error.strerror}; check the path.") from error
 
 
 def read_extractions(path: Path) -> Iterator[ExtractionRow]:

@@ -12,7 +12,8 @@ import pytest
 from flows.index import DirectRunner, IndexRequest, run_index
 from schemas.errors import SourceError
 from schemas.settings import Settings, parse_settings
-from warehouse.files.extractions import export_extractions, extraction_hash, read_extractions
+from warehouse.files.disk import file_hash
+from warehouse.files.extractions import export_extractions, read_extractions
 from warehouse.files.layout import Layout
 from warehouse.tables.connection import connect
 
@@ -71,9 +72,13 @@ def test_an_unusable_file_is_named(tmp_path: Path, name: str, content: bytes | N
 def test_the_hash_is_of_the_content(tmp_path: Path) -> None:
     for name, content in (("a", b"x"), ("b", b"x"), ("c", b"y")):
         (tmp_path / name).write_bytes(content)
-    assert extraction_hash(tmp_path / "a") == extraction_hash(tmp_path / "b") != extraction_hash(tmp_path / "c")
+    assert (
+        file_hash(tmp_path / "a", "the extractions")
+        == file_hash(tmp_path / "b", "the extractions")
+        != file_hash(tmp_path / "c", "the extractions")
+    )
     with pytest.raises(SourceError, match="none"):
-        extraction_hash(tmp_path / "none")
+        file_hash(tmp_path / "none", "the extractions")
 
 
 def index(root: Path, corpus: Path, **settings: object) -> Settings:

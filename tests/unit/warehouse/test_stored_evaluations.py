@@ -8,7 +8,8 @@ import pytest
 
 from schemas.errors import ContractError, SourceError, StoreError, UnknownIdError
 from warehouse.files import evaluations
-from warehouse.files.evaluations import check_folder, questions_hash, read_run, run_numbers, store_run
+from warehouse.files.disk import file_hash
+from warehouse.files.evaluations import check_folder, read_run, run_numbers, store_run
 
 RUN: dict[str, object] = {"index": "i", "version": 1, "questions": {}, "strategies": [], "parameters": {}}
 RUN |= {"settings_hash": "x", "results": {}}
@@ -114,6 +115,6 @@ def test_a_line_separator_within_a_question_ends_no_row(tmp_path: Path) -> None:
 def test_the_hash_of_a_question_file_is_that_of_its_bytes(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_bytes(b"abc")
-    assert questions_hash(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert file_hash(path, "the questions") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     with pytest.raises(SourceError, match=r"nothere\.jsonl: No such file"):
-        questions_hash(tmp_path / "nothere.jsonl")
+        file_hash(tmp_path / "nothere.jsonl", "the questions")
