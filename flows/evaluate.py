@@ -3,6 +3,7 @@
 Measures nothing: `polyhop eval` does, which flows may not import; the stored run is what both sides know.
 """
 
+import base64
 import json
 import subprocess
 import sys
@@ -97,6 +98,14 @@ def strategy_rows(stored: StoredRun) -> list[dict[str, Any]]:
         )
     rows.sort(key=lambda row: -(row["recall@5"] or 0.0))
     return rows
+
+
+def plot_addresses(stored: StoredRun) -> dict[str, str]:
+    """The plots by name, each as an address that holds the whole picture, so that a dashboard anywhere can show it."""
+    return {
+        path.stem: "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode("ascii")
+        for path in sorted(stored.path.glob("*.png"))
+    }
 
 
 def report_files(stored: StoredRun) -> tuple[str, Path]:

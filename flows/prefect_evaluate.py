@@ -6,9 +6,14 @@ The evaluation itself is a process (flows/evaluate.py); scheduled, this guards a
 from typing import Any
 
 from prefect import flow, get_run_logger
-from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
+from prefect.artifacts import (
+    create_image_artifact,
+    create_link_artifact,
+    create_markdown_artifact,
+    create_table_artifact,
+)
 
-from flows.evaluate import EvaluationOrder, report_files, run_evaluation, strategy_rows
+from flows.evaluate import EvaluationOrder, plot_addresses, report_files, run_evaluation, strategy_rows
 from schemas.errors import GateFailedError
 from warehouse.settings_file import load_settings
 
@@ -59,6 +64,9 @@ def evaluate_flow(
         key=f"evaluation-{stored.number}-report",
         description=f"Report of {about}",
     )
+    for name, address in plot_addresses(stored).items():
+        key = f"evaluation-{stored.number}-{name.replace('_', '-')}"
+        create_image_artifact(address, key=key, description=f"Plot of {about}")
     if failed:
         raise GateFailedError(failed)
     return {"run": stored.number, "folder": str(stored.path), "strategies": rows}

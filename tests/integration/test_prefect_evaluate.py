@@ -1,5 +1,6 @@
 """Evaluation on a real Prefect server: artifacts of a stored run, and a run that fails where a gate does."""
 
+import base64
 import json
 import os
 import subprocess
@@ -62,5 +63,9 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
         report = root / "evaluations" / f"{number:06d}" / "report.html"
         assert report.as_uri() in artifacts[f"evaluation-{number}-report"]["data"]
         assert report.is_file()
+        plot = artifacts[f"evaluation-{number}-recall-at-k"]
+        assert plot["type"] == "image"
+        shown = base64.b64decode(plot["data"].removeprefix("data:image/png;base64,"))
+        assert shown == (report.parent / "recall_at_k.png").read_bytes()
     runs = [run for run in post(prefect_server, "/flow_runs/filter") if run["name"] == "evaluate lakes"]
     assert sorted(run["state_type"] for run in runs) == ["COMPLETED", "FAILED"]
