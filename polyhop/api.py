@@ -119,12 +119,17 @@ class Index:
         return [Answer(**self._session.document(strategy, one)) for one in answered]
 
     def sql(self, query: str) -> pa.Table:
-        """Runs read-only SQL on the version's tables; vectors are in the views passage_vectors and entity_vectors.
+        """Runs read-only SQL on the version's tables.
+
+        Vectors are in the views `passage_vectors` and `entity_vectors`, all jobs' questions in the view `results`.
 
         Raises:
             StatementRejectedError: If DuckDB refuses the query.
         """
-        return query_rows(self._session.published.layout, self.name, query, self.version)
+        from polyhop.jobs import results_for
+
+        extra = results_for(self._session.settings, query)
+        return query_rows(self._session.published.layout, self.name, query, self.version, extra)
 
     def search_text(self, words: str, *, limit: int = 10) -> list[str]:
         """Ids of passages by LanceDB's full-text search, best first: a plain look-up, not a strategy.

@@ -6,6 +6,7 @@ Ranks nothing: everything is in the evidence of the answer, so that a stored one
 from collections.abc import Mapping
 from typing import Any
 
+_SHOWN = 10
 _STAND_INS = {
     "uniform": "the walk began at all passages alike, so the question did not lead it",
     "bm25_top1": "the walk began at BM25's best passage",
@@ -31,6 +32,10 @@ def reason_lines(evidence: Mapping[str, Any]) -> list[str]:
         if noun in feedback:
             weighed = [f"{_plain(name)} {weight:.3f}" for name, weight in feedback[noun].items()]
             lines.append(f"{word} suggested by the first {len(feedback['passages'])} passages  {_listed(weighed)}")
+    nearest = evidence.get("nearest_entities")
+    if nearest:
+        weighed = [f"{_plain(name)} {cosine:.3f}" for name, cosine in list(nearest.items())[:_SHOWN]]
+        lines.append(f"Entities nearest to the question  {_listed(weighed)}")
     if "ce" in evidence:
         who = "a stand-in that reads words (ce: lexical)" if evidence["ce"] == "lexical" else f"ce: {evidence['ce']}"
         lines.append(f"Put in order  the first {evidence['reranked']}, by {who}")

@@ -1,6 +1,5 @@
 """`polyhop sql`: read-only SQL on a published version, and on the answers in the question queue."""
 
-import re
 from typing import Annotated
 
 import typer
@@ -17,17 +16,12 @@ def sql(
     json: Json = False,
 ) -> None:
     """Look into an index with SQL; the view `results` holds every job's questions. Works while others write."""
-    from polyhop.jobs import results_table
+    from polyhop.jobs import results_for
     from warehouse.files.layout import Layout
-    from warehouse.open import open_questions
     from warehouse.tables.query import query_rows
 
     settings = settings_of(root, set_)
-    extra = {}
-    if re.search(r"\bresults\b", query, re.IGNORECASE):
-        with open_questions(settings) as queue:
-            extra["results"] = results_table(queue)
-    table = query_rows(Layout(settings.root), index, query, extra=extra)
+    table = query_rows(Layout(settings.root), index, query, extra=results_for(settings, query))
     if json:
         print_json(table.to_pylist())
         return

@@ -6,7 +6,9 @@ Evaluates nothing and knows two of their files: run.json and timings.json.
 import errno
 import json
 import shutil
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ TIMINGS = "timings.json"
 QUESTIONS = "questions.jsonl"
 REPORT = "report.html"
 SUMMARY = "summary.md"
+_ABANDONED_SECONDS = 86_400
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
 _RUN_KEYS = frozenset({"index", "version", "questions", "strategies", "parameters", "settings_hash", "results"})
 _TIMING_KEYS = frozenset({"started", "strategies"})
@@ -72,6 +75,7 @@ def store_run(folder: Path, files: Mapping[str, bytes]) -> tuple[int, Path]:
     temporary = folder / f".{uuid4().hex}.tmp"
     with writing("the evaluation", folder):
         temporary.mkdir(parents=True)
+        _remove_abandoned(folder)
         try:
             for name, content in files.items():
                 (temporary / name).write_bytes(content)
@@ -124,6 +128,14 @@ def _checked(document: object, keys: frozenset[str], path: Path) -> dict[str, An
 def _unreadable(path: Path, reason: object) -> ContractError:
     why = reason.strerror if isinstance(reason, OSError) else reason
     return ContractError(f"{path} cannot be read: {why}; restore that evaluation, or remove its folder.")
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Removes what processes that were killed while they stored an evaluation have left behind."""
+    for path in folder.glob(".*.tmp"):
+        with suppress(FileNotFoundError):  # another process has just given it its number
+            if path.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _is_number(name: str) -> bool:

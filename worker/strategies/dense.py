@@ -3,6 +3,8 @@
 Source: algorithms.md 2.9, 1.7, 6.2.
 """
 
+import time
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -10,11 +12,11 @@ from pydantic import Field
 
 from schemas.errors import MissingArtefactError
 from schemas.ports import IndexReader
-from schemas.query import Question
+from schemas.query import Question, Retrieval
 from worker.ranking.order import best
 from worker.ranking.similarity import cosines, mentioned_in, passages_of_entities
 from worker.strategies.ranked import RankedStrategy, Ranker
-from worker.strategies.results import Ranking, question_vector
+from worker.strategies.results import Ranking, question_vector, ranked_passages, retrieve_each
 from worker.strategies.spec import Parameters
 
 ANN = "ann:passage"
@@ -90,19 +92,34 @@ def nearest_ranker(reader: IndexReader, strategy: str, parameters: SearchParamet
     return DenseRanker(reader, strategy)
 
 
-class NearEntitiesRanker:
-    """Passages that mention the entities nearest to the question."""
+class NearEntitiesStrategy:
+    """`naive-vector`: passages that mention the entities nearest to the question, which are its evidence."""
+
+    name = "naive-vector"
 
     def __init__(self, reader: IndexReader, entities: int) -> None:
+        self._passage_ids = reader.passage_ids
+        self._keys = reader.graph.keys
         self._vectors = np.asarray(reader.vectors("entity"))
         self._entities = entities
         self._mentioned_in = mentioned_in(reader.graph)
 
-    def rank(self, question: Question, count: int) -> Ranking:
-        """At most `count` passages, best first."""
-        scores = cosines(self._vectors, question_vector(question, "naive-vector"))
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        """One Retrieval per question; see `schemas.ports.Strategy`."""
+        return retrieve_each(questions, limit, self._retrieve_one)
+
+    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
+        begun = time.perf_counter()
+        scores = cosines(self._vectors, question_vector(question, self.name))
         nearest = best(scores, self._entities)
-        return passages_of_entities(self._mentioned_in, nearest, scores[nearest], count)
+        seeded = time.perf_counter()
+        ranking = passages_of_entities(self._mentioned_in, nearest, scores[nearest], limit)
+        found = ((self._keys[n], round(float(scores[n]), 6)) for n in nearest.tolist())
+        return Retrieval(
+            ranked_passages(self._passage_ids, ranking),
+            {"nearest_entities": dict(found)},
+            {"seed": seeded - begun, "traversal": time.perf_counter() - seeded},
+        )
 
 
 def build_dense(reader: IndexReader, parameters: DenseParameters) -> RankedStrategy:
@@ -117,6 +134,6 @@ def build_dense_ann(reader: IndexReader, parameters: DenseAnnParameters) -> Rank
     return RankedStrategy("dense-ann", reader.passage_ids, ranker)
 
 
-def build_naive_vector(reader: IndexReader, parameters: NaiveVectorParameters) -> RankedStrategy:
+def build_naive_vector(reader: IndexReader, parameters: NaiveVectorParameters) -> NearEntitiesStrategy:
     """`naive-vector` on an open version."""
-    return RankedStrategy("naive-vector", reader.passage_ids, NearEntitiesRanker(reader, parameters.entities))
+    return NearEntitiesStrategy(reader, parameters.entities)

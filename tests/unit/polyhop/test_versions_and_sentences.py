@@ -119,6 +119,10 @@ def test_a_ranking_led_by_names_mentions_no_stand_in(index: polyhop.Index, capsy
     assert "No name of the question" not in capsys.readouterr().out
 
 
+def test_the_answers_of_jobs_are_a_view_in_python_too(index: polyhop.Index) -> None:
+    assert index.sql("SELECT count(*) AS n FROM results").to_pylist() == [{"n": 0}]
+
+
 def test_doctor_keeps_long_names_apart_from_what_it_says(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,8 @@
 """Stored evaluations: whole or not there at all, numbered in order, also by many writers at once."""
 
 import json
+import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -39,6 +41,15 @@ def test_a_number_is_not_given_twice_where_many_store_at_once(tmp_path: Path) ->
         numbers = list(pool.map(lambda _: store_run(tmp_path / "evaluations", FILES)[0], range(24)))
     assert sorted(numbers) == list(range(1, 25))
     assert len(list((tmp_path / "evaluations").iterdir())) == 24
+
+
+def test_what_a_killed_process_left_behind_goes_after_a_day(tmp_path: Path) -> None:
+    for name, age in ((".old.tmp", 2 * 86_400), (".new.tmp", 60)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_bytes(b"{")
+        os.utime(tmp_path / name, (time.time() - age, time.time() - age))
+    store_run(tmp_path, FILES)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".new.tmp", "000001"]
 
 
 def test_a_number_that_became_free_in_the_middle_is_not_used_again(tmp_path: Path) -> None:

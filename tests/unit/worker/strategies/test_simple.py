@@ -46,3 +46,12 @@ def test_rrf_takes_no_more_than_its_depth_from_each(memory_index: Any) -> None:
 
 def test_naive_vector_returns_passages_of_the_nearest_entities_only(memory_index: Any) -> None:
     assert ids(memory_index, "naive-vector", "Vistula", entities=1) == ["p06", "p07"]
+
+
+def test_naive_vector_says_which_entities_led_to_its_passages(memory_index: Any) -> None:
+    question = Question("Vistula", vector=memory_index.encode(["Vistula"])[0])
+    found = make("naive-vector", memory_index, {"entities": 3}).retrieve([question], limit=5)[0]
+    nearest = found.evidence["nearest_entities"]
+    assert len(nearest) == 3
+    assert next(iter(nearest)) == "vistula"
+    assert list(nearest.values()) == sorted(nearest.values(), reverse=True)
