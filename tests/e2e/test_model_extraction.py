@@ -232,7 +232,7 @@ def test_the_plan_comes_close_to_what_a_run_then_takes(
     planned = plan_index(settings, corpus).to_json()
     assert model_server.count() == calls
     taken = index(settings, corpus).model
-    assert planned["cached"] >= 3 * PASSAGE_COUNT - 5
+    assert planned["cached"] >= 0.95 * 3 * PASSAGE_COUNT  # a document that goes on in the rest is another one
     assert planned["calls"] == taken.calls
     assert planned["prompt_tokens"] == pytest.approx(taken.prompt_tokens, rel=0.15)
     tokens = planned["prompt_tokens"] + planned["completion_tokens"]
