@@ -54,7 +54,7 @@ def differences_table(run: Document, metrics: Sequence[str], what: str = "") -> 
     columns = [[_difference(at(run, "paired", label, name)) for label in compared] for name in shown]
     caption = (
         f"{what}Strategy minus {run.get('baseline')}: difference [95 % interval] questions won/tied/lost; "
-        "coloured where the interval excludes 0"
+        "marked where the interval excludes 0"
     )
     return _by_strategy(caption, ("strategy", *shown), compared if shown else [], columns)
 
