@@ -12,9 +12,9 @@ from warehouse.files.records import (
     ID_FIELDS,
     FaultError,
     Row,
-    bad_record,
     bad_row,
     checked_id,
+    distinct_records,
     kind_of,
     storable,
 )
@@ -37,20 +37,8 @@ def read_predictions(path: Path) -> tuple[list[Prediction], list[BadRecord]]:
         SourceError: If it cannot be read to its end or holds no record at all.
     """
     check_source(path, PREDICTION_FORMATS, accepts_folder=False)
-    predictions: list[Prediction] = []
-    bad: list[BadRecord] = []
-    line_of: dict[str, int] = {}
-    for row in guarded(path, PREDICTION_FORMATS[suffix_of(path)](path), "prediction"):
-        prediction = row if isinstance(row, BadRecord) else _prediction(row, path.name)
-        if isinstance(prediction, BadRecord):
-            bad.append(prediction)
-        elif prediction.id in line_of:
-            reason = f"the id '{prediction.id}' was already used in line {line_of[prediction.id]}"
-            bad.append(bad_record(path.name, row.line, reason, prediction.prediction))
-        else:
-            line_of[prediction.id] = row.line
-            predictions.append(prediction)
-    return predictions, bad
+    rows = guarded(path, PREDICTION_FORMATS[suffix_of(path)](path), "prediction")
+    return distinct_records(path.name, rows, _prediction, lambda prediction: prediction.prediction)
 
 
 def _prediction(row: Row, source: str) -> Prediction | BadRecord:

@@ -19,6 +19,7 @@ from warehouse.files.records import (
     checked_id,
     checked_name,
     checked_text,
+    distinct_records,
     kind_of,
     metadata_of,
     storable,
@@ -44,20 +45,8 @@ def read_questions(path: Path) -> tuple[list[QuestionRecord], list[BadRecord]]:
         SourceError: If it cannot be read to its end or holds no record at all.
     """
     check_source(path, QUESTION_FORMATS, accepts_folder=False)
-    questions: list[QuestionRecord] = []
-    bad: list[BadRecord] = []
-    line_of: dict[str, int] = {}
-    for row in guarded(path, QUESTION_FORMATS[suffix_of(path)](path), "question"):
-        question = row if isinstance(row, BadRecord) else _question(row, path.name)
-        if isinstance(question, BadRecord):
-            bad.append(question)
-        elif question.id in line_of:
-            reason = f"the id '{question.id}' was already used in line {line_of[question.id]}"
-            bad.append(bad_record(path.name, row.line, reason, question.question))
-        else:
-            line_of[question.id] = row.line
-            questions.append(question)
-    return questions, bad
+    rows = guarded(path, QUESTION_FORMATS[suffix_of(path)](path), "question")
+    return distinct_records(path.name, rows, _question, lambda question: question.question)
 
 
 def _question(row: Row, source: str) -> QuestionRecord | BadRecord:

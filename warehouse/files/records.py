@@ -6,8 +6,9 @@ Opens nothing. What breaks a rule becomes a BadRecord with the reason in words, 
 import json
 import math
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from schemas.corpus import BadRecord, SourceRecord
 
@@ -50,6 +51,44 @@ def bad_row(source: str, row: Row, reason: str) -> BadRecord:
     """A BadRecord for a row, with the beginning of its line or fields as excerpt."""
     excerpt = row.raw or json.dumps(dict(row.fields), ensure_ascii=False, default=str)
     return bad_record(source, row.line, reason, excerpt)
+
+
+class _Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+R = TypeVar("R", bound=_Identified)
+
+
+def distinct_records(
+    source: str,
+    rows: Iterable[Row | BadRecord],
+    parse: Callable[[Row, str], R | BadRecord],
+    excerpt: Callable[[R], str],
+) -> tuple[list[R], list[BadRecord]]:
+    """Records in the order of their rows, and those that are of no use or bear an id that was used before.
+
+    Args:
+        source: Name of the file.
+        rows: Its rows.
+        parse: A row of the file of that name to a record, or to what is wrong with it.
+        excerpt: What is shown of a record whose id was used before.
+    """
+    records: list[R] = []
+    bad: list[BadRecord] = []
+    line_of: dict[str, int] = {}
+    for row in rows:
+        record = row if isinstance(row, BadRecord) else parse(row, source)
+        if isinstance(record, BadRecord):
+            bad.append(record)
+        elif record.id in line_of:
+            reason = f"the id '{record.id}' was already used in line {line_of[record.id]}"
+            bad.append(bad_record(source, row.line, reason, excerpt(record)))
+        else:
+            line_of[record.id] = row.line
+            records.append(record)
+    return records, bad
 
 
 def storable(text: str) -> str:
