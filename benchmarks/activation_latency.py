@@ -13,11 +13,12 @@ import numpy as np
 from machine import describe_machine
 
 from polyhop.api import Index, open_index
-from schemas.query import Question
-from warehouse.files.questions import read_questions
-from warehouse.open import open_encoder
-from worker.questions.names import RuleNaming
-from worker.strategies.qasa import QasaStrategy
+from polyhop.schemas.query import Question
+from polyhop.warehouse.artefacts import NAMES, RELATIONS
+from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.open import open_encoder
+from polyhop.worker.questions.names import RuleNaming
+from polyhop.worker.strategies.qasa import QasaStrategy
 
 STEPS = (1, 2, 3, 4)
 GATES = ("cosine", "none")
@@ -30,7 +31,7 @@ def main() -> None:
     records, _ = read_questions(Path(questions))
     with open_index(name, root=root) as index:
         asked = _prepared(index, [Question(record.question, record.id) for record in records])
-        relations = index.session.published.relations
+        relations = index.session.published.artefact(RELATIONS)
         print(
             f"{describe_machine()}\n{name}: {relations.entity_count:,} entities, {len(relations.labels):,} relations, "
             f"{len(asked)} questions\n"
@@ -47,7 +48,7 @@ def _prepared(index: Index, questions: list[Question]) -> list[Question]:
     """With vectors, names and vectors of their hints, as a strategy gets them."""
     session = index.session
     encode = open_encoder(session.settings).encode_questions
-    naming = RuleNaming(session.published.names)
+    naming = RuleNaming(session.published.artefact(NAMES))
     prepared = []
     for question, named in zip(questions, naming.name(questions), strict=True):
         hints = [name.search_hint for name in named.names]

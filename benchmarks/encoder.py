@@ -15,7 +15,7 @@ from pathlib import Path
 
 from machine import describe_machine
 
-from warehouse.models.encoder import LocalEncoder
+from polyhop.warehouse.models.encoder import LocalEncoder
 
 PASSAGE_COUNT = 256
 SENTENCE_COUNT = 1024

@@ -9,11 +9,11 @@ from random import Random
 
 from machine import describe_machine
 
-from tasks.resolution.acceptance import accept
-from tasks.resolution.candidates import Name, candidate_pairs
-from tasks.resolution.clusters import clusters_of
-from tasks.resolution.links import Links
-from tasks.resolution.resolve import resolve
+from polyhop.tasks.resolution.acceptance import accept
+from polyhop.tasks.resolution.candidates import Name, candidate_pairs
+from polyhop.tasks.resolution.clusters import clusters_of
+from polyhop.tasks.resolution.links import Links
+from polyhop.tasks.resolution.resolve import resolve
 
 SIZES = "50000,100000,200000"
 TYPES = ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK")

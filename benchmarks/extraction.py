@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from schemas.corpus import Passage
-from schemas.names import NameFinder
-from schemas.sentences import split_sentences
-from schemas.stems import plain_tokens, stem_tokens
-from schemas.values import find_dates, find_numbers
-from tasks.extraction.rules import extract
+from polyhop.schemas.corpus import Passage
+from polyhop.schemas.names import NameFinder
+from polyhop.schemas.sentences import split_sentences
+from polyhop.schemas.stems import plain_tokens, stem_tokens
+from polyhop.schemas.values import find_dates, find_numbers
+from polyhop.tasks.extraction.rules import extract
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 CORPORA = ("musique100/corpus.jsonl", "wiki2/corpus.jsonl", "wiki20k/corpus.jsonl.gz")

@@ -5,7 +5,6 @@ Each corpus in a process of its own, with empty caches, or with a copy of the ve
 """
 
 import json
-import resource
 import shutil
 import subprocess
 import sys
@@ -18,9 +17,11 @@ from machine import describe_machine
 
 def measure(corpus: Path, root: Path) -> dict[str, object]:
     """Indexes a corpus from nothing, then again, in this process."""
-    from flows.index import DirectRunner, run_index
-    from flows.reports import IndexRequest
-    from schemas.settings import Settings
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner
+    from polyhop.schemas.requests import IndexRequest
+    from polyhop.schemas.settings import Settings
+    from polyhop.warehouse.machine import peak_rss_mb
 
     settings = Settings(root=root)
     report = run_index(settings, IndexRequest("bench", corpus), DirectRunner())
@@ -32,7 +33,7 @@ def measure(corpus: Path, root: Path) -> dict[str, object]:
         "seconds": report.seconds,
         "again_seconds": time.perf_counter() - start,
         "again_changed": again.changed,
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_mb": peak_rss_mb(),
         "disk_mb": sum(f.stat().st_size for f in root.rglob("*") if f.is_file()) / 1e6,
     }
 

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from machine import describe_machine
 
-from schemas.queue import JobSpec, NewQuestion
-from warehouse.files.questions import read_questions
-from warehouse.queue.dialects import sqlite_url
-from warehouse.queue.queue import open_queue
+from polyhop.schemas.queue import JobSpec, NewQuestion
+from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.queue.dialects import sqlite_url
+from polyhop.warehouse.queue.queue import open_queue
 
 JOB_SIZE = 10_000
 WORKER_COUNT = 2
@@ -62,9 +62,9 @@ def write_corpus(source, target, number):
 
 
 def resident_megabytes(process):
-    """Memory of a process, MB."""
+    """Memory of a process, MB (10**6 bytes)."""
     pages = int(Path(f"/proc/{process.pid}/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def submit(queue, texts, count, strategy):

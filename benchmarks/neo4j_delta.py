@@ -20,15 +20,16 @@ from export_fixture import changes, mark_all, published_hashes, snapshot, wipe_m
 from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer
 
-from flows.export import DirectSteps, ExportReport, ExportRequest, run_export
-from flows.index import DirectRunner, run_index
-from flows.reports import IndexRequest
-from flows.verify import run_verify
-from schemas.settings import Settings
-from warehouse.files.layout import Layout
-from warehouse.files.versions import read_manifest, require_version
-from warehouse.graph.neo4j_server import Address
-from warehouse.settings_file import load_settings
+from polyhop.flows.export import DirectSteps, ExportReport, ExportRequest, run_export
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.flows.verify import run_verify
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import read_manifest, require_version
+from polyhop.warehouse.graph.address import Address
+from polyhop.warehouse.settings_file import load_settings
 
 CHANGED = 20
 FRESH = "fresh"
@@ -55,9 +56,9 @@ def main() -> None:
         report = _export(settings, index, address, "delta")
         untouched = wipe_marks(connection, index)
         _export(settings, index, address, "again")
-        run_index(
-            settings, IndexRequest(FRESH, changed, ("qasa",), extractor=_extractor(folder, index)), DirectRunner()
-        )
+        extractor = {"extraction.extractor": _extractor(folder, index)}
+        with_extractor = load_settings({"root": str(folder)} | extractor)
+        run_index(with_extractor, IndexRequest(FRESH, changed, ("qasa",)), DirectRunner())
         _export(settings, FRESH, address, "fresh, under another name")
         total, wanted = sum(map(len, after.values())), changes(before, after)
         print(

@@ -12,15 +12,15 @@ import numpy as np
 from machine import describe_machine
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "neo4j_server"))
-from graph_fixture import ENTITIES, RELATIONS, address_of
+from graph_fixture import address_of
 from neo4j_process import Neo4jServer
 
-from schemas.ids import entity_id, relation_id
-from tasks.export.delta import compare
-from tasks.export.rows import ExportRow, to_values
-from warehouse.graph.neo4j_layout import Kind
-from warehouse.graph.neo4j_server import Neo4jConnection
-from warehouse.graph.neo4j_store import Neo4jStore
+from polyhop.schemas.ids import ID_LENGTH, content_hash, entity_id
+from polyhop.schemas.stores import GraphKind
+from polyhop.tasks.export.delta import compare
+from polyhop.tasks.export.rows import ExportRow, graph_row
+from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 
 DIMENSION = 384
 INDEX = "benchmark"
@@ -51,11 +51,11 @@ def main() -> None:
                 if s != t
             ]
             begun = time.perf_counter()
-            written = _sync(store, ENTITIES, entities, vectors)
+            written = _sync(store, "entities", entities, vectors)
             loaded = time.perf_counter()
             store.index_vectors(DIMENSION, is_new=share == 1.0)
             indexed = time.perf_counter()
-            written += _sync(store, RELATIONS, relations, vectors)
+            written += _sync(store, "relations", relations, vectors)
             done = time.perf_counter()
             print(
                 f"| {name} | {loaded - begun:.1f} | {indexed - loaded:.1f} | {done - indexed:.1f} | {written:,} |",
@@ -66,15 +66,11 @@ def main() -> None:
         server.throw_away()
 
 
-def _sync(store: Neo4jStore, kind: Kind, rows: list[ExportRow], vectors: np.ndarray) -> int:
-    difference = compare({row.id: row.hash for row in rows}, store.stored(kind))
+def _sync(store: Neo4jStore, kind: GraphKind, rows: list[ExportRow], vectors: np.ndarray) -> int:
+    difference = compare({row.id: row.hash for row in rows}, store.hashes(kind))
     wanted = {*difference.missing, *difference.changed}
     chosen = [row for row in rows if row.id in wanted]
-    for start in range(0, len(chosen), kind.batch):
-        part = chosen[start : start + kind.batch]
-        store.write(
-            kind, [to_values(r, INDEX, vectors[r.number].tolist() if r.number is not None else None) for r in part]
-        )
+    store.write(kind, (graph_row(r, vectors[r.number].tolist() if r.number is not None else None) for r in chosen))
     return len(chosen)
 
 
@@ -86,7 +82,7 @@ def _entity(key: str, edition: int, number: int) -> ExportRow:
 
 
 def _relation(source: str, target: str, number: int, edition: int) -> ExportRow:
-    key = relation_id(source, str(number), target)
+    key = content_hash("relation", source, str(number), target)[:ID_LENGTH]
     return ExportRow(
         key, {"relation": f"relation {number % 50}", "count": edition, "provenance": ["p"]}, source, target
     )

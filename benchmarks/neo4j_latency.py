@@ -24,20 +24,22 @@ from agreement import disagreement
 from graph_fixture import address_of
 from neo4j_process import Neo4jServer
 
-from flows.export import DirectSteps, ExportRequest, run_export
-from schemas.query import Question
-from schemas.spreading import Activation, SeedName, SpreadQuestion
-from warehouse.files.questions import read_questions
-from warehouse.graph.neo4j_graph import Neo4jGraph
-from warehouse.graph.neo4j_server import Address, Neo4jConnection, find_address
-from warehouse.index_reader import PublishedIndex
-from warehouse.open import open_encoder, open_published
-from warehouse.settings_file import load_settings
-from worker.questions.names import RuleNaming
-from worker.strategies.lookup import NameLookup
-from worker.strategies.qasa import QasaParameters, rules_of
-from worker.strategies.spreading import EmbeddedEngine, Engine
-from worker.strategies.spreading_neo4j import Neo4jEngine
+from polyhop.flows.export import DirectSteps, ExportRequest, run_export
+from polyhop.schemas.query import Question
+from polyhop.schemas.spreading import Activation, SeedName, SpreadQuestion
+from polyhop.warehouse.artefacts import GRAPH, NAMES
+from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.graph.address import Address, find_address
+from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+from polyhop.warehouse.graph.neo4j_store import Neo4jStore
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.warehouse.open import open_encoder, open_published
+from polyhop.warehouse.settings_file import load_settings
+from polyhop.worker.questions.names import RuleNaming
+from polyhop.worker.strategies.lookup import NameLookup
+from polyhop.worker.strategies.qasa import QasaParameters, rules_of
+from polyhop.worker.strategies.spreading import EmbeddedEngine, Engine
+from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
 
 WARM_UP = 10
 GATES = ("cosine", "none")
@@ -77,12 +79,12 @@ def _measure_index(root: str, name: str, file: Path, address: Address, repeats: 
     seconds = time.perf_counter() - begun
     index = open_published(Path(root), name)
     connection = Neo4jConnection(address)
-    graph = Neo4jGraph(connection, name, index.graph.keys)
-    graph.require(index.version)
+    keys = index.artefact(GRAPH).keys
+    graph = Neo4jStore(connection, name).spreading(index.version, keys)
     questions = spread_questions(root, index, file)
     searched = sum(any(seed.match == "vector" for seed in question.names) for question in questions)
     print(
-        f"\n{name}: {index.graph.entity_count:,} names, {exported.counts['relations']:,} relations, {len(questions)} "
+        f"\n{name}: {len(keys):,} names, {exported.counts['relations']:,} relations, {len(questions)} "
         f"questions, {searched} of them with a name that only a vector search finds; Neo4j {connection.version}; "
         f"{exported.created:,} rows exported in {seconds:.1f} s\n\n| gate | T | embedded p50 | p95 | max | Neo4j p50 "
         "| p95 | max | active p50 | p95 | chains p50 | equal |\n|---|---|---|---|---|---|---|---|---|---|---|---|"
@@ -114,7 +116,7 @@ def spread_questions(root: str, index: PublishedIndex, file: Path) -> list[Sprea
     lookup = NameLookup(index)
     texts = [Question(record.question, record.id) for record in records]
     asked = []
-    for question, naming in zip(texts, RuleNaming(index.names).name(texts), strict=True):
+    for question, naming in zip(texts, RuleNaming(index.artefact(NAMES)).name(texts), strict=True):
         vector = encoder.encode_questions([question.text])[0]
         found = [(name, *lookup.find(name)) for name in naming.names]
         names = [

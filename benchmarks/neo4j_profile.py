@@ -14,12 +14,13 @@ import numpy as np
 from neo4j import GraphDatabase
 from neo4j_latency import spread_questions
 
-from warehouse.graph.neo4j_graph import question_values, rule_values
-from warehouse.graph.neo4j_layout import vector_index
-from warehouse.graph.neo4j_server import find_address
-from warehouse.graph.statements import activation_query
-from warehouse.open import open_published
-from worker.strategies.qasa import QasaParameters, rules_of
+from polyhop.warehouse.artefacts import GRAPH
+from polyhop.warehouse.graph.address import find_address
+from polyhop.warehouse.graph.neo4j_graph import question_values, rule_values
+from polyhop.warehouse.graph.neo4j_layout import vector_index
+from polyhop.warehouse.graph.statements import activation_query
+from polyhop.warehouse.open import open_published
+from polyhop.worker.strategies.qasa import QasaParameters, rules_of
 
 SHOWN = 16
 
@@ -40,7 +41,7 @@ def main() -> None:
     ):
         for number, question in enumerate(questions):
             values = {
-                **question_values(question, index.graph.keys),
+                **question_values(question, index.artefact(GRAPH).keys),
                 **rule_values(len(question.names), rules.seeds, rules.spread, rules.chains),
                 "index": name,
                 "vector_index": vector_index(name),

@@ -12,10 +12,10 @@ import numpy as np
 from machine import describe_machine
 
 from polyhop.api import open_index
-from schemas.query import Question
-from schemas.strategies import NEEDS
-from warehouse.files.questions import read_questions
-from warehouse.open import open_encoder
+from polyhop.schemas.query import Question
+from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.open import open_encoder
+from polyhop.worker.strategies.registry import STRATEGIES
 
 
 def main() -> None:
@@ -34,8 +34,8 @@ def main() -> None:
             f"{len(asked)} questions, encoding a question {encoding:.1f} ms\n"
         )
         print("| strategy | p50 ms | p95 ms | p99 ms |\n|---|---|---|---|")
-        for strategy, needs in NEEDS.items():
-            if not needs <= index.session.published.artefacts:
+        for strategy, spec in STRATEGIES.items():
+            if not spec.needs <= index.session.published.artefacts:
                 continue
             ranker = index.session.answerer(strategy, {}).strategy
             ranker.retrieve(asked[:10], limit=100)

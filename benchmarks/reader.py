@@ -13,19 +13,23 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from machine import describe_machine
 
 from polyhop.api import open_index
-from schemas.graph import LexicalIndex
-from schemas.names import NameFinder
-from schemas.query import ContextPassage, Question, Reading
-from schemas.stems import stem_tokens
-from tasks.evaluation.metrics import exact_match, token_f1
-from warehouse.files.questions import read_questions
-from worker.reading.reader import RuleReader
+from polyhop.schemas.artefacts import Artefact
+from polyhop.schemas.graph import LexicalIndex
+from polyhop.schemas.names import NameFinder
+from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval
+from polyhop.schemas.stems import stem_tokens
+from polyhop.tasks.evaluation.metrics import exact_match, token_f1
+from polyhop.warehouse.artefacts import NAMES, lexical_of
+from polyhop.warehouse.files.questions import read_questions
+from polyhop.worker.reading.reader import RuleReader
 
+T = TypeVar("T")
 GROUPS = 5
 CHARACTERS = 1_000_000
 ODD_TEXTS = {
@@ -91,15 +95,16 @@ def report_index(arguments: argparse.Namespace) -> None:
         answerer = session.answerer(arguments.strategy, {})
         asked = [Question(record.question, record.id) for record in records]
         answered = answerer.answer(asked, limit=arguments.passages, read_passages=arguments.passages)
-        reader.read([answered[0].question], [answered[0].context])
+        items = [ReadingItem(one.question, one.retrieval, one.context) for one in answered]
+        reader.read(items[:1])
         readings, milliseconds, processor = [], [], []
-        for one in answered:
+        for item in items:
             start = time.perf_counter()
             begun = time.process_time()
-            readings += reader.read([one.question], [one.context])
+            readings += reader.read([item])
             milliseconds.append(1000 * (time.perf_counter() - start))
             processor.append(1000 * (time.process_time() - begun))
-        together = reader.read([one.question for one in answered], [one.context for one in answered])
+        together = reader.read(items)
     if together != readings:
         sys.exit("The answers depend on the size of the batch.")
     golds = [record.answers for record in records]
@@ -151,16 +156,21 @@ def report_odd(count: int, most_milliseconds: float) -> None:
             CorpusIndex([{"id": "a", "title": "Aa", "text": piece}, {"id": "b", "title": "Bb", "text": piece}])
         )
         context = [ContextPassage(f"p{n}", "Aa" if n % 2 else "Bb", text, n, 1 / n) for n in range(1, count + 1)]
-        reader.read([Question(QUESTIONS[0])], [context])
+        reader.read([item_of(QUESTIONS[0], context)])
         times = []
         for question in QUESTIONS:
             begun = time.process_time()
-            reader.read([Question(question)], [context])
+            reader.read([item_of(question, context)])
             times.append((1000 * (time.process_time() - begun) / count, question))
         print(f"| {name} | {max(times)[0]:.1f} | {max(times)[1]} |")
         slowest = max(slowest, max(times)[0])
     if slowest > most_milliseconds:
         sys.exit(f"Odd text takes {slowest:.1f} ms a passage.")
+
+
+def item_of(question: str, context: list[ContextPassage]) -> ReadingItem:
+    """A question over passages that nothing retrieved."""
+    return ReadingItem(Question(question), Retrieval(()), context)
 
 
 class CorpusIndex:
@@ -173,16 +183,19 @@ class CorpusIndex:
         self.passage_ids = [row["id"] for row in self._rows]
         self.passage_titles = [row["title"] for row in self._rows]
         self.number_of_passage = {passage_id: number for number, passage_id in enumerate(self.passage_ids)}
-        self.names = NameFinder(self.passage_titles)
         df = Counter(term for row in self._rows for term in set(stem_tokens(f"{row['title']}\n{row['text']}")))
         terms = {term: number for number, term in enumerate(sorted(df))}
         indptr = np.cumsum([0, *(df[term] for term in terms)])
         none = np.zeros(0, dtype=np.int32)
-        self._lexical = LexicalIndex(terms, indptr, none, none, np.zeros(len(self._rows), dtype=np.int32))
+        self._artefacts: dict[Artefact[Any], Any] = {
+            NAMES: NameFinder(self.passage_titles),
+            lexical_of("stems"): LexicalIndex(terms, indptr, none, none, np.zeros(len(self._rows), dtype=np.int32)),
+        }
 
-    def lexical(self, _analyser: str) -> LexicalIndex:
-        """Term statistics."""
-        return self._lexical
+    def artefact(self, handle: Artefact[T]) -> T:
+        """Names and term statistics."""
+        value: T = self._artefacts[handle]
+        return value
 
     def passages(self, numbers: list[int]) -> list[tuple[str, str, str]]:
         """Passages by number."""
@@ -201,7 +214,7 @@ def report_comparisons(golden: Path, corpus: Path) -> None:
         following = [questions[(place + step) % len(questions)] for step in range(DISTRACTORS + 1)]
         ids = list(dict.fromkeys(passage_id for one in following for passage_id in one["passages"]))[:10]
         context = [ContextPassage(i, by_id[i]["title"], by_id[i]["text"], n, 1 / n) for n, i in enumerate(ids, start=1)]
-        reading = reader.read([Question(question["question"])], [context])[0]
+        reading = reader.read([item_of(question["question"], context)])[0]
         key = f"{reading.kind} {reading.rule}".strip()
         is_right = bool(exact_match(reading.answer, [question["answer"]]))
         asked[key] += 1

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from schemas.settings import known_settings
+from polyhop.schemas.settings import known_settings
 
 PROJECT = Path(__file__).resolve().parent.parent
 README = PROJECT / "README.md"

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from machine import describe_machine
 
-from schemas.queue import JobSpec, NewQuestion, QuestionState
-from warehouse.files.questions import read_questions
-from warehouse.queue.dialects import sqlite_url
-from warehouse.queue.queue import open_queue
+from polyhop.schemas.queue import JobSpec, NewQuestion, QuestionState
+from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.queue.dialects import sqlite_url
+from polyhop.warehouse.queue.queue import open_queue
 
 STRATEGIES = "bridge,bridge-lexical,bm25,dense,rrf,graph,graph-hybrid,graph-dense,graph-rrf"
 WORKER_COUNT = 2

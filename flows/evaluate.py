@@ -1,83 +1,57 @@
-"""An evaluation as a process of its own, and what it stored: the plain functions behind the flow.
+"""An evaluation from its request to the stored run, and what people are shown of it: behind the command and the flow.
 
-Measures nothing: `polyhop eval` does, which flows may not import; the stored run is what both sides know.
+Measures nothing (evaluation/run.py does) and prints nothing.
 """
 
 import base64
-import json
-import subprocess
-import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from schemas.errors import PolyhopError
-from schemas.settings import Settings
-from tasks.evaluation.gate import failure_sentence
-from warehouse.files.evaluations import REPORT, SUMMARY, StoredRun, read_run
-from warehouse.files.layout import Layout
+from polyhop.flows.evaluation.run import Evaluation, OnProgress, labels_of, run_evaluation
+from polyhop.flows.evaluation.store import check_store, store
+from polyhop.schemas.requests import EvaluationRequest
+from polyhop.schemas.settings import Settings
+from polyhop.tasks.evaluation.gate import check_names, gate_rows, parse_gate
+from polyhop.warehouse.files.evaluations import REPORT, SUMMARY, StoredRun
 
 SHOWN = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationOrder:
-    """What to evaluate, as `polyhop eval` takes it.
+def evaluate_index(settings: Settings, request: EvaluationRequest, on_progress: OnProgress = None) -> Evaluation:
+    """Evaluates, judges the gates and stores; the report says what became of the gates, and where the run is.
 
-    Attributes:
-        questions: Question file.
-        index: Name of the index.
-        strategies: Names, separated by commas, or `all`.
-        parameters: Given to every strategy.
-        baseline: What the others are compared with; None: the first.
-        fail_below: Gates like recall@5=.65.
-        min_confidence: Answers by rules below it are left empty; None: as the settings say.
-    """
-
-    questions: str
-    index: str
-    strategies: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    baseline: str | None = None
-    fail_below: tuple[str, ...] = ()
-    min_confidence: float | None = None
-
-
-def evaluation_command(order: EvaluationOrder, flags: Mapping[str, Any]) -> list[str]:
-    """The command line of the evaluation; `flags` are settings by dotted name."""
-    options = [("--index", order.index), ("--strategies", order.strategies)]
-    options += [("--param", f"{name}={value}") for name, value in order.parameters.items()]
-    options += [("--fail-below", gate) for gate in order.fail_below]
-    options += [("--set", f"{name}={value}") for name, value in flags.items()]
-    if order.baseline:
-        options.append(("--baseline", order.baseline))
-    if order.min_confidence is not None:
-        options.append(("--min-confidence", str(order.min_confidence)))
-    flat = [part for option in options for part in option]
-    return [sys.executable, "-m", "polyhop.cli", "eval", order.questions, "--json", *flat]
-
-
-def run_evaluation(
-    order: EvaluationOrder, settings: Settings, flags: Mapping[str, Any]
-) -> tuple[StoredRun, str | None]:
-    """Evaluates in a process of its own; returns the stored run, and the sentence of a gate that failed.
-
-    Args:
-        order: What to evaluate.
-        settings: Where evaluations are stored.
-        flags: The same settings, as far as they differ from file and environment.
+    A gate that fails raises nothing: what was measured is shown first, then `failure_sentence` says what failed.
 
     Raises:
-        PolyhopError: If the evaluation could not be made; its own sentence.
+        ConfigurationError: For a gate that is malformed or names what is not evaluated; as `run_evaluation`.
+        StoreError: If the run cannot be stored, before anything runs; as `run_evaluation`.
+        PolyhopError: As `run_evaluation`.
     """
-    command = evaluation_command(order, flags)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
-    report = _report(done.stdout)
-    if report is None:
-        raise PolyhopError(_last_sentence(done.stderr) or f"polyhop eval ended with code {done.returncode}.")
-    stored = read_run(Layout(settings.root).evaluations, report["run"])
-    return stored, failure_sentence(report["gates"])
+    gates = [parse_gate(text) for text in request.fail_below]
+    check_names(gates, labels_of(request))
+    if request.is_stored:
+        check_store(settings)
+    evaluation = run_evaluation(settings, request, on_progress)
+    strategies = evaluation.report["strategies"]
+    check_names(gates, list(strategies))  # again: of `all`, some could not be served
+    report = {**evaluation.report, "gates": gate_rows(gates, strategies), "run": None, "folder": None}
+    if request.is_stored:
+        number, folder = store(settings, evaluation)
+        report |= {"run": number, "folder": str(folder)}
+    return replace(evaluation, report=report)
+
+
+def left_out_sentences(evaluation: Evaluation) -> list[str]:
+    """What was not evaluated, and why: question records, supporting ids, strategies that came with `all`."""
+    report = evaluation.report
+    sentences = [f"{record.source} line {record.line} was left out: {record.reason}" for record in evaluation.bad]
+    if report["unknown_supporting"]:
+        sentences.append(
+            f"{report['unknown_supporting']} supporting ids are in no passage of '{report['index']}' and count as "
+            "missed; were the questions written for another corpus?"
+        )
+    return [*sentences, *(f"{name} was left out: {reason}" for name, reason in report["left_out"].items())]
 
 
 def strategy_rows(stored: StoredRun) -> list[dict[str, Any]]:
@@ -111,20 +85,6 @@ def plot_addresses(stored: StoredRun) -> dict[str, str]:
 def report_files(stored: StoredRun) -> tuple[str, Path]:
     """The summary in Markdown, and the place of the report."""
     return (stored.path / SUMMARY).read_text(encoding="utf-8"), (stored.path / REPORT).resolve()
-
-
-def _report(output: str) -> dict[str, Any] | None:
-    """The JSON document of `polyhop eval`; None if it printed none."""
-    try:
-        report: dict[str, Any] = json.loads(output)
-    except ValueError:
-        return None
-    return report
-
-
-def _last_sentence(errors: str) -> str:
-    lines = [line for line in errors.splitlines() if line.strip()]
-    return lines[-1].removeprefix("polyhop: ") if lines else ""
 
 
 def _shown(value: float | None) -> float | None:

@@ -6,27 +6,26 @@ says it is incomplete; the next run writes what is still missing.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.errors import StoreError
-from schemas.ids import content_hash
-from schemas.settings import Settings
-from tasks.export.delta import Difference, compare, wanted_rows
-from tasks.export.rows import MAKERS, ExportRow, to_values
-from warehouse.files.layout import Layout
-from warehouse.files.lease import SharedHold
-from warehouse.files.versions import read_manifest, require_version
-from warehouse.graph.arrays import open_array
-from warehouse.graph.neo4j_layout import KINDS, NODES, RELATIONSHIPS, Kind
-from warehouse.graph.neo4j_server import Address, Neo4jConnection
-from warehouse.graph.neo4j_store import Neo4jStore
-from warehouse.tables.export_rows import export_rows
+from polyhop.schemas.errors import StoreError
+from polyhop.schemas.ids import content_hash
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.stores import GRAPH_KINDS, NODE_KINDS, RELATIONSHIP_KINDS, GraphKind, GraphRecord, GraphStore
+from polyhop.tasks.export.delta import Difference, compare, wanted_rows
+from polyhop.tasks.export.rows import MAKERS, ExportRow, graph_row
+from polyhop.warehouse.artefacts import open_vectors
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import hold_version, read_manifest
+from polyhop.warehouse.graph.address import Address
+from polyhop.warehouse.graph.arrays import ArrayFolder
+from polyhop.warehouse.open import open_graph_store
+from polyhop.warehouse.tables.export_rows import export_rows
 
 REVISION = 1
 """Counts changes of what is written for the same tables."""
@@ -53,7 +52,7 @@ class ExportReport:
     created: int = 0
     updated: int = 0
     deleted: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[GraphKind, int] = field(default_factory=dict)
     has_vectors: bool = False
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -98,8 +97,8 @@ class Published:
     """A published version as rows to export; held until the block ends."""
 
     def __init__(self, settings: Settings, index: str) -> None:
-        self.version, self._folder = require_version(Layout(settings.root), index)
-        self._hold = SharedHold(self._folder.manifest)
+        self._hold = hold_version(Layout(settings.root), index)
+        self.version, self._folder = self._hold.number, self._hold.folder
         self.index = index
         self.manifest = read_manifest(self._folder)
         self.has_vectors = "entity" in self.manifest.vectors
@@ -121,32 +120,27 @@ class Published:
         """Length of the entities' vectors, 0 without."""
         return self.manifest.vectors["entity"].dimension if self.has_vectors else 0
 
-    def rows(self, kind: Kind) -> Iterator[ExportRow]:
+    def rows(self, kind: GraphKind) -> Iterator[ExportRow]:
         """All rows of a kind."""
-        make = MAKERS[kind.name]
-        return (make(row) for row in export_rows(self._folder.tables, kind.name))
+        make = MAKERS[kind]
+        return (make(row) for row in export_rows(self._folder.tables, kind))
 
-    def hashes(self, kind: Kind) -> dict[str, str]:
+    def hashes(self, kind: GraphKind) -> dict[str, str]:
         """Hash by id of all rows of a kind."""
         return {row.id: row.hash for row in self.rows(kind)}
 
-    def record(self, counts: Mapping[str, int] | None = None) -> dict[str, Any]:
+    def record(self, counts: Mapping[GraphKind, int] | None = None) -> GraphRecord:
         """What the database says, last of all, about itself.
 
         Args:
             counts: Rows by kind; counted if not given.
         """
-        known = counts or {kind.name: sum(1 for _ in self.rows(kind)) for kind in KINDS}
-        return {
-            "version": self.version,
-            "fingerprint": self.fingerprint,
-            "dimension": self.dimension,
-            **{f"{name}_count": count for name, count in known.items()},
-        }
+        known = counts or {kind: sum(1 for _ in self.rows(kind)) for kind in GRAPH_KINDS}
+        return GraphRecord(self.version, self.fingerprint, self.dimension, known)
 
     def vectors(self) -> NDArray[np.float32]:
         """Shape (n, d): vectors by the number of a row."""
-        return open_array(self._folder.arrays, "vectors-entity_matrix").astype(np.float32, copy=False)
+        return open_vectors(ArrayFolder(self._folder.arrays, self.manifest.arrays), "entity")
 
 
 def run_export(settings: Settings, request: ExportRequest, runner: StepRunner) -> ExportReport:
@@ -157,43 +151,44 @@ def run_export(settings: Settings, request: ExportRequest, runner: StepRunner) -
         ConfigurationError: If the address, the credentials or the server's version will not do.
         StoreError: If the server cannot be reached or written, or does not hold the version afterwards.
     """
-    with Published(settings, request.index) as published, opened(request.address) as connection:
-        export = _Export(published, Neo4jStore(connection, request.index))
-        if not export.is_done():
-            for name, step in export.steps():
-                runner.step(name, export.timed(name, step))
-        return export.report
+    with (
+        Published(settings, request.index) as published,
+        closing(open_graph_store(request.address, request.index)) as store,
+    ):
+        return export_version(published, store, runner)
 
 
-@contextmanager
-def opened(address: Address) -> Iterator[Neo4jConnection]:
-    """A connection for the block."""
-    connection = Neo4jConnection(address)
-    try:
-        yield connection
-    finally:
-        connection.close()
+def export_version(published: Published, store: GraphStore, runner: StepRunner) -> ExportReport:
+    """Makes a graph store hold a published version.
+
+    Raises:
+        StoreError: If the store cannot be written, or does not hold the version afterwards.
+    """
+    export = _Export(published, store)
+    if not export.is_done():
+        for name, step in export.steps():
+            runner.step(name, export.timed(name, step))
+    return export.report
 
 
-def write_differences(published: Published, store: Neo4jStore, differences: Mapping[str, Difference]) -> None:
+def write_differences(published: Published, store: GraphStore, differences: Mapping[GraphKind, Difference]) -> None:
     """Writes and deletes what differs: nodes, relationships, and last the nodes that nothing needs any more."""
-    for kind in NODES:
-        write_rows(published, store, kind, differences[kind.name])
-    for kind in RELATIONSHIPS:
-        store.delete(kind, differences[kind.name].surplus)
-        write_rows(published, store, kind, differences[kind.name])
-    for kind in NODES:
-        store.delete(kind, differences[kind.name].surplus)
+    for kind in NODE_KINDS:
+        write_rows(published, store, kind, differences[kind])
+    for relation in RELATIONSHIP_KINDS:
+        store.delete(relation, differences[relation].surplus)
+        write_rows(published, store, relation, differences[relation])
+    for kind in NODE_KINDS:
+        store.delete(kind, differences[kind].surplus)
 
 
-def write_rows(published: Published, store: Neo4jStore, kind: Kind, difference: Difference) -> None:
+def write_rows(published: Published, store: GraphStore, kind: GraphKind, difference: Difference) -> None:
     """Writes the rows of a kind that are missing or changed."""
     if not difference.missing and not difference.changed:
         return
-    vectors = published.vectors() if published.has_vectors and kind.name == "entities" else None
-    rows = iter(wanted_rows(published.rows(kind), difference))
-    while part := list(islice(rows, kind.batch)):
-        store.write(kind, [to_values(row, published.index, vector_of(row, vectors)) for row in part])
+    vectors = published.vectors() if published.has_vectors and kind == "entities" else None
+    rows = wanted_rows(published.rows(kind), difference)
+    store.write(kind, (graph_row(row, vector_of(row, vectors)) for row in rows))
 
 
 def vector_of(row: ExportRow, vectors: NDArray[np.float32] | None) -> list[float] | None:
@@ -207,27 +202,27 @@ def vector_of(row: ExportRow, vectors: NDArray[np.float32] | None) -> list[float
 class _Export:
     """One export: compares kind by kind, writes, checks, records."""
 
-    def __init__(self, published: Published, store: Neo4jStore) -> None:
+    def __init__(self, published: Published, store: GraphStore) -> None:
         self._published = published
         self._store = store
-        self._surplus: dict[str, tuple[str, ...]] = {}
+        self._surplus: dict[GraphKind, tuple[str, ...]] = {}
         self._entities_written = 0
         self.report = ExportReport(published.index, published.version, has_vectors=published.has_vectors)
 
     def is_done(self) -> bool:
         """Whether the database already says that it holds exactly this."""
         recorded = self._store.recorded()
-        wanted = {"complete": True, "fingerprint": self._published.fingerprint, "version": self._published.version}
-        if any(recorded.get(name) != value for name, value in wanted.items()):
+        wanted = self._published.fingerprint, self._published.version
+        if recorded is None or (recorded.fingerprint, recorded.version) != wanted:
             return False
-        self.report.counts = {kind.name: recorded[f"{kind.name}_count"] for kind in KINDS}
+        self.report.counts = dict(recorded.counts)
         return self._store.has_vector_index(self._published.dimension)
 
     def steps(self) -> Iterable[tuple[str, Callable[[], None]]]:
         """Names and functions, in order."""
         yield "schema", self._prepare
-        for kind in KINDS:
-            yield kind.name, lambda kind=kind: self._sync(kind)  # type: ignore[misc]
+        for kind in GRAPH_KINDS:
+            yield kind, lambda kind=kind: self._sync(kind)  # type: ignore[misc]
         yield "deletions", self._delete
         yield "vector index", self._index_vectors
         yield "verification", self._verify
@@ -246,35 +241,35 @@ class _Export:
         self._store.prepare()
         self._store.claim()
 
-    def _sync(self, kind: Kind) -> None:
+    def _sync(self, kind: GraphKind) -> None:
         expected = self._published.hashes(kind)
-        difference = compare(expected, self._store.stored(kind))
-        if kind in RELATIONSHIPS:
+        difference = compare(expected, self._store.hashes(kind))
+        if kind in RELATIONSHIP_KINDS:
             self._store.delete(kind, difference.surplus)
         write_rows(self._published, self._store, kind, difference)
-        self._surplus[kind.name] = difference.surplus
+        self._surplus[kind] = difference.surplus
         self.report.created += len(difference.missing)
         self.report.updated += len(difference.changed)
         self.report.deleted += len(difference.surplus)
-        self.report.counts[kind.name] = len(expected)
-        if kind.name == "entities":
+        self.report.counts[kind] = len(expected)
+        if kind == "entities":
             self._entities_written = len(difference.missing) + len(difference.changed)
 
     def _delete(self) -> None:
-        for kind in NODES:
-            self._store.delete(kind, self._surplus[kind.name])
+        for kind in NODE_KINDS:
+            self._store.delete(kind, self._surplus[kind])
 
     def _index_vectors(self) -> None:
         many = self._entities_written > _NEW_SHARE * self.report.counts["entities"]
         self._store.index_vectors(self._published.dimension, is_new=many)
 
     def _verify(self) -> None:
-        for kind in KINDS:
-            found = compare(self._published.hashes(kind), self._store.stored(kind))
+        for kind in GRAPH_KINDS:
+            found = compare(self._published.hashes(kind), self._store.hashes(kind))
             if found.count:
                 first = (*found.missing, *found.changed, *found.surplus)[0]
                 raise StoreError(
-                    f"After the export {found.count} {kind.name.replace('_', ' ')} differ in Neo4j (first: {first}); "
+                    f"After the export {found.count} {kind.replace('_', ' ')} differ in Neo4j (first: {first}); "
                     f"does something else write them? Run: polyhop verify --index {self._published.index} --neo4j"
                 )
         self._store.record(self._published.record(self.report.counts))

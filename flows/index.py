@@ -1,70 +1,29 @@
-"""A corpus to a published version: the stages in order, each skipped if its result is known.
+"""A source to a published version: the stages in order, each skipped if its result is known.
 
 Plain functions: `prefect_index.py` wraps the same ones into a flow run. Holds the writer's lease from start to end.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from collections import Counter
+from dataclasses import replace
 
-from flows.reports import IndexReport, IndexRequest, ModelUse
-from flows.stages import stages_for
-from schemas.errors import CoverageError, SourceError, UnknownIndexError
-from schemas.manifest import Manifest, StageRecord
-from schemas.settings import ExtractionSettings, Settings
-from schemas.strategies import needed_artefacts
-from tasks.corpus.stage import ingest_batch, ingest_fingerprints, ingest_finish
-from tasks.publish.publish import prune, publish
-from tasks.stage import BatchResult, Counts, Stage
-from warehouse.build import Build, clear_staging, current_manifest, reuse_arrays, reuse_tables, start_build
-from warehouse.files.disk import writing
-from warehouse.files.lease import writer_lease
-from warehouse.open_models import chats_usage, close_chats
+from polyhop.flows.model_run import model_run, model_use
+from polyhop.flows.reports import IndexReport
+from polyhop.flows.runner import Runner
+from polyhop.schemas.errors import CoverageError, DamagedStoreError, SourceError, UnknownIndexError
+from polyhop.schemas.manifest import Manifest, StageRecord
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import ExtractionSettings, Settings
+from polyhop.tasks.publish.publish import prune, publish_stage
+from polyhop.tasks.registry import source_kind, stages_for
+from polyhop.tasks.stage import Counts, Stage, tables_of
+from polyhop.warehouse.build import Build, clear_staging, current_manifest, reuse_arrays, reuse_tables, start_build
+from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.versions import remove_leftovers, writer_lease
+from polyhop.warehouse.integrity import Damage, find_damage
+from polyhop.worker.strategies.registry import needed_artefacts
 
 _RAW_ROWS = ("mentions", "relations", "propositions")
-INGEST_TABLES = ("documents", "passages", "quarantine")
-
-
-class Runner(Protocol):
-    """Runs the functions of stages: directly, or as tasks of a flow run."""
-
-    def batches(
-        self, stage: str, run: Callable[[Build, int], BatchResult], build: Build, numbers: list[int]
-    ) -> Iterable[BatchResult]:
-        """Runs batches, yielding each result when it is there."""
-        ...
-
-    def step(self, stage: str, run: Callable[[Build], Counts], build: Build) -> Counts:
-        """Runs a stage's last step."""
-        ...
-
-    def progress(self, stage: str, done: int, total: int) -> None:
-        """Told after every batch."""
-        ...
-
-
-class DirectRunner:
-    """Runs everything in this process, in order."""
-
-    def __init__(self, on_progress: Callable[[str, int, int], None] | None = None) -> None:
-        self._on_progress = on_progress
-
-    def batches(
-        self, stage: str, run: Callable[[Build, int], BatchResult], build: Build, numbers: list[int]
-    ) -> Iterator[BatchResult]:
-        """One after the other."""
-        for number in numbers:
-            yield run(build, number)
-
-    def step(self, stage: str, run: Callable[[Build], Counts], build: Build) -> Counts:
-        """At once."""
-        return run(build)
-
-    def progress(self, stage: str, done: int, total: int) -> None:
-        """Passed on."""
-        if self._on_progress is not None:
-            self._on_progress(stage, done, total)
 
 
 def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> IndexReport:
@@ -81,8 +40,11 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
     wanted = needed_artefacts((*settings.strategies, *request.add_strategies))
     build = Build(settings, request.index, request.source, tuple(sorted(wanted)))
     folder = build.folder
-    with writing(f"index '{request.index}'", folder.path), writer_lease(folder.lease, request.index), model_run():
+    lease = writer_lease(folder.lease, request.index)
+    with writing(f"index '{request.index}'", folder.path), lease, model_run(runner.note):
+        left = remove_leftovers(folder)
         report = _Run(build, request, runner).run()
+        report.removed_versions = [*left, *report.removed_versions]
         report.model = model_use()
         return report
 
@@ -93,46 +55,93 @@ class _Run:
     def __init__(self, build: Build, request: IndexRequest, runner: Runner) -> None:
         self._manifest = current_manifest(build)
         kept = self._manifest.artefacts if self._manifest else ()
+        kind = request.kind or (source_kind(self._manifest.stages) if self._manifest else "corpus")
         artefacts = tuple(sorted({*build.artefacts, *kept}))
-        settings = with_extractor(build.settings, request.extractor, self._manifest)
-        self._build = Build(settings, build.index, build.source, artefacts)
+        settings = with_extractor(build.settings, self._manifest)
+        self._build = Build(settings, build.index, build.source, artefacts, kind)
+        self._source, *self._stages = stages_for(artefacts, kind)
         self._request = request
         self._runner = runner
         self._report = IndexReport(index=build.index)
+        self._damage = self._found_damage()
+        self._report.damaged = self._damage.sentences()
+
+    def _found_damage(self) -> Damage:
+        """What of the current version must not be taken over."""
+        if self._manifest is None:
+            return Damage()
+        folder = self._build.folder
+        return find_damage(folder, folder.version(self._manifest.version), self._manifest)
 
     def run(self) -> IndexReport:
-        """Ingest, then every stage, then publish; a stage that the current version holds is taken over."""
-        counts = {"ingest": self._ingest()}
-        stages = stages_for(self._build.artefacts)
-        known, needed = self._known_in_front(stages)
-        if len(known) == len(stages) and self._is_corpus_known():
-            return self._unchanged(known)
-        for stage in stages:
-            self._build = self._build.with_fingerprint(stage.name, stage.fingerprint(self._build))
-            take_over = stage.name not in needed and self._is_known(stage, self._build)
-            counts[stage.name] = self._take_over(stage) if take_over else self._stage(stage)
-        extracted = counts.get("extract", {})
+        """The source, then every other stage, then publish; a stage that the current version holds is taken over."""
+        self._ingest()
+        is_done = False
+        while not is_done:
+            known, needed = self._known_in_front()
+            if len(known) == len(self._stages) and self._is_source_known() and not self._damage:
+                return self._unchanged(known)
+            is_done = self._derive(needed)
+        extracted = dict(self._build.counts.get("extract", {}))
         self._report.extraction = {name: count for name, count in extracted.items() if name not in _RAW_ROWS}
         check_coverage(extracted, self._build.settings.min_coverage)
-        if self._is_corpus_known() and self._has_same_outcome(counts):
+        if self._is_source_known() and self._has_same_outcome() and not self._damage:
             return self._unchanged([])
-        with _Clock(self._report, "publish"):
-            manifest = publish(self._build, counts)
-            self._report.removed_versions = prune(self._build)
-        clear_staging(self._build)
-        self._report.version, self._report.changed, self._report.counts = manifest.version, True, manifest.counts
+        self._publish()
         return self._report
 
-    def _known_in_front(self, stages: list[Stage]) -> tuple[list[str], tuple[str, ...]]:
+    def _publish(self) -> None:
+        distrusted = tuple(self._manifest.vectors) if self._request.full and self._manifest else ()
+        build = replace(self._build, distrusted=distrusted or tuple(self._damage.vectors))
+        last = publish_stage([self._source, *self._stages])
+        with _Clock(self._report, last.name):
+            self._runner.step(last.name, last.finish, build)
+            self._report.removed_versions = prune(build)
+        clear_staging(build)
+        manifest = current_manifest(build)
+        if manifest is not None:
+            self._report.version, self._report.changed, self._report.counts = manifest.version, True, manifest.counts
+
+    def _derive(self, needed: tuple[str, ...]) -> bool:
+        """Runs the stages; False if a rule failed on passages: they are in quarantine now, and all begins again.
+
+        The result is that of a corpus without them (their titles may be names in others).
+        """
+        ingested = self._build
+        for stage in self._stages:
+            self._build = self._build.with_fingerprint(stage.name, stage.fingerprint(self._build))
+            if stage.name not in needed and self._is_known(stage, self._build):
+                self._take_over(stage)
+                continue
+            with _Clock(self._report, stage.name):
+                self._run_batches(stage)
+                faults = stage.faults(self._build) if stage.faults is not None else []
+                if not faults:
+                    self._finish(stage)
+            if faults:
+                self._build = ingested
+                self._set_aside(faults)
+                return False
+        return True
+
+    def _set_aside(self, faults: list[str]) -> None:
+        """Moves the passages of part files with faults to the quarantine."""
+        if self._source.quarantine is None:
+            raise SourceError(f"A {self._build.source_kind} has no passages that could be set aside.")
+        set_aside = self._source.quarantine
+        counts = self._runner.step(self._source.name, lambda build: set_aside(build, faults), self._build)
+        self._build = self._source.done(self._build.with_counts(self._source.name, counts))
+
+    def _known_in_front(self) -> tuple[list[str], tuple[str, ...]]:
         """The first stages whose results the current version holds, and those whose part files the next one reads."""
         known: list[str] = []
         build = self._build
-        for stage in stages:
+        for stage in self._stages:
             build = build.with_fingerprint(stage.name, stage.fingerprint(build))
             if not self._is_known(stage, build):
                 return known, stage.reads_parts_of
             known.append(stage.name)
-            build = build.with_outcome(stage.name, self._record(stage).outcome)
+            build = stage.done(build.with_outcome(stage.name, self._record(stage).outcome))
         return known, ()
 
     def _unchanged(self, known: list[str]) -> IndexReport:
@@ -147,9 +156,9 @@ class _Run:
             raise UnknownIndexError(self._request.index, self._build.layout.index_names(), str(self._build.layout.root))
         return self._manifest
 
-    def _has_same_outcome(self, counts: dict[str, Counts]) -> bool:
+    def _has_same_outcome(self) -> bool:
         """Whether stages were tried again in vain: what had failed failed again."""
-        records = self._require_manifest().stages
+        records, counts = self._require_manifest().stages, self._build.counts
         return records.keys() == counts.keys() and all(
             records[name].fingerprint == self._build.fingerprint(name)
             and records[name].outcome == dict(self._build.outcomes).get(name, "")
@@ -157,33 +166,48 @@ class _Run:
             for name in counts
         )
 
-    def _ingest(self) -> Counts:
-        with _Clock(self._report, "ingest"):
-            start_build(self._build)
+    def _ingest(self) -> None:
+        """Reads the source whole, because only that shows whether anything changed; without one, takes it over."""
+        source = self._source
+        with _Clock(self._report, source.name):
+            start_build(self._build, tables_of([source, *self._stages]))
             if self._request.source is None:
-                counts = self._take_over_corpus()
+                counts = self._take_over_source()
             else:
-                results = list(self._runner.batches("ingest", ingest_batch, self._build, [0]))
-                counts = self._runner.step("ingest", ingest_finish, self._build)
-                self._runner.progress("ingest", results[0].units, results[0].units)
-            for name, fingerprint in ingest_fingerprints(self._build).items():
-                self._build = self._build.with_fingerprint(name, fingerprint)
-        return counts
+                unread: Counter[str] = Counter()
+                units = 0
+                for result in self._runner.batches(source.name, source.run, self._build, source.batches(self._build)):
+                    unread.update(result.unread)
+                    units += result.units
+                counts = self._runner.step(source.name, source.finish, self._build)
+                self._runner.progress(source.name, units, units)
+                self._report.unread = dict(unread)
+            self._build = source.done(self._build.with_counts(source.name, counts))
 
-    def _take_over_corpus(self) -> Counts:
+    def _take_over_source(self) -> Counts:
         manifest = self._require_manifest()
-        reuse_tables(self._build, manifest, INGEST_TABLES)
-        return manifest.stages["ingest"].counts
+        if self._damage.concerns(self._source.table_names, self._source.arrays):
+            folder = self._build.folder.version(manifest.version)
+            option = "" if self._build.source_kind == "corpus" else f"--{self._build.source_kind} "
+            command = f"polyhop index {option}{manifest.source or 'SOURCE'} --index {self._build.index}"
+            raise DamagedStoreError(
+                f"The {self._build.source_kind} in {folder.tables}", self._build.index, command=command
+            )
+        reuse_tables(self._build, manifest, self._source.tables)
+        reuse_arrays(self._build, manifest, self._source.arrays)
+        return manifest.stages[self._source.name].counts
 
-    def _is_corpus_known(self) -> bool:
-        """Whether the current version holds this very corpus, and may be kept."""
-        if self._request.full or self._manifest is None:
+    def _is_source_known(self) -> bool:
+        """Whether the current version holds this very source, and may be kept."""
+        if self._request.full or self._manifest is None or self._source.name not in self._manifest.stages:
             return False
-        return self._manifest.stages["ingest"].fingerprint == self._build.fingerprint("ingest")
+        return self._manifest.stages[self._source.name].fingerprint == self._build.fingerprint(self._source.name)
 
     def _is_known(self, stage: Stage, build: Build) -> bool:
         """Whether the current version holds the whole result of this stage."""
         if self._request.full or self._manifest is None:
+            return False
+        if self._damage.concerns(stage.table_names, stage.arrays):
             return False
         record = self._manifest.stages.get(stage.name)
         return record is not None and record.is_final and record.fingerprint == build.fingerprint(stage.name)
@@ -191,59 +215,42 @@ class _Run:
     def _record(self, stage: Stage) -> StageRecord:
         return self._require_manifest().stages[stage.name]
 
-    def _take_over(self, stage: Stage) -> Counts:
+    def _take_over(self, stage: Stage) -> None:
         manifest, record = self._require_manifest(), self._record(stage)
         with _Clock(self._report, stage.name):
             reuse_tables(self._build, manifest, stage.tables, stage.rows)
             reuse_arrays(self._build, manifest, stage.arrays)
-        self._build = self._build.with_outcome(stage.name, record.outcome)
+        build = self._build.with_outcome(stage.name, record.outcome).with_counts(stage.name, record.counts)
+        self._build = stage.done(build)
         self._report.reused.append(stage.name)
-        return record.counts
 
-    def _stage(self, stage: Stage) -> Counts:
-        with _Clock(self._report, stage.name):
-            self._run_batches(stage)
-            counts = self._runner.step(stage.name, stage.finish, self._build)
-            if stage.outcome is not None:
-                self._build = self._build.with_outcome(stage.name, stage.outcome(self._build))
-            return counts
+    def _finish(self, stage: Stage) -> None:
+        counts = self._runner.step(stage.name, stage.finish, self._build)
+        build = self._build.with_counts(stage.name, counts)
+        if stage.outcome is not None:
+            build = build.with_outcome(stage.name, stage.outcome(build))
+        self._build = stage.done(build)
 
     def _run_batches(self, stage: Stage) -> None:
         numbers = stage.batches(self._build)
-        computed = 0
+        computed = damaged = 0
         self._runner.progress(stage.name, 0, len(numbers))
-        for done, result in enumerate(self._runner.batches(stage.name, stage.run_batch, self._build, numbers), start=1):
+        for done, result in enumerate(self._runner.batches(stage.name, stage.run, self._build, numbers), start=1):
             computed += result.computed
+            damaged += result.damaged
             self._runner.progress(stage.name, done, len(numbers))
         if numbers:
             self._report.computed[stage.name] = computed
+        if damaged:
+            self._report.damaged.append(f"{damaged:,} cached vectors (stage {stage.name})")
 
 
-def with_extractor(settings: Settings, wanted: str | None, manifest: Manifest | None) -> Settings:
-    """The settings with the extractor of this run: wanted, configured, or that of the version before."""
-    before = ExtractionSettings.model_validate(manifest.settings["extraction"]).extractor if manifest else None
-    configured = settings.extraction.extractor
-    default = ExtractionSettings().extractor
-    extractor = wanted or (before if before and configured == default else configured)
-    return settings.model_copy(update={"extraction": settings.extraction.model_copy(update={"extractor": extractor})})
-
-
-@contextmanager
-def model_run() -> Iterator[None]:
-    """Models opened inside the block share one budget, which begins at 0."""
-    close_chats()
-    try:
-        yield
-    finally:
-        close_chats()
-
-
-def model_use() -> ModelUse:
-    """What models have taken in this run so far."""
-    usage, cached = chats_usage()
-    return ModelUse(
-        usage.calls, cached, usage.prompt_tokens, usage.completion_tokens, cost_usd=round(usage.cost_usd, 6)
-    )
+def with_extractor(settings: Settings, manifest: Manifest | None) -> Settings:
+    """The settings with the extractor of this run: the one that they name, or else that of the version before."""
+    if manifest is None or "extractor" in settings.extraction.model_fields_set:
+        return settings
+    before = ExtractionSettings.model_validate(manifest.settings["extraction"]).extractor
+    return settings.model_copy(update={"extraction": settings.extraction.model_copy(update={"extractor": before})})
 
 
 def check_coverage(extracted: Counts, min_coverage: float) -> None:

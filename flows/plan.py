@@ -1,11 +1,12 @@
 """What indexing a corpus would ask of a model: calls, tokens, cost and time, without a call.
 
-The corpus is read into a throwaway folder; replies are looked up in the cache, and lengths are taken from the
-project's own history of calls where there is one. Resolution by a model is not in it: which names are candidates is
-known only when they are extracted.
+The corpus is read into a throwaway folder, and each stage that asks a model says what it would ask of it
+(`Stage.plan`); replies are looked up in the cache, and lengths are taken from the project's own history of calls where
+there is one. Resolution by a model is not in it: which names are candidates is known only when they are extracted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,20 +15,18 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from schemas.chat import ChatRequest, Role
-from schemas.corpus import Passage
-from schemas.errors import SourceError
-from schemas.settings import Settings
-from tasks.corpus.stage import ingest_batch, ingest_finish
-from tasks.extraction.contract import Contract
-from tasks.extraction.plan import OUTPUT_PER_INPUT, PlannedStep, plan_passages
-from tasks.extraction.questions import kg_extract, prop_entities, prop_propositions
-from warehouse.build import Build, start_build
-from warehouse.cache.replies import ReplyCache, TaskCounts
-from warehouse.files.layout import Layout
-from warehouse.models.prices import count_prompt_tokens, price_of
-from warehouse.open_models import model_name
-from warehouse.tables.statements import statement
+from polyhop.schemas.chat import ChatRequest, ChatTask, Role, Rung, Usage
+from polyhop.schemas.errors import SourceError
+from polyhop.schemas.settings import ModelSettings, Settings
+from polyhop.tasks.planning import PlannedStep
+from polyhop.tasks.registry import stages_for
+from polyhop.warehouse.build import Build, start_build
+from polyhop.warehouse.cache.replies import ReplyCache
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.models.prices import count_prompt_tokens, price_of
+from polyhop.warehouse.models.reply_lengths import longest_reply, outgrown
+from polyhop.warehouse.open_models import model_name
+from polyhop.worker.strategies.registry import needed_artefacts
 
 UNKNOWN_LENGTHS = (0.5, 1.8)
 KNOWN_LENGTHS = (0.8, 1.25)
@@ -45,6 +44,7 @@ class StepEstimate:
         completion_range: The same, low and high.
         has_history: Lengths and seconds come from earlier calls of this project.
         seconds: Of all calls still to make, side by side as configured.
+        price: Dollars per million tokens of prompts and of replies, None if unknown.
     """
 
     planned: PlannedStep
@@ -52,18 +52,19 @@ class StepEstimate:
     completion_range: tuple[int, int]
     has_history: bool
     seconds: float
+    price: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
 class IndexPlan:
-    """What indexing would take of a model; costs are None if its price is unknown."""
+    """What indexing would take of models; costs are None if a price is unknown, `unread` counts files by kind."""
 
     source: str
     model: str
     documents: int
     passages: int
     steps: tuple[StepEstimate, ...]
-    price: tuple[float, float] | None
+    unread: Mapping[str, int]
 
     def to_json(self) -> dict[str, Any]:
         """The document of `polyhop plan --json`."""
@@ -72,7 +73,8 @@ class IndexPlan:
             "model": self.model,
             "documents": self.documents,
             "passages": self.passages,
-            "steps": {estimate.planned.step: self._step(estimate) for estimate in self.steps},
+            "unread": dict(self.unread),
+            "steps": {estimate.planned.task.name: self._step(estimate) for estimate in self.steps},
             "calls": sum(estimate.planned.calls for estimate in self.steps),
             "cached": sum(estimate.planned.cached for estimate in self.steps),
             "prompt_tokens": sum(estimate.planned.prompt_tokens for estimate in self.steps),
@@ -94,24 +96,29 @@ class IndexPlan:
             "seconds": round(estimate.seconds, 1),
         }
 
+    @property
+    def is_free(self) -> bool:
+        """Whether every model that would be asked costs nothing."""
+        return all(estimate.price == (0.0, 0.0) for estimate in self.steps)
+
     def _cost(self) -> dict[str, float] | None:
-        if self.price is None:
-            return None
-        prompt = sum(estimate.planned.prompt_tokens for estimate in self.steps) * self.price[0]
-        low, expected, high = (
-            sum(tokens)
-            for tokens in (
-                [estimate.completion_range[0] for estimate in self.steps],
-                [estimate.completion_tokens for estimate in self.steps],
-                [estimate.completion_range[1] for estimate in self.steps],
-            )
-        )
-        costs = [(prompt + tokens * self.price[1]) / 1_000_000 for tokens in (low, expected, high)]
-        return dict(zip(("low", "expected", "high"), [round(cost, 4) for cost in costs], strict=True))
+        costs = [0.0, 0.0, 0.0]
+        for estimate in self.steps:
+            if estimate.price is None:
+                return None
+            low, high = estimate.completion_range
+            for number, tokens in enumerate((low, estimate.completion_tokens, high)):
+                costs[number] += estimate.planned.prompt_tokens * estimate.price[0] + tokens * estimate.price[1]
+        return dict(zip(("low", "expected", "high"), [round(cost / 1_000_000, 6) for cost in costs], strict=True))
 
 
-def plan_index(settings: Settings, source: Path) -> IndexPlan:
-    """What extraction of a corpus by the configured model would take; calls nobody and changes nothing.
+def plan_index(settings: Settings, source: Path, add_strategies: Sequence[str] = ()) -> IndexPlan:
+    """What the stages would ask of the configured models for a corpus; calls nobody and changes nothing.
+
+    Args:
+        settings: All settings; extraction is planned as if a model did it.
+        source: The corpus.
+        add_strategies: Strategies to plan for besides the settings' own.
 
     Raises:
         SourceError: If the corpus cannot be used.
@@ -120,79 +127,71 @@ def plan_index(settings: Settings, source: Path) -> IndexPlan:
     if not source.exists():
         raise SourceError(f"There is no file or folder {source}; check the path.")
     model = model_name(settings.models, Role.EXTRACT)
-    cache = ReplyCache(Layout(settings.root).reply_cache)
-    try:
-        history = {counts.task: counts for counts in cache.by_task() if counts.model == model}
+    artefacts = tuple(sorted(needed_artefacts((*settings.strategies, *add_strategies))))
+    first, *stages = stages_for(artefacts)
+    with closing(ReplyCache(Layout(settings.root).reply_cache)) as cache:
         with TemporaryDirectory(prefix="polyhop-plan-") as folder:
-            build = Build(settings.model_copy(update={"root": Path(folder)}), "plan", source, ())
+            build = Build(settings.model_copy(update={"root": Path(folder)}), "plan", source, artefacts)
             start_build(build)
-            ingest_batch(build, 0)
-            counts = ingest_finish(build)
-            steps = _steps(build, cache, model, history)
-    finally:
-        cache.close()
-    estimates = tuple(_estimate(step, history.get(step.step), settings.models.concurrency, model) for step in steps)
-    price = price_of(model, settings.models)
-    return IndexPlan(str(source), model, counts["documents"], counts["passages"], estimates, price)
+            unread = first.run(build, 0).unread
+            counts = first.finish(build)
+            planner = CachePlanner(cache, settings.models)
+            steps = [step for stage in stages if stage.plan is not None for step in stage.plan(build, planner)]
+        estimates = tuple(planner.estimate(step) for step in steps)
+    return IndexPlan(str(source), model, counts["documents"], counts["passages"], estimates, unread)
 
 
-def _steps(build: Build, cache: ReplyCache, model: str, history: dict[str, TaskCounts]) -> list[PlannedStep]:
-    ratios = {task: _output_per_input(history.get(task), task, model) for task in OUTPUT_PER_INPUT}
-    contract = Contract.of(build.settings.extraction)
-    look_up = partial(_look_up, cache, model)
-    tokens = partial(count_prompt_tokens, model=model)
-    totals = [PlannedStep(task) for task in OUTPUT_PER_INPUT]
-    offset = 0
-    while passages := _documents(build, offset):
-        found = plan_passages(passages, contract, look_up, tokens, ratios)
-        totals = [total + step for total, step in zip(totals, found, strict=True)]
-        offset += build.settings.batch_size
-    return totals
+class CachePlanner:
+    """Plans with the replies of the cache, and with lengths and seconds of the project's own calls."""
 
+    def __init__(self, cache: ReplyCache, models: ModelSettings) -> None:
+        self._cache = cache
+        self._models = models
+        self._history: dict[str, dict[str, Usage]] = {}
 
-def _documents(build: Build, offset: int) -> list[Passage]:
-    with build.tables(read_only=True) as connection:
-        rows = connection.execute(
-            statement("ingest", "document_range"), {"limit": build.settings.batch_size, "offset": offset}
-        ).fetchall()
-    return [Passage(*row) for row in rows]
+    def replies(self, requests: Sequence[ChatRequest[Any]], role: Role = Role.EXTRACT) -> list[BaseModel | None]:
+        """See `polyhop.tasks.planning.Planner`."""
+        keys = [request.key(model_name(self._models, role)) for request in requests]
+        stored = self._cache.replies(keys)
+        tasks = {key: request.task for key, request in zip(keys, requests, strict=True)}
+        cut = {key: tasks[key] for key, reply in stored.items() if reply.rung is Rung.SHORTENED}
+        known = stored.keys() - outgrown(self._cache, cut, partial(longest_reply, self._models.longest_reply))
+        return [
+            request.task.reply.model_validate_json(stored[key].text) if key in known else None
+            for key, request in zip(keys, requests, strict=True)
+        ]
 
+    def count_tokens(self, text: str) -> int:
+        """See `polyhop.tasks.planning.Planner`."""
+        return count_prompt_tokens(text, model=model_name(self._models, Role.EXTRACT))
 
-def _look_up(cache: ReplyCache, model: str, requests: Sequence[ChatRequest[Any]]) -> list[BaseModel | None]:
-    keys = [request.key(model) for request in requests]
-    stored = cache.replies(keys)
-    return [
-        request.task.reply.model_validate_json(stored[key].text) if key in stored else None
-        for key, request in zip(keys, requests, strict=True)
-    ]
+    def output_per_input(self, task: ChatTask[Any], role: Role = Role.EXTRACT) -> float:
+        """See `polyhop.tasks.planning.Planner`."""
+        history = self._calls(task, role)
+        if history is None:
+            return task.output_per_input
+        text = history.prompt_tokens - self.count_tokens(task.prompt.text) * history.calls
+        return history.completion_tokens / text if text > 0 else task.output_per_input
 
+    def estimate(self, step: PlannedStep) -> StepEstimate:
+        """What a step may take."""
+        history = self._calls(step.task, step.role)
+        expected = step.text_tokens * self.output_per_input(step.task, step.role)
+        low, high = KNOWN_LENGTHS if history else UNKNOWN_LENGTHS
+        per_call = history.seconds / history.calls if history else _SECONDS_PER_CALL
+        return StepEstimate(
+            step,
+            round(expected),
+            (round(expected * low), round(expected * high)),
+            history is not None,
+            step.calls * per_call / self._models.concurrency,
+            price_of(model_name(self._models, step.role), self._models),
+        )
 
-def _output_per_input(history: TaskCounts | None, task: str, model: str) -> float:
-    """Tokens of a reply per token of the text it is about."""
-    if history is None or not _is_enough(history):
-        return OUTPUT_PER_INPUT[task]
-    template = count_prompt_tokens(_template(task), model)
-    text = history.spent.prompt_tokens - template * (history.spent.calls - history.failed_calls)
-    return history.spent.completion_tokens / text if text > 0 else OUTPUT_PER_INPUT[task]
-
-
-def _is_enough(history: TaskCounts) -> bool:
-    return history.spent.calls - history.failed_calls >= _ENOUGH_CALLS
-
-
-def _template(task: str) -> str:
-    return {t.name: t.prompt.text for t in (kg_extract(), prop_entities(), prop_propositions())}[task]
-
-
-def _estimate(step: PlannedStep, history: TaskCounts | None, concurrency: int, model: str) -> StepEstimate:
-    has_history = history is not None and _is_enough(history)
-    expected = step.text_tokens * _output_per_input(history, step.step, model)
-    low, high = KNOWN_LENGTHS if has_history else UNKNOWN_LENGTHS
-    per_call = history.spent.seconds / history.spent.calls if history and has_history else _SECONDS_PER_CALL
-    return StepEstimate(
-        step,
-        round(expected),
-        (round(expected * low), round(expected * high)),
-        has_history,
-        step.calls * per_call / concurrency,
-    )
+    def _calls(self, task: ChatTask[Any], role: Role) -> Usage | None:
+        """This project's calls of a task, if they are enough to go by."""
+        model = model_name(self._models, role)
+        if model not in self._history:
+            self._history[model] = self._cache.calls.answered(model)
+        usage = self._history[model].get(task.name)
+        return usage if usage is not None and usage.calls >= _ENOUGH_CALLS else None

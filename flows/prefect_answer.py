@@ -1,16 +1,14 @@
 """Batch answering on Prefect: one flow run per job, with progress, a table of results and metrics.
 
-The flow submits and watches; workers answer. `worker_flow` starts a worker as a process, for process work pools.
+The flow submits and watches; workers answer, which it starts where none runs. `worker_flow` is a worker by itself.
 """
 
-import subprocess
-import sys
 import time
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from prefect import flow, get_run_logger
+from prefect import flow, get_run_logger, runtime
 from prefect.artifacts import (
     create_markdown_artifact,
     create_progress_artifact,
@@ -18,17 +16,39 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 
-from flows.answer import Submission, job_metrics, submit_file
-from schemas.errors import PolyhopError
-from schemas.queue import QuestionState
-from warehouse.open import open_questions
-from warehouse.queue.queue import QuestionQueue
-from warehouse.settings_file import load_settings
+from polyhop.flows.answer import submit_file
+from polyhop.flows.job_metrics import job_metrics
+from polyhop.flows.prefect_run import clean_run, warn_of_secrets
+from polyhop.flows.workers import Crew, end_worker, start_worker
+from polyhop.schemas.errors import PolyhopError
+from polyhop.schemas.queue import JobSpec, QuestionState
+from polyhop.schemas.requests import SubmissionRequest
+from polyhop.warehouse.open import open_questions
+from polyhop.warehouse.queue.queue import QuestionQueue
+from polyhop.warehouse.settings_file import load_settings
 
 SHOWN_RESULTS = 100
 
 
-@flow(name="answer", flow_run_name="answer {questions}", persist_result=False)
+def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG001 - Prefect passes them by name
+    """What is left to do if a run was killed: its unanswered questions are cancelled, or the next worker would answer.
+
+    Prefect calls this where runs are started, after a run was cancelled or crashed.
+    """
+    parameters = flow_run.parameters
+    with open_questions(load_settings(parameters.get("settings") or {})) as opened:
+        job_id = opened.job_of_key(parameters.get("key") or _own_key(flow_run.id))
+        if job_id is not None:
+            opened.cancel(job_id)
+
+
+@flow(
+    name="answer",
+    flow_run_name="answer {questions}",
+    persist_result=False,
+    on_cancellation=[cancel_questions],
+    on_crashed=[cancel_questions],
+)
 def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on the dashboard
     questions: str,
     index: str,
@@ -38,55 +58,70 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
     parameters: dict[str, Any] | None = None,
     key: str | None = None,
     skip_bad: bool = False,  # noqa: FBT001, FBT002
-    start_worker: bool = False,  # noqa: FBT001, FBT002
+    workers: int = 1,
     min_confidence: float | None = None,
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Answer a question file: submit it as one job and watch it to its end.
 
+    A run that is cancelled or crashes cancels the questions that nobody has answered; run it again (the same run, from
+    the dashboard) and they are asked again.
+
     Args:
         questions: Question file.
         index: Name of the index.
         strategy: Strategy.
-        queue: Queue that some worker answers.
+        queue: Queue to submit to.
         limit: Passages per question.
         parameters: The strategy's parameters.
         key: The same key again submits nothing new and watches the same job.
         skip_bad: Leave out bad questions instead of refusing the file.
-        start_worker: Answer in a worker process of this run, besides any others.
+        workers: Worker processes to start while nobody serves the queue; 0: rely on others, and say if there are none.
         min_confidence: Leave answers by rules below this confidence empty.
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
-    chosen = load_settings(settings or {})
-    submission = Submission(
-        questions=Path(questions),
+    flags = settings or {}
+    job = JobSpec(
         index=index,
-        strategy=strategy,
         queue=queue,
-        limit=limit,
+        strategy=strategy,
         parameters=parameters or {},
-        priority=0,
-        key=key,
-        name=Path(questions).name,
-        deadline_seconds=None,
-        max_attempts=3,
-        skip_bad=skip_bad,
+        limit=limit,
+        key=key or _own_key(runtime.flow_run.id),
         min_confidence=min_confidence,
     )
-    with open_questions(chosen) as opened:
-        job_id, count, bad = submit_file(chosen, opened, submission)
-        get_run_logger().info("job %d: %d questions, %d left out", job_id, count, len(bad))
-        worker = _start_worker(queue, settings or {}) if start_worker else None
-        try:
-            _watch(opened, job_id)
-        finally:
-            if worker is not None:
-                worker.terminate()
-                worker.wait()
-        return _report(opened, job_id)
+    request = SubmissionRequest(Path(questions), job, skip_bad)
+    log = get_run_logger()
+    with clean_run():
+        warn_of_secrets(flags, log.warning)
+        chosen = load_settings(flags)
+        with open_questions(chosen) as opened:
+            submitted = submit_file(chosen, opened, request)
+            job_id, known = submitted.job_id, "" if submitted.is_new else " (submitted before with this key)"
+            log.info("job %d%s: %d questions, %d left out", job_id, known, submitted.count, len(submitted.bad))
+            if runtime.flow_run.run_count > 1:
+                log.info("job %d: %d questions are asked again", job_id, opened.retry(job_id))
+            _answered(opened, job_id, Crew(opened, queue, workers, flags, log.warning))
+            return _report(opened, job_id)
 
 
-def _watch(queue: QuestionQueue, job_id: int) -> None:
+def _own_key(flow_run_id: object) -> str:
+    """The key of a run's job: found again by whoever cancels the run, and by the run itself if it is run again."""
+    return f"flow run {flow_run_id}"
+
+
+def _answered(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
+    """Watches a job to its end; whatever ends the watch before (Prefect cancels by SIGTERM) cancels the job."""
+    try:
+        _watch(queue, job_id, crew)
+    except BaseException:
+        queue.cancel(job_id)
+        raise
+    finally:
+        crew.end()
+
+
+def _watch(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
     progress: Any = create_progress_artifact(
         0.0, key=f"job-{job_id}-progress", description=f"Questions of job {job_id}"
     )
@@ -95,6 +130,7 @@ def _watch(queue: QuestionQueue, job_id: int) -> None:
         update_progress_artifact(progress, progress=100.0 * (job.question_count - job.open_count) / job.question_count)
         if not job.is_open:
             return
+        crew.look_after()
         time.sleep(1.0)
         queue.sweep()
 
@@ -128,12 +164,15 @@ def worker_flow(queues: str = "default", settings: dict[str, Any] | None = None)
         queues: Names, separated by commas.
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
-    worker = _start_worker(queues, settings or {})
-    if worker.wait() != 0:
-        raise PolyhopError(f"The worker ended with code {worker.returncode}; its output is in this run's process log.")
-
-
-def _start_worker(queues: str, settings: dict[str, Any]) -> "subprocess.Popen[bytes]":
-    flags = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
-    command = [sys.executable, "-m", "polyhop.cli", "worker", "--queues", queues, "--until-empty", *flags]
-    return subprocess.Popen(command)  # noqa: S603 - our own command, values as arguments
+    with clean_run():
+        warn_of_secrets(settings or {}, get_run_logger().warning)
+        load_settings(settings or {})
+        worker = start_worker(queues, settings or {})
+        try:
+            code = worker.wait()
+        finally:
+            end_worker(worker)
+        if code:
+            raise PolyhopError(
+                f"The worker ended with code {code}; what it printed is in the log of the process that runs flows."
+            )

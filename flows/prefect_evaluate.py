@@ -1,8 +1,11 @@
 """Evaluation on Prefect: a flow run that measures, shows the results as artifacts, and fails where a gate does.
 
-The evaluation itself is a process (flows/evaluate.py); scheduled, this guards an index against getting worse.
+A shell around evaluate.py; scheduled, it guards an index against getting worse.
 """
 
+import time
+from logging import Logger, LoggerAdapter
+from pathlib import Path
 from typing import Any
 
 from prefect import flow, get_run_logger
@@ -13,9 +16,18 @@ from prefect.artifacts import (
     create_table_artifact,
 )
 
-from flows.evaluate import EvaluationOrder, plot_addresses, report_files, run_evaluation, strategy_rows
-from schemas.errors import GateFailedError
-from warehouse.settings_file import load_settings
+from polyhop.flows.evaluate import evaluate_index, left_out_sentences, plot_addresses, report_files, strategy_rows
+from polyhop.flows.evaluation.run import OnProgress
+from polyhop.flows.evaluation.store import stored_run
+from polyhop.flows.prefect_run import clean_run, warn_of_secrets
+from polyhop.schemas.errors import GateFailedError
+from polyhop.schemas.requests import EvaluationRequest, names_in
+from polyhop.tasks.evaluation.gate import failure_sentence
+from polyhop.warehouse.files.evaluations import StoredRun
+from polyhop.warehouse.settings_file import load_settings
+
+PROGRESS_SECONDS = 30.0
+"""Between two lines of the log on one strategy; chosen: whoever watches sees that it goes on."""
 
 
 @flow(name="evaluate", flow_run_name="evaluate {index}", persist_result=False)
@@ -41,21 +53,36 @@ def evaluate_flow(
         min_confidence: Leave answers by rules below this confidence empty.
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
-    flags = settings or {}
-    order = EvaluationOrder(
-        questions=questions,
+    request = EvaluationRequest(
+        questions=Path(questions),
         index=index,
-        strategies=strategies,
-        parameters=parameters or {},
-        baseline=baseline,
+        strategies=names_in(strategies),
+        # as text, as the command line has them: runs by both are stored alike and can be compared
+        parameters={name: str(value) for name, value in (parameters or {}).items()},
+        baseline=baseline or None,
         fail_below=tuple(fail_below or ()),
         min_confidence=min_confidence,
     )
-    stored, failed = run_evaluation(order, load_settings(flags), flags)
-    get_run_logger().info("evaluation %d stored in %s", stored.number, stored.path)
-    rows = strategy_rows(stored)
+    with clean_run():
+        log = get_run_logger()
+        warn_of_secrets(settings or {}, log.warning)
+        chosen = load_settings(settings or {})
+        evaluation = evaluate_index(chosen, request, _progress_lines(log))
+        for sentence in left_out_sentences(evaluation):
+            log.warning(sentence)
+        stored = stored_run(chosen, evaluation.report["run"])
+        log.info("evaluation %d stored in %s", stored.number, stored.path)
+        rows = strategy_rows(stored)
+        _publish_artifacts(stored, rows)
+        failed = failure_sentence(evaluation.report["gates"])
+        if failed:
+            raise GateFailedError(failed)
+        return {"run": stored.number, "folder": str(stored.path), "strategies": rows}
+
+
+def _publish_artifacts(stored: StoredRun, rows: list[dict[str, Any]]) -> None:
     summary, report = report_files(stored)
-    about = f"evaluation {stored.number} of {index}, version {stored.run['version']}"
+    about = f"evaluation {stored.number} of {stored.run['index']}, version {stored.run['version']}"
     create_table_artifact(rows, key=f"evaluation-{stored.number}-strategies", description=f"Strategies in {about}")
     create_markdown_artifact(summary, key=f"evaluation-{stored.number}-summary", description=f"Summary of {about}")
     create_link_artifact(
@@ -67,6 +94,16 @@ def evaluate_flow(
     for name, address in plot_addresses(stored).items():
         key = f"evaluation-{stored.number}-{name.replace('_', '-')}"
         create_image_artifact(address, key=key, description=f"Plot of {about}")
-    if failed:
-        raise GateFailedError(failed)
-    return {"run": stored.number, "folder": str(stored.path), "strategies": rows}
+
+
+def _progress_lines(log: "Logger | LoggerAdapter[Logger]") -> OnProgress:
+    """Calls back per question; a strategy gets a line when it is done, and before that one from time to time."""
+    said_at = time.monotonic()
+
+    def update(strategy: str, done: int, total: int) -> None:
+        nonlocal said_at
+        if done == total or time.monotonic() - said_at >= PROGRESS_SECONDS:
+            said_at = time.monotonic()
+            log.info("%s: %d of %d questions", strategy, done, total)
+
+    return update

@@ -3,10 +3,9 @@
 A shell: decides nothing about stages; the only module besides its siblings `prefect_*.py` that imports prefect.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from prefect import flow, get_run_logger, task
@@ -18,13 +17,15 @@ from prefect.artifacts import (
 )
 from prefect.cache_policies import NO_CACHE
 
-from flows.index import run_index
-from flows.reports import IndexReport, IndexRequest
-from schemas.errors import PolyhopError
-from schemas.settings import Settings
-from tasks.stage import BatchResult, Counts
-from warehouse.build import Build
-from warehouse.settings_file import load_settings
+from polyhop.flows.index import run_index
+from polyhop.flows.prefect_run import clean_run, flow_settings, run_flow
+from polyhop.flows.reports import IndexReport
+from polyhop.schemas.errors import PolyhopError
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.tasks.stage import BatchResult, Counts
+from polyhop.warehouse.build import Build
+from polyhop.warehouse.settings_file import load_settings
 
 RETRIES = 3
 RETRY_DELAY_SECONDS = [1.0, 5.0, 20.0]
@@ -97,31 +98,38 @@ class PrefectRunner:
         if done == total:
             get_run_logger().info("%s: %d of %d batches", stage, done, total)
 
+    def note(self, line: str) -> None:
+        """A line of the flow run's log."""
+        get_run_logger().info(line)
+
 
 @flow(name="index", flow_run_name="index {index}", persist_result=False)
 def index_flow(
     index: str,
     source: str | None = None,
+    kind: Literal["corpus", "graph"] | None = None,
     add_strategies: list[str] | None = None,
     full: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
     extractor: str | None = None,
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Index a corpus: documents in, published version out.
+    """Index a corpus or a knowledge graph: documents or triples in, published version out.
 
     Args:
         index: Name of the index.
-        source: Corpus file or folder; empty to build on the current version's corpus.
+        source: Corpus file or folder, or graph file; empty to build on the current version's source.
+        kind: What the source is; empty for what the index was made from, a corpus if it is new.
         add_strategies: Strategies to build for besides the configured ones.
         full: Derive every stage again.
         extractor: rules, model or import:FILE; empty to keep the index's own, or what the settings say.
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
-    chosen = load_settings((settings or {}) | ({"extraction.extractor": extractor} if extractor else {}))
-    request = IndexRequest(index, Path(source) if source else None, tuple(add_strategies or ()), full, extractor)
-    report = run_index(chosen, request, PrefectRunner())
-    publish_artifacts(report)
-    return report.to_json()
+    with clean_run():
+        chosen = load_settings((settings or {}) | ({"extraction.extractor": extractor} if extractor else {}))
+        request = IndexRequest(index, Path(source) if source else None, tuple(add_strategies or ()), full, kind)
+        report = run_index(chosen, request, PrefectRunner())
+        publish_artifacts(report)
+        return report.to_json()
 
 
 def publish_artifacts(report: IndexReport) -> None:
@@ -146,16 +154,18 @@ def _slug(name: str) -> str:
 
 
 def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:
-    """Runs the flow in this process against the configured Prefect server and returns its report."""
-    from schemas.settings import flatten
+    """Runs the flow in this process against the configured Prefect server and returns its report.
 
-    flags = {k: v for k, v in flatten(json.loads(settings.model_dump_json())).items() if v is not None}
-    document = index_flow(
+    Raises:
+        StoreUnavailableError: If the server does not answer.
+    """
+    document = run_flow(
+        index_flow,
         index=request.index,
         source=str(request.source) if request.source else None,
+        kind=request.kind,
         add_strategies=list(request.add_strategies),
         full=request.full,
-        extractor=request.extractor,
-        settings=flags,
+        settings=flow_settings(settings),
     )
     return IndexReport.from_json(document)

@@ -1,47 +1,41 @@
-"""What an index run is asked to do, and what it says it did (the JSON contract of `polyhop index`).
+"""What an index run says it did (the JSON contract of `polyhop index`).
 
 Does nothing itself.
 """
 
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """What a run took of language models: calls, requests that a cache answered, tokens, United States dollars."""
+    """What a run took of language models: calls, requests that a cache answered, tokens, United States dollars.
+
+    Attributes:
+        replaced_counts: Calls whose reported token counts were impossible, so that our own were taken.
+        unknown_calls: Calls of earlier runs that were killed, found by this run; whether they were billed is unknown.
+        unknown_tokens: Of these, at their worst case; not among this run's tokens.
+        unknown_cost_usd: Of these, at their worst case; not in this run's cost.
+    """
 
     calls: int = 0
     cached: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class IndexRequest:
-    """What to index.
-
-    Attributes:
-        index: Name of the index.
-        source: The corpus, or None to build on the current version's.
-        add_strategies: Strategies to build for besides the settings' and the index's own.
-        full: Derive every stage again (caches are still used: nothing is paid or encoded twice).
-        extractor: Who extracts, if the request says so; else the settings, and before their default the current
-            version: an index keeps the extractor that it was built with.
-    """
-
-    index: str
-    source: Path | None
-    add_strategies: tuple[str, ...] = ()
-    full: bool = False
-    extractor: str | None = None
+    replaced_counts: int = 0
+    unknown_calls: int = 0
+    unknown_tokens: int = 0
+    unknown_cost_usd: float = 0.0
 
 
 @dataclass(slots=True)
 class IndexReport:
-    """What a run did."""
+    """What a run did.
+
+    `unread` counts files of a folder corpus that were not read, by kind; `damaged` is what it found damaged, in the
+    version before or in caches, and made again.
+    """
 
     index: str
     version: int = 0
@@ -51,8 +45,10 @@ class IndexReport:
     computed: dict[str, int] = field(default_factory=dict)
     reused: list[str] = field(default_factory=list)
     removed_versions: list[int] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
     model: ModelUse = field(default_factory=ModelUse)
     extraction: dict[str, int] = field(default_factory=dict)
+    unread: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `polyhop index` (architecture.md section 9)."""
@@ -64,9 +60,11 @@ class IndexReport:
             "seconds": {stage: round(seconds, 3) for stage, seconds in self.seconds.items()},
             "model": asdict(self.model),
             "extraction": self.extraction,
+            "unread": self.unread,
             "computed": self.computed,
             "reused": self.reused,
             "removed_versions": self.removed_versions,
+            "damaged": self.damaged,
         }
 
     @staticmethod

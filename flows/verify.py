@@ -3,30 +3,44 @@
 Changes nothing unless asked to repair; then what the tables can give again is given again.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from flows.export import Published, opened, vector_of, write_differences
-from flows.index import DirectRunner, run_index
-from flows.reports import IndexRequest
-from schemas.errors import PolyhopError
-from schemas.manifest import VectorRecord
-from schemas.settings import Settings
-from tasks.export.delta import Difference, compare
-from tasks.export.rows import row_hash
-from warehouse.files.layout import IndexFolder, Layout, VersionFolder
-from warehouse.files.versions import read_manifest, require_version
-from warehouse.graph.arrays import file_checksum, open_array
-from warehouse.graph.neo4j_layout import KINDS, Kind
-from warehouse.graph.neo4j_server import Address
-from warehouse.graph.neo4j_store import Neo4jStore
-from warehouse.tables.checksum import table_record
-from warehouse.tables.connection import connect
-from warehouse.vectors.lance import read_table
+from polyhop.flows.export import Published, vector_of, write_differences
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError, StoreError
+from polyhop.schemas.manifest import VectorRecord
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.stores import GRAPH_KINDS, GraphKind, GraphStore, HeldRow
+from polyhop.tasks.export.delta import Difference, compare
+from polyhop.tasks.export.rows import row_hash
+from polyhop.tasks.publish.publish import clean_vectors
+from polyhop.tasks.registry import source_kind, stages_for
+from polyhop.warehouse.artefacts import open_vectors
+from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches
+from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
+from polyhop.warehouse.files.versions import (
+    hold_version,
+    published_versions,
+    read_manifest,
+    remove_version,
+    require_version,
+    writer_lease,
+)
+from polyhop.warehouse.graph.address import Address
+from polyhop.warehouse.graph.arrays import ArrayFolder
+from polyhop.warehouse.integrity import find_damage
+from polyhop.warehouse.open import close_encoders, open_graph_store, open_vector_store
 
+OLDER = "older_versions"
+CACHES = "caches"
 _TOLERANCE = 1e-5
 _SHOWN = 5
 
@@ -55,77 +69,107 @@ def run_verify(settings: Settings, index: str, address: Address | None = None) -
 
     Raises:
         UnknownIndexError: If nothing was published under that name.
+        ManifestMismatchError: If the current version's manifest is damaged; nothing says then what there should be.
         StoreUnavailableError: If Neo4j is asked for and does not answer.
     """
     layout = Layout(settings.root)
-    version, folder = require_version(layout, index)
-    report = VerifyReport(index, version)
-    for name, check in _LOCAL.items():
-        report.differences[name] = list(check(layout.index(index), folder))
+    with hold_version(layout, index) as held:
+        report = VerifyReport(index, held.number)
+        manifest = read_manifest(held.folder)
+        damage = find_damage(layout.index(index), held.folder, manifest)
+        report.differences["tables"] = [*dict.fromkeys(damage.tables.values())]
+        report.differences["arrays"] = [*damage.arrays.values()]
+        report.differences["vectors"] = [*damage.vectors.values()]
+        for kind, record in manifest.vectors.items():
+            if kind not in damage.vectors:
+                report.differences["vectors"] += _vectors_of(layout.index(index), held.folder, kind, record)
+        report.differences[OLDER] = [*_older_versions(layout.index(index), held.number)]
+    report.differences[CACHES] = find_damaged_caches(layout)
     if address is not None:
-        report.differences["neo4j"] = _in_neo4j(settings, index, address)
+        with Published(settings, index) as published, closing(open_graph_store(address, index)) as store:
+            report.differences["neo4j"] = graph_differences(published, store)
     return report
 
 
 def repair(settings: Settings, report: VerifyReport, address: Address | None = None) -> None:
-    """Mends what `report` found: derives the version again from its corpus, writes to Neo4j what differs there.
+    """Fixes what `report` found: derives the version again, writes to Neo4j what differs there.
+
+    Caches are repaired first, because everything is derived from them. An older version that is damaged cannot be
+    derived again: it is removed, unless it is in use.
 
     Raises:
         PolyhopError: If the index itself cannot be derived again; its source is needed then.
     """
-    if any(found for name, found in report.differences.items() if name != "neo4j"):
-        run_index(settings, IndexRequest(report.index, None, full=True), DirectRunner())
+    layout = Layout(settings.root)
+    folder = layout.index(report.index)
+    if report.differences.get(CACHES):
+        close_encoders()
+        repair_caches(layout)
+    if any(report.differences.get(name) for name in ("tables", "arrays", "vectors")):
+        run_index(settings, IndexRequest(report.index, _source_needed(layout, report.index), full=True), DirectRunner())
+    with writer_lease(folder.lease, report.index):
+        for number in published_versions(folder):
+            if any(_damage_of(folder, number)):
+                remove_version(folder, number)
+        clean_vectors(folder)
     if address is None:
         return
-    with Published(settings, report.index) as published, opened(address) as connection:
-        store = Neo4jStore(connection, report.index)
-        store.prepare()
-        differences = dict(_neo4j_differences(published, store))
-        store.claim()
-        write_differences(published, store, differences)
-        store.index_vectors(published.dimension, is_new=not store.has_vector_index(published.dimension))
-        store.record(published.record())
+    with (
+        Published(settings, report.index) as published,
+        closing(open_graph_store(address, report.index)) as store,
+    ):
+        repair_graph(published, store)
 
 
-def _tables(_: IndexFolder, folder: VersionFolder) -> Iterator[str]:
+def repair_graph(published: Published, store: GraphStore) -> None:
+    """Writes to a graph store what differs there from a published version, whatever hashes it carries."""
+    store.prepare()
+    differences = dict(_in_graph(published, store))
+    store.claim()
+    write_differences(published, store, differences)
+    store.index_vectors(published.dimension, is_new=not store.has_vector_index(published.dimension))
+    store.record(published.record())
+
+
+def _source_needed(layout: Layout, index: str) -> Path | None:
+    """The source, if the version's own copy of it is damaged and the file that it came from is still there."""
+    _, folder = require_version(layout, index)
     manifest = read_manifest(folder)
+    damage = find_damage(layout.index(index), folder, manifest)
+    source = Path(manifest.source)
+    first = stages_for(manifest.artefacts, source_kind(manifest.stages))[0]
+    is_damaged = damage.concerns(first.table_names, first.arrays)
+    return source if is_damaged and manifest.source and source.exists() else None
+
+
+def _older_versions(index: IndexFolder, current: int) -> Iterator[str]:
+    """What is wrong with versions that are not current: nothing is built on them, but `versions --use` may want one."""
+    for number in published_versions(index):
+        if number != current:
+            yield from (f"version {number}: {sentence}" for sentence in _damage_of(index, number))
+
+
+def _damage_of(index: IndexFolder, number: int) -> Iterator[str]:
+    folder = index.version(number)
     try:
-        with connect(folder.tables, read_only=True) as connection:
-            for name, stated in manifest.tables.items():
-                held = table_record(connection, name)
-                if held != stated:
-                    yield f"table '{name}' holds {held.rows} rows with another content than the {stated.rows} published"
-    except PolyhopError as error:
-        yield str(error)
-
-
-def _arrays(_: IndexFolder, folder: VersionFolder) -> Iterator[str]:
-    for name, checksum in read_manifest(folder).arrays.items():
-        path = folder.arrays / name
-        if not path.is_file():
-            yield f"file '{name}' is missing"
-        elif file_checksum(path) != checksum:
-            yield f"file '{name}' has another content than was published"
-
-
-def _vectors(index: IndexFolder, folder: VersionFolder) -> Iterator[str]:
-    for kind, record in read_manifest(folder).vectors.items():
-        yield from _vectors_of(index, folder, kind, record)
+        yield from find_damage(index, folder, read_manifest(folder)).sentences()
+    except ManifestMismatchError as error:
+        yield str(error).split("; ", 1)[0]
 
 
 def _vectors_of(index: IndexFolder, folder: VersionFolder, kind: str, record: VectorRecord) -> Iterator[str]:
     try:
-        table = read_table(index.vectors, record.table, record.lance_version)
-    except (OSError, ValueError, RuntimeError) as error:
-        yield f"vectors of kind '{kind}' cannot be opened: {str(error).splitlines()[0]}"
+        table = open_vector_store(index).open(record.table, record.table_version).read()
+    except StoreError as error:
+        yield f"vectors of kind '{kind}' cannot be read: {error}"
         return
     if table.num_rows != record.rows:
         yield f"vectors of kind '{kind}': {table.num_rows} rows instead of {record.rows}"
         return
-    path = folder.arrays / f"vectors-{kind}_matrix.npy"
-    if not path.is_file():
-        return
-    matrix = open_array(folder.arrays, path.stem)
+    try:
+        matrix = open_vectors(ArrayFolder(folder.arrays, {}), kind)  # damage was looked for
+    except DamagedStoreError:
+        return  # said among the arrays
     column = table.column("vector").combine_chunks()
     stored = column.values.to_numpy().reshape(table.num_rows, -1)
     if not np.array_equal(_sorted_rows(stored), _sorted_rows(np.asarray(matrix))):
@@ -136,26 +180,18 @@ def _sorted_rows(matrix: Any) -> Any:
     return matrix[np.lexsort(matrix.T[::-1])] if len(matrix) else matrix
 
 
-_LOCAL: dict[str, Callable[[IndexFolder, VersionFolder], Iterator[str]]] = {
-    "tables": _tables,
-    "arrays": _arrays,
-    "vectors": _vectors,
-}
-
-
-def _in_neo4j(settings: Settings, index: str, address: Address) -> list[str]:
-    with Published(settings, index) as published, opened(address) as connection:
-        store = Neo4jStore(connection, index)
-        record = store.recorded()
-        found = []
-        if not record.get("complete") or record.get("fingerprint") != published.fingerprint:
-            held = f"version {record.get('version')}" if record.get("complete") else "no complete version"
-            found.append(f"Neo4j says that it holds {held}, not version {published.version}")
-        for name, difference in _neo4j_differences(published, store):
-            found += _sentences(name.replace("_", " "), difference)
-        if not store.has_vector_index(published.dimension):
-            found.append("the vector index is missing, not ready, or of another dimension")
-        return found
+def graph_differences(published: Published, store: GraphStore) -> list[str]:
+    """What differs between a published version and a graph store, in sentences."""
+    record = store.recorded()
+    found = []
+    if record is None or record.fingerprint != published.fingerprint:
+        held = f"version {record.version}" if record is not None else "no complete version"
+        found.append(f"Neo4j says that it holds {held}, not version {published.version}")
+    for name, difference in _in_graph(published, store):
+        found += _sentences(name.replace("_", " "), difference)
+    if not store.has_vector_index(published.dimension):
+        found.append("the vector index is missing, not ready, or of another dimension")
+    return found
 
 
 def _sentences(name: str, difference: Difference) -> Iterator[str]:
@@ -169,36 +205,31 @@ def _sentences(name: str, difference: Difference) -> Iterator[str]:
             yield f"{len(ids)} {name} {what}: {', '.join(ids[:_SHOWN])}{more}"
 
 
-def _neo4j_differences(published: Published, store: Neo4jStore) -> Iterator[tuple[str, Difference]]:
+def _in_graph(published: Published, store: GraphStore) -> Iterator[tuple[GraphKind, Difference]]:
     """By kind, what differs between the tables and what is really there, whatever hash it carries."""
     probe = probe_vector(published.dimension)
-    for kind in KINDS:
+    for kind in GRAPH_KINDS:
         rows = store.rows(kind, probe.tolist())
-        difference = compare(published.hashes(kind), [(row["id"], _held_hash(row)) for row in rows])
-        if kind.name == "entities":
-            difference = _with_vectors(published, kind, difference, {row["id"]: row["probe"] for row in rows})
-        yield kind.name, difference
+        difference = compare(published.hashes(kind), [(row.id, _held_hash(row)) for row in rows])
+        if kind == "entities":
+            difference = _with_vectors(published, difference, {row.id: row.similarity for row in rows})
+        yield kind, difference
 
 
-def _held_hash(row: dict[str, Any]) -> str:
-    properties = dict(row["properties"])
-    if not properties.pop("labelled", True):
-        return ""
-    held = row_hash(properties, row["source"], row["target"])
-    return held if properties.get("row_hash") == held else ""
+def _held_hash(row: HeldRow) -> str:
+    held = row_hash(row.properties, row.source, row.target)
+    return held if row.is_found and row.hash == held else ""
 
 
-def _with_vectors(
-    published: Published, kind: Kind, difference: Difference, likeness: Mapping[str, float | None]
-) -> Difference:
-    """The same, with entities whose vector is not the index's: its likeness to one fixed vector tells."""
+def _with_vectors(published: Published, difference: Difference, similarities: Mapping[str, float | None]) -> Difference:
+    """The same, with entities whose vector is not the index's: its similarity to one fixed vector tells."""
     probe = probe_vector(published.dimension)
     vectors = published.vectors() if published.has_vectors else None
     wrong = []
-    for row in published.rows(kind):
+    for row in published.rows("entities"):
         vector = vector_of(row, vectors)
-        held = likeness.get(row.id)
-        if row.id in likeness and (vector is None) != (held is None):
+        held = similarities.get(row.id)
+        if row.id in similarities and (vector is None) != (held is None):
             wrong.append(row.id)
         elif vector is not None and held is not None:
             cosine = float(np.dot(vector, probe) / np.linalg.norm(vector))

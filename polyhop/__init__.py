@@ -5,7 +5,7 @@ The front door: `polyhop.open_index(name).ask(question)` in Python, `polyhop` on
 
 from typing import TYPE_CHECKING, Any
 
-from schemas.version import VERSION
+from polyhop.schemas.version import VERSION
 
 __version__ = VERSION
 

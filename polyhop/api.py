@@ -11,19 +11,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import pyarrow as pa
-
-from schemas.errors import ConfigurationError, MissingArtefactError
-from schemas.query import Question
-from schemas.settings import Settings
-from schemas.strategies import DEFAULT_STRATEGY
-from warehouse.open import open_published
-from warehouse.settings_file import load_settings
-from warehouse.tables.query import query_rows
-from warehouse.vectors.lance import search_text
-from worker.session import IndexSession
+from polyhop.schemas.errors import ConfigurationError, MissingArtefactError
+from polyhop.schemas.query import Question
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.strategies import DEFAULT_STRATEGY
+from polyhop.warehouse.open import open_published, open_vector_store
+from polyhop.warehouse.settings_file import load_settings
+from polyhop.worker.session import IndexSession
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from polyhop.graph_api import EntityGraph
 
 
@@ -89,7 +87,7 @@ class Index:
 
         Args:
             question: Any text with at least one word.
-            strategy: One of `schemas.strategies.NEEDS`.
+            strategy: One of `polyhop.worker.strategies.registry.STRATEGIES`.
             limit: Passages to return, at least 1.
             parameters: The strategy's own settings.
 
@@ -118,18 +116,25 @@ class Index:
         answered = answerer.answer([Question(text) for text in questions], limit=limit)
         return [Answer(**self._session.document(strategy, one)) for one in answered]
 
-    def sql(self, query: str) -> pa.Table:
-        """Runs read-only SQL on the version's tables.
+    def sql(self, query: str, *, allow_files: str | Path | Sequence[str | Path] = ()) -> "pa.Table":
+        """Runs read-only SQL on the version's tables; other files, the network and Python's variables are closed to it.
 
         Vectors are in the views `passage_vectors` and `entity_vectors`, all jobs' questions in the view `results`.
 
+        Args:
+            query: One statement that reads: SELECT, DESCRIBE, EXPLAIN…
+            allow_files: Folders whose files the query may read, too.
+
         Raises:
-            StatementRejectedError: If DuckDB refuses the query.
+            ConfigurationError: If a folder of `allow_files` does not exist.
+            StatementRejectedError: If the query does anything but read, or DuckDB refuses it.
         """
         from polyhop.jobs import results_for
+        from polyhop.warehouse.tables.query import query_rows
 
         extra = results_for(self._session.settings, query)
-        return query_rows(self._session.published.layout, self.name, query, self.version, extra)
+        folders = [allow_files] if isinstance(allow_files, str | Path) else list(allow_files)
+        return query_rows(self._session.published.layout, self.name, query, self.version, extra, folders)
 
     def search_text(self, words: str, *, limit: int = 10) -> list[str]:
         """Ids of passages by LanceDB's full-text search, best first: a plain look-up, not a strategy.
@@ -141,8 +146,8 @@ class Index:
         record = published.manifest.vectors.get("passage")
         if record is None:
             raise MissingArtefactError("vectors:passage", self.name, "dense")
-        database = published.layout.index(self.name).vectors
-        return search_text(database, record.table, words, limit, record.lance_version)
+        store = open_vector_store(published.layout.index(self.name))
+        return store.open(record.table, record.table_version).search_text(words, limit)
 
     @cached_property
     def graph(self) -> "EntityGraph":
@@ -184,4 +189,4 @@ def open_index(
     """
     flags = {} if root is None else {"root": str(root)}
     chosen = settings or load_settings(flags)
-    return Index(IndexSession(open_published(chosen.root, name, version, chosen.models.rerank), chosen))
+    return Index(IndexSession(open_published(chosen.root, name, version), chosen))

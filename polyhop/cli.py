@@ -5,74 +5,167 @@ Exit codes: 0 success, 2 wrong usage, 1 anything else (architecture.md section 9
 
 import os
 import sys
+import traceback
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, cast
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from polyhop import __version__
-from polyhop.commands import (
-    ask,
-    cache,
-    connect,
-    demo,
-    diagnose,
-    doctor,
-    entities,
-    evaluate,
-    export,
-    generate,
-    index,
-    jobs,
-    plan,
-    results,
-    score,
-    sql,
-    submit,
-    sweep,
-    verify,
-    versions,
-    worker,
-)
 from polyhop.output import print_error, print_line
-from schemas.errors import ConfigurationError, EmptyQuestionError, PolyhopError, UnknownStrategyError
+from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, PolyhopError, UnknownStrategyError
+from polyhop.schemas.printable import printable
 
 USAGE_ERRORS = (ConfigurationError, UnknownStrategyError, EmptyQuestionError)
 DEBUG_VARIABLE = "POLYHOP_DEBUG"
+OURS: Mapping[str, str] = {
+    "demo": "demo:demo",
+    "index": "index:index",
+    "plan": "plan:plan",
+    "ask": "ask:ask",
+    "eval": "evaluate:evaluate",
+    "score": "score:score",
+    "diagnose": "diagnose:diagnose",
+    "generate": "generate:generate",
+    "sweep": "sweep:sweep",
+    "submit": "submit:submit",
+    "worker": "worker:worker",
+    "jobs": "jobs:jobs",
+    "results": "results:results",
+    "cancel": "jobs:cancel",
+    "retry": "jobs:retry",
+    "explain": "results:explain",
+    "replay": "results:replay",
+    "sql": "sql:sql",
+    "export": "export:export",
+    "verify": "verify:verify",
+    "versions": "versions:versions",
+    "doctor": "doctor:doctor",
+    "cache": "cache:app",
+    "entities": "entities:app",
+    "connect": "connect:connect",
+}
+"""Our commands in the order of the help: the module of polyhop.commands and the function, or group, in it."""
+
+COMMANDS = "polyhop.commands"
+"""Entry points of other packages: the name of a command, and the function that Typer makes one of."""
+
+FORMATS = {"{corpus formats}": "formats:described_formats", "{graph formats}": "graph_files:described_graphs"}
+"""In the help of a command: the formats in which a source is read, and the function that lists them."""
+
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
 STOPPED = "polyhop: stopped; what was finished is kept."
+_UsageError: Any = typer.BadParameter.__base__
+"""What Typer raises for all wrong usage; it exports only this class's children."""
+
+
+@contextmanager
+def _printable_usage() -> Iterator[None]:
+    try:
+        yield
+    except _UsageError as error:
+        error.message = printable(error.message)
+        raise
+
+
+class CommandTable(Mapping[str, Any]):
+    """The commands by name, in the order of the help; a command's module is imported when it is called or listed.
+
+    Commands of other packages are entry points of the group `polyhop.commands`; ours keep their names.
+    """
+
+    def __getitem__(self, name: str) -> Any:
+        if name in OURS:
+            module, attribute = OURS[name].split(":")
+            return _command(name, getattr(import_module(f"polyhop.commands.{module}"), attribute))
+        return _command(name, _load(_of_others()[name]))
+
+    def __iter__(self) -> Iterator[str]:
+        yield from OURS
+        yield from (name for name in sorted(_of_others()) if name not in OURS)
+
+    def __len__(self) -> int:
+        return len(OURS.keys() | _of_others().keys())
+
+
+class Command(TyperCommand):
+    """A command whose help may name what installed packages bring: they are asked when the help is shown."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Writes the help."""
+        for parameter in self.params:
+            help_: str | None = getattr(parameter, "help", None)
+            for gap, described in FORMATS.items():
+                if help_ and gap in help_:
+                    module, function = described.split(":")
+                    formats = getattr(import_module(f"polyhop.warehouse.files.{module}"), function)()
+                    cast("Any", parameter).help = help_.replace(gap, formats)
+        super().format_help(ctx, formatter)
+
+
+class Commands(TyperGroup):
+    """The group of all commands, which imports none before it is needed.
+
+    Typer quotes wrong arguments in its messages; here they become fit for a terminal.
+    """
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = cast("MutableMapping[str, Any]", CommandTable())
+
+    def make_context(self, *arguments: Any, **extra: Any) -> Any:
+        """Parses the global options."""
+        with _printable_usage():
+            return super().make_context(*arguments, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Parses and runs a command."""
+        with _printable_usage():
+            return super().invoke(ctx)
+
+
+def _command(name: str, function: Any) -> Any:
+    """A command from its function, or a group from its Typer application."""
+    if isinstance(function, typer.Typer):
+        made: Any = typer.main.get_group(function)
+    else:
+        alone = typer.Typer(add_completion=False)
+        alone.command(name, cls=Command)(function)
+        made = typer.main.get_command(alone)
+    made.name = name
+    return made
+
+
+@cache
+def _of_others() -> Mapping[str, EntryPoint]:
+    """Commands that installed packages bring, by name."""
+    return {point.name: point for point in entry_points(group=COMMANDS)}
+
+
+def _load(point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except Exception as error:  # another package's module may fail in any way
+        raise ConfigurationError(
+            f"Command '{point.name}' of the package '{point.dist.name if point.dist else point.module}' does not "
+            f"load: {type(error).__name__}: {error}. Update or uninstall that package."
+        ) from error
+
 
 app = typer.Typer(
     name="polyhop",
+    cls=Commands,
     help="Index a corpus once, answer multi-hop questions with every published graph-retrieval method.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command("demo")(demo.demo)
-app.command("index")(index.index)
-app.command("plan")(plan.plan)
-app.command("ask")(ask.ask)
-app.command("eval")(evaluate.evaluate)
-app.command("score")(score.score)
-app.command("diagnose")(diagnose.diagnose)
-app.command("generate")(generate.generate)
-app.command("sweep")(sweep.sweep)
-app.command("submit")(submit.submit)
-app.command("worker")(worker.worker)
-app.command("jobs")(jobs.jobs)
-app.command("results")(results.results)
-app.command("cancel")(jobs.cancel)
-app.command("retry")(jobs.retry)
-app.command("explain")(results.explain)
-app.command("replay")(results.replay)
-app.command("sql")(sql.sql)
-app.add_typer(export.export, name="export")
-app.command("verify")(verify.verify)
-app.command("versions")(versions.versions)
-app.command("doctor")(doctor.doctor)
-app.add_typer(cache.app, name="cache")
-app.add_typer(entities.app, name="entities")
-app.command("connect")(connect.connect)
 
 
 def _print_version(*, value: bool) -> None:
@@ -88,13 +181,19 @@ def _root(
     """Index a corpus once, answer multi-hop questions with every published graph-retrieval method."""
 
 
+def _print_trace() -> None:
+    """The traceback of the error at hand, for those who ask for it, without the secrets that vendors' errors quote."""
+    if os.environ.get(DEBUG_VARIABLE):
+        for line in traceback.format_exc().splitlines():
+            print_error(line)
+
+
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
     try:
         app()
     except PolyhopError as error:
-        if os.environ.get(DEBUG_VARIABLE):
-            raise
+        _print_trace()
         print_error(f"polyhop: {error}")
         sys.exit(2 if isinstance(error, USAGE_ERRORS) else 1)
     except KeyboardInterrupt:
@@ -107,9 +206,8 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except Exception as error:
-        if os.environ.get(DEBUG_VARIABLE):
-            raise
+    except Exception as error:  # noqa: BLE001 - the last place that can say anything
+        _print_trace()
         print_error(
             f"polyhop: unexpected {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''} "
             f"This is a defect; run again with {DEBUG_VARIABLE}=1 and report what it prints."

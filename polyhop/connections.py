@@ -5,22 +5,24 @@ Finds no paths itself (worker/ranking/traversal.py does) and prints nothing.
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-
-from scipy import sparse
+from typing import TYPE_CHECKING
 
 from polyhop.graph_results import CitedPassage, Connection, Connections, GraphEntity, StatedRelation
-from schemas.errors import ConfigurationError, UnknownIdError
-from schemas.ids import entity_id
-from schemas.names import name_tokens
-from schemas.query import QuestionName
-from warehouse.index_reader import PublishedIndex
-from warehouse.tables.decisions import read_name_records
-from warehouse.tables.relation_passages import RelationPassages, Stated, read_relation_passages
-from worker.ranking.chain_text import chain_line
-from worker.ranking.chains import hops_of
-from worker.ranking.entity_search import NameSearch
-from worker.ranking.traversal import Path, passages_mentioning, shared_passages, shortest_paths
-from worker.strategies.lookup import NameLookup
+from polyhop.schemas.errors import ConfigurationError, UnknownIdError
+from polyhop.schemas.names import name_tokens
+from polyhop.schemas.query import QuestionName
+from polyhop.warehouse.artefacts import ENTITIES, ENTITY_IDS, GRAPH, RELATIONS
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.warehouse.tables.decisions import read_name_records
+from polyhop.warehouse.tables.relation_passages import RelationPassages, Stated, read_relation_passages
+from polyhop.worker.ranking.chain_text import chain_line
+from polyhop.worker.ranking.chains import hops_of
+from polyhop.worker.ranking.entity_search import NameSearch
+from polyhop.worker.ranking.traversal import Path, passages_mentioning, shared_passages, shortest_paths
+from polyhop.worker.strategies.lookup import NameLookup
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 CITED = 3
 """So many passages are named for each relation."""
@@ -31,7 +33,7 @@ _SUGGESTED = 3
 def find_connections(
     index: PublishedIndex,
     lookup: NameLookup,
-    mentioned_in: sparse.csr_array,
+    mentioned_in: "sparse.csr_array",
     names: tuple[str, str],
     limits: tuple[int, int],
 ) -> Connections:
@@ -51,7 +53,7 @@ def find_connections(
     """
     sources, targets = (require_entities(index, lookup, name) for name in names)
     max_length, count = limits
-    paths = shortest_paths(index.relations, sources, targets, max_length, count)
+    paths = shortest_paths(index.artefact(RELATIONS), sources, targets, max_length, count)
     if paths:
         connections = _by_relations(index, paths)
     else:
@@ -85,12 +87,16 @@ def require_entities(index: PublishedIndex, lookup: NameLookup, name: str) -> tu
 
 def graph_entities(index: PublishedIndex, numbers: Sequence[int]) -> list[GraphEntity]:
     """Entities by number, in the order asked."""
-    return [GraphEntity(entity_id(e.key), e.key, e.name, e.type, e.description) for e in index.entities(numbers)]
+    entities, ids = index.artefact(ENTITIES)(numbers), index.artefact(ENTITY_IDS)
+    return [
+        GraphEntity(ids[number], entity.key, entity.name, entity.type, entity.description)
+        for number, entity in zip(numbers, entities, strict=True)
+    ]
 
 
 def _similar(index: PublishedIndex, key: str) -> list[str]:
     """Names that contain this one, the shortest first; else those that look most like it."""
-    names = [entity.name for entity in index.entities(NameSearch(index.graph.keys).containing(key))]
+    names = [entity.name for entity in index.artefact(ENTITIES)(NameSearch(index.artefact(GRAPH).keys).containing(key))]
     if names:
         return sorted(names, key=lambda name: (len(name), name))[:_SUGGESTED]
     return read_name_records(index.layout, index.name, [key]).nearest.get(key, [])
@@ -103,7 +109,7 @@ def _by_relations(index: PublishedIndex, paths: Sequence[Path]) -> list[Connecti
     stated = read_relation_passages(index.layout, index.name, index.version, keys, CITED)
     connections = []
     for path in paths:
-        hops = hops_of(index.relations, path)
+        hops = hops_of(index.artefact(RELATIONS), path)
         entities = tuple(entity_of[number] for number in path)
         relations = tuple(
             (
@@ -127,7 +133,7 @@ def _stated(
 
 
 def _by_passage(
-    index: PublishedIndex, mentioned_in: sparse.csr_array, ends: tuple[Sequence[int], Sequence[int]], passage: int
+    index: PublishedIndex, mentioned_in: "sparse.csr_array", ends: tuple[Sequence[int], Sequence[int]], passage: int
 ) -> Connection:
     """A passage that mentions both names; of several entities of a name the one with the smallest key counts."""
     numbers = [next(n for n in end if passage in passages_mentioning(mentioned_in, [n])) for end in ends]

@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from polyhop.api import Index, open_index
-from polyhop.variants import parse_variant
-from schemas.corpus import BadRecord
-from schemas.errors import MissingArtefactError, PolyhopError, SourceError
-from schemas.query import Question
-from schemas.questions import QuestionRecord
-from schemas.settings import Settings
-from schemas.strategies import NEEDS
-from tasks.evaluation.metrics import MRR_DEPTH, judged_ranking, recall_at, reciprocal_rank
-from warehouse.files.questions import read_questions
-from worker.answer import Answerer
-from worker.ranking.graph_statistics import graph_statistics, hub_coverage
-from worker.strategies.coverage import BUCKETS, coverage_buckets
-from worker.strategies.nodes import GraphNodes, NodeParameters, TermParameters, entity_nodes, term_nodes
-from worker.strategies.registry import parse_parameters, spec_of
+from polyhop.schemas.corpus import BadRecord
+from polyhop.schemas.errors import MissingArtefactError, PolyhopError, SourceError
+from polyhop.schemas.query import Question
+from polyhop.schemas.questions import QuestionRecord
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.variants import parse_variant
+from polyhop.tasks.evaluation.metrics import MRR_DEPTH, judged_ranking, recall_at, reciprocal_rank
+from polyhop.warehouse.files.questions import read_questions
+from polyhop.worker.answer import Answerer
+from polyhop.worker.ranking.graph_statistics import graph_statistics, hub_coverage
+from polyhop.worker.strategies.coverage import BUCKETS, coverage_buckets
+from polyhop.worker.strategies.nodes import GraphNodes, NodeParameters, TermParameters, entity_nodes, term_nodes
+from polyhop.worker.strategies.registry import STRATEGIES, parse_parameters, spec_of
 
 DEFAULT_STRATEGIES = ("graph", "graph-hybrid")
 RECALL_DEPTH = 10
@@ -113,7 +112,7 @@ def _nodes(index: Index, given: Mapping[str, object]) -> GraphNodes:
     parsed = parse_parameters(spec_of("graph"), given)
     parameters = NodeParameters(**parsed.model_dump(include=set(NodeParameters.model_fields)))
     published = index.session.published
-    for artefact in sorted(NEEDS["graph"]):
+    for artefact in sorted(STRATEGIES["graph"].needs):
         if artefact not in published.artefacts:
             raise MissingArtefactError(artefact, index.name, "graph")
     return entity_nodes(published, parameters)

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.evaluation.generator import generate
-from warehouse.files.disk import writing
-from warehouse.files.json_lines import write_json_lines
+from polyhop.tasks.evaluation.generator import generate
+from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.json_lines import write_json_lines
 
 CORPUS_FILE = "corpus.jsonl"
 QUESTIONS_FILE = "questions.jsonl"

@@ -6,26 +6,29 @@ leads nowhere. Source: algorithms.md 5.2.
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from polyhop.connections import find_connections, graph_entities
 from polyhop.graph_results import Connections, GraphEntity, ReachedEntity, SimilarEntity
-from schemas.errors import AlgorithmError, MissingArtefactError
-from schemas.ids import entity_id as id_of
-from schemas.query import Question, QuestionName, RankedPassage, Retrieval
-from schemas.text import norm_ws
-from warehouse.open import open_encoder
-from worker.ranking.entity_search import NameSearch, similar_entities
-from worker.ranking.fusion import reciprocal_rank_fusion
-from worker.ranking.similarity import mentioned_in
-from worker.ranking.traversal import expand, passages_by_hops, passages_mentioning, require_depth, traverse
-from worker.session import IndexSession
-from worker.strategies.arcana import FUSION, GRAPH_SEARCH
-from worker.strategies.lookup import NameLookup
-from worker.strategies.results import ranked_passages
+from polyhop.schemas.errors import AlgorithmError, MissingArtefactError
+from polyhop.schemas.query import Question, QuestionName, RankedPassage, Retrieval
+from polyhop.schemas.text import norm_ws
+from polyhop.warehouse.artefacts import ENTITY_IDS, GRAPH, RELATIONS, vectors_of
+from polyhop.warehouse.open import open_encoder
+from polyhop.worker.ranking.entity_search import NameSearch, similar_entities
+from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
+from polyhop.worker.ranking.similarity import mentioned_in
+from polyhop.worker.ranking.traversal import expand, passages_by_hops, passages_mentioning, require_depth, traverse
+from polyhop.worker.session import IndexSession
+from polyhop.worker.strategies.arcana import FUSION, GRAPH_SEARCH
+from polyhop.worker.strategies.base import ranked_passages
+from polyhop.worker.strategies.lookup import NameLookup
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
 class EntityGraph:
@@ -78,7 +81,7 @@ class EntityGraph:
         if "vectors:entity" not in self._index.artefacts:
             raise MissingArtefactError("vectors:entity", self._index.name, "naive-vector", "Likeness to entities")
         vector = self._encoded(query) if isinstance(query, str) else query
-        numbers, cosines = similar_entities(self._index.vectors("entity"), vector, top_k, min_similarity)
+        numbers, cosines = similar_entities(self._index.artefact(vectors_of("entity")), vector, top_k, min_similarity)
         pairs = zip(graph_entities(self._index, numbers.tolist()), cosines.tolist(), strict=True)
         return [SimilarEntity(entity, cosine) for entity, cosine in pairs]
 
@@ -92,7 +95,7 @@ class EntityGraph:
         starts = self._numbers([entity_id])
         if not starts:
             return []
-        reached, hops = traverse(self._index.relations, starts[0], depth)
+        reached, hops = traverse(self._index.artefact(RELATIONS), starts[0], depth)
         pairs = zip(graph_entities(self._index, reached.tolist()), hops.tolist(), strict=True)
         return [ReachedEntity(entity, hop) for entity, hop in pairs]
 
@@ -102,10 +105,10 @@ class EntityGraph:
         Raises:
             AlgorithmError: If `depth` is negative.
         """
-        reached, hops = expand(self._index.relations, self._numbers(ids), depth)
+        reached, hops = expand(self._index.artefact(RELATIONS), self._numbers(ids), depth)
         order = np.argsort(hops, kind="stable")
-        keys = self._index.graph.keys
-        return {id_of(keys[n]): hop for n, hop in zip(reached[order].tolist(), hops[order].tolist(), strict=True)}
+        id_of = self._index.artefact(ENTITY_IDS)
+        return {id_of[n]: hop for n, hop in zip(reached[order].tolist(), hops[order].tolist(), strict=True)}
 
     def chunks_for_entities(self, ids: Iterable[str]) -> list[str]:
         """Ids of the passages that mention any of these entities, ascending, each once."""
@@ -130,7 +133,7 @@ class EntityGraph:
         """
         if not 0 <= decay <= 1:
             raise AlgorithmError(f"A decay is a number from 0 to 1, not {decay}.")
-        reached, hops = expand(self._index.relations, self._named(names), depth)
+        reached, hops = expand(self._index.artefact(RELATIONS), self._named(names), depth)
         count = len(self._index.passage_ids) if limit is None else limit
         ranking = passages_by_hops(self._mentioned_in, reached, hops, decay, count)
         return list(ranked_passages(self._index.passage_ids, ranking))
@@ -197,15 +200,16 @@ class EntityGraph:
 
     @cached_property
     def _search(self) -> NameSearch:
-        return NameSearch(self._index.graph.keys)
+        return NameSearch(self._index.artefact(GRAPH).keys)
 
     @cached_property
-    def _mentioned_in(self) -> sparse.csr_array:
-        return mentioned_in(self._index.graph)
+    def _mentioned_in(self) -> "sparse.csr_array":
+        return mentioned_in(self._index.artefact(GRAPH))
 
     @cached_property
     def _number_of(self) -> dict[str, int]:
-        return {id_of(key): number for number, key in enumerate(self._index.graph.keys)}
+        ids = self._index.artefact(ENTITY_IDS)
+        return {entity_id: number for number, entity_id in enumerate(ids)}
 
     def _numbers(self, ids: Iterable[str]) -> list[int]:
         """Numbers of known ids, ascending, each once."""

@@ -8,18 +8,20 @@ import platform
 import shutil
 import sys
 import tempfile
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from schemas.errors import PolyhopError, StoreError
-from schemas.settings import Settings
-from warehouse.files.disk import writing
-from warehouse.files.layout import Layout
-from warehouse.files.versions import read_manifest, require_version
-from warehouse.graph.arrays import file_checksum
-from warehouse.open import open_encoder
+from polyhop.flows.verify import CACHES, run_verify
+from polyhop.queue_health import check_queue
+from polyhop.schemas.errors import PolyhopError, StoreError
+from polyhop.schemas.redaction import redact
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.cache.repair import find_damaged_caches
+from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import read_manifest
+from polyhop.warehouse.open import open_encoder
 
 ENOUGH_DISK_BYTES = 2_000_000_000
 
@@ -43,6 +45,8 @@ def run_checks(settings: Settings) -> list[Check]:
         ("lancedb", _lancedb),
         ("encoder", _encoder),
         ("prefect", _prefect),
+        ("queue", check_queue),
+        ("caches", _caches),
     ]
     results = [_run(name, check, settings) for name, check in checks]
     layout = Layout(settings.root)
@@ -52,9 +56,9 @@ def run_checks(settings: Settings) -> list[Check]:
 
 def _run(name: str, check: Callable[[Settings], str], settings: Settings) -> Check:
     try:
-        return Check(name, True, check(settings))  # noqa: FBT003
+        return Check(name, True, redact(check(settings)))  # noqa: FBT003
     except (PolyhopError, OSError, RuntimeError, ImportError) as error:
-        return Check(name, False, str(error))  # noqa: FBT003
+        return Check(name, False, redact(str(error)))  # noqa: FBT003
 
 
 def _python(_: Settings) -> str:
@@ -104,22 +108,34 @@ def _prefect(_: Settings) -> str:
         return "no PREFECT_API_URL: `polyhop index` runs its stages directly"
     if not url.startswith(("http://", "https://")):
         raise StoreError(f"PREFECT_API_URL is {url}; it must begin with http:// or https://")
+    import httpx
+
     try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=5):  # noqa: S310 - scheme checked above
-            return f"server at {url} answers"
-    except OSError as error:
+        httpx.get(f"{url.rstrip('/')}/health", timeout=5).raise_for_status()
+        return f"server at {url} answers"
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise StoreError(
             f"the Prefect server at {url} does not answer ({error}); start it or unset PREFECT_API_URL"
         ) from error
 
 
+def _caches(settings: Settings) -> str:
+    damaged = find_damaged_caches(Layout(settings.root))
+    if damaged:
+        raise StoreError("; ".join(damaged))
+    return "intact"
+
+
 def _index(settings: Settings, name: str) -> str:
-    number, folder = require_version(Layout(settings.root), name)
-    manifest = read_manifest(folder)
-    for file, checksum in manifest.arrays.items():
-        path = folder.arrays / file
-        if not path.exists() or file_checksum(path) != checksum:
-            raise StoreError(
-                f"version {number}: {path} is damaged; build it again with `polyhop index SOURCE --index {name} --full`"
-            )
-    return f"version {number}, {manifest.counts['passages']:,} passages, {len(manifest.arrays)} arrays intact"
+    report = run_verify(settings, name)
+    found = [sentence for store, some in report.differences.items() if store != CACHES for sentence in some]
+    if found:
+        more = f" and {len(found) - 1} more differences" if len(found) > 1 else ""
+        raise StoreError(
+            f"version {report.version}: {found[0]}{more}; fix it with: polyhop verify --index {name} --repair"
+        )
+    manifest = read_manifest(Layout(settings.root).index(name).version(report.version))
+    return (
+        f"version {report.version}, {manifest.counts['passages']:,} passages; "
+        f"{len(manifest.tables)} tables, {len(manifest.arrays)} arrays and all vectors intact"
+    )

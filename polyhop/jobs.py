@@ -11,11 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemas.errors import UnknownIdError
-from schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow
-from schemas.settings import Settings
-from warehouse.open import open_questions
-from warehouse.queue.queue import QuestionQueue
+from polyhop.schemas.errors import DamagedRowsError, UnknownIdError
+from polyhop.schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.stored import DAMAGED_ERROR, Damage, DamagedRow, incomplete
+from polyhop.warehouse.open import open_questions
+from polyhop.warehouse.queue.queue import QuestionQueue
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +54,7 @@ def job_document(job: JobRow, workers: Iterable[WorkerRow] = ()) -> dict[str, An
         "oldest_wait_seconds": job.oldest_wait_seconds,
         "errors": [{"class": e.error_class, "count": e.count, "example": e.example} for e in job.errors],
         "waiting_for_model": waiting,
+        "damage": job.damage,
     }
 
 
@@ -87,9 +89,58 @@ def result_document(row: ResultRow) -> dict[str, Any]:
         "attempts": row.attempts,
         "worker": row.worker_id,
         "finished_at": None if row.finished_at is None else _iso(row.finished_at),
-        "error": row.error,
-        "error_class": row.error_class,
+        "error": row.error if row.damage is None else f"damaged in the queue: {row.damage.fault}",
+        "error_class": row.error_class if row.damage is None else DAMAGED_ERROR,
     }
+
+
+def retry_document(job: JobRow, requeued: int) -> dict[str, Any]:
+    """What `polyhop retry` did; `deadline` is until when the questions must be begun."""
+    deadline = None if job.deadline is None or not requeued else _iso(job.deadline)
+    return {"job_id": job.job_id, "requeued": requeued, "deadline": deadline}
+
+
+def retry_sentence(job: JobRow, requeued: int) -> str:
+    """The same for people; a deadline starts again at a retry, and a short one passes before any worker comes."""
+    words = f"Job {job.job_id}: {requeued} {'question' if requeued == 1 else 'questions'} queued again"
+    if not requeued or job.deadline_seconds is None:
+        return words
+    return (
+        f"{words}; what no worker has begun within {job.deadline_seconds:g} s is dead (--deadline SECONDS changes that)"
+    )
+
+
+class DamagedRows:
+    """Passes rows on and counts those that cannot be read, so that a command can say so after all others."""
+
+    def __init__(self, rows: Iterable[ResultRow]) -> None:
+        self._rows = rows
+        self._count = 0
+        self._damaged: list[DamagedRow] = []
+
+    def __iter__(self) -> Iterator[ResultRow]:
+        for row in self._rows:
+            self._count += 1
+            if row.damage is not None:
+                self._damaged.append(row.damage.row(row.job_id, row.question_id))
+            yield row
+
+    def require_none(self) -> None:
+        """Complains if there was any.
+
+        Raises:
+            DamagedRowsError: It names the first, and what to do.
+        """
+        if not self._damaged:
+            return
+        first = self._damaged[0]
+        if len(self._damaged) == 1:
+            raise DamagedRowsError(first.sentence())
+        raise DamagedRowsError(
+            f"{len(self._damaged)} of {self._count} questions of job {first.job_id} are damaged in the queue "
+            f"({DAMAGED_ERROR}); polyhop retry {first.job_id} --damaged asks those again whose answers are. "
+            f"The first: {first.sentence()}"
+        )
 
 
 def require_result(queue: QuestionQueue, job_id: int, question_id: str) -> ResultRow:
@@ -97,6 +148,7 @@ def require_result(queue: QuestionQueue, job_id: int, question_id: str) -> Resul
 
     Raises:
         UnknownIdError: If the job has no such question, or it has no answer (yet).
+        DamagedRowsError: If the answer can no longer be read.
     """
     queue.job(job_id)
     row = queue.result(job_id, question_id)
@@ -107,6 +159,9 @@ def require_result(queue: QuestionQueue, job_id: int, question_id: str) -> Resul
         raise UnknownIdError(
             f"Question '{question_id}' of job {job_id} has no answer: it is {row.state.value}{because}."
         )
+    lost = row.damage.fault if row.damage is not None and row.damage.is_of_answer else incomplete(row.result)
+    if lost is not None:
+        raise DamagedRowsError(Damage(lost, is_of_answer=True).row(job_id, question_id).sentence())
     return row
 
 
@@ -119,7 +174,7 @@ def results_parquet(rows: Iterator[ResultRow], path: Path) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from warehouse.files.disk import writing
+    from polyhop.warehouse.files.disk import writing
 
     schema = pa.schema([pa.field(name, getattr(pa, kind)()) for name, kind in _PARQUET_COLUMNS.items()])
     count = 0
@@ -192,5 +247,5 @@ def _sql_row(job: JobRow, row: ResultRow) -> dict[str, Any]:
         "index": job.index,
         "seconds": row.seconds,
         "finished_at": finished_at,
-        "error": row.error,
+        "error": row.error if row.damage is None else f"damaged in the queue: {row.damage.fault}",
     }

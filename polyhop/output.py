@@ -1,6 +1,6 @@
 """What people and scripts see: JSON on standard output, everything else on standard error, progress on terminals only.
 
-Knows no command.
+Knows no command. All that is printed goes through here, and here it is made fit for a terminal.
 """
 
 import json
@@ -9,28 +9,32 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from polyhop.schemas.printable import escaped_json, printable_line
+from polyhop.schemas.redaction import redact
+
 
 def print_json(document: Any) -> None:
     """One JSON document on standard output."""
-    print(json.dumps(document, ensure_ascii=False, default=str))  # noqa: T201
+    print(escaped_json(json.dumps(document, ensure_ascii=False, default=str)))  # noqa: T201
 
 
 def print_line(text: str = "") -> None:
     """A line for people on standard output."""
-    print(text)  # noqa: T201
+    print(printable_line(text))  # noqa: T201
 
 
 def print_error(text: str) -> None:
-    """A line on standard error."""
-    print(text, file=sys.stderr)  # noqa: T201
+    """A line on standard error, without secrets and fit for a terminal."""
+    print(printable_line(redact(text)), file=sys.stderr)  # noqa: T201
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Columns aligned by width; numbers to the right."""
+    names = [_cell(name) for name in columns]
     cells = [[_cell(value) for value in row] for row in rows]
-    widths = [max([len(name), *(len(row[n]) for row in cells)]) for n, name in enumerate(columns)]
-    numeric = [bool(rows) and all(isinstance(row[n], int | float) for row in rows) for n in range(len(columns))]
-    for row in [list(columns), *cells]:
+    widths = [max([len(name), *(len(row[n]) for row in cells)]) for n, name in enumerate(names)]
+    numeric = [bool(rows) and all(isinstance(row[n], int | float) for row in rows) for n in range(len(names))]
+    for row in [names, *cells]:
         padded = (
             cell.rjust(width) if right else cell.ljust(width)
             for cell, width, right in zip(row, widths, numeric, strict=True)
@@ -42,7 +46,7 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.3f}"
     text = "" if value is None else str(value)
-    return " ".join(text.split())
+    return printable_line(" ".join(text.split()))  # before widths are measured
 
 
 @contextmanager
@@ -66,7 +70,7 @@ def progress() -> Iterator[Callable[[str, int, int], None] | None]:
 
         def update(stage: str, done: int, total: int) -> None:
             if stage not in rows:
-                rows[stage] = bars.add_task(stage, total=total)
+                rows[stage] = bars.add_task(printable_line(stage), total=total)
             bars.update(rows[stage], completed=done, total=total)
 
         yield update

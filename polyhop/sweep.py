@@ -16,13 +16,13 @@ from typing import Any
 from urllib.parse import quote
 
 from polyhop.generation import write_generated
+from polyhop.schemas.errors import MeasurementError
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.variants import Variant, parse_variant
+from polyhop.schemas.version import VERSION
 from polyhop.sweep_process import ROOT
-from polyhop.variants import Variant, parse_variant
-from schemas.errors import MeasurementError
-from schemas.settings import Settings
-from schemas.strategies import needed_artefacts
-from schemas.version import VERSION
-from warehouse.files.disk import write_whole, writing
+from polyhop.warehouse.files.disk import write_whole, writing
+from polyhop.worker.strategies.registry import needed_artefacts
 
 SWEEP_FILE = "sweep.json"
 PAGE_FILE = "sweep.html"
@@ -61,7 +61,7 @@ def run_sweep(settings: Settings, request: SweepRequest, on_progress: OnProgress
         MeasurementError: If a process fails; what was measured before is kept.
         StoreError: If the disk refuses.
     """
-    from worker.strategies.registry import parse_parameters, spec_of
+    from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
     variants = [parse_variant(label, {}) for label in request.strategies]
     for variant in variants:
@@ -178,7 +178,7 @@ def _known(path: Path, task: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _write_page(folder: Path, sweep: dict[str, Any]) -> None:
-    from tasks.evaluation.sweep_plots import sweep_page, sweep_plots
+    from polyhop.tasks.evaluation.sweep_plots import sweep_page, sweep_plots
 
     plots = sweep_plots(sweep)
     with writing("the page of the sweep", folder):

@@ -5,7 +5,6 @@ Decides nothing. Source: algorithms.md 6.4.
 """
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -14,9 +13,10 @@ from typing import Any
 
 from polyhop.generation import CORPUS_FILE, QUESTIONS_FILE
 from polyhop.output import print_error
-from schemas.errors import PolyhopError
-from schemas.settings import Settings
-from warehouse.files.disk import write_whole
+from polyhop.schemas.errors import PolyhopError
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.disk import write_whole
+from polyhop.warehouse.machine import peak_rss_mb
 
 INDEX_NAME = "sweep"
 ROOT = Path("root")
@@ -28,8 +28,9 @@ Result = dict[str, Any]
 
 def measure_index(settings: Settings, task: Mapping[str, Any]) -> Result:
     """Indexes the corpus of this folder; {passages, seconds, ms_per_passage, cpu_seconds, stages, peak_rss_mb, …}."""
-    from flows.index import DirectRunner, run_index
-    from flows.reports import IndexRequest
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner
+    from polyhop.schemas.requests import IndexRequest
 
     start, cpu_start = time.perf_counter(), time.process_time()
     report = run_index(settings, IndexRequest(INDEX_NAME, Path(CORPUS_FILE)), DirectRunner())
@@ -51,10 +52,10 @@ def measure_query(settings: Settings, task: Mapping[str, Any]) -> Result:
     Measured is what finds passages, the encoding of the question included; nothing is read.
     """
     from polyhop.api import open_index
-    from polyhop.variants import parse_variant
-    from schemas.query import Question
-    from tasks.evaluation.metrics import latency_milliseconds
-    from warehouse.files.questions import read_questions
+    from polyhop.schemas.query import Question
+    from polyhop.schemas.variants import parse_variant
+    from polyhop.tasks.evaluation.metrics import latency_milliseconds
+    from polyhop.warehouse.files.questions import read_questions
 
     variant = parse_variant(task["strategy"], {})
     records, _ = read_questions(Path(QUESTIONS_FILE))
@@ -73,20 +74,6 @@ def measure_query(settings: Settings, task: Mapping[str, Any]) -> Result:
         "total_seconds": round(sum(times), 4),
         "peak_rss_mb": peak_rss_mb(),
     }
-
-
-def peak_rss_mb() -> float:
-    """The most memory that this process ever held, in megabytes (10**6 bytes).
-
-    Linux states it in /proc; elsewhere getrusage does, which also counts what a parent held before it forked.
-    """
-    status = Path("/proc/self/status")
-    if status.exists():
-        peak = next((line for line in status.read_text().splitlines() if line.startswith("VmHWM:")), None)
-        if peak is not None:
-            return round(int(peak.split()[1]) * 1024 / 1e6, 1)
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(most * (1 if sys.platform == "darwin" else 1024) / 1e6, 1)
 
 
 def _disk_mb(folder: Path) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from schemas.columns import Column, Table
+from polyhop.schemas.columns import Column, Table
 
 RAW_MENTIONS = Table(
     "raw_mentions",

@@ -11,8 +11,8 @@ from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from schemas.ids import content_hash
-from schemas.prompts import Prompt
+from polyhop.schemas.ids import content_hash
+from polyhop.schemas.prompts import Prompt
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
@@ -44,7 +44,10 @@ class ChatTask(Generic[ReplyT]):
         prompt: The prompt file.
         reply: The form of a valid reply; unknown fields are ignored, missing ones make it invalid.
         schema_version: Counts changes of `reply` that change what is asked of the model.
-        max_output_tokens: Most tokens a reply may have.
+        max_output_tokens: Part of the key of every reply, so it never changes; how long a reply may become is a setting
+            (models.longest_reply), and this number only where there is none for the task.
+        output_per_input: Tokens of a reply per token of the text it is about, as planned before a project has a history
+            of its own; not part of any key.
     """
 
     name: str
@@ -52,6 +55,7 @@ class ChatTask(Generic[ReplyT]):
     reply: type[ReplyT]
     schema_version: int = 1
     max_output_tokens: int = 4096
+    output_per_input: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,9 @@ class ChatRequest(Generic[ReplyT]):
 
     def key(self, model: str) -> str:
         """sha256 of all that determines a reply at temperature 0, 64 hexadecimal digits.
+
+        The longest reply that is asked for is not among it: a reply that ended by itself would not be another one. One
+        that was cut is kept with its limit (warehouse/cache/) and asked for again under a higher one.
 
         Args:
             model: Provider and model, as litellm names them.
@@ -108,6 +115,14 @@ class Usage:
             self.cost_usd + other.cost_usd,
             self.seconds + other.seconds,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class UsageCheck:
+    """What a call took by our own count, and whether that count replaced what the server reported."""
+
+    own: Usage
+    is_replaced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +177,18 @@ class CallJournal(Protocol):
         """
         ...
 
-    def after_call(self, request: ChatRequest[ReplyT], text: str, usage: Usage, error: str) -> None:
-        """Called after each call, at once: the raw reply ("" if none came), what it took, the error's class or ""."""
+    def after_call(
+        self, request: ChatRequest[ReplyT], text: str, usage: Usage, error: str, check: UsageCheck | None = None
+    ) -> None:
+        """Called after each call, at once.
+
+        Args:
+            request: The request.
+            text: The raw reply, "" if none came.
+            usage: What the call took.
+            error: Class of the error that it led to, "" if none.
+            check: What our own count says, None without a reply.
+        """
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a table and a column of a published version are, and the four types of columns.
+"""What a table, a view and a column of a published version are, and the four types of columns.
 
 Lists no tables (tables.py does).
 """
@@ -19,22 +19,40 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Derived:
+    """A column that is not stored: `expression` gives its value from the stored ones when it is read."""
+
+    column: Column
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view, for people: what it shows, and what its columns hold, in order. Its SQL is in sql/views.sql."""
+
+    name: str
+    comment: str
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its rows are unique by `key` and stored in the order of `key`."""
+    """A table: its rows are unique by `key` and stored in the order of `key`; `columns` are the stored ones."""
 
     name: str
     comment: str
     key: tuple[str, ...]
     columns: tuple[Column, ...]
+    derived: tuple[Derived, ...] = ()
 
     @property
     def arrow(self) -> pa.Schema:
-        """The Arrow schema."""
+        """The Arrow schema of the stored columns."""
         return pa.schema([pa.field(c.name, c.type, nullable=c.nullable) for c in self.columns])
 
     @property
     def column_names(self) -> list[str]:
-        """Names in order."""
+        """Names of the stored columns, in order."""
         return [column.name for column in self.columns]
 
 

@@ -3,7 +3,16 @@
 Holds no reader (warehouse/files does) and no splitting rule (tasks/corpus does).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+SourceKind = Literal["corpus", "graph"]
+"""What an index is made from: texts, or a knowledge graph."""
+SOURCE_KINDS: tuple[SourceKind, ...] = ("corpus", "graph")
+
+LINK_OUT = "link out of the folder"
+"""A kind of file that a folder corpus does not read: a symbolic link to somewhere else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +56,13 @@ class Passage:
     text: str
     start: int
     end: int
+
+
+def unread_words(unread: Mapping[str, int]) -> str:
+    """Files that were not read, by kind, most first: `2 .pdf, 1 .docx`."""
+    return ", ".join(_counted(kind, count) for kind, count in sorted(unread.items(), key=lambda one: (-one[1], one[0])))
+
+
+def _counted(kind: str, count: int) -> str:
+    words = f"{count} {kind.replace('link', 'links', 1) if count > 1 else kind}"
+    return f"{words} (--follow-links reads {'them' if count > 1 else 'it'})" if kind == LINK_OUT else words

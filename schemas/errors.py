@@ -1,17 +1,29 @@
 """The tree of everything Polyhop raises on purpose.
 
-Arguments become attributes; the message says what happened, where, and what to do.
+Arguments become attributes; the message says what happened, where, and what to do. No message holds a secret: whatever
+was said by whom, all messages go through `redact` here, before anything prints, logs or stores them.
 "Nothing found" is a result, never an error.
 """
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from polyhop.schemas.printable import printable
+from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS
+from polyhop.schemas.redaction import redact
+
 
 class PolyhopError(Exception):
     """Something Polyhop can explain in one sentence."""
 
     retryable: bool = False
+
+    def __str__(self) -> str:
+        """The sentence, fit for terminals and logs whatever names, file names and servers' texts it quotes."""
+        return printable(super().__str__())
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(redact(each) if isinstance(each, str) else each for each in arguments))
 
 
 class ConfigurationError(PolyhopError):
@@ -28,12 +40,16 @@ class UnknownSettingError(ConfigurationError):
         super().__init__(f"Unknown setting '{key}' in {where}; {hint}")
 
 
+class ModelKeyError(ConfigurationError):
+    """The key of a model is missing, or its server refuses it."""
+
+
+class ModelEndpointError(ConfigurationError):
+    """No server answers at a model's address since the run began."""
+
+
 class ContractError(PolyhopError):
     """Stored data does not have the shape that this version of Polyhop expects."""
-
-
-class SchemaMismatchError(ContractError):
-    """A table's columns differ from its schema."""
 
 
 class UnknownIdError(ContractError):
@@ -81,8 +97,18 @@ class StatementRejectedError(StoreError):
     """A database refused a statement."""
 
 
-class VersionConflictError(StoreError):
-    """Another run published while this one was building."""
+class DamagedStoreError(StoreError):
+    """A stored file is not what was written: a disk, a copy or another program changed it.
+
+    Attributes:
+        index: Name of the index that it belongs to.
+        command: What fixes it.
+    """
+
+    def __init__(self, what: object, index: str, reason: str = "", command: str = "") -> None:
+        self.index = index
+        self.command = command or f"polyhop verify --index {index} --repair"
+        super().__init__(f"{what} is damaged{f' ({reason})' if reason else ''}; fix it with: {self.command}")
 
 
 class ModelError(PolyhopError):
@@ -105,6 +131,14 @@ class ModelRateLimitError(ModelUnavailableError):
     def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
         self.retry_after_seconds = retry_after_seconds
         super().__init__(message)
+
+
+class ModelUnreachableError(ModelUnavailableError):
+    """No connection to a model's server could be made: nothing was sent."""
+
+
+class ModelTimeoutError(ModelUnavailableError):
+    """A model's server did not reply in time, but may have worked."""
 
 
 class MalformedReplyError(ModelError):
@@ -167,6 +201,25 @@ class QuestionError(PolyhopError):
 
 class EmptyQuestionError(QuestionError):
     """A question without a word in it."""
+
+
+class QuestionTooLongError(QuestionError):
+    """A question beyond the length that is accepted (schemas/questions.py)."""
+
+    def __init__(self, characters: int) -> None:
+        self.characters = characters
+        super().__init__(f"The question is {characters:,} characters long; the limit is {MAX_QUESTION_CHARACTERS:,}.")
+
+
+class QuestionTimeoutError(QuestionError):
+    """A question whose own work took longer than a worker allows."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(
+            f"The question took longer than {seconds:g} s and was given up; ask it in simpler words, or retry it with "
+            "workers that have a larger worker.question_seconds."
+        )
 
 
 class UnknownStrategyError(QuestionError):
@@ -259,6 +312,14 @@ class UnknownJobError(QueueError):
     def __init__(self, job_id: int) -> None:
         self.job_id = job_id
         super().__init__(f"There is no job {job_id} (list them with: polyhop jobs); old jobs are removed in time.")
+
+
+class RetryRefusedError(QueueError):
+    """A question that is not asked again."""
+
+
+class DamagedRowsError(QueueError):
+    """Rows of the queue that cannot be read; all others were."""
 
 
 class SubmissionError(QueueError):

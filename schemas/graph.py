@@ -142,7 +142,7 @@ class EntityTexts:
         bounds = self.starts[3 * number : 3 * number + 4].tolist()
         whole = self.data[bounds[0] : bounds[3]].tobytes()
         cuts = [bound - bounds[0] for bound in bounds]
-        name, kind, description = (whole[start:end].decode("utf-8") for start, end in pairwise(cuts))
+        name, kind, description = (whole[start:end].decode("utf-8", "replace") for start, end in pairwise(cuts))
         return name, kind, description
 
 

@@ -32,9 +32,17 @@ def entity_id(key: str) -> str:
     return _short("entity", key)
 
 
-def relation_id(source_id: str, relation: str, target_id: str) -> str:
-    """Id of a labelled directed edge; `relation` is already `norm_ws`-ed."""
-    return _short("relation", source_id, relation, target_id)
+def node_id(own_id: str) -> str:
+    """Entity id of a graph's node, from the id that the graph gave it: equal names stay different entities."""
+    return _short("node", own_id)
+
+
+def literal_id(subject_id: str, predicate: str, datatype: str, value: str) -> str:
+    """Entity id of a value that a graph gave no id: every statement has a literal of its own.
+
+    Nothing but the value may contain newlines. Source: algorithms.md 4.3.
+    """
+    return _short("literal", subject_id, predicate, datatype, value)
 
 
 def proposition_id(text: str) -> str:

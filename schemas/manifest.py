@@ -45,10 +45,15 @@ class HnswRecord(_Frozen):
 
 
 class VectorRecord(_Frozen):
-    """A LanceDB table as this version pins it; `hnsw` if it can be searched approximately."""
+    """A table of vectors as this version pins it; `hnsw` if it can be searched approximately.
+
+    Manifests call the table's version `lance_version`: it has always been LanceDB's number.
+    """
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
     table: str
-    lance_version: int
+    table_version: int = Field(alias="lance_version")
     rows: int
     dimension: int
     model: str

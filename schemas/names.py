@@ -1,6 +1,6 @@
 """Names in a text: capitalised runs and known titles, the same code for passages and questions.
 
-Gives no types and links no names (types.py and the resolution stage do); SPRIG's own pattern is names_regex.py.
+Gives no types and links no names (types.py and the resolution stage do); SPRIG's own pattern is warehouse/names.py's.
 Source: algorithms.md 2B.1. Decided here, where 2B.1 is silent (with these, `bridge-lexical` on MuSiQue-100 has
 R@5 .7025, R@10 .8358, and .827 of the capitalised names that gpt-3.5 extracted are found; one question is .005):
 
@@ -20,8 +20,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate, pairwise
 
-from schemas.graph import Mention
-from schemas.text import fold
+from polyhop.schemas.graph import Mention
+from polyhop.schemas.text import fold
 
 _STOP = (
     "a about after all also an and any are as at be been before being between both but by can could did do does done "

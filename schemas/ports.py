@@ -1,17 +1,21 @@
-"""The few interfaces between the rooms of the house.
+"""Protocols that separate strategies, readers and stages from the stores.
 
 Implementations live in warehouse/; strategies, readers and stages see only these.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
-from schemas.query import ContextPassage, Question, Reading, Retrieval
-from schemas.spreading import Activation, ChainRule, SeedRule, SpreadQuestion, SpreadRule
+from polyhop.schemas.artefacts import Artefact
+from polyhop.schemas.chat import ChatModel
+from polyhop.schemas.graph import Mention
+from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
+from polyhop.schemas.spreading import Activation, ChainRule, SeedRule, SpreadQuestion, SpreadRule
+
+T = TypeVar("T")
 
 
 class Encoder(Protocol):
@@ -51,47 +55,15 @@ class SpreadingDatabase(Protocol):
         ...
 
 
-class IndexReader(Protocol):
-    """One published version, read-only. Passages are numbered by ascending passage id."""
+class Services(Protocol):
+    """What a strategy may ask of models and databases while it answers; each is opened when first asked for."""
 
-    name: str
-    version: int
-    passage_ids: Sequence[str]
-    passage_titles: Sequence[str]
-    artefacts: frozenset[str]
-
-    @property
-    def number_of_passage(self) -> Mapping[str, int]:
-        """Passage number by id."""
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of shape (len(texts), dimension), float32, length 1, by the encoder of the open version."""
         ...
 
-    @property
-    def graph(self) -> BipartiteGraph:
-        """Passages and the entities they mention."""
-        ...
-
-    @property
-    def surfaces(self) -> BipartiteGraph:
-        """Passages and the spellings of names in them, before resolution; its keys are the spellings."""
-        ...
-
-    @property
-    def relations(self) -> RelationGraph:
-        """Entities and their labelled relations, in the numbering of `graph`.
-
-        Raises:
-            MissingArtefactError: If this version was built without them.
-        """
-        ...
-
-    def spreading_database(self) -> SpreadingDatabase:
-        """The Neo4j database that this version was exported to (NEO4J_URI, NEO4J_PASSWORD…), opened once.
-
-        Raises:
-            ConfigurationError: If no server is named.
-            StoreError: If it cannot be used.
-            ContractError: If it holds another version of this index, or none.
-        """
+    def chat(self) -> ChatModel | None:
+        """The chat model for reading (models.read); None if none is configured."""
         ...
 
     def reranker(self) -> Reranker | None:
@@ -103,39 +75,30 @@ class IndexReader(Protocol):
         """
         ...
 
-    @property
-    def exact_names(self) -> Mapping[str, Sequence[int]]:
-        """Entity numbers by `norm_ws` name, where that is not the entity's key."""
-        ...
-
-    @property
-    def aliases(self) -> Mapping[str, str]:
-        """Key of its entity by the key of a name that resolution, or a person, made another form of it."""
-        ...
-
-    @property
-    def names(self) -> NameFinding:
-        """The same name finder that built the graph."""
-        ...
-
-    def lexical(self, analyser: str) -> LexicalIndex:
-        """Term statistics under one analyser ("plain" or "stems")."""
-        ...
-
-    def vectors(self, owner: str) -> NDArray[np.float32]:
-        """Vectors of shape (n, d) of all passages or entities, memory-mapped, in their numbering.
+    def graph_database(self) -> SpreadingDatabase:
+        """The Neo4j database that the open version was exported to (NEO4J_URI, NEO4J_PASSWORD…), opened once.
 
         Raises:
-            MissingArtefactError: If this version was built without them.
+            ConfigurationError: If no server is named.
+            StoreError: If it cannot be used.
+            ContractError: If it holds another version of this index, or none.
         """
         ...
 
-    def nearest_passages(self, vector: NDArray[np.float32], count: int, ef_search: int) -> Sequence[int]:
-        """Numbers of about the `count` passages nearest to a vector, by approximate search.
 
-        Raises:
-            MissingArtefactError: If this version was built without the graph for it.
-        """
+class IndexReader(Protocol):
+    """One published version, read-only. Passages are numbered by ascending passage id."""
+
+    name: str
+    version: int
+    passage_ids: Sequence[str]
+    passage_titles: Sequence[str]
+    artefacts: frozenset[str]
+    """Names of those that the version was built with."""
+
+    @property
+    def number_of_passage(self) -> Mapping[str, int]:
+        """Passage number by id."""
         ...
 
     def passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
@@ -146,11 +109,12 @@ class IndexReader(Protocol):
         """Id of the source record that a passage is, or is a piece of."""
         ...
 
-    def entities(self, numbers: Sequence[int]) -> list[Entity]:
-        """Entities by number, in the order asked.
+    def artefact(self, handle: Artefact[T]) -> T:
+        """What a handle opens (ours: warehouse/artefacts.py), opened when first asked for, then kept.
 
         Raises:
-            MissingArtefactError: If this version was built without relations.
+            MissingArtefactError: If this version was built without it.
+            DamagedStoreError: If its files are not what was published.
         """
         ...
 
@@ -163,7 +127,8 @@ class Strategy(Protocol):
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question, in order, at most `limit` passages each.
 
-        A question's result does not depend on the others in the batch.
+        A question's result does not depend on the others in the batch. Its `seconds` are its own, and an equal share of
+        what was done for all questions at once.
         """
         ...
 
@@ -178,13 +143,16 @@ class NameSearching(Protocol):
 
 
 class Reader(Protocol):
-    """Reads a short answer from a context."""
+    """Reads a short answer from what was retrieved."""
 
-    def read(
-        self, questions: Sequence[Question], contexts: Sequence[Sequence[ContextPassage]], notes: Sequence[str] = ()
-    ) -> list[Reading]:
-        """One Reading per question, in order.
+    @property
+    def batches(self) -> bool:
+        """Whether it gains from many questions at once (a model is asked concurrently).
 
-        `notes` are what the strategy says beside the passages (chains of relations), one per question or none at all.
+        Otherwise each question is read in a turn of its own, which has a time limit.
         """
+        ...
+
+    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
+        """One Reading per item, in order; it does not depend on the other items."""
         ...

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from schemas.errors import PromptInputError
-from schemas.ids import content_hash
+from polyhop.schemas.errors import PromptInputError
+from polyhop.schemas.ids import content_hash
 
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 _MARK = re.compile(r"</?data\b[^>]*>", re.IGNORECASE)

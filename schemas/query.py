@@ -1,8 +1,9 @@
-"""Questions, rankings, evidence and answers: what strategies and readers exchange.
+"""Questions, rankings, evidence and answers: what strategies and readers exchange; and a Reading as a row of JSON.
 
 All frozen; a Retrieval and a Reading carry everything needed to redraw them later.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.chat import Usage
-from schemas.errors import ModelUnavailableError
+from polyhop.schemas.chat import Usage
+from polyhop.schemas.errors import ModelUnavailableError
+from polyhop.schemas.evidence import Evidence, Note
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +62,11 @@ class Link:
 class Retrieval:
     """Passages in order, and what led to them.
 
-    `evidence` is JSON-able: question entities, seeds, links between the passages, fallback used…
     `seconds` holds the cost by part ("seed", "traversal", …).
     """
 
     passages: tuple[RankedPassage, ...]
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Evidence = field(default_factory=Evidence)
     seconds: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -88,6 +89,26 @@ class ContextPassage:
     text: str
     rank: int
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingItem:
+    """A question with all that a reader may read for it.
+
+    Attributes:
+        question: With its vector, if the strategy needed one.
+        retrieval: The whole ranking and its evidence: a reader may answer from the paths alone.
+        context: The first passages of the ranking, with their texts.
+    """
+
+    question: Question
+    retrieval: Retrieval
+    context: Sequence[ContextPassage]
+
+    @property
+    def notes(self) -> str:
+        """What the strategy says beside the passages (chains of relations), as text; "" if nothing."""
+        return self.retrieval.evidence.context
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +175,7 @@ class Reading:
         confidence: How often such an answer is right, 0 to 1; 0 if the reader does not say.
         rule: What computed the answer ("birth", "country", …), "" if nothing did.
         values: What a computed answer compared.
+        notes: Lines that the reader adds to the answer's evidence (partial answers, for instance).
     """
 
     answer: str
@@ -168,3 +190,63 @@ class Reading:
     confidence: float = 0.0
     rule: str = ""
     values: Sequence[ComparedValue] = ()
+    notes: tuple[Note, ...] = ()
+
+
+def reading_row(reading: Reading, naming: ModelUse | None = None) -> dict[str, Any]:
+    """The reading in plain values.
+
+    `usage` is what the reply took when it was made, `spent` what this answer took, names of the question included: 0
+    calls if both were paid for before. `fallback` says why a model was asked in vain and rules read instead.
+    """
+    use = reading.use
+    usage = use.usage if use else Usage()
+    spent = (use.spent if use else Usage()) + (naming.spent if naming else Usage())
+    return {
+        "by": "model" if reading.kind == "generated" else "rules",
+        "kind": reading.kind,
+        "confidence": round(reading.confidence, 4),
+        "rule": reading.rule,
+        "values": [dataclasses.asdict(value) for value in reading.values],
+        "model": use.model if use else None,
+        "prompt": {"name": use.prompt, "hash": use.prompt_hash} if use else None,
+        "cached": use.is_cached if use else False,
+        "rung": use.rung if use else "",
+        "usage": _usage_row(usage),
+        "spent": _usage_row(spent),
+        "reasoning": reading.reasoning,
+        "citations": [_citation_row(citation) for citation in reading.citations],
+        "dropped_citations": reading.dropped_citations,
+        "fallback": _failure_row(use),
+        "naming": _naming_row(naming),
+    }
+
+
+def _usage_row(usage: Usage) -> dict[str, Any]:
+    return dataclasses.asdict(usage)
+
+
+def _citation_row(citation: Citation) -> dict[str, Any]:
+    sentence = citation.sentence
+    return {
+        "passage_id": citation.passage_id,
+        "quote": sentence.text if sentence else "",
+        "start": sentence.start if sentence else None,
+        "end": sentence.end if sentence else None,
+    }
+
+
+def _failure_row(use: ModelUse | None) -> dict[str, str] | None:
+    return {"error_class": use.error_class, "error": use.error} if use and use.error_class else None
+
+
+def _naming_row(use: ModelUse | None) -> dict[str, Any] | None:
+    if use is None:
+        return None
+    return {
+        "model": use.model,
+        "prompt": {"name": use.prompt, "hash": use.prompt_hash},
+        "cached": use.is_cached,
+        "usage": _usage_row(use.usage),
+        "fallback": _failure_row(use),
+    }

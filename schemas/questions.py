@@ -6,6 +6,10 @@ Holds no reader (warehouse/files/questions.py does) and no metric.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+MAX_QUESTION_CHARACTERS = 10_000
+"""A longer question is refused: thirty times the longest of MuSiQue and ORKG (294), ten times what the local encoder
+reads of a text (256 tokens); enough for a pasted page, too little to keep a worker busy."""
+
 
 @dataclass(frozen=True, slots=True)
 class QuestionRecord:

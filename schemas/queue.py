@@ -4,18 +4,18 @@ Stores nothing (warehouse/queue does). Times are seconds since 1970 on the queue
 """
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from schemas.errors import ContractError, SubmissionError
-from schemas.ids import content_hash
+from polyhop.schemas.errors import ContractError
+from polyhop.schemas.ids import content_hash
+from polyhop.schemas.stored import Damage
 
-MAX_PRIORITY = 1000
 BACKOFF_BASE_SECONDS = 1.0
 BACKOFF_LIMIT_SECONDS = 300.0
 DEADLINE_ERROR = "DeadlinePassed"
+DEADLINE_TEXT = "deadline passed"
 WORKER_DIED_ERROR = "WorkerDied"
 SUSPECT_AFTER_DEATHS = 2
 """A question that lost so many workers is claimed alone from then on."""
@@ -123,7 +123,10 @@ class ErrorCount:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as people see it; `oldest_wait_seconds` is None when nothing of it waits."""
+    """A job as people see it; `oldest_wait_seconds` is None when nothing of it waits.
+
+    `deadline_seconds` is how long its questions may wait; `damage` says what of the row can no longer be read.
+    """
 
     job_id: int
     name: str
@@ -141,6 +144,8 @@ class JobRow:
     oldest_wait_seconds: float | None
     errors: Sequence[ErrorCount] = ()
     min_confidence: float | None = None
+    deadline_seconds: float | None = None
+    damage: str | None = None
 
     @property
     def open_count(self) -> int:
@@ -155,7 +160,10 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """A question with all that is known about it; the answer's fields are None unless `state` is done."""
+    """A question with all that is known about it; the answer's fields are None unless `state` is done.
+
+    `damage` says what of the row can no longer be read, None if all can.
+    """
 
     job_id: int
     question_id: str
@@ -176,6 +184,7 @@ class ResultRow:
     worker_id: str | None
     seconds: float | None
     result: Mapping[str, object]
+    damage: Damage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,41 +212,6 @@ class QueueMetrics:
     counts: Mapping[str, Mapping[QuestionState, int]]
     oldest_wait_seconds: Mapping[str, float]
     worker_count: int
-
-
-def check_submission(spec: JobSpec, questions: Sequence[NewQuestion]) -> None:
-    """Refuses a job that could never be answered or told apart.
-
-    Raises:
-        SubmissionError: If there is no question, an id is empty or used twice, or a number is out of its range.
-    """
-    rules = (
-        (bool(questions), "it has no question"),
-        (spec.limit >= 1, f"its limit is {spec.limit}; at least one passage is needed"),
-        (spec.max_attempts >= 1, f"max_attempts is {spec.max_attempts}; at least one attempt is needed"),
-        (abs(spec.priority) <= MAX_PRIORITY, f"its priority {spec.priority} is not within ±{MAX_PRIORITY}"),
-        (_is_share(spec.min_confidence), f"its min_confidence {spec.min_confidence} is not within 0 to 1"),
-        (_is_positive(spec.deadline_seconds), f"its deadline is {spec.deadline_seconds} s; it must lie ahead"),
-        (all((spec.index, spec.queue, spec.strategy, spec.key != "")), "index, queue, strategy and key must not be ''"),
-    )
-    for is_kept, reason in rules:
-        if not is_kept:
-            raise SubmissionError(f"The job was not submitted: {reason}.")
-    seen: set[str] = set()
-    for place, question in enumerate(questions, 1):
-        stored_id = storable(question.id)
-        if not stored_id or stored_id in seen:
-            fault = f"the id '{stored_id}' is used twice" if stored_id else "its id is empty"
-            raise SubmissionError(f"The job was not submitted: question {place}: {fault}.")
-        seen.add(stored_id)
-
-
-def _is_positive(seconds: float | None) -> bool:
-    return seconds is None or (math.isfinite(seconds) and seconds > 0)
-
-
-def _is_share(value: float | None) -> bool:
-    return value is None or 0 <= value <= 1
 
 
 def submission_hash(spec: JobSpec, questions: Sequence[NewQuestion]) -> str:

@@ -7,7 +7,7 @@ function word shows that a new sentence begins.
 
 import re
 
-from schemas.names import STOP_WORDS
+from polyhop.schemas.names import STOP_WORDS
 
 _ABBREVIATIONS = frozenset(
     (

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from schemas.errors import ConfigurationError, UnknownSettingError
+from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
 
 ENVIRONMENT_PREFIX = "POLYHOP_"
 _NO_SETTINGS = ("CONFIG", "DEBUG")
@@ -40,6 +40,9 @@ class CorpusSettings(_Section):
     )
     max_quarantine_share: float = Field(
         0.05, ge=0, le=1, description="Share of unusable records above which a run fails and publishes nothing, 0 to 1."
+    )
+    follow_links: bool = Field(
+        default=False, description="Whether a folder corpus reads what symbolic links out of the folder lead to."
     )
 
 
@@ -85,6 +88,17 @@ class ResolutionSettings(_Section):
     cannot_link: str = Field("", description="CSV file of name pairs (a,b) that are not one entity.")
 
 
+class ReplySettings(_Section):
+    """The longest reply of a model per step, in tokens; a reply cut by it is asked for again once it is raised."""
+
+    kg_extract: int = Field(4096, ge=64, description="Most tokens of a reply with a document's entities and relations.")
+    prop_entities: int = Field(1024, ge=64, description="Most tokens of a reply with a passage's entities.")
+    prop_propositions: int = Field(2048, ge=64, description="Most tokens of a reply with a passage's propositions.")
+    kg_resolve: int = Field(4096, ge=64, description="Most tokens of a reply that groups the names of one cluster.")
+    qa_answer: int = Field(1024, ge=64, description="Most tokens of a reply with an answer and its citations.")
+    query_entities: int = Field(512, ge=64, description="Most tokens of a reply with the names in a question.")
+
+
 class ModelSettings(_Section):
     """Language models, by role; none is needed."""
 
@@ -102,9 +116,12 @@ class ModelSettings(_Section):
         default=False, description="Let models.read find the names in questions for strategies that start from them."
     )
     api_base: str = Field("", description="Address of an OpenAI-compatible server; empty: the provider's own.")
+    longest_reply: ReplySettings = Field(default_factory=ReplySettings, description="The longest reply per step.")
     timeout_seconds: float = Field(120, gt=0, description="Seconds to wait for one reply.")
     max_attempts: int = Field(5, ge=1, le=100, description="Calls for one reply before it is listed as failed.")
-    concurrency: int = Field(8, ge=1, le=256, description="Calls in flight at once.")
+    concurrency: int = Field(
+        8, ge=1, le=256, description="Most calls in flight at once; a slow server gets fewer, down to one."
+    )
     requests_per_minute: int = Field(0, ge=0, description="Most calls per minute; 0: no limit but the server's.")
     tokens_per_minute: int = Field(0, ge=0, description="Most tokens per minute; 0: no limit but the server's.")
     prompt_price: float | None = Field(None, ge=0, description="USD per million prompt tokens; unset: litellm's table.")
@@ -145,13 +162,19 @@ class WorkerSettings(_Section):
     batch: int = Field(32, ge=1, le=10_000, description="Questions that a worker claims at once.")
     lease_seconds: float = Field(30, gt=0, description="Seconds without a sign of life after which others take over.")
     poll_seconds: float = Field(0.5, gt=0, description="Seconds between looks at an empty queue.")
+    question_seconds: float = Field(
+        60,
+        gt=0,
+        description="Seconds of its own work after which a question is dead, default 60; waiting for a model is not "
+        "counted (models.timeout_seconds).",
+    )
 
 
 class ReaderSettings(_Section):
     """How short answers are read without a model."""
 
     min_confidence: float = Field(
-        0.06, ge=0, le=1, description="Confidence below which an answer is left empty, 0 to 1."
+        0.02, ge=0, le=1, description="Confidence below which an answer is left empty, 0 to 1."
     )
 
 
@@ -183,6 +206,20 @@ class Settings(_Section):
     queue: QueueSettings = Field(default_factory=QueueSettings, description="Where questions wait.")
     reader: ReaderSettings = Field(default_factory=ReaderSettings, description="Answers without a model.")
     worker: WorkerSettings = Field(default_factory=WorkerSettings, description="How a worker takes questions.")
+
+
+def with_min_confidence(settings: Settings, confidence: float | None) -> Settings:
+    """The settings with the least confidence that one request asks for; None: as they are.
+
+    Raises:
+        ConfigurationError: If it is not within 0 to 1.
+    """
+    if confidence is None:
+        return settings
+    if not 0 <= confidence <= 1:
+        raise ConfigurationError(f"The least confidence is {confidence}; it must be within 0 to 1.")
+    reader = settings.reader.model_copy(update={"min_confidence": confidence})
+    return settings.model_copy(update={"reader": reader})
 
 
 def known_settings(section: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, str, object]]:
@@ -252,6 +289,22 @@ def environment_settings(environment: Mapping[str, str]) -> dict[str, object]:
         for name, value in environment.items()
         if name.startswith(ENVIRONMENT_PREFIX) and name.removeprefix(ENVIRONMENT_PREFIX) not in _NO_SETTINGS
     }
+
+
+def as_environment(values: Mapping[str, object]) -> dict[str, str]:
+    """Settings by dotted name as variables (the inverse of `environment_settings`), for a process that is started.
+
+    A command line is no way for them: everybody on the machine can read it, and addresses hold passwords.
+    """
+    return {
+        ENVIRONMENT_PREFIX + name.upper().replace(".", "__"): _as_variable(value)
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def _as_variable(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def flatten(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import Stemmer
 
-from schemas.names import STOP_WORDS
-from schemas.text import fold
+from polyhop.schemas.names import STOP_WORDS
+from polyhop.schemas.text import fold
 
 _PLAIN = re.compile(r"[a-z0-9]+")
 _TOKEN = re.compile(r"[^\W_]+")

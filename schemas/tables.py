@@ -3,7 +3,7 @@
 Says what a row is; how rows are made is the stages' business. Columns follow algorithms.md 7.2, names house-style.md.
 """
 
-from schemas.columns import Table, count, flag, real, text
+from polyhop.schemas.columns import Derived, Table, count, flag, real, text
 
 DOCUMENTS = Table(
     "documents",
@@ -41,15 +41,15 @@ ENTITIES = Table(
     "Entities: resolved names, the nodes of the graph.",
     ("entity_id",),
     (
-        text("entity_id", "sha256-derived from the key"),
-        text("key", "folded lower-case words joined by one blank; unique"),
+        text("entity_id", "sha256-derived from the key; of a graph's node from the id it has there"),
+        text("key", "folded lower-case words joined by one blank; unique: nodes of one name have their id after #"),
         text("name", "most frequent spelling"),
         text("norm_name", "name, NFC, lower case, blanks collapsed (the exact-match key of spreading activation)"),
-        text("type", "PERSON, ORGANIZATION, LOCATION, EVENT, WORK, DATE, NUMBER", nullable=True),
+        text("type", "PERSON, ORGANIZATION, LOCATION, EVENT, WORK, DATE, NUMBER; a graph's own type", nullable=True),
         real("type_confidence", "share of the mentions that agree on the type, 0 to 1", nullable=True),
-        flag("is_named", "a proper name"),
+        flag("is_named", "a proper name; of a graph every node that is no literal"),
         flag("is_phrase", "stands in some proposition"),
-        flag("is_literal", "a literal value of an imported graph"),
+        flag("is_literal", "a literal value of a graph"),
         flag("is_date", "a date or year"),
         text("description", "up to 240 characters of sentences that mention it"),
         text("description_hash", "sha256 of the description"),
@@ -72,25 +72,42 @@ MENTIONS = Table(
         flag("is_title", "the entity is a key of the unit's own title"),
         text("spans_json", "[[start, end], …] character offsets into the passage's text"),
     ),
+    # Without it `NOT IN (SELECT passage_id FROM mentions)` takes the outer query's column, and finds nothing.
+    (
+        Derived(
+            text("passage_id", "passage that holds the mention: unit_id under the name other tables use"), "unit_id"
+        ),
+    ),
 )
 RELATIONS = Table(
     "relations",
     "Labelled directed edges between entities.",
     ("relation_id",),
     (
-        text("relation_id", "sha256-derived from source, label and target"),
+        text("relation_id", "sha256-derived from source, label and target; a graph's label counts as written"),
         text("source_id", "entity the edge leaves"),
-        text("target_id", "entity the edge enters; never the source"),
-        text("relation", "label as first seen (smallest passage id)"),
+        text("target_id", "entity the edge enters; the source itself only in a graph"),
+        text("relation", "label as first seen (smallest passage id); the predicate of a graph"),
         text("norm_relation", "label, NFC, lower case, blanks collapsed"),
         count("count", "how often it was stated"),
         real("confidence", "0 to 1, where the extractor states one", nullable=True),
-        text("extractor", "rules, model or import"),
+        text("extractor", "rules, model, import or graph"),
+    ),
+)
+NODES = Table(
+    "nodes",
+    "What a knowledge graph says of its nodes; only in versions made from one.",
+    ("entity_id",),
+    (
+        text("entity_id", "entity that the node is"),
+        text("node_id", "id that the graph gave it, NULL for a value without one", nullable=True),
+        text("types_json", "names of all its types, as JSON"),
+        text("datatype", "datatype of a value, NULL if not stated", nullable=True),
     ),
 )
 RELATION_SOURCES = Table(
     "relation_sources",
-    "The passages that state a relation.",
+    "The passages that state a relation; none of a graph's.",
     ("relation_id", "passage_id"),
     (
         text("relation_id", "relation stated"),
@@ -139,56 +156,6 @@ ALIASES = Table(
         text("entity_id", "entity meant, if it is exactly one", nullable=True),
         flag("ambiguous", "several entities have this name; it leads nowhere"),
         text("reason", "why the names are one, or are not"),
-    ),
-)
-SYNONYM_EDGES = Table(
-    "synonym_edges",
-    "Pairs of entities whose names mean nearly the same to the encoder.",
-    ("entity_a", "entity_b", "model"),
-    (
-        text("entity_a", "smaller entity id"),
-        text("entity_b", "larger entity id"),
-        text("model", "encoder"),
-        real("similarity", "cosine, -1 to 1"),
-    ),
-)
-HUBS = Table(
-    "hubs",
-    "Entities of special interest whose surroundings are indexed as hub paths.",
-    ("hub_id",),
-    (
-        text("hub_id", "entity id"),
-        text("definition", "type, edge_count, hybrid_and, hybrid_or or path_length_split"),
-        count("index_level", "level of indexing at which it was found"),
-        count("path_count", "number of hub paths"),
-        text("graph_hash", "sha256 over its paths"),
-        text("built_at_run", "run that built it"),
-    ),
-)
-HUB_CANDIDATES = Table(
-    "hub_candidates",
-    "Where the paths of a hub lead on to.",
-    ("hub_id", "next_entity_id"),
-    (
-        text("hub_id", "hub"),
-        text("next_entity_id", "entity at which a path ended"),
-        text("kind", "hub or limit"),
-        text("path_json", "triples of the path to it, as JSON"),
-    ),
-)
-HUB_PATHS = Table(
-    "hub_paths",
-    "Paths that leave a hub, with their text.",
-    ("hub_id", "path_hash"),
-    (
-        text("hub_id", "hub"),
-        text("path_hash", "sha256 over ids, labels and predicates"),
-        count("length", "triples in it"),
-        text("triples_json", "the triples, as JSON"),
-        text("text", "the path in words"),
-        text("textualiser", "rules, or model and prompt"),
-        text("end_kind", "leaf, hub, limit or revisit"),
-        text("end_entity_id", "entity at its end"),
     ),
 )
 EMBEDDINGS = Table(
@@ -256,10 +223,6 @@ TABLES: tuple[Table, ...] = (
     PROPOSITION_PASSAGES,
     PROPOSITION_ENTITIES,
     ALIASES,
-    SYNONYM_EDGES,
-    HUBS,
-    HUB_CANDIDATES,
-    HUB_PATHS,
     EMBEDDINGS,
     QUARANTINE,
     EXTRACTION_LEDGER,

@@ -1,4 +1,4 @@
-"""The text normalisers and the accent fold: five different functions that must not be mixed.
+"""The text normalisers and the accent fold: four different functions that must not be mixed.
 
 Finds no names and cuts no sentences (names.py, sentences.py do).
 Source: algorithms.md 0.2, 2B.1, 6.1.
@@ -11,7 +11,6 @@ import unicodedata
 _SPACES = re.compile(r"\s+")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
-_DASHES = re.compile(r"[_-]+")
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _DROP_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
@@ -29,11 +28,6 @@ norm_lower = norm_ws
 def norm_simple(text: str) -> str:
     """Lower case, every run of other than letters and digits one blank. Source: algorithms.md 0.2 (SPRIG "simple")."""
     return _NOT_ALPHANUMERIC.sub(" ", text.lower()).strip()
-
-
-def norm_name(text: str) -> str:
-    """`norm_ws` after runs of `_` and `-` became a blank. Source: algorithms.md 0.2 (Arcana)."""
-    return norm_ws(_DASHES.sub(" ", text))
 
 
 def norm_answer(text: str) -> str:
@@ -55,6 +49,18 @@ def fold(text: str) -> str:
 
 def _without_combining(match: re.Match[str]) -> str:
     return "".join([c for c in match.group() if not unicodedata.combining(c)])
+
+
+def without_last_parenthesis(title: str) -> str:
+    """`title` without the `(...)` that it ends with, if it does. Source: algorithms.md 2.7 (EL).
+
+    Cost: O(characters); a pattern for it would start again at every whitespace.
+    """
+    bare = title.rstrip()
+    opening = bare.rfind("(")
+    if opening < 0 or bare.find(")", opening) != len(bare) - 1:
+        return title
+    return bare[:opening].rstrip()
 
 
 def passage_text(title: str, text: str) -> str:

@@ -8,8 +8,8 @@ parenthesis and first `is a …` come before every other cue for its title.
 import re
 from functools import lru_cache
 
-from schemas.names import name_tokens
-from schemas.type_words import (
+from polyhop.schemas.names import name_tokens
+from polyhop.schemas.type_words import (
     EVENT,
     HEADS,
     LOCATION,
@@ -97,8 +97,9 @@ def name_type(key: str) -> Typed:
     """Type by the words of a name alone. Source: algorithms.md 0.8 (F-TYPE)."""
     if key in PLACES:
         return LOCATION, 0.9
-    words = key.split()
-    front = words[: words.index("of")] if "of" in words[1:] else words
+    words = key.split() or [""]
+    # an `of` at the very beginning (`OF THE SECURITIES EXCHANGE ACT OF` on a cover page) has no head noun before it
+    front = words[: words.index("of", 1)] if "of" in words[1:] else words
     for head in (front[-1], words[-1]):
         kind = HEADS.get(head)
         if kind and kind != PERSON and len(words) > 1:

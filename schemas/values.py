@@ -7,7 +7,7 @@ Decided here: years are 1000 to 2100; numbers of more than 18 digits, `one` and 
 import re
 from decimal import Decimal
 
-from schemas.graph import Mention
+from polyhop.schemas.graph import Mention
 
 _MONTH_STARTS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (

@@ -1,53 +1,39 @@
-"""What a stage is: data plus three plain functions, so that one list of stages runs directly, on Prefect or anywhere.
+"""What a stage is: what it reads and writes, and plain functions, so that it runs directly, on Prefect or anywhere.
 
-Runs nothing (flows/index.py does).
+Runs nothing (flows/index.py does) and knows no stage (registry.py does).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from warehouse.build import Build
+from polyhop.schemas.columns import Table
+from polyhop.schemas.corpus import SOURCE_KINDS, SourceKind
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.tables import TABLE_OF, TABLES
+from polyhop.tasks.planning import PlannedStep, Planner
+from polyhop.warehouse.build import Build, chain_fingerprint
 
 Counts = dict[str, int]
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
+"""No `_`: it ends the prefix of a stage's array files."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What a batch did: units in it, and how many of them no cache could answer."""
+    """What a batch did.
+
+    Attributes:
+        units: In it.
+        computed: How many of them no cache could answer.
+        unread: Files that it did not read, by kind.
+        damaged: How many cached units were damaged.
+    """
 
     units: int
     computed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One step from a corpus to a published version.
-
-    Attributes:
-        name: Name, as seen in manifests, progress and on the dashboard.
-        fingerprint: sha256 of everything that will determine the result; the stage is skipped if a published version
-            has the same.
-        batches: Numbers of the batches still to do; empty if `finish` does all the work.
-        run_batch: Does one batch; safe to repeat, safe beside other batches; returns what it did.
-        finish: Puts the batches together into tables and arrays; returns counts that depend on the result only.
-        tables: Tables that the stage fills.
-        rows: (table, column, value) of the rows that it fills in tables shared with other stages.
-        arrays: Prefix of the array files that it writes, "" if none.
-        outcome: Hash of what came out, for stages whose fingerprint does not determine it because a model has a say;
-            asked after `finish`.
-        reads_parts_of: Stages whose part files `finish` reads; they must run if this one does.
-    """
-
-    name: str
-    fingerprint: Callable[[Build], str]
-    batches: Callable[[Build], list[int]]
-    run_batch: Callable[[Build, int], BatchResult]
-    finish: Callable[[Build], Counts]
-    tables: tuple[str, ...] = ()
-    rows: tuple[tuple[str, str, str], ...] = ()
-    arrays: str = ""
-    outcome: Callable[[Build], str] | None = None
-    reads_parts_of: tuple[str, ...] = ()
+    unread: Mapping[str, int] = field(default_factory=dict)
+    damaged: int = 0
 
 
 def no_batches(_: Build) -> list[int]:
@@ -62,3 +48,113 @@ def nothing_to_run(_: Build, batch: int) -> BatchResult:
         ValueError: Always: nobody may call it.
     """
     raise ValueError(f"this stage has no batch {batch}")
+
+
+def no_settings(_: Build) -> Mapping[str, object]:
+    """For stages that obey no setting."""
+    return {}
+
+
+def no_files(_: Build) -> Mapping[str, str]:
+    """For stages that read nothing but what other stages wrote."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step from a source to a published version.
+
+    Its place in the order follows from `reads` and `writes`. It is skipped if a published version holds its result: if
+    what it reads, its settings, the files that it reads and its revision are the same.
+
+    Attributes:
+        name: Name, as seen in manifests, progress and on the dashboard.
+        reads: Artefacts that other stages write; empty for the stage that reads the source.
+        writes: Artefacts that it makes, as strategies name them in `needs`, or as other stages do in `reads`.
+        finish: Puts the batches together into tables and arrays; returns counts that depend on the result only.
+        revision: To be raised with every change of its code that changes its result.
+        settings: Settings that have a say in the result, by name.
+        files: sha256 of what else determines it, by name: prompts, files of people.
+        batches: Numbers of the batches still to do; empty if `finish` does all the work.
+        run: Does one batch; safe to repeat, safe beside other batches; returns what it did.
+        tables: Tables that it fills; those that no version has by itself (polyhop.schemas.tables) come with it.
+        rows: (table, column, value) of the rows that it fills in tables shared with other stages.
+        arrays: Prefix of the array files that it writes, "" if none.
+        outcome: Hash of what came out, for stages whose fingerprint does not determine it because a model has a say;
+            asked after `finish`.
+        contents: For the stage that reads the source, which it does in every run: hashes of what came out, by artefact;
+            its fingerprint is that of the artefact "source".
+        faults: Part files (columns of polyhop.tasks.faults.FAULTS) of passages that a rule failed on, asked after the
+            batches; they go to the quarantine, and the stage runs again without them.
+        quarantine: For the stage that reads the source: moves such passages to the quarantine; returns its counts.
+        reads_parts_of: Stages whose part files `finish` reads; they must run if this one does.
+        plan: What it would ask of a model, step by step, of an ingested source; nothing is asked.
+        invariants: What must hold when a version is published, by name: each a SELECT of the number of rows that break
+            it and one example.
+        sources: Kinds of sources that it is for.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    finish: Callable[[Build], Counts]
+    revision: int = 1
+    settings: Callable[[Build], Mapping[str, object]] = no_settings
+    files: Callable[[Build], Mapping[str, str]] = no_files
+    batches: Callable[[Build], list[int]] = no_batches
+    run: Callable[[Build, int], BatchResult] = nothing_to_run
+    tables: tuple[Table, ...] = ()
+    rows: tuple[tuple[str, str, str], ...] = ()
+    arrays: str = ""
+    outcome: Callable[[Build], str] | None = None
+    contents: Callable[[Build], Mapping[str, str]] | None = None
+    faults: Callable[[Build], list[str]] | None = None
+    quarantine: Callable[[Build, list[str]], Counts] | None = None
+    reads_parts_of: tuple[str, ...] = ()
+    plan: Callable[[Build, Planner], Iterable[PlannedStep]] | None = None
+    invariants: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[SourceKind, ...] = SOURCE_KINDS
+
+    def __post_init__(self) -> None:
+        """Checks the names, which become parts of file names.
+
+        Raises:
+            ConfigurationError: If one cannot be used.
+        """
+        for name in (self.name, *filter(None, [self.arrays])):
+            if not _NAME.fullmatch(name):
+                raise ConfigurationError(
+                    f"The stage or the arrays '{name}' need another name: small letters, digits and - only, a letter "
+                    "first."
+                )
+
+    @property
+    def table_names(self) -> tuple[str, ...]:
+        """Tables that it fills, whole or in part."""
+        return (*(table.name for table in self.tables), *(table for table, _, _ in self.rows))
+
+    def fingerprint(self, build: Build) -> str:
+        """sha256 of everything that determines the result.
+
+        Args:
+            build: The build, with the results of all that the stage reads.
+
+        Raises:
+            PolyhopError: If a file or a setting that it needs cannot be used.
+        """
+        inputs = {**build.hashes(self.reads), **self.files(build)}
+        return chain_fingerprint(self.name, self.revision, inputs, dict(self.settings(build)))
+
+    def done(self, build: Build) -> Build:
+        """The build once this stage is done, or its result taken over: the stages that read it can go on."""
+        if self.contents is None:
+            result = build.outcome(self.name)
+            return build.with_results([(artefact, self.name, result) for artefact in self.writes])
+        found = self.contents(build)
+        read = build.with_fingerprint(self.name, found["source"])
+        return read.with_results([(artefact, artefact, found[artefact]) for artefact in self.writes])
+
+
+def tables_of(stages: Sequence[Stage]) -> list[Table]:
+    """The tables of a version that these stages build: those of every version, then the stages' own."""
+    return [*TABLES, *(table for stage in stages for table in stage.tables if table.name not in TABLE_OF)]

@@ -17,11 +17,21 @@ import pytest
 hypothesis.settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
-hypothesis.settings.load_profile("any machine")
+# The same examples every time, and no search for the smallest one: a mutant dies at the first failure (justfile).
+hypothesis.settings.register_profile(
+    "mutants",
+    hypothesis.settings.get_profile("any machine"),
+    derandomize=True,
+    database=None,
+    max_examples=50,
+    phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
+)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "any machine"))
 PROJECT = Path(__file__).resolve().parent.parent
 SHARED_DATA = PROJECT.parent / "shared" / "data"
 MODEL_SERVER = PROJECT / "tests" / "model_server"
 sys.path.append(str(MODEL_SERVER))
+sys.path.append(str(PROJECT / "tests" / "memory_index"))
 sys.path.append(str(PROJECT / "tests" / "neo4j_server"))
 sys.path.append(str(PROJECT / "tests" / "browser_fixture"))
 sys.path.append(str(PROJECT / "tests" / "prefect_server"))
@@ -30,12 +40,24 @@ sys.path.append(str(PROJECT / "tests" / "prefect_server"))
 _SERVERS = ("prefect_server", "neo4j_server", "browser")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)  # before the hook of xdist that reads the marks
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Keeps the tests of a file, and those of a server that is slow to start, in one of the test processes."""
-    for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        server = next((name for name in _SERVERS if name in fixtures), None)
-        item.add_marker(pytest.mark.xdist_group(server or str(item.path)))
+    server = _server_of(item)
+    item.add_marker(pytest.mark.xdist_group(server or item.path.name))
+
+
+@pytest.hookimpl(trylast=True)  # after pytest-randomly
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The large groups first, so that both processes have work until the end."""
+    items.sort(key=lambda item: _SERVERS.index(name) if (name := _server_of(item)) else len(_SERVERS))
+
+
+def _server_of(item: pytest.Item) -> str | None:
+    fixtures = getattr(item, "fixturenames", ())
+    asked = next((name for name in _SERVERS if name in fixtures), None)
+    # contract suites ask for the server by name, for one of their implementations only
+    return asked or ("neo4j_server" if item.get_closest_marker("neo4j") else None)
 
 
 @pytest.fixture(scope="session")
@@ -118,7 +140,7 @@ def model_server(main_loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
     """A scripted model server in this process; script and records are those of tests/model_server/."""
     from scripted_server import ModelServer
 
-    from warehouse.models.completion import close_connections
+    from polyhop.warehouse.models.completion import close_connections
 
     asyncio.set_event_loop(main_loop)  # a test before this one may have run a loop of its own, which takes it away
     server = ModelServer().start()

@@ -5,24 +5,27 @@ Knows files and fingerprints, not what a stage does.
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.errors import ManifestMismatchError
-from schemas.ids import content_hash
-from schemas.manifest import Manifest
-from schemas.settings import Settings
-from schemas.tables import TABLES
-from warehouse.files.disk import link_or_copy, write_whole, writing
-from warehouse.files.layout import IndexFolder, Layout, VersionFolder
-from warehouse.files.versions import current_version, read_manifest
-from warehouse.tables.connection import connect, create_statement, literal, quoted
+from polyhop.schemas.columns import Table
+from polyhop.schemas.corpus import SourceKind
+from polyhop.schemas.errors import ManifestMismatchError
+from polyhop.schemas.ids import content_hash
+from polyhop.schemas.manifest import Manifest
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.tables import TABLE_OF, TABLES
+from polyhop.warehouse.files.disk import link_or_copy, write_whole, writing
+from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
+from polyhop.warehouse.files.versions import current_version, read_manifest, require_version
+from polyhop.warehouse.tables.connection import connect, literal, quoted
+from polyhop.warehouse.tables.definitions import create_statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +35,27 @@ class Build:
     Attributes:
         settings: All settings.
         index: Name of the index.
-        source: The corpus, or None to take the current version's.
+        source: The corpus or graph, or None to take the current version's.
         artefacts: What strategies need ("graph", "lexical:stems", "vectors:passage"…).
+        source_kind: What the source is.
         fingerprints: Stage name to fingerprint, of the stages up to the present one.
         outcomes: Stage name to hash of its result, of the finished stages whose fingerprint does not determine it.
+        results: What the finished stages wrote: artefact, the name under which it enters the fingerprints of later
+            stages, and the hash of what determines it.
+        counts: Stage name to what it counted, of the finished stages.
+        distrusted: Kinds of vectors whose published tables are not built on.
     """
 
     settings: Settings
     index: str
     source: Path | None
     artefacts: tuple[str, ...]
+    source_kind: SourceKind = "corpus"
     fingerprints: tuple[tuple[str, str], ...] = ()
     outcomes: tuple[tuple[str, str], ...] = ()
+    results: tuple[tuple[str, str, str], ...] = ()
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    distrusted: tuple[str, ...] = ()
 
     @property
     def layout(self) -> Layout:
@@ -76,6 +88,19 @@ class Build:
         """The same build, with the result of a stage known."""
         return replace(self, outcomes=(*self.outcomes, (stage, outcome))) if outcome else self
 
+    def with_results(self, results: Iterable[tuple[str, str, str]]) -> "Build":
+        """The same build, with the results of a stage known."""
+        return replace(self, results=(*self.results, *results))
+
+    def with_counts(self, stage: str, counts: Mapping[str, int]) -> "Build":
+        """The same build, with what a stage counted."""
+        return replace(self, counts={**self.counts, stage: counts})
+
+    def hashes(self, artefacts: Iterable[str]) -> dict[str, str]:
+        """What determines these artefacts, by the names under which they enter fingerprints."""
+        known = {artefact: (key, value) for artefact, key, value in self.results}
+        return dict(known[artefact] for artefact in artefacts)
+
     def parts(self, stage: str) -> Path:
         """Folder of a stage's finished batches; its name holds what they depend on, so old parts are never mistaken."""
         return self.folder.staging / "parts" / f"{stage}-{self.fingerprint(stage)[:16]}-{self.settings.batch_size}"
@@ -87,13 +112,13 @@ class Build:
             yield connection
 
 
-def start_build(build: Build) -> None:
-    """An empty staging version; parts of an interrupted run stay."""
+def start_build(build: Build, tables: Iterable[Table] = TABLES) -> None:
+    """An empty staging version with these tables; parts of an interrupted run stay."""
     with writing("the staging folder", build.folder.staging):
         shutil.rmtree(build.staging.path, ignore_errors=True)
         build.staging.arrays.mkdir(parents=True)
     with build.tables() as connection:
-        for table in TABLES:
+        for table in tables:
             connection.execute(create_statement(table))
 
 
@@ -105,16 +130,16 @@ def clear_staging(build: Build) -> None:
 def current_manifest(build: Build) -> Manifest | None:
     """Manifest of the version that is current now, or None if there is none to build on.
 
-    A version that another Polyhop wrote in another form cannot be built on, but a source replaces it.
+    A version that is damaged, or that another Polyhop wrote in another form, cannot be built on, but a source
+    replaces it.
 
     Raises:
         ManifestMismatchError: If it cannot be understood and there is no source to build from instead.
     """
-    number = current_version(build.folder)
-    if number is None:
-        return None
     try:
-        return read_manifest(build.folder.version(number))
+        if current_version(build.folder) is None:
+            return None
+        return read_manifest(require_version(build.layout, build.index)[1])
     except ManifestMismatchError:
         if build.source is None:
             raise
@@ -122,28 +147,34 @@ def current_manifest(build: Build) -> Manifest | None:
 
 
 def reuse_tables(
-    build: Build, manifest: Manifest, tables: Iterable[str], rows: Iterable[tuple[str, str, str]] = ()
+    build: Build, manifest: Manifest, tables: Iterable[Table], rows: Iterable[tuple[str, str, str]] = ()
 ) -> None:
     """Takes tables, and (table, column, value) rows of shared tables, over from the current version."""
+    tables, rows = list(tables), list(rows)
+    if not tables and not rows:
+        return  # the file may be damaged, and is not needed
     published = build.folder.version(manifest.version)
     with build.tables() as connection:
         connection.execute(f"ATTACH {literal(str(published.tables))} AS published (READ_ONLY)")
-        for name in tables:
-            connection.execute(f"INSERT INTO {quoted(name)} FROM published.{quoted(name)}")
+        for table in tables:
+            connection.execute(_insertion(table))
         for name, column, value in rows:
-            connection.execute(
-                f"INSERT INTO {quoted(name)} FROM published.{quoted(name)} WHERE {quoted(column)} = $value",
-                {"value": value},
-            )
+            connection.execute(f"{_insertion(TABLE_OF[name])} WHERE {quoted(column)} = $value", {"value": value})
         connection.execute("DETACH published")
+
+
+def _insertion(table: Table) -> str:
+    stored = ", ".join(quoted(column) for column in table.column_names)  # derived columns take no values
+    return f"INSERT INTO {quoted(table.name)} ({stored}) SELECT {stored} FROM published.{quoted(table.name)}"
 
 
 def reuse_arrays(build: Build, manifest: Manifest, prefix: str) -> None:
     """Takes the arrays `<prefix>_…` over from the current version."""
     published = build.folder.version(manifest.version)
     with writing("arrays", build.staging.arrays):
-        for file in sorted(published.arrays.glob(f"{prefix}_*")):
-            link_or_copy(file, build.staging.arrays / file.name)
+        for name in sorted(manifest.arrays):
+            if prefix and name.startswith(f"{prefix}_"):
+                link_or_copy(published.arrays / name, build.staging.arrays / name)
 
 
 def write_part(folder: Path, number: int, tables: dict[str, pa.Table], *, is_complete: bool = True) -> None:

@@ -6,9 +6,9 @@ Decides nothing about names (tasks/resolution does).
 import csv
 from pathlib import Path
 
-from schemas.errors import ConfigurationError
-from schemas.ids import content_hash
-from schemas.resolution import NamePair
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.ids import content_hash
+from polyhop.schemas.resolution import NamePair
 
 _HEADERS = (["a", "b"], ["a", "b", "type"])
 

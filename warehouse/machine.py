@@ -25,16 +25,17 @@ def machine() -> dict[str, str | int]:
 
 
 def peak_rss_mb() -> float:
-    """Largest resident memory of this process so far, in MB (2**20 bytes).
+    """The most memory that this process ever held, in MB (10**6 bytes), rounded to .1.
 
-    Source: algorithms.md 6.4 (VmHWM where there is one, else getrusage).
+    Linux states it in /proc; elsewhere getrusage does, which also counts what a parent held before it forked.
+    Source: algorithms.md 6.4.
     """
     if _STATUS.is_file():
         for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
             if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 1024
+                return round(int(line.split()[1]) * 1024 / 1e6, 1)
     largest = getrusage(RUSAGE_SELF).ru_maxrss
-    return largest / (2**20 if sys.platform == "darwin" else 1024)
+    return round(largest * (1 if sys.platform == "darwin" else 1024) / 1e6, 1)
 
 
 def now() -> str:

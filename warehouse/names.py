@@ -1,13 +1,22 @@
-"""The configured name finder: rules, SPRIG's regular expression, or a spaCy model.
+"""The configured name finder: rules, SPRIG's regular expression, or a spaCy model; the latter two are here.
 
-The only place that decides which one; builder and reader both come here, so both find the same names.
+The only place that decides which one; builder and reader both come here, so both find the same names. The rules are
+schemas/names.py; spaCy is an optional dependency, its models are not on PyPI, and nothing is installed here.
+Source: algorithms.md 2.3.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Any
 
-from schemas.names import NameFinder
-from schemas.names_regex import RegexNames
-from schemas.ports import NameFinding
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.graph import Mention
+from polyhop.schemas.names import STOP_WORDS, NameFinder
+from polyhop.schemas.ports import NameFinding
+from polyhop.schemas.text import norm_simple
+
+_CAPITALISED = re.compile(r"\b[A-Z][a-z]+(\s+[A-Z][a-z]+){0,3}\b")
 
 
 def open_finder(ner: str, titles: Iterable[str], spacy_model: str, *, regex_drop_stopwords: bool = True) -> NameFinding:
@@ -25,12 +34,64 @@ def open_finder(ner: str, titles: Iterable[str], spacy_model: str, *, regex_drop
     finders: Mapping[str, Callable[[], NameFinding]] = {
         "rules": lambda: NameFinder(titles),
         "regex": lambda: RegexNames(drop_stopwords=regex_drop_stopwords),
-        "spacy": lambda: _spacy(spacy_model),
+        "spacy": lambda: SpacyNames(spacy_model),
     }
     return finders[ner]()
 
 
-def _spacy(model: str) -> NameFinding:
-    from warehouse.models.spacy_names import SpacyNames
+class SpacyNames:
+    """Finds the entities of a spaCy model, as SPRIG's main runs have them; keys are `norm_simple` of their text.
 
-    return SpacyNames(model)
+    Args:
+        model: Name or path of an installed model.
+
+    Raises:
+        ConfigurationError: If spaCy or the model is not installed.
+    """
+
+    def __init__(self, model: str = "en_core_web_sm") -> None:
+        self._pipeline = _load(model)
+
+    def find(self, text: str) -> list[Mention]:
+        """Entities of every label, in order of place."""
+        found = []
+        for entity in self._pipeline(text).ents:
+            key = norm_simple(entity.text)
+            if key:
+                found.append(Mention(key, entity.text, entity.start_char, entity.end_char))
+        return found
+
+
+def _load(model: str) -> Any:
+    try:
+        spacy = import_module("spacy")
+    except ImportError as error:
+        message = "Names by spaCy need the package spacy. Install it with: uv sync --extra spacy"
+        raise ConfigurationError(message) from error
+    try:
+        return spacy.load(model)
+    except OSError as error:
+        message = f"spaCy has no model '{model}'. Install it with: uv run python -m spacy download {model}"
+        raise ConfigurationError(message) from error
+
+
+class RegexNames:
+    """Finds SPRIG's names, one to four capitalised ASCII words; keys are `norm_simple` of the match.
+
+    Kept to reproduce the paper; it misses NASA, XIII, McDonald and every accent (the rules do not).
+
+    Args:
+        drop_stopwords: Leave out matches that are one stop word; False reproduces the paper.
+    """
+
+    def __init__(self, *, drop_stopwords: bool = True) -> None:
+        self._dropped = STOP_WORDS if drop_stopwords else frozenset[str]()
+
+    def find(self, text: str) -> list[Mention]:
+        """Names in `text` from left to right, without overlap. Source: algorithms.md 2.3."""
+        found = []
+        for match in _CAPITALISED.finditer(text):
+            key = norm_simple(match[0])
+            if key not in self._dropped:
+                found.append(Mention(key, match[0], match.start(), match.end()))
+        return found

@@ -1,42 +1,63 @@
-"""Settings to open stores and models: the only place that constructs adapters."""
+"""Settings to open stores and models: the only place that constructs adapters.
+
+Each adapter is imported by the function that opens it, so that a command without a queue does not pay for SQLAlchemy,
+and one without an encoder not for ONNX.
+"""
 
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from threadpoolctl import threadpool_limits
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.layout import IndexFolder, Layout
 
-from schemas.settings import Settings
-from warehouse.cache.vectors import VectorCache
-from warehouse.files.disk import writing
-from warehouse.files.layout import Layout
-from warehouse.index_reader import PublishedIndex
-from warehouse.models.cached import CachedEncoder
-from warehouse.models.encoder import LocalEncoder
-from warehouse.queue.dialects import sqlite_url
-from warehouse.queue.queue import QuestionQueue, open_queue
+if TYPE_CHECKING:
+    from polyhop.schemas.stores import GraphStore, VectorStore
+    from polyhop.warehouse.graph.address import Address
+    from polyhop.warehouse.index_reader import PublishedIndex
+    from polyhop.warehouse.models.cached import CachedEncoder
+    from polyhop.warehouse.queue.queue import QuestionQueue
+
+_open_encoders: "list[CachedEncoder]" = []
 
 
-def open_encoder(settings: Settings) -> CachedEncoder:
-    """The configured encoder behind the cache of vectors; one per process and configuration."""
+def open_encoder(settings: Settings) -> "CachedEncoder":
+    """The configured encoder with its cache of vectors; one per process and configuration."""
     encoder = settings.encoder
     return _encoder(Layout(settings.root), encoder.threads or None, encoder.batch_size)
 
 
 @lru_cache(maxsize=2)
-def _encoder(layout: Layout, threads: int | None, batch_size: int) -> CachedEncoder:
+def _encoder(layout: Layout, threads: int | None, batch_size: int) -> "CachedEncoder":
+    from polyhop.warehouse.cache.vectors import VectorCache
+    from polyhop.warehouse.models.cached import CachedEncoder
+    from polyhop.warehouse.models.encoder import LocalEncoder
+
     with writing("caches", layout.caches):
         layout.model_cache.mkdir(parents=True, exist_ok=True)
     model = LocalEncoder(layout.model_cache, threads=threads, batch_size=batch_size)
-    return CachedEncoder(model, VectorCache(layout.vector_cache))
+    _open_encoders.append(encoder := CachedEncoder(model, VectorCache(layout.vector_cache)))
+    return encoder
 
 
-def open_questions(settings: Settings) -> QuestionQueue:
+def close_encoders() -> None:
+    """Closes the caches of all encoders of this process; the next use opens them again."""
+    _encoder.cache_clear()
+    while _open_encoders:
+        _open_encoders.pop().close()
+
+
+def open_questions(settings: Settings) -> "QuestionQueue":
     """The question queue: the configured database, or queue.sqlite under the root.
 
     Raises:
         ConfigurationError: If the url is malformed or its driver is not installed.
         StoreError: If the database cannot be used.
     """
+    from polyhop.warehouse.queue.dialects import sqlite_url
+    from polyhop.warehouse.queue.queue import open_queue
+
     path = Layout(settings.root).queue
     if not settings.queue.url:
         with writing("the question queue", path):
@@ -54,15 +75,39 @@ def _use_one_blas_thread() -> None:
 
     The products of one question are bound by memory, a second thread gains little.
     """
+    from threadpoolctl import threadpool_limits
+
     threadpool_limits(1, user_api="blas")
 
 
-def open_published(root: Path, name: str, version: int | None = None, rerank: str = "") -> PublishedIndex:
-    """A published version of an index, held until closed; `rerank` is settings.models.rerank.
+def open_published(root: Path, name: str, version: int | None = None) -> "PublishedIndex":
+    """A published version of an index, held until closed.
 
     Raises:
         UnknownIndexError: If nothing was published under that name.
         UnknownIdError: If that version does not exist.
     """
+    from polyhop.warehouse.index_reader import PublishedIndex
+
     _use_one_blas_thread()
-    return PublishedIndex(Layout(root), name, version, rerank)
+    return PublishedIndex(Layout(root), name, version)
+
+
+def open_vector_store(index: IndexFolder) -> "VectorStore":
+    """The vectors of an index, which need not have any yet."""
+    from polyhop.warehouse.vectors.lance import LanceVectors
+
+    return LanceVectors(index.vectors)
+
+
+def open_graph_store(address: "Address", index: str) -> "GraphStore":
+    """The part of a graph database that belongs to an index; to be closed.
+
+    Raises:
+        ConfigurationError: If the address, the credentials or the server's version will not do.
+        StoreUnavailableError: If no server answers.
+    """
+    from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+    from polyhop.warehouse.graph.neo4j_store import Neo4jStore
+
+    return Neo4jStore(Neo4jConnection(address), index)

@@ -4,24 +4,44 @@ Imports no provider's package before it is needed. Per process there is one inst
 and roles share its limits, and one budget; both end with `close_chats`.
 """
 
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import RLock
 
-from schemas.chat import Role, Usage
-from schemas.errors import ConfigurationError
-from schemas.settings import ModelSettings, Settings
-from warehouse.cache.replies import ReplyCache
-from warehouse.files.layout import Layout
-from warehouse.models.budget import Budget, Price
-from warehouse.models.cached_chat import CachedChat
-from warehouse.models.chat import ChatGateway
-from warehouse.models.completion import close_connections
-from warehouse.models.prices import price_of
+from polyhop.schemas.chat import Role, Usage
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.settings import ModelSettings, Settings
+from polyhop.warehouse.cache.claims import claims_of
+from polyhop.warehouse.cache.replies import ReplyCache
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.models.budget import Budget, Price
+from polyhop.warehouse.models.cached_chat import CachedChat
+from polyhop.warehouse.models.chat import ChatGateway
+from polyhop.warehouse.models.completion import close_connections
+from polyhop.warehouse.models.pace import Listener, Pace
+from polyhop.warehouse.models.prices import price_of
+
+
+@dataclass(slots=True)
+class _Run:
+    """What the models of a run share besides cache and budget.
+
+    Attributes:
+        pace: How fast they reply.
+        caches: To close at the end.
+        chats: Models that were opened.
+        unknown: Calls of earlier runs that died with their process, at their worst case.
+    """
+
+    pace: Pace = field(default_factory=Pace)
+    caches: list[ReplyCache] = field(default_factory=list)
+    chats: list[CachedChat] = field(default_factory=list)
+    unknown: Usage = field(default_factory=Usage)
+
 
 _opening = RLock()
-_open_caches: list[ReplyCache] = []
-_open_chats: list[CachedChat] = []
+_run = _Run()
 
 
 def open_chat(settings: Settings, role: Role) -> CachedChat:
@@ -32,22 +52,58 @@ def open_chat(settings: Settings, role: Role) -> CachedChat:
         StoreError: If the cache cannot be used.
     """
     model = model_name(settings.models, role)
+    must_answer = role is not Role.READ  # a worker waits for the end of an outage, an index run has nobody to wait for
     with _opening:
-        return _chat(model, settings.models, settings.root, settings.max_cost_usd, settings.max_tokens)
+        return _chat(
+            model, settings.models, settings.root, settings.max_cost_usd, settings.max_tokens, must_answer=must_answer
+        )
 
 
-def chats_usage() -> tuple[Usage, int]:
-    """What the models opened since `close_chats` took, and how many requests needed no call."""
+@dataclass(frozen=True, slots=True)
+class ChatsUsage:
+    """What models took.
+
+    Attributes:
+        spent: What their calls took, those that failed included.
+        cached: Requests that needed no call.
+        replaced: Calls whose reported token counts were not believed.
+        unknown: Calls of earlier runs that died with their process, at their worst case; not in `spent`.
+    """
+
+    spent: Usage
+    cached: int
+    replaced: int
+    unknown: Usage
+
+
+def chats_usage() -> ChatsUsage:
+    """What the models opened since `close_chats` took."""
     with _opening:
-        return sum((chat.spent for chat in _open_chats), Usage()), sum(chat.cached for chat in _open_chats)
+        chats = _run.chats
+        return ChatsUsage(
+            sum((chat.spent for chat in chats), Usage()),
+            sum(chat.cached for chat in chats),
+            sum(chat.replaced for chat in chats),
+            _run.unknown,
+        )
 
 
-def close_chats() -> None:
-    """Forgets the models of this process and what they spent, and closes their caches: the next run begins at 0."""
+def expect_requests(count: int) -> None:
+    """Says how many requests are still to come in this run, for the forecast of its end."""
+    _run.pace.expect(count)
+
+
+def close_chats(listener: Listener | None = None) -> None:
+    """Forgets the models of this process and what they spent, and closes their caches: the next run begins at 0.
+
+    Args:
+        listener: Gets lines about the models of the next run.
+    """
+    global _run  # noqa: PLW0603 - one run at a time per process
     with _opening:
-        while _open_caches:
-            _open_caches.pop().close()
-        _open_chats.clear()
+        for replies in _run.caches:
+            replies.close()
+        _run = _Run(Pace(listener))
         for opened in (_chat, _shared):
             opened.cache_clear()
         close_connections()
@@ -70,17 +126,46 @@ def model_name(models: ModelSettings, role: Role) -> str:
 
 @cache
 def _chat(
-    model: str, models: ModelSettings, root: Path, max_cost_usd: float | None, max_tokens: int | None
+    model: str,
+    models: ModelSettings,
+    root: Path,
+    max_cost_usd: float | None,
+    max_tokens: int | None,
+    *,
+    must_answer: bool,
 ) -> CachedChat:
     replies, budget = _shared(root, max_cost_usd, max_tokens)
+    if must_answer:
+        _book_dead_calls(replies)
     price = price_of(model, models)
     account = budget.priced(Price(*price) if price else None)
-    _open_chats.append(chat := CachedChat(ChatGateway(model, models), replies, account, models.concurrency))
+    chat = CachedChat(
+        ChatGateway(model, models),
+        replies,
+        account,
+        models.concurrency,
+        lengths=models.longest_reply,
+        pace=_run.pace,
+        must_answer=must_answer,
+    )
+    _run.chats.append(chat)
     return chat
 
 
 @cache
 def _shared(root: Path, max_cost_usd: float | None, max_tokens: int | None) -> tuple[ReplyCache, Budget]:
     """What all models of a run share."""
-    _open_caches.append(replies := ReplyCache(Layout(root).reply_cache))
+    _run.caches.append(replies := ReplyCache(Layout(root).reply_cache))
     return replies, Budget(max_cost_usd, max_tokens, Price(0, 0))
+
+
+def _book_dead_calls(replies: ReplyCache) -> None:
+    """Finds calls that died with the process of an earlier run, and says so."""
+    found = replies.calls.abandon_dead(claims_of(replies.path))
+    _run.unknown += found
+    if found.calls:
+        tokens = found.prompt_tokens + found.completion_tokens
+        _run.pace.note(
+            f"An earlier run was killed during {found.calls} calls to a model. Whether they were billed is unknown; "
+            f"they are booked at their worst case: {tokens:,} tokens, {found.cost_usd:.4f} USD."
+        )

@@ -6,7 +6,7 @@ Fills nothing in (schemas/prompts.py does).
 from functools import cache
 from pathlib import Path
 
-from schemas.prompts import Prompt
+from polyhop.schemas.prompts import Prompt
 
 
 @cache

@@ -8,8 +8,9 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from schemas.errors import ConfigurationError
-from schemas.settings import Settings, environment_settings, flatten, parse_settings
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.redaction import remember_secrets
+from polyhop.schemas.settings import Settings, environment_settings, flatten, parse_settings
 
 CONFIG_VARIABLE = "POLYHOP_CONFIG"
 DEFAULT_FILE = "polyhop.toml"
@@ -32,6 +33,8 @@ def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
         raise ConfigurationError(f"{CONFIG_VARIABLE} names {path}, which does not exist.")
     sources["the environment (POLYHOP_…)"] = environment_settings(os.environ)
     sources["the command line"] = flags or {}
+    values = [value for source in sources.values() for value in source.values()]
+    remember_secrets(value for value in values if isinstance(value, str) and "://" in value)
     return parse_settings(sources)
 
 

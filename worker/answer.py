@@ -6,26 +6,30 @@ Opens nothing: gets an open index and an encoder; the front door and the queue's
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
+from polyhop.schemas.errors import EmptyQuestionError, MissingArtefactError, ModelUnavailableError, QuestionTooLongError
+from polyhop.schemas.ports import IndexReader, NameSearching, Reader, Services, Strategy
+from polyhop.schemas.query import ContextPassage, ModelUse, Question, Reading, ReadingItem, Retrieval
+from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS
+from polyhop.warehouse.artefacts import NAMES
+from polyhop.worker.model_outcomes import retry_after_seconds
+from polyhop.worker.questions.names import Naming, QuestionNaming, RuleNaming
+from polyhop.worker.reading.context import pack_context
+from polyhop.worker.strategies.registry import make, spec_of
+from polyhop.worker.turns import Turns
 
-from schemas.errors import EmptyQuestionError, MissingArtefactError, ModelUnavailableError
-from schemas.ports import IndexReader, NameSearching, Reader, Strategy
-from schemas.query import ContextPassage, ModelUse, Question, Reading, Retrieval
-from schemas.strategies import needed_artefacts
-from worker.model_outcomes import retry_after_seconds
-from worker.questions.names import QuestionNaming, RuleNaming
-from worker.reading.context import pack_context
-from worker.strategies.registry import make, spec_of
-
-EncodeQuestions = Callable[[Sequence[str]], NDArray[np.float32]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuestion:
-    """A question, what was retrieved for it and what was read; `naming` is what a model took to name its names."""
+    """A question, what was retrieved for it and what was read; `naming` is what a model took to name its names.
+
+    `seconds` are its parts: retrieval, and reading by rules, as measured for this question; the rest (encoding, texts,
+    a model, a strategy that retrieves whole batches) as its share of what the batch took at once. `total_seconds` of a
+    batch add up to what it took.
+    """
 
     question: Question
     retrieval: Retrieval
@@ -33,6 +37,7 @@ class AnsweredQuestion:
     reading: Reading
     seconds: Mapping[str, float]
     naming: ModelUse | None = None
+    total_seconds: float = 0.0
 
 
 class PartialOutageError(ModelUnavailableError):
@@ -57,19 +62,19 @@ class Answerer:
         index: IndexReader,
         strategy: str,
         parameters: Mapping[str, object],
-        encode: EncodeQuestions,
+        services: Services,
         reader: Reader | None,
         naming: QuestionNaming | None = None,
     ) -> None:
         self._spec = spec_of(strategy)
-        for artefact in sorted(needed_artefacts([strategy])):
+        for artefact in sorted(self._spec.needs):
             if artefact not in index.artefacts:
                 raise MissingArtefactError(artefact, index.name, strategy)
         self._index = index
-        self.strategy: Strategy = make(strategy, index, dict(parameters))
-        self._encode = encode
+        self.strategy: Strategy = make(strategy, index, parameters, services)
+        self._encode = services.encode
         self._reader = reader
-        self._naming = naming or RuleNaming(index.names)
+        self._naming = naming or RuleNaming(index.artefact(NAMES))
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """Rankings only.
@@ -78,53 +83,82 @@ class Answerer:
             EmptyQuestionError: If a question has no word in it.
             ModelUnavailableError: If the strategy starts from names that a model finds, and it is away.
         """
-        named, _ = self._with_names(self._with_vectors(questions))
+        named, _ = self._with_names(self._with_vectors(questions), Turns(len(questions)))
         return self.strategy.retrieve(self._with_hints(named), limit=limit)
 
-    def answer(self, questions: Sequence[Question], *, limit: int, read_passages: int = 10) -> list[AnsweredQuestion]:
+    def answer(
+        self, questions: Sequence[Question], *, limit: int, read_passages: int = 10, turns: Turns | None = None
+    ) -> list[AnsweredQuestion]:
         """Rankings, contexts and short answers.
+
+        Args:
+            questions: Asked together.
+            limit: Passages of each answer.
+            read_passages: Passages that the reader reads, from the first.
+            turns: Of these questions, in order: measures them, and may end those that take too long.
 
         Raises:
             EmptyQuestionError: If a question has no word in it.
+            QuestionTooLongError: If a question is longer than MAX_QUESTION_CHARACTERS.
             PartialOutageError: If the reader's model was away for some of the questions; it has the other answers.
             ModelUnavailableError: If a model was away for all of them.
         """
-        start = time.perf_counter()
-        encoded = self._with_vectors(questions)
-        encoding = (time.perf_counter() - start) / max(1, len(questions))
-        start = time.perf_counter()
-        named, uses = self._with_names(encoded)
-        naming = {"naming": (time.perf_counter() - start) / len(questions)} if any(uses) else {}
-        start = time.perf_counter()
-        hinted = self._with_hints(named)
-        encoding += (time.perf_counter() - start) / max(1, len(questions))
-        retrievals = self.strategy.retrieve(hinted, limit=max(limit, read_passages))
+        begun = time.perf_counter()
+        taken = turns or Turns(len(questions))
+        encoded, encoding = _timed(lambda: self._with_vectors(questions))
+        (named, uses), naming = _timed(lambda: self._with_names(encoded, taken))
+        hinted, more = _timed(lambda: self._with_hints(named))
+        shared = {"encoding": (encoding + more) / max(1, len(questions))}
+        if any(uses):
+            shared["naming"] = naming / len(questions)
+        retrievals = self._retrieve(hinted, max(limit, read_passages), taken)
         contexts = self._contexts(retrievals, read_passages)
-        start = time.perf_counter()
-        readings = self._read(named, contexts, [str(found.evidence.get("context", "")) for found in retrievals])
-        reading = (time.perf_counter() - start) / max(1, len(questions))
+        items = [ReadingItem(*each) for each in zip(named, retrievals, contexts, strict=True)]
+        readings, reading = self._read(items, taken)
+        totals = taken.shares(time.perf_counter() - begun)
         return _all_or_outage(
             [
                 AnsweredQuestion(
-                    question,
+                    named[place],
                     replace(retrieval, passages=retrieval.passages[:limit]),
-                    context,
-                    read,
-                    {"encoding": encoding, **naming, **retrieval.seconds, "reading": reading},
-                    use,
+                    contexts[place],
+                    readings[place],
+                    {**shared, **retrieval.seconds, "reading": reading[place]},
+                    uses[place],
+                    totals[place],
                 )
-                for question, retrieval, context, read, use in zip(
-                    named, retrievals, contexts, readings, uses, strict=True
-                )
+                for place, retrieval in enumerate(retrievals)
             ]
         )
 
-    def _read(
-        self, questions: Sequence[Question], contexts: Sequence[Sequence[ContextPassage]], notes: Sequence[str]
-    ) -> list[Reading]:
+    def _retrieve(self, questions: Sequence[Question], limit: int, turns: Turns) -> list[Retrieval]:
+        """One by one, so that each has a time of its own; at once where the strategy gains from it."""
+        places = [place for place in range(len(questions)) if self._spec.batches and place not in turns.alone]
+        found: dict[int, Retrieval] = {}
+        if len(places) > 1:
+            with turns.together(places):
+                retrieved = self.strategy.retrieve([questions[place] for place in places], limit=limit)
+                found = dict(zip(places, retrieved, strict=True))
+        for place, question in enumerate(questions):
+            if place not in found:
+                with turns.turn(place):
+                    found[place] = self.strategy.retrieve([question], limit=limit)[0]
+        return [found[place] for place in range(len(questions))]
+
+    def _read(self, items: Sequence[ReadingItem], turns: Turns) -> tuple[list[Reading], list[float]]:
+        """What was read for each question, and its seconds: a model reads all at once, rules one after the other."""
         if self._reader is None:
-            return [Reading("") for _ in questions]
-        return self._reader.read(questions, contexts, notes)
+            return [Reading("") for _ in items], [0.0] * len(items)
+        if self._reader.batches:
+            reader = self._reader
+            together, seconds = _timed(lambda: reader.read(items))
+            return together, [seconds / max(1, len(items))] * len(items)
+        before = list(turns.seconds)
+        readings: list[Reading] = []
+        for place, item in enumerate(items):
+            with turns.turn(place):
+                readings += self._reader.read([item])
+        return readings, [after - own for own, after in zip(before, turns.seconds, strict=True)]
 
     def _contexts(self, retrievals: Sequence[Retrieval], count: int) -> list[tuple[ContextPassage, ...]]:
         """What is read for each question; all texts are fetched at once, which costs little more than one."""
@@ -141,6 +175,8 @@ class Answerer:
 
     def _with_vectors(self, questions: Sequence[Question]) -> list[Question]:
         for question in questions:
+            if len(question.text) > MAX_QUESTION_CHARACTERS:
+                raise QuestionTooLongError(len(question.text))
             if not any(character.isalnum() for character in question.text):
                 raise EmptyQuestionError("The question is empty; ask with at least one word.")
         if not self._spec.needs_question_vector or not questions:
@@ -148,12 +184,22 @@ class Answerer:
         vectors = self._encode([question.text for question in questions])
         return [replace(question, vector=vector) for question, vector in zip(questions, vectors, strict=True)]
 
-    def _with_names(self, questions: Sequence[Question]) -> tuple[list[Question], list[ModelUse | None]]:
+    def _with_names(self, questions: Sequence[Question], turns: Turns) -> tuple[list[Question], list[ModelUse | None]]:
         if not self._spec.needs_question_names or not questions:
             return list(questions), [None] * len(questions)
-        namings = self._naming.name(questions)
+        namings = self._names_of(questions, turns)
         named = [replace(question, names=naming.names) for question, naming in zip(questions, namings, strict=True)]
         return named, [naming.use for naming in namings]
+
+    def _names_of(self, questions: Sequence[Question], turns: Turns) -> list[Naming]:
+        """A model names all at once, rules one after the other."""
+        if not isinstance(self._naming, RuleNaming):
+            return self._naming.name(questions)
+        namings = []
+        for place, question in enumerate(questions):
+            with turns.turn(place):
+                namings += self._naming.name([question])
+        return namings
 
     def _with_hints(self, questions: Sequence[Question]) -> list[Question]:
         """With vectors of the hints that the strategy searches by; equal hints are encoded once."""
@@ -168,6 +214,12 @@ class Answerer:
             replace(question, hint_vectors={hint: vector_of[hint] for hint in some})
             for question, some in zip(questions, hints, strict=True)
         ]
+
+
+def _timed(work: Callable[[], T]) -> tuple[T, float]:
+    """What a piece of work gives, and the seconds that it took."""
+    start = time.perf_counter()
+    return work(), time.perf_counter() - start
 
 
 def _all_or_outage(answered: list[AnsweredQuestion]) -> list[AnsweredQuestion]:

@@ -3,17 +3,25 @@
 Knows sessions, not the queue: what it returns, the loop stores.
 """
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.errors import ModelUnavailableError, PolyhopError
-from schemas.query import Question
-from schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion, to_json
-from worker.answer import AnsweredQuestion, PartialOutageError
-from worker.pool import IndexPool
-from worker.session import IndexSession
+from polyhop.schemas.errors import ModelKeyError, ModelUnavailableError, PolyhopError, QuestionTimeoutError
+from polyhop.schemas.query import Question
+from polyhop.schemas.queue import (
+    DEADLINE_ERROR,
+    DEADLINE_TEXT,
+    ClaimedQuestion,
+    FailedQuestion,
+    FinishedQuestion,
+    to_json,
+)
+from polyhop.schemas.redaction import redact
+from polyhop.worker.answer import AnsweredQuestion, PartialOutageError
+from polyhop.worker.pool import IndexPool
+from polyhop.worker.session import IndexSession
+from polyhop.worker.turns import TooLateError, TurnOverError, Watch
 
 LONGEST_ERROR = 2_000
 """Characters of an error that are kept."""
@@ -48,34 +56,71 @@ def grouped(claimed: Iterable[ClaimedQuestion]) -> list[list[ClaimedQuestion]]:
     return list(groups.values())
 
 
-def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: BatchOutcome) -> None:
-    """Answers one group; a question that raises is found by asking one by one and fails alone."""
+def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: BatchOutcome, watch: Watch) -> None:
+    """Answers one group; a question that raises is found by asking one by one and fails alone.
+
+    A question that takes too long, or whose deadline passes before its turn, is known at once: the others go on. If
+    several shared the turn that took too long, they are asked one by one, too.
+
+    Raises:
+        ModelKeyError: If the model's key is missing or refused: no question is to blame, and none would be answered.
+    """
+    group = _in_time(group, outcome, watch)
+    if not group:
+        return
     first = group[0]
     try:
         session = pool.session(first.index)
         answerer = session.answerer(first.strategy, first.parameters, first.min_confidence)
-        start = time.perf_counter()
         asked = [Question(q.question, q.question_id, topic=q.topic) for q in group]
-        answered = answerer.answer(asked, limit=first.limit)
-        seconds = (time.perf_counter() - start) / len(group)
-        finished = [_finished(session, q, one, seconds) for q, one in zip(group, answered, strict=True)]
+        # Nobody knows which question of a batch took its worker or its time away: tried again, none shares a turn.
+        alone = [place for place, question in enumerate(group) if question.attempt > 1]
+        turns = watch.turns([q.lease_token for q in group], alone)
+        answered = answerer.answer(asked, limit=first.limit, turns=turns)
+        finished = [_finished(session, q, one) for q, one in zip(group, answered, strict=True)]
     except PartialOutageError as error:
-        _take_apart(session, group, error, (time.perf_counter() - start) / len(group), outcome)
+        _take_apart(session, group, error, outcome)
     except ModelUnavailableError as error:
         outcome.outage = error
         outcome.released.extend(question.lease_token for question in group)
+    except ModelKeyError:
+        raise
+    except TooLateError:
+        answer_group(pool, group, outcome, watch)
+    except TurnOverError as over:
+        watch.clear()
+        pool.forget(first.index)
+        _answer_others(pool, group, over.tokens, outcome, watch)
     except Exception as error:  # noqa: BLE001 - whatever a strategy raises, the other questions go on
         if len(group) == 1:
             outcome.failed.append(failed_question(first.lease_token, error))
         else:
-            _answer_singly(pool, group, outcome)
+            _answer_singly(pool, group, outcome, watch)
     else:
         outcome.finished.extend(finished)
 
 
-def _answer_singly(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: BatchOutcome) -> None:
+def _answer_others(
+    pool: IndexPool, group: Sequence[ClaimedQuestion], slow: Sequence[str], outcome: BatchOutcome, watch: Watch
+) -> None:
+    """Answers a group after a turn that took too long: without the question at fault, or one by one to find it."""
+    if len(slow) > 1:
+        _answer_singly(pool, group, outcome, watch)
+        return
+    outcome.failed.append(failed_question(slow[0], QuestionTimeoutError(watch.limit_seconds)))
+    answer_group(pool, [question for question in group if question.lease_token not in slow], outcome, watch)
+
+
+def _in_time(group: Sequence[ClaimedQuestion], outcome: BatchOutcome, watch: Watch) -> list[ClaimedQuestion]:
+    """The questions of a group whose deadlines have not passed; the others are dead."""
+    late = [question.lease_token for question in group if watch.is_late(question.lease_token)]
+    outcome.failed.extend(FailedQuestion(token, DEADLINE_TEXT, DEADLINE_ERROR, retryable=False) for token in late)
+    return [question for question in group if question.lease_token not in late]
+
+
+def _answer_singly(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: BatchOutcome, watch: Watch) -> None:
     for place, question in enumerate(group):
-        answer_group(pool, [question], outcome)
+        answer_group(pool, [question], outcome, watch)
         if outcome.outage is not None:
             outcome.released.extend(later.lease_token for later in group[place + 1 :])
             return
@@ -85,14 +130,13 @@ def _take_apart(
     session: IndexSession,
     group: Sequence[ClaimedQuestion],
     outage: PartialOutageError,
-    seconds: float,
     outcome: BatchOutcome,
 ) -> None:
     """Keeps the answers of a group for the rest of which the model was away."""
     outcome.outage = outage
     pairs = list(zip(group, outage.answered, strict=True))
     left = [question.lease_token for question, one in pairs if one is None]
-    outcome.finished.extend(_finished(session, question, one, seconds) for question, one in pairs if one is not None)
+    outcome.finished.extend(_finished(session, question, one) for question, one in pairs if one is not None)
     outcome.released.extend(left)
     if any(one is not None and _was_called(one) for one in outage.answered):
         outcome.left.extend(left)
@@ -104,9 +148,7 @@ def _was_called(answered: AnsweredQuestion) -> bool:
     return use is not None and use.spent.calls > 0
 
 
-def _finished(
-    session: IndexSession, question: ClaimedQuestion, answered: AnsweredQuestion, seconds: float
-) -> FinishedQuestion:
+def _finished(session: IndexSession, question: ClaimedQuestion, answered: AnsweredQuestion) -> FinishedQuestion:
     document = session.document(question.strategy, answered)
     reading: Any = document.get("reading") or {}
     document["index"] = question.index
@@ -122,7 +164,7 @@ def _finished(
         answer=answered.reading.answer,
         version=session.version,
         strategy=question.strategy,
-        seconds=seconds,
+        seconds=answered.total_seconds,
         result=document,
     )
 
@@ -131,7 +173,7 @@ def failed_question(lease_token: str, error: Exception) -> FailedQuestion:
     """A question with what was raised for it, in words of a bounded length."""
     return FailedQuestion(
         lease_token=lease_token,
-        error=(str(error) or type(error).__name__)[:LONGEST_ERROR],
+        error=(redact(str(error)) or type(error).__name__)[:LONGEST_ERROR],
         error_class=type(error).__name__,
         retryable=isinstance(error, PolyhopError) and error.retryable,
     )

@@ -14,14 +14,22 @@ from dataclasses import dataclass
 from types import FrameType
 from uuid import uuid4
 
-from schemas.errors import ContractError, ModelUnavailableError, PolyhopError, StatementRejectedError
-from schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion
-from warehouse.queue.queue import QuestionQueue
-from worker.batch import LONGEST_ERROR, BatchOutcome, answer_group, failed_question, grouped
-from worker.breaker import CircuitBreaker, LeftQuestions
-from worker.metrics import WorkerMetrics
-from worker.model_outcomes import retry_after_seconds
-from worker.pool import IndexPool
+from polyhop.schemas.errors import (
+    ContractError,
+    ModelKeyError,
+    ModelUnavailableError,
+    PolyhopError,
+    QuestionTimeoutError,
+    StatementRejectedError,
+)
+from polyhop.schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion
+from polyhop.warehouse.queue.queue import QuestionQueue
+from polyhop.worker.batch import LONGEST_ERROR, BatchOutcome, answer_group, failed_question, grouped
+from polyhop.worker.breaker import CircuitBreaker, LeftQuestions
+from polyhop.worker.metrics import WorkerMetrics
+from polyhop.worker.model_outcomes import retry_after_seconds
+from polyhop.worker.pool import IndexPool
+from polyhop.worker.turns import Watch
 
 _LONGEST_SLEEP_SECONDS = 0.1
 _PROBED_QUESTIONS = 8
@@ -38,6 +46,7 @@ class WorkerOptions:
         lease_seconds: How long a claim holds without a sign of life.
         poll_seconds: How long to wait when there is nothing to do.
         until_empty: End when nothing in the queues is queued or leased.
+        question_seconds: What a question may take of its own; it fails after that, the others of its batch go on.
     """
 
     queues: tuple[str, ...] = ("default",)
@@ -45,6 +54,7 @@ class WorkerOptions:
     lease_seconds: float = 30.0
     poll_seconds: float = 0.5
     until_empty: bool = False
+    question_seconds: float = 60.0
 
 
 @dataclass(slots=True)
@@ -76,6 +86,7 @@ class Worker:
         self._metrics = metrics or WorkerMetrics()
         self._breaker = CircuitBreaker()
         self._left = LeftQuestions()
+        self._watch = Watch(options.question_seconds)
         self._outage: str | None = None
         self._held: tuple[str, ...] = ()
         self._ended = threading.Event()
@@ -91,7 +102,8 @@ class Worker:
         self._is_stopping = True
 
     def handle_signals(self) -> None:
-        """SIGTERM or SIGINT drains; a second one releases the leases and ends at once."""
+        """SIGTERM or SIGINT drains; a second one releases the leases and ends at once. SIGALRM ends slow questions."""
+        self._watch.interrupt_by_signal()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
 
@@ -103,7 +115,11 @@ class Worker:
             raise ReleasedError
 
     def run(self) -> WorkerReport:
-        """Works until stopped, or with `until_empty` until nothing is left."""
+        """Works until stopped, or with `until_empty` until nothing is left.
+
+        Raises:
+            ModelKeyError: If the model's key is missing or refused; the questions at work are given back unharmed.
+        """
         heartbeat = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         heartbeat.start()
         try:
@@ -124,7 +140,13 @@ class Worker:
             finally:
                 self._is_interruptible = False
         except ReleasedError:
-            self._report.released += self._stored(lambda: self._queue.release(self._held))
+            self._release_held()
+        except ModelKeyError:
+            self._release_held()
+            raise
+
+    def _release_held(self) -> None:
+        self._report.released += self._stored(lambda: self._queue.release(self._held))
 
     def _work(self) -> None:
         while not self._is_stopping:
@@ -159,6 +181,7 @@ class Worker:
                 raise
             return []
         self._held = tuple(question.lease_token for question in claimed)
+        self._watch.begin(claimed, options.lease_seconds)
         return claimed
 
     def _batch(self, claimed: Sequence[ClaimedQuestion]) -> None:
@@ -166,7 +189,7 @@ class Worker:
         groups = grouped(claimed)
         for place, group in enumerate(groups):
             started = time.perf_counter()
-            answer_group(self._pool, group, outcome)
+            answer_group(self._pool, group, outcome, self._watch)
             self._metrics.observe_batch(group[0].strategy, len(group), time.perf_counter() - started)
             if outcome.outage is not None:
                 rest = [question.lease_token for later in groups[place + 1 :] for question in later]
@@ -261,10 +284,25 @@ class Worker:
                     )
                     known = current
                 self._queue.heartbeat(self.worker_id, self._held, self._options.lease_seconds)
+                self._give_up_overdue()
             except Exception:  # noqa: BLE001 - whatever it was, a worker without heartbeats would lose its leases
                 self._metrics.heartbeat_failed()
             self._news.wait(self._options.lease_seconds / 3)
             self._news.clear()
+
+    def _give_up_overdue(self) -> None:
+        """Takes the batch away from a question that cannot be interrupted: it is dead, the others go to other workers.
+
+        If several share the turn, nobody knows which it is: their leases run out, and each is then retrieved alone.
+        What this worker would still store of the batch is refused, for the leases no longer hold.
+        """
+        overdue, held = self._watch.overdue(), self._held
+        if not set(overdue) & set(held):
+            return
+        self._held = ()
+        if len(overdue) == 1:
+            self._queue.fail([failed_question(overdue[0], QuestionTimeoutError(self._options.question_seconds))])
+        self._queue.release([other for other in held if other not in overdue])
 
     def _sign_off(self) -> None:
         try:

@@ -11,7 +11,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, make_wsgi_app
 
-from schemas.errors import StoreError
+from polyhop.schemas.errors import StoreError
 
 LOOPBACK = "127.0.0.1"
 

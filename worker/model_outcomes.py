@@ -5,18 +5,22 @@ Pure; asks no model. Source: algorithms.md 0.7 (last column).
 
 from typing import Any
 
-from schemas.chat import ChatOutcome, ChatTask
-from schemas.errors import (
+from polyhop.schemas.chat import ChatOutcome, ChatTask
+from polyhop.schemas.errors import (
     ContextTooLongError,
     MalformedReplyError,
     ModelRateLimitError,
     ModelRejectedError,
+    ModelTimeoutError,
     ModelUnavailableError,
+    ModelUnreachableError,
     ReplyRefusedError,
 )
-from schemas.query import ModelUse
+from polyhop.schemas.query import ModelUse
 
-_OUTAGES = frozenset({ModelUnavailableError.__name__, ModelRateLimitError.__name__})
+_OUTAGES = frozenset(
+    error.__name__ for error in (ModelUnavailableError, ModelRateLimitError, ModelTimeoutError, ModelUnreachableError)
+)
 _REPLY_FAILURES = frozenset({MalformedReplyError.__name__, ReplyRefusedError.__name__, ContextTooLongError.__name__})
 
 

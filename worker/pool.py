@@ -5,11 +5,11 @@ Answers nothing itself (session.py does).
 
 from collections.abc import Mapping
 
-from schemas.settings import Settings
-from warehouse.files.layout import Layout
-from warehouse.files.versions import require_version
-from warehouse.open import open_published
-from worker.session import IndexSession
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import require_version
+from polyhop.warehouse.open import open_published
+from polyhop.worker.session import IndexSession
 
 
 class IndexPool:
@@ -32,12 +32,18 @@ class IndexPool:
         held = self._sessions.get(name)
         if held is not None and held.version == current:
             return held
-        published = open_published(self._settings.root, name, rerank=self._settings.models.rerank)
+        published = open_published(self._settings.root, name)
         opened = IndexSession(published, self._settings)
         if held is not None:
             held.close()
         self._sessions[name] = opened
         return opened
+
+    def forget(self, name: str) -> None:
+        """Closes an index, to be opened from scratch: nobody knows what an interruption left half done in it."""
+        held = self._sessions.pop(name, None)
+        if held is not None:
+            held.close()
 
     def versions(self) -> Mapping[str, int]:
         """The version held of each open index."""

@@ -4,27 +4,23 @@ Opens what it is given to open and nothing else; the front door and the queue's 
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from schemas.chat import ChatModel, Role
-from schemas.ports import Reader
-from schemas.query import Retrieval
-from schemas.settings import Settings
-from warehouse.index_reader import PublishedIndex
-from warehouse.open import open_encoder
-from warehouse.prompt_files import read_prompt
-from worker.answer import AnsweredQuestion, Answerer, passage_rows
-from worker.questions.names import ModelNaming, QuestionNaming, RuleNaming, entities_task
-from worker.ranking.links import connect
-from worker.reading.document import reading_row
-from worker.reading.model import ModelReader, answer_task
-from worker.reading.reader import RuleReader
+from polyhop.schemas.evidence import as_row
+from polyhop.schemas.ports import Reader
+from polyhop.schemas.query import Retrieval, reading_row
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.artefacts import NAMES
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.worker.answer import AnsweredQuestion, Answerer, passage_rows
+from polyhop.worker.questions.names import ModelNaming, QuestionNaming, RuleNaming, entities_task
+from polyhop.worker.ranking.links import connect
+from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.services import SessionServices
+from polyhop.worker.strategies.registry import make_reader
 
 _ANSWER_PROMPT = Path(__file__).parent / "reading" / "prompts" / "qa.answer.md"
 _ENTITIES_PROMPT = Path(__file__).parent / "questions" / "prompts" / "query.entities.md"
@@ -37,12 +33,13 @@ class IndexSession:
     """A version of an index, ready for batches of questions until closed.
 
     With a model for reading (`models.read`), that model reads; with `models.name_questions`, it also finds the names
-    in questions for the strategies that start from them.
+    in questions for the strategies that start from them. A strategy that declares a reader of its own is read by it.
     """
 
     def __init__(self, published: PublishedIndex, settings: Settings) -> None:
         self.published = published
         self.settings = settings
+        self.services = SessionServices(published, settings)
         self._answerers: dict[str, Answerer] = {}
 
     @property
@@ -80,14 +77,14 @@ class IndexSession:
         if key not in self._answerers:
             if len(self._answerers) >= KEPT_ANSWERERS:
                 self._answerers.pop(next(iter(self._answerers)))
-            self._answerers[key] = Answerer(
-                self.published, strategy, parameters, self._encode, self._reader_of(min_confidence), self._naming
-            )
+            reader = make_reader(strategy, self.published, parameters, self.services, self._reader_of(min_confidence))
+            self._answerers[key] = Answerer(self.published, strategy, parameters, self.services, reader, self._naming)
         return self._answerers[key]
 
     def document(self, strategy: str, answered: AnsweredQuestion) -> dict[str, Any]:
         """An answer in the JSON contract of `polyhop ask` (architecture.md section 9)."""
-        evidence = dict(answered.retrieval.evidence)
+        found = answered.retrieval.evidence
+        evidence = as_row(dataclasses.replace(found, notes=(*found.notes, *answered.reading.notes)))
         evidence["sentences"] = [dataclasses.asdict(sentence) for sentence in answered.reading.sentences]
         evidence["links"] = self._links(answered.retrieval)
         return {
@@ -102,7 +99,11 @@ class IndexSession:
         }
 
     def close(self) -> None:
-        """Gives the version free."""
+        """Releases the version; strategies and readers, which keep its arrays, are forgotten."""
+        self.services.close()
+        self._answerers.clear()
+        for name in ("_reader", "_naming"):
+            self.__dict__.pop(name, None)
         self.published.close()
 
     @cached_property
@@ -114,30 +115,28 @@ class IndexSession:
 
     def _open_reader(self, min_confidence: float) -> Reader:
         rules = RuleReader(self.published, min_confidence=min_confidence)
-        models = self.settings.models
-        if not models.read:
+        models, chat = self.settings.models, self.services.chat()
+        if chat is None:
             return rules
+        from polyhop.warehouse.prompt_files import read_prompt
+        from polyhop.worker.reading.model import ModelReader, answer_task
+
         task = answer_task(read_prompt(_ANSWER_PROMPT))
-        return ModelReader(self._chat(), task, rules, passages=models.read_passages, budget_tokens=models.read_tokens)
+        return ModelReader(chat, task, rules, passages=models.read_passages, budget_tokens=models.read_tokens)
 
     @cached_property
     def _naming(self) -> QuestionNaming:
-        rules = RuleNaming(self.published.names)
-        if not (self.settings.models.name_questions and self.settings.models.read):
+        rules = RuleNaming(self.published.artefact(NAMES))
+        chat = self.services.chat()
+        if chat is None or not self.settings.models.name_questions:
             return rules
-        return ModelNaming(self._chat(), entities_task(read_prompt(_ENTITIES_PROMPT)), rules)
+        from polyhop.warehouse.prompt_files import read_prompt
 
-    def _chat(self) -> ChatModel:
-        from warehouse.open_models import open_chat
-
-        return open_chat(self.settings, Role.READ)
-
-    def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return open_encoder(self.settings).encode_questions(texts)
+        return ModelNaming(chat, entities_task(read_prompt(_ENTITIES_PROMPT)), rules)
 
     def _links(self, retrieval: Retrieval) -> list[dict[str, Any]]:
         """How the first passages hang together, through the entities they share."""
         if "graph" not in self.published.artefacts:
             return []
         first = [passage.passage_id for passage in retrieval.passages[:LINKED_PASSAGES]]
-        return [dataclasses.asdict(link) for link in connect(self.published, retrieval.evidence, first)]
+        return [dataclasses.asdict(link) for link in connect(self.published, retrieval.evidence.names, first)]

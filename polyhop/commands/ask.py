@@ -1,11 +1,11 @@
 """`polyhop ask`: one question, answered with its evidence."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyhop.activation import activation_lines
 from polyhop.commands.options import (
     IndexName,
     Json,
@@ -18,13 +18,11 @@ from polyhop.commands.options import (
     Strategy,
     pairs,
     settings_of,
-    with_min_confidence,
     with_reader,
 )
 from polyhop.output import print_error, print_json, print_line
-from polyhop.pages.graph import reached_entities
-from polyhop.reasons import reason_lines
-from schemas.strategies import DEFAULT_STRATEGY
+from polyhop.schemas.evidence import evidence_of
+from polyhop.schemas.strategies import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
     from polyhop.api import Answer
@@ -50,6 +48,8 @@ def ask(
 ) -> None:
     """Answer one question from an index, with the passages it stands on."""
     from polyhop.api import open_index
+    from polyhop.passages import passage_texts
+    from polyhop.schemas.settings import with_min_confidence
 
     parameters = pairs(param, "--param")
     if html is not None:
@@ -64,14 +64,17 @@ def ask(
 
             write_page(html, answer.to_json(), material_of(opened.session, answer.to_json(), parameters))
             print_error(f"Page written to {html}")
+        texts = {} if json else passage_texts(opened.session.published, answer.passages)
     if json:
         print_json(answer.to_json())
         return
-    print_answer(answer, explain=explain)
+    print_answer(answer, texts, explain=explain)
 
 
-def print_answer(answer: "Answer", *, explain: bool) -> None:
-    """The answer for a person; with `explain`, how its evidence connects."""
+def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -> None:
+    """The answer for a person, with the texts of its passages by id; with `explain`, how its evidence connects."""
+    from polyhop.passages import passage_lines
+
     print_line(f"Question  {answer.question}")
     print_line(f"Answer    {answer.answer or _silence(answer)}{_certainty(answer)}")
     for value in answer.reading.get("values", ()):
@@ -82,8 +85,8 @@ def print_answer(answer: "Answer", *, explain: bool) -> None:
             _print_source(sentence)
     milliseconds = 1000 * sum(answer.seconds.values())
     print_line(f"Passages  ({answer.strategy}, version {answer.version}, {milliseconds:.0f} ms)")
-    for passage in answer.passages:
-        print_line(f"  {passage['rank']:>3}  {passage['score']:.3f}  {passage['title']}  [{passage['id']}]")
+    for line in passage_lines(answer.passages, answer.evidence, texts):
+        print_line(line)
     _print_reading(answer.reading)
     if explain:
         _print_evidence(answer)
@@ -93,7 +96,7 @@ def _silence(answer: "Answer") -> str:
     confidence = answer.reading.get("confidence") or 0.0
     if confidence:
         return f"(withheld: its confidence would be {confidence:.2f}, see --min-confidence; read the passages)"
-    return "(none found; read the passages)"
+    return "(none found; read the passages)" if answer.passages else "(none found)"
 
 
 def _certainty(answer: "Answer") -> str:
@@ -129,22 +132,13 @@ def _print_reading(reading: dict[str, Any]) -> None:
 
 
 def _print_evidence(answer: "Answer") -> None:
-    evidence = answer.evidence
-    names = evidence.get("question_entities") or evidence.get("query_entities")
-    if names:
-        print_line("Question names  " + (_names(names) or "none found"))
-    for line in reason_lines(evidence):
+    from polyhop.evidence_text import evidence_lines
+
+    titles = {passage["id"]: passage["title"] for passage in answer.passages}
+    for line in evidence_lines(evidence_of(answer.evidence), titles):
         print_line(line)
-    if "activations" in evidence:
-        for line in activation_lines(evidence):
-            print_line(line)
-    reached = reached_entities(evidence)
-    if reached:
-        print_line("Entities reached")
-    for row in reached:
-        print_line(f"  hop {row['hop']}  {' '.join(row['path'].split())}")
     _print_links(answer)
-    cited = evidence["sentences"][1:]
+    cited = answer.evidence["sentences"][1:]
     if cited:
         print_line("Sentences cited")
     for sentence in cited:
@@ -159,9 +153,3 @@ def _print_links(answer: "Answer") -> None:
         source = "question" if link["source"] == "question" else titles.get(link["source"], link["source"])
         target = titles.get(link["target"], link["target"])
         print_line(f"  {source} --[{link['via']}]--> {target}  [{link['target']}]")
-
-
-def _names(names: Any) -> str:
-    if isinstance(names, dict):
-        return "; ".join(f"{kind}: {', '.join(map(str, values))}" for kind, values in names.items() if values)
-    return ", ".join(str(name) for name in names)

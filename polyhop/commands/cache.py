@@ -8,11 +8,11 @@ import typer
 
 from polyhop.commands.options import Json, Root, Set, settings_of
 from polyhop.output import print_json, print_line, print_table, rounded
-from schemas.errors import ConfigurationError
+from polyhop.schemas.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from warehouse.cache.replies import TaskCounts
-    from warehouse.files.layout import Layout
+    from polyhop.warehouse.cache.replies import TaskCounts
+    from polyhop.warehouse.files.layout import Layout
 
 app = typer.Typer(
     name="cache", help="What is cached: replies of models and embeddings, shared by all indexes.", no_args_is_help=True
@@ -24,7 +24,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="The parquet 
 @app.command("stats")
 def stats(set_: Set = None, root: Root = None, json: Json = False) -> None:
     """Count what is cached, and what was spent on it."""
-    from warehouse.files.layout import Layout
+    from polyhop.warehouse.files.layout import Layout
 
     layout = Layout(settings_of(root, set_).root)
     document = {"replies": _reply_stats(layout), "vectors": _vector_stats(layout)}
@@ -56,8 +56,8 @@ def evict(
     json: Json = False,
 ) -> None:
     """Remove replies of models that fit all given conditions; what was spent on them stays in the journal."""
-    from warehouse.cache.replies import Evicted, ReplyCache
-    from warehouse.files.layout import Layout
+    from polyhop.warehouse.cache.replies import Evicted, ReplyCache
+    from polyhop.warehouse.files.layout import Layout
 
     if older_than_days is None and model is None and not failures:
         raise ConfigurationError("Say what to remove: --older-than-days N, --model M or --failures.")
@@ -78,9 +78,9 @@ def evict(
 @app.command("export")
 def export(file: File, set_: Set = None, root: Root = None, json: Json = False) -> None:
     """Write all valid replies into a parquet file."""
-    from warehouse.cache.exchange import export_replies
-    from warehouse.cache.replies import ReplyCache
-    from warehouse.files.layout import Layout
+    from polyhop.warehouse.cache.exchange import export_replies
+    from polyhop.warehouse.cache.replies import ReplyCache
+    from polyhop.warehouse.files.layout import Layout
 
     cache = ReplyCache(Layout(settings_of(root, set_).root).reply_cache)
     count = export_replies(cache, file)
@@ -91,9 +91,9 @@ def export(file: File, set_: Set = None, root: Root = None, json: Json = False) 
 @app.command("import")
 def import_(file: File, set_: Set = None, root: Root = None, json: Json = False) -> None:
     """Add the replies of a parquet file that are not cached; all or none of the file."""
-    from warehouse.cache.exchange import import_replies
-    from warehouse.cache.replies import ReplyCache
-    from warehouse.files.layout import Layout
+    from polyhop.warehouse.cache.exchange import import_replies
+    from polyhop.warehouse.cache.replies import ReplyCache
+    from polyhop.warehouse.files.layout import Layout
 
     cache = ReplyCache(Layout(settings_of(root, set_).root).reply_cache)
     imported = import_replies(cache, file)
@@ -104,10 +104,29 @@ def import_(file: File, set_: Set = None, root: Root = None, json: Json = False)
     print_line(f"{imported.added} replies added, {imported.known} were known")
 
 
+@app.command("repair")
+def repair(set_: Set = None, root: Root = None, json: Json = False) -> None:
+    """Save what can still be read of damaged caches; what cannot is computed, or asked, again when it is needed."""
+    from polyhop.warehouse.cache.repair import repair_caches
+    from polyhop.warehouse.files.layout import Layout
+
+    saved = repair_caches(Layout(settings_of(root, set_).root))
+    if json:
+        print_json([{**asdict(cache), "path": str(cache.path), "kept": str(cache.kept)} for cache in saved])
+        return
+    for cache in saved:
+        print_line(
+            f"{cache.path}: {cache.saved:,} rows saved, {cache.damaged:,} damaged; "
+            f"the damaged file is kept as {cache.kept.name}, delete it when nothing is missed"
+        )
+    if not saved:
+        print_line("The caches are intact.")
+
+
 def _reply_stats(layout: "Layout") -> dict[str, Any]:
     """What the cache of replies holds; zeros, and no file made, if there is none."""
-    from schemas.chat import Usage
-    from warehouse.cache.replies import ReplyCache, ReplyCounts
+    from polyhop.schemas.chat import Usage
+    from polyhop.warehouse.cache.replies import ReplyCache, ReplyCounts
 
     counts, tasks = ReplyCounts(0, 0, 0, 0), []
     if layout.reply_cache.exists():
@@ -132,11 +151,12 @@ def _task_document(task: "TaskCounts") -> dict[str, Any]:
         "failures": task.failure_count,
         **asdict(task.spent),
         "failed_calls": task.failed_calls,
+        "unknown_calls": task.unknown_calls,
     }
 
 
 def _vector_stats(layout: "Layout") -> dict[str, int]:
-    from warehouse.cache.vectors import VectorCache
+    from polyhop.warehouse.cache.vectors import VectorCache
 
     if not layout.vector_cache.exists():
         return {"count": 0, "bytes": 0}

@@ -15,9 +15,11 @@ DEMO_INDEX = "demo"
 
 def demo(root: Root = None, json: Json = False) -> None:
     """Index a small corpus that ships with Polyhop and answer a multi-hop question from it."""
-    from flows.index import DirectRunner, run_index
-    from flows.reports import IndexRequest
     from polyhop.api import open_index
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner
+    from polyhop.passages import passage_texts
+    from polyhop.schemas.requests import IndexRequest
 
     settings = settings_of(root)
     with progress() as update:
@@ -26,16 +28,17 @@ def demo(root: Root = None, json: Json = False) -> None:
         question = json_module.loads(file.readline())["question"]
     with open_index(DEMO_INDEX, settings=settings) as opened:
         answer = opened.ask(question, limit=5)
+        texts = passage_texts(opened.session.published, answer.passages)
     if json:
         print_json({"index": report.to_json(), "ask": answer.to_json()})
         return
     print_report(report)
     print_line()
-    print_answer(answer, explain=True)
+    print_answer(answer, texts, explain=True)
     print_line()
     print_line("Try next")
     folder = "" if root is None else f" --root {root}"
     print_line(f"  polyhop ask {shlex.quote(question)} --index demo --strategy dense{folder}")
     print_line(f"  polyhop eval {DEMO_FOLDER / 'questions.jsonl'} --index demo --strategies bridge,dense,bm25{folder}")
-    print_line(f"  polyhop sql 'FROM entities ORDER BY df DESC LIMIT 10' --index demo{folder}")
+    print_line(f"  polyhop sql 'FROM entities WHERE is_named ORDER BY df DESC LIMIT 10' --index demo{folder}")
     print_line(f"  polyhop index YOUR_CORPUS.jsonl --index mine{folder}")

@@ -32,11 +32,12 @@ def diagnose(
     """
     from polyhop.diagnosis import DiagnosisRequest
     from polyhop.diagnosis import diagnose as diagnose_index
+    from polyhop.schemas.requests import names_in
 
     request = DiagnosisRequest(
         questions=questions,
         index=index,
-        strategies=tuple(dict.fromkeys(name.strip() for name in strategies.split(",") if name.strip())),
+        strategies=tuple(dict.fromkeys(names_in(strategies))),
         nodes=pairs(param, "--param"),
         hub_top_percent=hub_top_percent,
     )

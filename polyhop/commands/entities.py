@@ -22,10 +22,10 @@ def explain(
     json: Json = False,
 ) -> None:
     """Say why two names are one entity, or why they are not."""
-    from tasks.resolution.explain import explain as explain_names
-    from tasks.resolution.explain import keys_of
-    from warehouse.files.layout import Layout
-    from warehouse.tables.decisions import read_name_records
+    from polyhop.tasks.resolution.explain import explain as explain_names
+    from polyhop.tasks.resolution.explain import keys_of
+    from polyhop.warehouse.files.layout import Layout
+    from polyhop.warehouse.tables.decisions import read_name_records
 
     records = read_name_records(Layout(settings_of(root).root), index, keys_of(a, b))
     explanation = explain_names(a, b, records)

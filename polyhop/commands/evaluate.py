@@ -1,7 +1,7 @@
 """`polyhop eval`: strategies compared on questions with known passages and answers; stored, listed, compared."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,16 +15,16 @@ from polyhop.commands.options import (
     Set,
     pairs,
     settings_of,
-    with_min_confidence,
     with_reader,
 )
 from polyhop.output import print_error, print_json, print_line, progress, rounded
-from schemas.errors import ConfigurationError, GateFailedError
-from schemas.strategies import DEFAULT_STRATEGY
+from polyhop.schemas.errors import ConfigurationError, GateFailedError
+from polyhop.schemas.strategies import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
-    from polyhop.evaluation import Evaluation, EvaluationRequest
-    from schemas.settings import Settings
+    from polyhop.flows.evaluation.run import Evaluation
+    from polyhop.schemas.requests import EvaluationRequest
+    from polyhop.schemas.settings import Settings
 
 
 def evaluate(
@@ -60,7 +60,7 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Compare strategies on a question set: recall, hit, MRR, exact match, F1, latency, paired bootstrap."""
-    settings = with_min_confidence(with_reader(settings_of(root, set_), reader), min_confidence)
+    settings = with_reader(settings_of(root, set_), reader)
     if questions is not None and (list_ or compare is not None):
         raise ConfigurationError("--list and --compare look at stored evaluations; leave the question file out.")
     if list_:
@@ -74,57 +74,41 @@ def evaluate(
             "polyhop eval needs a question file and an index: polyhop eval QUESTIONS --index NAME "
             "(stored evaluations: --list, --compare A B)."
         )
-    from polyhop.evaluation import EvaluationRequest
+    from polyhop.schemas.requests import EvaluationRequest, names_in
 
     request = EvaluationRequest(
         questions=questions,
         index=index,
-        strategies=tuple(name.strip() for name in strategies.split(",") if name.strip()),
+        strategies=names_in(strategies),
         parameters=pairs(param, "--param"),
         out=out,
         baseline=baseline,
+        fail_below=tuple(fail_below or ()),
+        min_confidence=min_confidence,
+        is_stored=not no_store,
     )
-    _evaluate(settings, request, fail_below or [], is_stored=not no_store, json=json)
+    _evaluate(settings, request, json=json)
 
 
-def _evaluate(
-    settings: "Settings", request: "EvaluationRequest", fail_below: list[str], *, is_stored: bool, json: bool
-) -> None:
+def _evaluate(settings: "Settings", request: "EvaluationRequest", *, json: bool) -> None:
     """Evaluates, stores, prints, and only then fails where a gate does."""
-    from polyhop.evaluation import run_evaluation
-    from polyhop.evaluation.store import check_store, store
-    from tasks.evaluation.gate import check_names, failure_sentence, gate_rows, parse_gate
+    from polyhop.flows.evaluate import evaluate_index
+    from polyhop.tasks.evaluation.gate import failure_sentence
 
-    gates = [parse_gate(text) for text in fail_below]
-    check_names(gates, request.labels)
-    if is_stored:
-        check_store(settings)
     with progress() as update:
-        evaluation = run_evaluation(settings, request, update)
-    report: dict[str, Any] = evaluation.report
-    check_names(gates, list(report["strategies"]))
-    report["gates"] = gate_rows(gates, report["strategies"])
-    report["run"], report["folder"] = None, None
-    if is_stored:
-        number, folder = store(settings, evaluation)
-        report["run"], report["folder"] = number, str(folder)
+        evaluation = evaluate_index(settings, request, update)
     _print(evaluation, json=json)
-    sentence = failure_sentence(report["gates"])
+    sentence = failure_sentence(evaluation.report["gates"])
     if sentence is not None:
         raise GateFailedError(sentence)
 
 
 def _print(evaluation: "Evaluation", *, json: bool) -> None:
+    from polyhop.flows.evaluate import left_out_sentences
+
     report = evaluation.report
-    for record in evaluation.bad:
-        print_error(f"{record.source} line {record.line} was left out: {record.reason}")
-    if report["unknown_supporting"]:
-        print_error(
-            f"{report['unknown_supporting']} supporting ids are in no passage of '{report['index']}' and count as "
-            "missed; were the questions written for another corpus?"
-        )
-    for name, reason in report["left_out"].items():
-        print_error(f"{name} was left out: {reason}")
+    for sentence in left_out_sentences(evaluation):
+        print_error(sentence)
     if json:
         print_json(rounded(report))
         return
@@ -135,7 +119,7 @@ def _print(evaluation: "Evaluation", *, json: bool) -> None:
 
 
 def _list(settings: "Settings", *, json: bool) -> None:
-    from polyhop.evaluation.store import stored_rows
+    from polyhop.flows.evaluation.store import stored_rows
 
     rows = stored_rows(settings)
     if json:
@@ -145,7 +129,7 @@ def _list(settings: "Settings", *, json: bool) -> None:
 
 
 def _compare(settings: "Settings", first: int, second: int, *, json: bool) -> None:
-    from polyhop.evaluation.store import compare
+    from polyhop.flows.evaluation.store import compare
 
     changes = compare(settings, first, second)
     if json:

@@ -10,8 +10,8 @@ from polyhop.commands.options import Database, IndexName, Json, Password, Root, 
 from polyhop.output import print_error, print_json, print_line, progress
 
 if TYPE_CHECKING:
-    from flows.export import ExportReport, ExportRequest
-    from schemas.settings import Settings
+    from polyhop.flows.export import ExportReport, ExportRequest
+    from polyhop.schemas.settings import Settings
 
 export = typer.Typer(
     name="export", help="Bring an index, or what was extracted for it, elsewhere.", no_args_is_help=True
@@ -35,8 +35,8 @@ def neo4j(
     json: Json = False,
 ) -> None:
     """Make a Neo4j database hold the current version of an index: only what differs is written."""
-    from flows.export import ExportRequest
-    from warehouse.graph.neo4j_server import find_address
+    from polyhop.flows.export import ExportRequest
+    from polyhop.warehouse.graph.address import find_address
 
     request = ExportRequest(index, find_address(uri, user, password, database))
     settings = settings_of(root, set_)
@@ -65,8 +65,8 @@ def extraction(
     json: Json = False,
 ) -> None:
     """Write entities, triples and propositions of every passage; --extractor import:FILE reads them back."""
-    from warehouse.files.extractions import export_extractions
-    from warehouse.open import open_published
+    from polyhop.warehouse.files.extractions import export_extractions
+    from polyhop.warehouse.open import open_published
 
     published = open_published(settings_of(root, set_).root, index)
     try:
@@ -80,7 +80,7 @@ def extraction(
 
 
 def _directly(settings: "Settings", request: "ExportRequest") -> "ExportReport":
-    from flows.export import DirectSteps, run_export
+    from polyhop.flows.export import DirectSteps, run_export
 
     with progress() as update:
         return run_export(settings, request, DirectSteps(update))
@@ -88,6 +88,6 @@ def _directly(settings: "Settings", request: "ExportRequest") -> "ExportReport":
 
 def _on_prefect(settings: "Settings", request: "ExportRequest") -> "ExportReport":
     print_error("Running as a Prefect flow run…")
-    from flows.prefect_export import run_export_on_prefect
+    from polyhop.flows.prefect_export import run_export_on_prefect
 
     return run_export_on_prefect(settings, request)

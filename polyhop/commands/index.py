@@ -1,24 +1,31 @@
-"""`polyhop index`: a corpus to a published version."""
+"""`polyhop index`: a corpus or a knowledge graph to a published version."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
+from polyhop.commands.options import FollowLinks, IndexName, Json, Root, Set, link_settings, settings_of
 from polyhop.output import print_error, print_json, print_line, progress
+from polyhop.schemas.corpus import SourceKind, unread_words
 
 if TYPE_CHECKING:
-    from flows.reports import IndexReport, IndexRequest
-    from schemas.settings import Settings
+    from polyhop.flows.reports import IndexReport, ModelUse
+    from polyhop.schemas.requests import IndexRequest
+    from polyhop.schemas.settings import Settings
 
 
 def index(
     index: IndexName,
     source: Annotated[
         Path | None,
-        typer.Argument(help="Corpus: .jsonl(.gz), .json, .parquet, .csv, or a folder of .md/.txt/.html files."),
+        typer.Argument(help="Corpus: {corpus formats}."),
+    ] = None,
+    graph: Annotated[
+        Path | None,
+        typer.Option("--graph", help="A knowledge graph in place of SOURCE, triples in a file: {graph formats}."),
     ] = None,
     add_strategy: Annotated[
         list[str] | None,
@@ -32,37 +39,80 @@ def index(
     prefect: Annotated[
         bool, typer.Option("--prefect", help="Run as a Prefect flow run (always, if PREFECT_API_URL is set).")
     ] = False,
+    follow_links: FollowLinks = False,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
     """Index SOURCE, or bring an index up to date with it: run it again after every change."""
-    from flows.reports import IndexRequest
-
-    if source is None and not add_strategy and not full:
-        raise typer.BadParameter("name a SOURCE, or --add-strategy to extend an index.", param_hint="SOURCE")
-    settings = settings_of(root, [*(set_ or []), *([f"extraction.extractor={extractor}"] if extractor else [])])
-    request = IndexRequest(index, source, tuple(add_strategy or ()), full, extractor)
+    _check_source(source, graph, extractor, can_do_without=bool(add_strategy) or full)
+    flags = [f"extraction.extractor={extractor}"] if extractor else []
+    settings = settings_of(root, [*(set_ or []), *flags, *link_settings(follow_links=follow_links)])
+    request = _request(index, source, graph, add_strategy, full=full)
     use_prefect = prefect or bool(os.environ.get("PREFECT_API_URL"))
     report = _on_prefect(settings, request) if use_prefect else _directly(settings, request)
+    print_unread(report.unread)
     if json:
         print_json(report.to_json())
     else:
         print_report(report)
 
 
+def _check_source(source: Path | None, graph: Path | None, extractor: str | None, *, can_do_without: bool) -> None:
+    if source is not None and graph is not None:
+        raise typer.BadParameter("name a SOURCE or a graph: an index is made from one of them.", param_hint="--graph")
+    if graph is not None and extractor:
+        raise typer.BadParameter(
+            "a graph states its entities and relations; nothing is extracted from it.", param_hint="--extractor"
+        )
+    if source is None and graph is None and not can_do_without:
+        raise typer.BadParameter("name a SOURCE, or --add-strategy to extend an index.", param_hint="SOURCE")
+
+
+def _request(
+    index: str, source: Path | None, graph: Path | None, add_strategy: list[str] | None, *, full: bool
+) -> "IndexRequest":
+    """Without a source, its kind is that of the version before."""
+    from polyhop.schemas.requests import IndexRequest
+
+    kind: SourceKind | None = "graph" if graph is not None else "corpus" if source is not None else None
+    return IndexRequest(index, graph or source, tuple(add_strategy or ()), full, kind)
+
+
 def _directly(settings: "Settings", request: "IndexRequest") -> "IndexReport":
-    from flows.index import DirectRunner, run_index
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner
 
     with progress() as update:
-        return run_index(settings, request, DirectRunner(update))
+        return run_index(settings, request, DirectRunner(update, print_error))
 
 
 def _on_prefect(settings: "Settings", request: "IndexRequest") -> "IndexReport":
     print_error("Running as a Prefect flow run…")
-    from flows.prefect_index import run_on_prefect
+    from polyhop.flows.prefect_index import run_on_prefect
 
     return run_on_prefect(settings, request)
+
+
+def print_unread(unread: Mapping[str, int]) -> None:
+    """Says on standard error which files of a folder were not read, if there are any."""
+    count = sum(unread.values())
+    if count:
+        print_error(f"{count} {'file was' if count == 1 else 'files were'} not read: {unread_words(unread)}.")
+
+
+def _print_doubts(use: "ModelUse") -> None:
+    """What is not certain about the tokens of a run."""
+    if use.replaced_counts:
+        print_line(
+            f"  models: of {use.replaced_counts:,} calls the server reported impossible token counts; "
+            "they are booked by our own count"
+        )
+    if use.unknown_calls:
+        print_line(
+            f"  models: {use.unknown_calls:,} calls of earlier, killed runs have an unknown outcome, booked at their "
+            f"worst case: {use.unknown_tokens:,} tokens, {use.unknown_cost_usd:.4f} USD"
+        )
 
 
 def print_report(report: "IndexReport") -> None:
@@ -75,6 +125,8 @@ def print_report(report: "IndexReport") -> None:
         return
     print_line(f"Index '{report.index}': version {report.version} published in {total:.1f} s")
     print_line(f"  {counts}")
+    for sentence in report.damaged:
+        print_line(f"  damaged, made again: {sentence}")
     for stage, seconds in report.seconds.items():
         if stage in report.reused:
             note = "taken over from the version before"
@@ -89,6 +141,7 @@ def print_report(report: "IndexReport") -> None:
             f"  models: {use.calls:,} calls, {use.prompt_tokens:,} + {use.completion_tokens:,} tokens, "
             f"{use.cost_usd:.4f} USD; {use.cached:,} replies were known"
         )
+    _print_doubts(report.model)
     if report.extraction:
         print_line(
             "  extraction: " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.extraction.items())

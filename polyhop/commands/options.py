@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from schemas.errors import ConfigurationError
+from polyhop.schemas.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from schemas.settings import Settings
+    from polyhop.schemas.settings import Settings
 
 Root = Annotated[
     Path | None, typer.Option("--root", help="Folder of all data (default: ./polyhop-data, or POLYHOP_ROOT).")
@@ -28,6 +28,9 @@ ReaderName = Annotated[
     str | None,
     typer.Option("--reader", help="Who reads the answer: rules, or model (models.read; default if it is set)."),
 ]
+FollowLinks = Annotated[
+    bool, typer.Option("--follow-links", help="Read what symbolic links out of a folder corpus lead to.")
+]
 Uri = Annotated[str | None, typer.Option("--uri", help="Address of the server, bolt://HOST:7687 (or NEO4J_URI).")]
 User = Annotated[str | None, typer.Option("--user", help="User (or NEO4J_USER, NEO4J_USERNAME; default neo4j).")]
 Password = Annotated[
@@ -43,9 +46,14 @@ MinConfidence = Annotated[
 ]
 
 
+def link_settings(*, follow_links: bool) -> list[str]:
+    """The settings behind `--follow-links`."""
+    return ["corpus.follow_links=true"] if follow_links else []
+
+
 def settings_of(root: Path | None, sets: list[str] | None = None) -> "Settings":
     """Settings from file, environment and these flags."""
-    from warehouse.settings_file import load_settings
+    from polyhop.warehouse.settings_file import load_settings
 
     flags: dict[str, object] = dict(pairs(sets, "--set"))
     if root is not None:
@@ -69,14 +77,6 @@ def with_reader(settings: "Settings", reader: str | None) -> "Settings":
     if reader != "rules":
         return settings
     return settings.model_copy(update={"models": settings.models.model_copy(update={"read": ""})})
-
-
-def with_min_confidence(settings: "Settings", confidence: float | None) -> "Settings":
-    """The settings with the least confidence named on the command line; None: as they are."""
-    if confidence is None:
-        return settings
-    reader = settings.reader.model_copy(update={"min_confidence": confidence})
-    return settings.model_copy(update={"reader": reader})
 
 
 def pairs(values: list[str] | None, option: str) -> Mapping[str, str]:

@@ -1,27 +1,38 @@
 """`polyhop plan`: what a model would be asked, and what that would cost, before anything is paid."""
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyhop.commands.options import Json, Root, Set, settings_of
+from polyhop.commands.index import print_unread
+from polyhop.commands.options import FollowLinks, Json, Root, Set, link_settings, settings_of
 from polyhop.output import print_json, print_line, print_table
 
 if TYPE_CHECKING:
-    from flows.plan import IndexPlan
+    from polyhop.flows.plan import IndexPlan
+
+_CENT = 0.01
 
 
 def plan(
     source: Annotated[Path, typer.Argument(help="Corpus, as for `polyhop index`.")],
+    add_strategy: Annotated[
+        list[str] | None,
+        typer.Option("--add-strategy", help="Also plan what this strategy needs, besides those of the settings."),
+    ] = None,
+    follow_links: FollowLinks = False,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """Estimate calls, tokens, cost and time of extraction by the configured model, without a call."""
-    from flows.plan import plan_index
+    """Estimate calls, tokens, cost and time of what indexing asks of the configured models, without a call."""
+    from polyhop.flows.plan import plan_index
 
-    made = plan_index(settings_of(root, set_), source)
+    settings = settings_of(root, [*(set_ or []), *link_settings(follow_links=follow_links)])
+    made = plan_index(settings, source, add_strategy or ())
+    print_unread(made.unread)
     if json:
         print_json(made.to_json())
     else:
@@ -45,9 +56,28 @@ def print_plan(made: "IndexPlan") -> None:
         for step, row in document["steps"].items()
     ]
     print_table(["step", "units", "cached", "calls", "prompt tokens", "reply tokens", "lengths from"], rows)
-    cost = document["cost_usd"]
-    if cost is None:
-        print_line("  cost unknown: set models.prompt_price and models.completion_price (USD per million tokens)")
-    else:
-        print_line(f"  cost {cost['expected']:.2f} USD ({cost['low']:.2f} to {cost['high']:.2f})")
+    print_line(f"  {_cost(made, document)}")
     print_line(f"  about {document['seconds'] / 60:.1f} minutes; nothing was asked, nothing was changed")
+
+
+def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
+    """What it would cost, or why no amount is given."""
+    if not document["calls"]:
+        return "no cost: every reply is cached already"
+    if document["cost_usd"] is None:
+        return (
+            f"cost unknown: no price of '{made.model}' is known; set models.prompt_price and models.completion_price "
+            "(USD per million tokens; 0 for a server of your own)"
+        )
+    if made.is_free:
+        return f"no cost: the price of '{made.model}' is 0"
+    cost = document["cost_usd"]
+    return f"cost {dollars(cost['expected'])} USD ({dollars(cost['low'])} to {dollars(cost['high'])})"
+
+
+def dollars(amount: float) -> str:
+    """Cents, or two significant digits of less than a cent: 0.0042."""
+    if amount >= _CENT or amount <= 0:
+        return f"{amount:,.2f}"
+    digits = 1 - math.floor(math.log10(amount))
+    return f"{amount:.{digits}f}"

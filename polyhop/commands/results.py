@@ -15,14 +15,14 @@ from polyhop.commands.options import (
     Set,
     pairs,
     settings_of,
-    with_min_confidence,
     with_reader,
 )
 from polyhop.output import print_error, print_json, print_line, rounded
-from schemas.errors import SourceError
+from polyhop.schemas.errors import SourceError
 
 if TYPE_CHECKING:
-    from schemas.queue import ResultRow
+    from polyhop.schemas.queue import ResultRow
+    from polyhop.schemas.settings import Settings
 
 QuestionId = Annotated[str, typer.Argument(help="Id of the question in its file.")]
 
@@ -36,27 +36,28 @@ def results(
     json: Json = False,
 ) -> None:
     """Print a job's questions with their answers, in submitted order, as JSON lines; at any time."""
-    from flows.answer import job_metrics
-    from polyhop.jobs import result_document, results_parquet
-    from warehouse.open import open_questions
+    from polyhop.flows.job_metrics import job_metrics
+    from polyhop.jobs import DamagedRows, result_document, results_parquet
+    from polyhop.warehouse.open import open_questions
 
     with open_questions(settings_of(root, set_)) as queue:
-        rows = queue.results(job)
+        rows = DamagedRows(queue.results(job))
         if metrics:
-            measured = job_metrics(rows)
+            measured = job_metrics(iter(rows))
             if measured is None:
                 raise SourceError(
                     f"Job {job} has neither answers nor supporting passages to compare with; submit a file that has."
                 )
             print_json(rounded(measured))
         elif out is not None:
-            count = results_parquet(rows, out)
+            count = results_parquet(iter(rows), out)
             print_json({"job_id": job, "rows": count, "file": str(out)}) if json else print_line(
                 f"{count} rows in {out}"
             )
         else:
             for row in rows:
                 print_json(result_document(row))
+        rows.require_none()
 
 
 def explain(
@@ -69,7 +70,7 @@ def explain(
 ) -> None:
     """Redraw a stored answer's evidence, as it was when it was answered."""
     from polyhop.jobs import require_result
-    from warehouse.open import open_questions
+    from polyhop.warehouse.open import open_questions
 
     settings = settings_of(root, set_)
     with open_questions(settings) as queue:
@@ -83,7 +84,7 @@ def explain(
     if json:
         print_json(dict(row.result))
     else:
-        _draw(row.result)
+        _draw(row.result, settings)
 
 
 def replay(
@@ -99,7 +100,8 @@ def replay(
     """Ask a stored question again on the version it was answered from, side by side with the stored answer."""
     from polyhop.api import open_index
     from polyhop.jobs import require_result
-    from warehouse.open import open_questions
+    from polyhop.schemas.settings import with_min_confidence
+    from polyhop.warehouse.open import open_questions
 
     settings = with_reader(settings_of(root, set_), reader)
     with open_questions(settings) as queue:
@@ -120,13 +122,15 @@ def replay(
     _side_by_side(row, again)
 
 
-def _draw(document: Any) -> None:
+def _draw(document: Any, settings: "Settings") -> None:
     from polyhop.api import Answer
     from polyhop.commands.ask import print_answer
+    from polyhop.passages import stored_texts
 
     names = ("question", "answer", "strategy", "version", "passages", "evidence", "seconds")
     kept = {name: document[name] for name in names}
-    print_answer(Answer(**kept, reading=document.get("reading", {})), explain=True)
+    answer = Answer(**kept, reading=document.get("reading", {}))
+    print_answer(answer, stored_texts(document, settings), explain=True)
 
 
 def _side_by_side(row: "ResultRow", again: dict[str, Any]) -> None:

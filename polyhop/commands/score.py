@@ -7,10 +7,10 @@ import typer
 
 from polyhop.commands.options import Json, Root
 from polyhop.output import print_error, print_json, print_line, rounded
-from schemas.errors import SourceError
+from polyhop.schemas.errors import SourceError
 
 if TYPE_CHECKING:
-    from schemas.corpus import BadRecord
+    from polyhop.schemas.corpus import BadRecord
 
 
 def score(
@@ -27,14 +27,14 @@ def score(
 ) -> None:
     """Score predictions by exact match and token F1 (SQuAD's normalisation, the best of several gold answers)."""
     del root  # every command takes it; this one reads and writes no index
-    from tasks.evaluation.scoring import mean_scores, score_rows
-    from warehouse.files.predictions import read_predictions
+    from polyhop.tasks.evaluation.scoring import mean_scores, score_rows
+    from polyhop.warehouse.files.predictions import read_predictions
 
     rows, bad = read_predictions(predictions)
     _check(predictions, len(rows), bad, skip_bad=skip_bad)
     scores = score_rows(rows, hotpot_yes_no=hotpot_yes_no)
     if out is not None:
-        from warehouse.files.json_lines import write_json_lines
+        from polyhop.warehouse.files.json_lines import write_json_lines
 
         lines = (
             {

@@ -19,10 +19,10 @@ from polyhop.commands.options import (
     settings_of,
 )
 from polyhop.output import print_error, print_json, print_line, progress
-from schemas.strategies import DEFAULT_STRATEGY
+from polyhop.schemas.strategies import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
-    from warehouse.queue.queue import QuestionQueue
+    from polyhop.warehouse.queue.queue import QuestionQueue
 
 
 def submit(
@@ -47,38 +47,40 @@ def submit(
     json: Json = False,
 ) -> None:
     """Submit a file of questions as one job for the workers."""
-    from flows.answer import Submission, submit_file
-    from warehouse.open import open_questions
-    from worker.strategies.registry import parse_parameters, spec_of
+    from polyhop.flows.answer import submit_file
+    from polyhop.schemas.queue import JobSpec
+    from polyhop.schemas.requests import SubmissionRequest
+    from polyhop.warehouse.open import open_questions
 
     settings = settings_of(root, set_)
-    parameters = pairs(param, "--param")
-    parse_parameters(spec_of(strategy), parameters)
-    request = Submission(
-        questions=questions,
+    spec = JobSpec(
         index=index,
-        strategy=strategy,
+        name=name,
         queue=queue,
+        strategy=strategy,
+        parameters=pairs(param, "--param"),
         limit=limit,
-        parameters=parameters,
         priority=priority,
-        key=key,
-        name=name or questions.name,
         deadline_seconds=deadline,
+        key=key,
         max_attempts=max_attempts,
-        skip_bad=skip_bad,
         min_confidence=min_confidence,
     )
     with open_questions(settings) as opened:
-        job_id, count, bad = submit_file(settings, opened, request)
-        for record in bad:
+        submitted = submit_file(settings, opened, SubmissionRequest(questions, spec, skip_bad))
+        job_id, count = submitted.job_id, submitted.count
+        for record in submitted.bad:
             print_error(f"{record.source} line {record.line} was left out: {record.reason}")
         if wait:
             _wait(opened, job_id)
     if json:
-        print_json({"job_id": job_id, "questions": count})
+        print_json({"job_id": job_id, "questions": count, "new": submitted.is_new})
         return
-    print_line(f"Job {job_id}: {count:,} questions for '{index}', queue '{queue}'")
+    questions_words = f"{count:,} {'question' if count == 1 else 'questions'} for '{index}', queue '{queue}'"
+    if submitted.is_new:
+        print_line(f"Job {job_id}: {questions_words}")
+    else:
+        print_line(f"Job {job_id} has the key '{key}' already: {questions_words}; nothing was submitted again")
     print_line(f"  answer them with: polyhop worker --queues {queue} --until-empty")
     print_line(f"  read them with:   polyhop results {job_id}")
 

@@ -7,7 +7,7 @@ import typer
 
 from polyhop.commands.options import Json, Root, Set, settings_of
 from polyhop.output import print_json, print_line, print_table, progress
-from schemas.errors import ConfigurationError
+from polyhop.schemas.errors import ConfigurationError
 
 _SIZES = "1000,5000,20000,80000"
 _STRATEGIES = "bm25,bridge-lexical,graph,graph-hybrid"
@@ -31,12 +31,13 @@ def sweep(
     json: Json = False,
 ) -> None:
     """Measure index time, query time, memory and disk on generated corpora; run again, it measures what is missing."""
+    from polyhop.schemas.requests import names_in
     from polyhop.sweep import PAGE_FILE, SweepRequest, run_sweep
 
     request = SweepRequest(
         folder=out,
         sizes=_parse_sizes(sizes),
-        strategies=tuple(dict.fromkeys(name.strip() for name in strategies.split(",") if name.strip())),
+        strategies=tuple(dict.fromkeys(names_in(strategies))),
         questions=questions,
         seed=seed,
     )
@@ -55,7 +56,7 @@ def _parse_sizes(text: str) -> tuple[int, ...]:
     Raises:
         ConfigurationError: If one is no whole number, or too small to generate.
     """
-    from tasks.evaluation.generator import MIN_PASSAGES
+    from polyhop.tasks.evaluation.generator import MIN_PASSAGES
 
     words = [word.strip().replace("_", "") for word in text.split(",") if word.strip()]
     if not words or not all(word.isascii() and word.isdecimal() and int(word) >= MIN_PASSAGES for word in words):

@@ -6,7 +6,7 @@ import typer
 
 from polyhop.commands.options import IndexName, Json, Root, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table
-from schemas.errors import ManifestMismatchError
+from polyhop.schemas.errors import ManifestMismatchError
 
 
 def versions(
@@ -16,13 +16,13 @@ def versions(
     json: Json = False,
 ) -> None:
     """List the published versions of an index, or make one of them current."""
-    from warehouse.files.layout import Layout
-    from warehouse.files.lease import writer_lease
-    from warehouse.files.versions import (
+    from polyhop.warehouse.files.layout import Layout
+    from polyhop.warehouse.files.versions import (
         point_to,
         published_versions,
         read_manifest,
         require_version,
+        writer_lease,
     )
 
     layout = Layout(settings_of(root).root)

@@ -6,7 +6,7 @@ import typer
 
 from polyhop.commands.options import Json, ReaderName, Root, Set, settings_of, with_reader
 from polyhop.output import print_error, print_json, print_line
-from schemas.errors import ConfigurationError
+from polyhop.schemas.errors import ConfigurationError
 
 
 def worker(
@@ -25,16 +25,17 @@ def worker(
     """Answer questions from queues. SIGTERM finishes the batch at work, a second one gives it back."""
     import dataclasses
 
-    from warehouse.open import open_questions
-    from worker.loop import Worker, WorkerOptions
-    from worker.metrics import WorkerMetrics, serve_metrics
-    from worker.pool import IndexPool
+    from polyhop.schemas.requests import names_in
+    from polyhop.warehouse.open import open_questions
+    from polyhop.worker.loop import Worker, WorkerOptions
+    from polyhop.worker.metrics import WorkerMetrics, serve_metrics
+    from polyhop.worker.pool import IndexPool
 
     settings = with_reader(settings_of(root, set_), reader)
     if not settings.encoder.threads:
         encoder = settings.encoder.model_copy(update={"threads": 1})
         settings = settings.model_copy(update={"encoder": encoder})
-    names = tuple(name.strip() for name in queues.split(",") if name.strip())
+    names = names_in(queues)
     if not names:
         raise ConfigurationError(f"--queues takes names separated by commas, not '{queues}'.")
     options = WorkerOptions(
@@ -43,6 +44,7 @@ def worker(
         lease_seconds=settings.worker.lease_seconds,
         poll_seconds=settings.worker.poll_seconds,
         until_empty=until_empty,
+        question_seconds=settings.worker.question_seconds,
     )
     metrics = WorkerMetrics()
     stop_serving = None if metrics_port is None else serve_metrics(metrics, metrics_port, metrics_address)

@@ -11,25 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyhop.pages.drawing import draw
-from polyhop.pages.graph import (
-    DRAWN_PASSAGES,
-    EvidenceGraph,
-    Triple,
-    entity_rows,
-    evidence_graph,
-    has_activations,
-    reached_entities,
-)
-from schemas.version import VERSION
+from polyhop.pages.graph import DRAWN_PASSAGES, EvidenceGraph, Triple, evidence_graph
+from polyhop.schemas.evidence import Evidence, evidence_of
+from polyhop.schemas.version import VERSION
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-_ALWAYS_SHOWN = frozenset({"question_entities", "query_entities", "links", "sentences", "fallback"})
-_SHOWN_OF_ACTIVATION = frozenset({"seeds", "entities", "chains", "activations", "activated", "is_cut", "context"})
-_SHOWN_OF_SEARCH = frozenset({"entities", "reached"})
-_SHOWN_OF_WALK = frozenset({"seeds", "n_e", "n_d"})
-_PARTS_OF_GRAPH_SEARCH = ("seeds", "entities", "question_entities")
 _NOTHING_READ: Mapping[str, Any] = {"kind": "", "values": (), "model": None, "citations": ()}
 _KINDS = {"computed": "computed from values", "extracted": "possible", "generated": "written by a model"}
 
@@ -43,8 +31,8 @@ class PageMaterial:
         encoder: The encoder of its vectors, None if it has none.
         parameters: All parameters of the strategy, defaults included.
         texts: Passages by id; empty if the version is gone.
-        mentions: Keys of the entities that a passage mentions, by passage id.
-        relations: Between activated entities.
+        mentions: Keys of the reached entities that a passage mentions, by passage id.
+        relations: Between reached entities.
     """
 
     index: str
@@ -62,27 +50,23 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
         document: An answer in the JSON contract of `polyhop ask`.
         material: Texts of its passages, parameters and the like.
     """
-    evidence = document["evidence"]
+    evidence = evidence_of(document["evidence"])
     graph = evidence_graph(document, material.mentions, material.relations)
     reading = {**_NOTHING_READ, **(document.get("reading") or {})}
     return _template().render(
         document=document,
         reading=reading,
         kind=_KINDS.get(reading["kind"], "") if document["answer"] else "",
-        source=_source(evidence, reading),
-        names=_question_names(evidence),
-        fallback=evidence.get("fallback") or "none",
+        source=_source(document["evidence"], reading),
+        evidence=evidence,
         graph=graph,
         drawing=draw(graph) if graph.edges else None,
-        graph_note=_graph_note(document, graph),
-        is_activation=has_activations(evidence),
-        entities=entity_rows(evidence) if has_activations(evidence) else [],
-        chains=evidence.get("chains", ()) if has_activations(evidence) else (),
-        reached=reached_entities(evidence),
-        walk_seeds=_walk_seeds(document),
-        passages=_passage_rows(document, material),
+        graph_note=_graph_note(document, evidence, graph),
+        is_reached=bool(evidence.all_edges()),
+        titles={row["id"]: row["title"] for row in document["passages"]},
+        passages=_passage_rows(document, evidence, material),
         has_texts=bool(material.texts) or not document["passages"],
-        other=_other(evidence),
+        other=json.dumps(evidence.data, ensure_ascii=False, indent=1, default=str) if evidence.data else "",
         material=material,
         seconds=document.get("seconds", {}),
         polyhop_version=VERSION,
@@ -131,16 +115,15 @@ def _source(evidence: Mapping[str, Any], reading: Mapping[str, Any]) -> dict[str
     return dict(sentences[0]) if sentences and not reading.get("values") else None
 
 
-def _graph_note(document: Mapping[str, Any], graph: EvidenceGraph) -> str:
+def _graph_note(document: Mapping[str, Any], evidence: Evidence, graph: EvidenceGraph) -> str:
     """What the drawing leaves out, and what it is, in sentences."""
-    evidence = document["evidence"]
     notes = []
     if not graph.edges:
         notes.append(
             f"Strategy '{document['strategy']}' left no graph to draw: the passages below are a plain ranking."
         )
-    elif not has_activations(evidence):
-        if not any(evidence.get(part) for part in _PARTS_OF_GRAPH_SEARCH):
+    elif not evidence.all_edges():
+        if not (evidence.seeds or evidence.nodes or evidence.names):
             notes.append(
                 f"Strategy '{document['strategy']}' ranks without a graph; the drawing adds what passages share."
             )
@@ -148,54 +131,27 @@ def _graph_note(document: Mapping[str, Any], graph: EvidenceGraph) -> str:
     left_out = graph.left_out + max(0, len(document["passages"]) - DRAWN_PASSAGES)
     if graph.edges and left_out:
         notes.append(f"Not drawn: {left_out} weaker nodes.")
-    beyond = int(evidence.get("activated") or 0) - len(evidence.get("activations") or ())
+    beyond = evidence.node_count - len(evidence.nodes)
     if beyond > 0:
-        notes.append(f"Activation reached {beyond} more entities, too weak for the evidence.")
-    if evidence.get("is_cut"):
-        notes.append("The search for chains stopped at its limit (max_paths_enumerated), so stronger ones may exist.")
+        notes.append(f"The search reached {beyond} more entities, which the evidence does not list.")
     return " ".join(notes)
 
 
-def _has_walk(evidence: Mapping[str, Any]) -> bool:
-    """Whether the evidence says with which weights a walk began at passages and entities."""
-    seeds = evidence.get("seeds")
-    return isinstance(seeds, Mapping) and all(isinstance(seeds.get(kind), Mapping) for kind in ("passages", "entities"))
-
-
-def _walk_seeds(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Where a walk began: passages and entities with their share, largest first."""
-    if not _has_walk(document["evidence"]):
-        return []
-    seeds = document["evidence"]["seeds"]
-    titles = {row["id"]: row["title"] for row in document["passages"]}
-    rows = [
-        {
-            "kind": kind[:-1] if kind == "passages" else "entity",
-            "name": titles.get(name) or name,
-            "id": name,
-            "share": share,
-        }
-        for kind in ("passages", "entities")
-        for name, share in seeds[kind].items()
-    ]
-    return sorted(rows, key=lambda row: (-row["share"], row["kind"], row["id"]))
-
-
-def _passage_rows(document: Mapping[str, Any], material: PageMaterial) -> list[dict[str, Any]]:
+def _passage_rows(document: Mapping[str, Any], evidence: Evidence, material: PageMaterial) -> list[dict[str, Any]]:
     """Passages with their texts in marked and unmarked pieces, and a bar of their score."""
     best = max([float(row["score"]) for row in document["passages"]], default=0.0)
     cited = _cited(document)
-    activations = document["evidence"].get("activations") or {}
+    weight_of = {node.key: node.weight or 0.0 for node in evidence.nodes}
     rows = []
     for row in document["passages"]:
         text = material.texts.get(row["id"], "")
-        known = [key for key in material.mentions.get(row["id"], ()) if key in activations]
+        known = [key for key in material.mentions.get(row["id"], ()) if key in weight_of]
         rows.append(
             {
                 **row,
                 "pieces": marked(text, _spans(text, cited.get(row["id"], ()))),
                 "share": round(100 * max(0.0, float(row["score"])) / best, 1) if best > 0 else 0.0,
-                "activated": sorted(known, key=lambda key: (-activations[key], key)),
+                "reached": sorted(known, key=lambda key: (-weight_of[key], key)),
             }
         )
     return rows
@@ -223,23 +179,3 @@ def _spans(text: str, sentences: Sequence[Mapping[str, Any]]) -> list[tuple[int,
         elif words and words in text:
             spans.append((text.index(words), text.index(words) + len(words)))
     return spans
-
-
-def _question_names(evidence: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """Names of the question by what became of them."""
-    names = evidence.get("question_entities") or evidence.get("query_entities") or ()
-    groups = names.items() if isinstance(names, Mapping) else [("found", names)]
-    return [(str(kind), [str(name) for name in some]) for kind, some in groups if some]
-
-
-def _other(evidence: Mapping[str, Any]) -> str:
-    """The parts of the evidence that the page has no place for, as JSON."""
-    shown = _ALWAYS_SHOWN
-    if has_activations(evidence):
-        shown |= _SHOWN_OF_ACTIVATION
-    elif reached_entities(evidence):
-        shown |= _SHOWN_OF_SEARCH
-    elif _has_walk(evidence):
-        shown |= _SHOWN_OF_WALK
-    rest = {name: value for name, value in evidence.items() if name not in shown}
-    return json.dumps(rest, ensure_ascii=False, indent=1, default=str) if rest else ""

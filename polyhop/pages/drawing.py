@@ -7,30 +7,43 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import sqrt
-from unicodedata import east_asian_width
 
 from polyhop.pages.graph import Edge, EvidenceGraph, Node
 from polyhop.pages.layout import distances, heights
+from polyhop.pages.lettering import clipped, text_width, wrapped
 
 SHEET = 1112.0
 """Width that a page has without scrolling; columns share it as far as they can."""
-ROW, MARGIN = 34.0, 14.0
+ROW, LINE, MARGIN = 34.0, 15.0, 14.0
+"""Height of a node of one line with the space around it, of each further line, and of the sheet's edge."""
+NAME_LINES = 3
+"""Lines that a name may take; what is longer is cut, and stands in full below the drawing."""
 NODE_WIDTHS, GAPS = (176.0, 250.0), (106.0, 190.0)
 NAME_PIXELS, LABEL_PIXELS = 7.5, 6.4
 """Width of a plain letter in a name and in a label, in a wide font."""
-_NARROW, _BROAD = frozenset(" !'(),.:;I[]fijlrt|"), frozenset("%@MWmw—…")
 _SMALLEST, _GROWTH = 3.5, 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class NodeShape:
-    """A node at its place: `x`, `y` are the middle of its left side; `radius` grows with its weight."""
+    """A node on the sheet: `x`, `y` are the middle of its left side; `radius` grows with its weight.
+
+    Attributes:
+        lines: Its name (of a passage, after its rank) in lines.
+        is_cut: Whether the name goes on after the last line.
+    """
 
     node: Node
     x: float
     y: float
     radius: float
-    text: str
+    lines: tuple[str, ...]
+    is_cut: bool
+
+    @property
+    def height(self) -> float:
+        """Of its box."""
+        return ROW - 10 + LINE * (len(self.lines) - 1)
 
     @property
     def strength(self) -> float:
@@ -61,6 +74,11 @@ class Drawing:
     relations: tuple[Line, ...]
     mentions: tuple[Line, ...]
 
+    @property
+    def cut_names(self) -> tuple[str, ...]:
+        """Names that are cut in the drawing, in full."""
+        return tuple(dict.fromkeys(shape.node.name for shape in self.nodes if shape.is_cut))
+
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
@@ -74,8 +92,10 @@ def draw(graph: EvidenceGraph) -> Drawing:
     """The graph in columns from left to right, by distance from where the search began."""
     columns = _columns(graph)
     sheet = _sheet(len(columns))
-    height = heights(columns, [(edge.source, edge.target) for edge in graph.edges], ROW)
     node_of = {node.id: node for node in graph.nodes}
+    names = {node.id: _name_lines(node, sheet) for node in graph.nodes}
+    row = ROW + LINE * (max([len(lines) for lines, _ in names.values()], default=1) - 1)
+    height = heights(columns, [(edge.source, edge.target) for edge in graph.edges], row)
     strongest = {
         is_passage: max([node.weight for node in graph.nodes if (node.kind == "passage") == is_passage], default=0.0)
         for is_passage in (True, False)
@@ -85,42 +105,17 @@ def draw(graph: EvidenceGraph) -> Drawing:
         x = MARGIN + number * (sheet.node_width + sheet.gap)
         for name in column:
             node = node_of[name]
-            place = x, MARGIN + ROW / 2 + height[name]
-            shapes[name] = _shape(node, place, strongest[node.kind == "passage"], sheet)
+            radius = _radius(node, strongest[node.kind == "passage"])
+            shapes[name] = NodeShape(node, x, MARGIN + row / 2 + height[name], radius, *names[name])
     relations, mentions = _lines(graph.edges, shapes, sheet)
     return Drawing(
         width=2 * MARGIN + len(columns) * (sheet.node_width + sheet.gap) - sheet.gap,
-        height=2 * MARGIN + max(height.values(), default=0.0) + ROW,
+        height=2 * MARGIN + max(height.values(), default=0.0) + row,
         node_width=sheet.node_width,
         nodes=tuple(shapes.values()),
         relations=tuple(relations),
         mentions=tuple(mentions),
     )
-
-
-def text_width(text: str) -> float:
-    """About how wide a text is, in widths of a plain letter."""
-    return sum(_letter_width(letter) for letter in text)
-
-
-def clipped(text: str, width: float) -> str:
-    """One line of at most this width (in plain letters); what is cut shows as an ellipsis."""
-    line = " ".join(text.split())
-    if text_width(line) <= width:
-        return line
-    room, kept = width - _letter_width("…"), 0
-    while kept < len(line) and _letter_width(line[kept]) <= room:
-        room -= _letter_width(line[kept])
-        kept += 1
-    return line[:kept].rstrip() + "…"
-
-
-def _letter_width(letter: str) -> float:
-    if letter in _NARROW:
-        return 0.6
-    if east_asian_width(letter) in "WF":
-        return 1.8
-    return 1.5 if letter in _BROAD else 1.15 if letter.isupper() else 1.0
 
 
 def _sheet(columns: int) -> _Sheet:
@@ -144,10 +139,14 @@ def _columns(graph: EvidenceGraph) -> list[list[str]]:
     return [[node.id for node in column] for _, column in groupby(ordered, key=lambda node: column_of[node.id])]
 
 
-def _shape(node: Node, place: tuple[float, float], strongest: float, sheet: _Sheet) -> NodeShape:
+def _name_lines(node: Node, sheet: _Sheet) -> tuple[tuple[str, ...], bool]:
+    text = f"{node.rank} {node.name}" if node.rank else node.name
+    return wrapped(text, (sheet.node_width - 36) / NAME_PIXELS, NAME_LINES)
+
+
+def _radius(node: Node, strongest: float) -> float:
     share = min(1.0, node.weight / strongest) if strongest > 0 else 0.0
-    room = (sheet.node_width - 36) / NAME_PIXELS - (text_width(f"{node.rank} ") if node.rank else 0)
-    return NodeShape(node, *place, round(_SMALLEST + _GROWTH * sqrt(share), 2), clipped(node.name, room))
+    return round(_SMALLEST + _GROWTH * sqrt(share), 2)
 
 
 def _lines(edges: Iterable[Edge], shapes: Mapping[str, NodeShape], sheet: _Sheet) -> tuple[list[Line], list[Line]]:
@@ -163,8 +162,10 @@ def _lines(edges: Iterable[Edge], shapes: Mapping[str, NodeShape], sheet: _Sheet
         if not forward and not backward:
             mentions.append(Line(path, f"{right.node.name} mentions {left.node.name}"))
             continue
-        shared = (*forward, *backward)[0]
-        title = shared if edge.is_shared else _sentence(left.node, right.node, forward, backward)
+        if edge.is_shared:
+            title = f"{left.node.name} and {right.node.name} share {(*forward, *backward)[0]}"
+        else:
+            title = _sentence(left.node, right.node, forward, backward)
         label = _label(forward, backward, _arrows(edge, left, right), (sheet.gap - 12) / LABEL_PIXELS)
         line = Line(path, title, label, *_label_spot(left, right, sheet))
         if any(_overlap(line, other) for other in labels):

@@ -1,12 +1,15 @@
 """The graph of an answer's evidence: entities and passages, how strong each is, and what connects them.
 
 Draws nothing (drawing.py does) and finds nothing: everything comes from the stored evidence, so that an answer can be
-redrawn later. Chains make edges between entities; other strategies show how their first passages connect.
+redrawn later. Paths and edges tie what was reached; without any, the passages hang at what they share.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from polyhop.schemas.evidence import Evidence, evidence_of
+from polyhop.schemas.evidence import Node as Reached
 
 QUESTION = "question"
 DRAWN_NODES = 60
@@ -26,7 +29,7 @@ class Node:
         id: Unique in the graph.
         kind: question, entity or passage.
         name: As people read it.
-        weight: Activation or score, 0 or more.
+        weight: Of an entity as its evidence has it, or score; 0 or more.
         note: What else there is to say.
         is_seed: Whether the search began here.
         rank: Of a passage, from 1; 0 otherwise.
@@ -75,56 +78,20 @@ class EvidenceGraph:
         return QUESTION in self.roots
 
 
-def has_activations(evidence: Mapping[str, Any]) -> bool:
-    """Whether a strategy spread activation over entities."""
-    return isinstance(evidence.get("activations"), Mapping)
-
-
 def evidence_graph(
     document: Mapping[str, Any], mentions: Mapping[str, Sequence[str]], relations: Iterable[Triple]
 ) -> EvidenceGraph:
-    """The graph of an answer; only strategies that spread activation need more than the answer.
+    """The graph of an answer: of what its strategy reached if that is connected, else of what its passages share.
 
     Args:
         document: In the JSON contract of `polyhop ask`.
-        mentions: Keys of the entities that a passage mentions, by passage id.
-        relations: Between activated entities; those that lead to entities of no chain are drawn.
+        mentions: Keys of the nodes that a passage mentions, by passage id.
+        relations: Between nodes; those that lead to nodes of no edge are drawn.
     """
-    if has_activations(document["evidence"]):
-        return _activated(document, mentions, relations)
-    return _linked(document)
-
-
-def entity_rows(evidence: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Activated entities with key, name, activation and what is known, strongest first; those only in chains too."""
-    rows: dict[str, dict[str, Any]] = {}
-    for chain in evidence.get("chains", ()):
-        for key, name in zip(chain["keys"], chain["names"], strict=True):
-            rows.setdefault(key, {"key": key, "name": name})
-    for row in (*evidence.get("seeds", ()), *evidence.get("entities", ())):
-        known = {name: row[name] for name in ("key", "name", "type", "description", "match", "score") if name in row}
-        rows[row["key"]] = {**rows.get(row["key"], {}), **known}
-    activations = evidence["activations"]
-    for key, row in rows.items():
-        row["activation"] = float(activations.get(key, 0.0))
-    return sorted(rows.values(), key=lambda row: (-row["activation"], row["key"]))
-
-
-def reached_entities(evidence: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Entities that a breadth-first search reached, with `hop` and `path` (a line of text); none of other searches."""
-    rows = evidence.get("entities", ())
-    return [row for row in rows if isinstance(row, Mapping) and "path" in row and "hop" in row]
-
-
-def chain_edges(evidence: Mapping[str, Any]) -> list[Edge]:
-    """The relations of all chains, each pair of entities once, in the direction in which it was first walked."""
-    pairs = _Pairs()
-    for chain in evidence.get("chains", ()):
-        for source, target, hop in zip(chain["keys"], chain["keys"][1:], chain["hops"], strict=False):
-            pairs.meet(source, target)
-            for relation in hop:
-                pairs.add(*((source, target) if relation["forward"] else (target, source)), relation["relation"])
-    return pairs.edges()
+    evidence = evidence_of(document["evidence"])
+    if evidence.all_edges():
+        return _reached(document, evidence, mentions, relations)
+    return _linked(document, evidence)
 
 
 class _Pairs:
@@ -149,31 +116,34 @@ class _Pairs:
         return [Edge(*pair, tuple(there), tuple(back)) for pair, (there, back) in self._labels.items()]
 
 
-def _activated_edges(evidence: Mapping[str, Any], relations: Iterable[Triple]) -> list[Edge]:
-    """Relations of the chains, and those that tie the other entities to something."""
-    edges = chain_edges(evidence)
-    chained = {end for edge in edges for end in (edge.source, edge.target)}
+def _edges(evidence: Evidence, relations: Iterable[Triple]) -> list[Edge]:
+    """Edges of the evidence, and relations that tie its other nodes to something."""
+    edges = [Edge(edge.source, edge.target, edge.forward, edge.backward) for edge in evidence.all_edges()]
+    joined = {end for edge in edges for end in (edge.source, edge.target)}
     others = _Pairs()
     for source, label, target in relations:
-        if source not in chained or target not in chained:
+        if source not in joined or target not in joined:
             others.add(source, target, label)
     return edges + others.edges()
 
 
-def _activated(
-    document: Mapping[str, Any], mentions: Mapping[str, Sequence[str]], relations: Iterable[Triple]
+def _reached(
+    document: Mapping[str, Any], evidence: Evidence, mentions: Mapping[str, Sequence[str]], relations: Iterable[Triple]
 ) -> EvidenceGraph:
-    evidence = document["evidence"]
-    seeds = {seed["key"] for seed in evidence["seeds"]}
+    seeds = {seed.key for seed in evidence.seeds}
+    known = {node.key: node for node in evidence.nodes}
+    for path in evidence.paths:
+        for key, name in zip(path.nodes, path.names, strict=False):
+            known.setdefault(key, Reached(key, name))
     nodes = [
-        Node(_entity(row["key"]), "entity", row["name"], row["activation"], row.get("type") or "", row["key"] in seeds)
-        for row in entity_rows(evidence)
+        Node(_entity(node.key), "entity", node.name, node.weight or 0.0, node.type, node.key in seeds)
+        for node in known.values()
     ]
-    passages = _passages(document)
-    strength = {row.id: row.weight for row in nodes}
+    passages = _passages(document, evidence)
+    strength = {node.id: node.weight for node in nodes}
     edges = [
         Edge(_entity(edge.source), _entity(edge.target), edge.forward, edge.backward)
-        for edge in _activated_edges(evidence, relations)
+        for edge in _edges(evidence, relations)
     ]
     for passage in passages:
         mentioned = [_entity(key) for key in mentions.get(passage.name_id, ()) if _entity(key) in strength]
@@ -183,10 +153,10 @@ def _activated(
     return _strongest([*(passage.node for passage in passages), *nodes], edges, roots)
 
 
-def _linked(document: Mapping[str, Any]) -> EvidenceGraph:
+def _linked(document: Mapping[str, Any], evidence: Evidence) -> EvidenceGraph:
     """How the first passages connect, through the entities that they share."""
     links = document["evidence"].get("links", ())
-    passages = _passages(document)
+    passages = _passages(document, evidence)
     known = {passage.name_id: passage.node.id for passage in passages} | {QUESTION: QUESTION}
     edges = [
         Edge(known[link["source"]], known[link["target"]], (link["via"],), is_shared=True)
@@ -206,9 +176,8 @@ class _Passage:
     node: Node
 
 
-def _passages(document: Mapping[str, Any]) -> list[_Passage]:
-    seeds = document["evidence"].get("seeds")
-    begun = seeds.get("passages", {}) if isinstance(seeds, Mapping) else {}
+def _passages(document: Mapping[str, Any], evidence: Evidence) -> list[_Passage]:
+    begun = evidence.seed_weights("passage")
     return [
         _Passage(
             row["id"],

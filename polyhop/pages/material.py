@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from polyhop.pages.answer_page import PageMaterial, answer_page
-from polyhop.pages.graph import Triple, has_activations
-from schemas.errors import StoreError, UnknownIdError, UnknownIndexError
-from schemas.graph import BipartiteGraph
-from schemas.ports import IndexReader
-from schemas.settings import Settings
-from warehouse.files.disk import write_whole, writing
-from warehouse.open import open_published
-from worker.session import IndexSession
-from worker.strategies.registry import parse_parameters, spec_of
+from polyhop.pages.graph import Triple
+from polyhop.passages import passage_texts
+from polyhop.schemas.errors import StoreError, UnknownIdError, UnknownIndexError
+from polyhop.schemas.evidence import evidence_of
+from polyhop.schemas.graph import BipartiteGraph
+from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.artefacts import GRAPH, RELATIONS
+from polyhop.warehouse.files.disk import write_whole, writing
+from polyhop.warehouse.open import open_published
+from polyhop.worker.session import IndexSession
+from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
 
 def material_of(session: IndexSession, document: Mapping[str, Any], parameters: Mapping[str, object]) -> PageMaterial:
@@ -30,28 +33,28 @@ def material_of(session: IndexSession, document: Mapping[str, Any], parameters: 
     index = session.published
     ids = [str(row["id"]) for row in document["passages"]]
     numbers = [index.number_of_passage[passage_id] for passage_id in ids]
-    texts = {passage_id: text for passage_id, _, text in index.passages(numbers)} if numbers else {}
+    texts = passage_texts(index, document["passages"])
     parameters = all_parameters(document, parameters)
-    if not has_activations(document["evidence"]):
+    nodes = evidence_of(document["evidence"]).nodes
+    if not nodes or "graph" not in index.artefacts:
         return PageMaterial(index.name, session.encoder_model, parameters, texts)
-    activated = frozenset(document["evidence"]["activations"])
-    mentions = {
-        passage_id: _mentions(index.graph, number, activated) for passage_id, number in zip(ids, numbers, strict=True)
-    }
-    relations = _relations(index, activated)
+    graph = index.artefact(GRAPH)
+    reached = frozenset(node.key for node in nodes) & graph.number_of.keys()
+    mentions = {passage_id: _mentions(graph, number, reached) for passage_id, number in zip(ids, numbers, strict=True)}
+    relations = _relations(index, reached) if "graph:relations" in index.artefacts else []
     return PageMaterial(index.name, session.encoder_model, parameters, texts, mentions, relations)
 
 
-def _mentions(graph: BipartiteGraph, passage: int, activated: Container[str]) -> list[str]:
-    """Keys of the activated entities that a passage mentions."""
+def _mentions(graph: BipartiteGraph, passage: int, reached: Container[str]) -> list[str]:
+    """Keys of the reached entities that a passage mentions."""
     entities = graph.indices[graph.indptr[passage] : graph.indptr[passage + 1]].tolist()
-    return [graph.keys[entity] for entity in entities if graph.keys[entity] in activated]
+    return [graph.keys[entity] for entity in entities if graph.keys[entity] in reached]
 
 
-def _relations(index: IndexReader, activated: Set[str]) -> list[Triple]:
-    """Relations between activated entities, in the order of their keys."""
-    number_of = {key: index.graph.number_of[key] for key in sorted(activated)}
-    relations = index.relations
+def _relations(index: IndexReader, reached: Set[str]) -> list[Triple]:
+    """Relations between reached entities, in the order of their keys."""
+    number_of = {key: index.artefact(GRAPH).number_of[key] for key in sorted(reached)}
+    relations = index.artefact(RELATIONS)
     found = []
     for key, source in number_of.items():
         near = set(relations.indices[relations.indptr[source] : relations.indptr[source + 1]].tolist())

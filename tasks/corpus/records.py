@@ -1,4 +1,4 @@
-"""Passages and bad records as Arrow tables: the part files that a batch of ingestion leaves behind.
+"""Passages as Arrow tables: the part files that a batch of ingestion leaves behind.
 
 Writes no file; SQL puts the parts together and settles ids that were used twice.
 """
@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from schemas.columns import Column, Table
-from schemas.corpus import BadRecord, Passage, SourceRecord
-from schemas.ids import content_hash
-from schemas.tables import QUARANTINE
+from polyhop.schemas.columns import Column, Table
+from polyhop.schemas.corpus import Passage, SourceRecord
+from polyhop.schemas.ids import content_hash
 
 _WORD = re.compile(r"\w+")
 
@@ -48,12 +47,6 @@ def passages_table(pieces: Iterable[tuple[Passage, SourceRecord]]) -> pa.Table:
             last, of_record = record, _record_columns(record)
         rows.append({**_passage_columns(passage), **of_record})
     return pa.Table.from_pylist(rows, schema=PASSAGE_PARTS.arrow)
-
-
-def quarantine_table(bad: Iterable[BadRecord]) -> pa.Table:
-    """A table with the columns of schemas.tables.QUARANTINE."""
-    rows = [{"source": b.source, "line": b.line, "reason": b.reason, "excerpt": b.excerpt} for b in bad]
-    return pa.Table.from_pylist(rows, schema=QUARANTINE.arrow)
 
 
 def count_words(title: str, text: str) -> int:

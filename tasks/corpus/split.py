@@ -6,10 +6,10 @@ Pure; compares no records. Offsets are exact: `record.text[p.start:p.end] == p.t
 import re
 from collections.abc import Iterator
 
-from schemas.corpus import Passage, SourceRecord
-from schemas.ids import document_id, record_id
-from schemas.sentences import split_sentences
-from schemas.text import norm_ws
+from polyhop.schemas.corpus import Passage, SourceRecord
+from polyhop.schemas.ids import document_id, record_id
+from polyhop.schemas.sentences import split_sentences
+from polyhop.schemas.text import norm_ws
 
 _NOT_BLANK = re.compile(r"\S")
 _EMPTY_LINE = re.compile(r"\n[^\S\n]*\n")

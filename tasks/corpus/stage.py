@@ -4,19 +4,24 @@ It always reads the whole source, because only that shows whether anything chang
 """
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from schemas.corpus import BadRecord, Passage, SourceRecord
-from schemas.errors import QuarantineExceededError, SourceError
-from schemas.ids import content_hash
-from tasks.corpus.records import passages_table, quarantine_table
-from tasks.corpus.split import split_record
-from tasks.stage import BatchResult, Counts
-from warehouse.build import Build, part_files, write_part
-from warehouse.files.readers import read_corpus
-from warehouse.tables.statements import statement
+from polyhop.schemas.corpus import BadRecord, Passage, SourceRecord
+from polyhop.schemas.errors import SourceError
+from polyhop.schemas.ids import content_hash
+from polyhop.schemas.tables import DOCUMENTS, PASSAGES, QUARANTINE
+from polyhop.tasks.corpus.records import passages_table
+from polyhop.tasks.corpus.split import split_record
+from polyhop.tasks.faults import fault_reason
+from polyhop.tasks.quarantine import check_share, quarantine_table
+from polyhop.tasks.stage import BatchResult, Counts, Stage
+from polyhop.warehouse.build import Build, part_files, write_part
+from polyhop.warehouse.files.readers import read_corpus
+from polyhop.warehouse.statements import statement, statements
 
+_EXCERPT = 200
 Piece = tuple[Passage, SourceRecord]
 
 
@@ -36,26 +41,31 @@ def ingest_batch(build: Build, batch: int) -> BatchResult:
     folder = parts_folder(build)
     shutil.rmtree(folder, ignore_errors=True)
     records = 0
-    for number, (pieces, bad, seen) in enumerate(_chunks(build, build.source), start=batch):
+    unread: Counter[str] = Counter()
+    for number, (pieces, bad, seen) in enumerate(_chunks(build, build.source, unread), start=batch):
         write_part(folder, number, {"passages": passages_table(pieces), "quarantine": quarantine_table(bad)})
         records += seen
     if not records:
         raise SourceError(f"There is no record in {build.source}; a corpus needs at least one passage.")
-    return BatchResult(records, records)
+    return BatchResult(records, records, unread=dict(unread))
 
 
-def _chunks(build: Build, source: Path) -> Iterator[tuple[list[Piece], list[BadRecord], int]]:
-    """Passages, bad records and number of records, in parts of about `batch_size` passages."""
+def _chunks(build: Build, source: Path, unread: Counter[str]) -> Iterator[tuple[list[Piece], list[BadRecord], int]]:
+    """Passages, bad records and number of records, in parts of about `batch_size` passages; counts what is not read."""
     pieces: list[Piece] = []
     bad: list[BadRecord] = []
     seen = 0
-    for record in read_corpus(source):
+    for record in read_corpus(source, follow_links=build.settings.corpus.follow_links, unread=unread):
         seen += 1
         if isinstance(record, BadRecord):
             bad.append(record)
         else:
-            split = split_record(record, max_characters=build.settings.corpus.max_passage_characters)
-            pieces.extend((passage, record) for passage in split)
+            try:
+                split = split_record(record, max_characters=build.settings.corpus.max_passage_characters)
+            except Exception as error:  # noqa: BLE001 - one odd text must not end the run; the quarantine says it
+                bad.append(BadRecord(record.source, record.line, fault_reason(error), record.text[:_EXCERPT]))
+            else:
+                pieces.extend((passage, record) for passage in split)
         if len(pieces) + len(bad) >= build.settings.batch_size:
             yield pieces, bad, seen
             pieces, bad, seen = [], [], 0
@@ -81,18 +91,57 @@ def ingest_finish(build: Build) -> Counts:
         good, bad = connection.execute(statement("ingest", "count_records")).fetchone() or (0, 0)
         first = connection.execute(statement("ingest", "first_quarantined")).fetchone()
         documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-    if first is not None and bad > build.settings.corpus.max_quarantine_share * (good + bad):
-        share = build.settings.corpus.max_quarantine_share
-        raise QuarantineExceededError(
-            f"{bad} of {good + bad} records in {build.source} are unusable, more than the allowed share of {share:g}; "
-            f"the first is {first[0]} line {first[1]}: {first[2]}. Mend them, or raise corpus.max_quarantine_share."
-        )
+    check_share(build, good, bad, first)
     return {"records": good, "quarantined": bad, "documents": documents, "passages": passages}
 
 
-def ingest_fingerprints(build: Build) -> dict[str, str]:
-    """Fingerprints of all that was ingested ("ingest") and of ids, titles and texts alone ("passages")."""
+def quarantine_passages(build: Build, faults: list[str]) -> Counts:
+    """Moves passages that a rule failed on to the quarantine, as if the source did not hold them.
+
+    Args:
+        build: The build, its source ingested.
+        faults: Part files with the columns of polyhop.tasks.faults.FAULTS.
+
+    Raises:
+        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first bad record.
+    """
+    parts = part_files(parts_folder(build), "passages") if build.source is not None else []
+    with build.tables() as connection:
+        # lines are known only where this run has read the source; the tables of a published version have none
+        if parts:
+            connection.execute(statement("ingest", "places_in_parts"), {"passages": parts})
+        else:
+            connection.execute(statement("ingest", "places_in_documents"))
+        connection.execute(statement("ingest", "quarantine_faults"), {"faults": faults})
+        connection.execute(statement("ingest", "drop_faults"), {"faults": faults})
+        connection.execute(statement("ingest", "number_again"))
+        connection.execute(statement("ingest", "drop_empty_documents"))
+        connection.execute(statement("ingest", "count_again"))
+        good, bad = connection.execute(statement("ingest", "count_left")).fetchone() or (0, 0)
+        first = connection.execute(statement("ingest", "first_quarantined")).fetchone()
+        documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
+    check_share(build, good, bad, first)
+    return {"records": good, "quarantined": bad, "documents": documents, "passages": passages}
+
+
+def ingest_contents(build: Build) -> dict[str, str]:
+    """Hashes of all that was ingested ("source") and of ids, titles and texts alone ("passages")."""
     with build.tables(read_only=True) as connection:
         row = connection.execute(statement("ingest", "content_of_passages")).fetchone() or ("",)
         places = connection.execute(statement("ingest", "content_of_the_rest")).fetchone() or ("",)
-    return {"ingest": content_hash("ingest", row[0], *places), "passages": content_hash("passages", row[0])}
+    return {"source": content_hash("ingest", row[0], *places), "passages": content_hash("passages", row[0])}
+
+
+INGEST = Stage(
+    "ingest",
+    reads=(),
+    writes=("source", "passages"),
+    finish=ingest_finish,
+    batches=lambda _: [0],
+    run=ingest_batch,
+    tables=(DOCUMENTS, PASSAGES, QUARANTINE),
+    contents=ingest_contents,
+    quarantine=quarantine_passages,
+    invariants=statements("passage_laws"),
+    sources=("corpus",),
+)

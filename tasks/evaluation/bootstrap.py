@@ -3,14 +3,13 @@
 Computes no metric itself. Source: algorithms.md 6.3.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import starmap
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.errors import AlgorithmError
+from polyhop.schemas.errors import AlgorithmError
 
 SEED = 13
 RESAMPLES = 10_000
@@ -36,30 +35,6 @@ class PairedDifference:
     def as_row(self) -> dict[str, float | int | bool]:
         """The JSON object of one metric in `polyhop eval`."""
         return {**asdict(self), "significant": self.significant}
-
-
-def paired_bootstrap(
-    a: Sequence[float], b: Sequence[float], *, resamples: int = RESAMPLES, seed: int = SEED
-) -> PairedDifference:
-    """Compares two equally long lists of per-question values.
-
-    Args:
-        a: One value per question, at least one question.
-        b: The same questions in the same order.
-        resamples: Number of resampled means.
-        seed: Of numpy's default generator.
-
-    Returns:
-        The difference a - b with its percentile interval.
-
-    Raises:
-        AlgorithmError: If the lists differ in length or are empty.
-    Source: algorithms.md 6.3.
-    """
-    if len(a) != len(b):
-        raise AlgorithmError(f"A paired comparison needs the same questions on both sides, got {len(a)} and {len(b)}.")
-    differences = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
-    return bootstrap_columns(differences[:, np.newaxis], resamples=resamples, seed=seed)[0]
 
 
 def bootstrap_columns(

@@ -1,6 +1,7 @@
 """Can stated confidence be believed, and what is gained by giving fewer answers?
 
-Judges no answer (metrics.py does): gets the confidence and the exact match of each. Source: issue 8, points 2 and 3.
+Judges no answer (metrics.py does): gets the confidence and the exact match of each.
+Source: reader.md, Confidence and silence.
 """
 
 from collections.abc import Sequence

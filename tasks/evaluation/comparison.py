@@ -6,8 +6,8 @@ Reads no file and runs nothing. Differences are the second run minus the first.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tasks.evaluation.pairs import Values, compare_pairs
-from tasks.evaluation.report import METRICS
+from polyhop.tasks.evaluation.pairs import Values, compare_pairs
+from polyhop.tasks.evaluation.report import METRICS
 
 CHANGED_QUESTIONS = 20
 """Questions that are shown: those that changed most."""

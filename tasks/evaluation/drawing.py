@@ -7,17 +7,19 @@ colour vision tell apart; line styles and markers repeat what colour says. No py
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from math import ceil, floor, log10
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.ft2font import FT2Font
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 LINES = ("-", "--", "-.")
@@ -27,6 +29,8 @@ INK = "#333333"
 WIDTH_INCHES = 9.0
 DPI = 130
 LABEL_LENGTH = 44
+LEGEND_POINTS, ROW_POINTS = 180.0, 172.0
+"""Width of a line of a name in a legend and before a row: about a quarter of the figure's 648 points each."""
 _STYLE: dict[str, Any] = {
     "font.family": ["DejaVu Sans"],
     "font.size": 9.5,
@@ -154,7 +158,7 @@ def legend(drawn: Figure, entries: Mapping[str, Artist], title: str | None = Non
         return
     drawn.legend(
         list(entries.values()),
-        [label_text(name) for name in entries],
+        [label_lines(name) for name in entries],
         loc="outside right upper",
         title=title,
         alignment="left",
@@ -170,8 +174,13 @@ def legend_below(drawn: Figure, entries: Mapping[str, Artist]) -> None:
 
 
 def row_names(axes: Axes, names: Sequence[str]) -> None:
-    """One row per name, the first at the top."""
-    axes.set_yticks(range(len(names)), [label_text(name) for name in names])
+    """One row per name, the first at the top; a name of two lines is written smaller, so that a row has room for it."""
+    small = 7.5  # two such lines are as high as a row
+    texts = [label_lines(name, ROW_POINTS, small) for name in names]
+    axes.set_yticks(range(len(names)), texts)
+    for label, name in zip(axes.get_yticklabels(), names, strict=True):
+        if text_points(label_text(name), _STYLE["font.size"]) > ROW_POINTS:
+            label.set(fontsize=small, linespacing=1.0)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
@@ -194,6 +203,11 @@ def logarithmic_ticks(axes: Axes, axis: Literal["x", "y"], values: Sequence[floa
     place([], minor=True)
 
 
+def line_count(names: Iterable[str]) -> int:
+    """Lines that these names take in a legend."""
+    return sum(1 + label_lines(name).count("\n") for name in names)
+
+
 def row_height(row_count: int, per_row: float = 0.27) -> float:
     """Inches that a plot with one row per strategy needs."""
     return 1.5 + per_row * max(row_count, 2)
@@ -201,18 +215,43 @@ def row_height(row_count: int, per_row: float = 0.27) -> float:
 
 def label_text(name: str) -> str:
     """A name as Matplotlib can draw it: one line, no mathematics, nothing the font lacks, not too long."""
+    return _safe(_shortened(name))
+
+
+def label_lines(name: str, points: float = LEGEND_POINTS, size: float = _STYLE["legend.fontsize"]) -> str:
+    """The same in lines of at most so many points at this size of the font."""
+    text = _shortened(name)
+    length = int(points / max(text_points(text, size), 1.0) * len(text))
+    return "\n".join(_safe(line) for line in wrap(text, max(length, 1)) or [""])
+
+
+def text_points(text: str, size: float) -> float:
+    """How wide a line of text is in the report's font."""
+    font = _font()
+    font.set_size(size, 72.0)
+    font.set_text(text)
+    return float(font.get_width_height()[0]) / 64  # FreeType counts in 64ths of a point
+
+
+def _shortened(name: str) -> str:
     known = _characters()
     text = "".join(character if ord(character) in known else "□" for character in " ".join(name.split()))
-    if len(text) > LABEL_LENGTH:
-        half = (LABEL_LENGTH - 1) // 2
-        text = f"{text[:half]}…{text[-half:]}"
+    half = (LABEL_LENGTH - 1) // 2
+    return text if len(text) <= LABEL_LENGTH else f"{text[:half]}…{text[-half:]}"
+
+
+def _safe(text: str) -> str:
     # A legend leaves out what begins with an underscore; a zero-width space does not.
     return "\u200b" + text.replace("$", r"\$")
 
 
 @cache
 def _characters() -> frozenset[int]:
-    from matplotlib.font_manager import findfont
-    from matplotlib.ft2font import FT2Font
+    return frozenset(_font().get_charmap())
 
-    return frozenset(FT2Font(findfont("DejaVu Sans")).get_charmap())
+
+@cache
+def _font() -> FT2Font:
+    from matplotlib.font_manager import findfont, get_font
+
+    return get_font(findfont("DejaVu Sans"))

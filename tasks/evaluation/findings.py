@@ -5,7 +5,7 @@ Computes no metric (report.py does); the same sentences stand in the page and in
 
 from collections.abc import Mapping
 
-from tasks.evaluation.documents import (
+from polyhop.tasks.evaluation.documents import (
     Document,
     at,
     best_labels,
@@ -16,7 +16,7 @@ from tasks.evaluation.documents import (
     metric,
     number,
 )
-from tasks.evaluation.rendering import decimal, listed, milliseconds
+from polyhop.tasks.evaluation.rendering import decimal, listed, milliseconds
 
 
 def findings(run: Document, timings: Document) -> list[str]:

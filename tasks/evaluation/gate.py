@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.errors import ConfigurationError
-from tasks.evaluation.report import METRICS
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.tasks.evaluation.report import METRICS
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Draws no fact (generator.py does); every sentence that states one names its page
 from collections.abc import Sequence
 from random import Random
 
-from tasks.evaluation.generated_names import Kind
+from polyhop.tasks.evaluation.generated_names import Kind
 
 _TRADE_NAMES = (
     "astronomer botanist cartographer chemist composer engineer geologist historian painter physician poet printer"

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from math import gcd
 from random import Random
 
-from schemas.errors import ConfigurationError
-from tasks.evaluation.generated_names import Kind, Thing, article_of, name_of
-from tasks.evaluation.generated_prose import (
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.tasks.evaluation.generated_names import Kind, Thing, article_of, name_of
+from polyhop.tasks.evaluation.generated_prose import (
     COMPARED_KINDS,
     COUNTRIES,
     TRADES,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 from typing import Any
 
-from tasks.evaluation.pairs import Values
+from polyhop.tasks.evaluation.pairs import Values
 
 
 def mean(values: Iterable[float | None]) -> float | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from schemas.text import norm_answer
+from polyhop.schemas.text import norm_answer
 
 MRR_DEPTH = 100
 _CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})

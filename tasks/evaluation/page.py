@@ -6,7 +6,7 @@ said in a sentence in place of its section.
 
 from collections.abc import Mapping
 
-from tasks.evaluation.documents import (
+from polyhop.tasks.evaluation.documents import (
     COMPARED_METRICS,
     SHOWN_METRICS,
     Document,
@@ -15,10 +15,10 @@ from tasks.evaluation.documents import (
     leading_metric,
     number,
 )
-from tasks.evaluation.findings import findings
-from tasks.evaluation.plots_of_answers import PANELS, calibrated
-from tasks.evaluation.rendering import Page, Plot, Section, render
-from tasks.evaluation.report_tables import (
+from polyhop.tasks.evaluation.findings import findings
+from polyhop.tasks.evaluation.plots_of_answers import PANELS, calibrated
+from polyhop.tasks.evaluation.rendering import Page, Plot, Section, render
+from polyhop.tasks.evaluation.report_tables import (
     answers_table,
     calibration_table,
     cost_table,

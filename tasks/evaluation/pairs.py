@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from tasks.evaluation.bootstrap import bootstrap_columns
+from polyhop.tasks.evaluation.bootstrap import bootstrap_columns
 
 EVERY_PAIR_UP_TO = 6
 """With more strategies only the pairs with the baseline are compared: 25 strategies would be 300 pairs."""

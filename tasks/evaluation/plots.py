@@ -7,10 +7,10 @@ show timings, which differ from run to run; the others depend on the run alone a
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tasks.evaluation.drawing import drawing, png
-from tasks.evaluation.plots_of_answers import calibration, precision_at_coverage
-from tasks.evaluation.plots_of_latency import latency_against_recall, latency_by_part
-from tasks.evaluation.plots_of_rankings import by_hops, by_type, paired_differences, recall_curves
+from polyhop.tasks.evaluation.drawing import drawing, png
+from polyhop.tasks.evaluation.plots_of_answers import calibration, precision_at_coverage
+from polyhop.tasks.evaluation.plots_of_latency import latency_against_recall, latency_by_part
+from polyhop.tasks.evaluation.plots_of_rankings import by_hops, by_type, paired_differences, recall_curves
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,6 +43,11 @@ def report_plots(run: Document, timings: Document) -> dict[str, bytes]:
     Cost: about a quarter of a second per plot, once Matplotlib is imported.
     """
     with drawing():
-        figures = {name: draw(run) for name, draw in _OF_THE_RUN.items()}
-        figures |= {name: draw(run, timings) for name, draw in _OF_THE_TIMINGS.items()}
-        return {name: png(drawn) for name, drawn in figures.items() if drawn is not None}
+        return {name: png(drawn) for name, drawn in report_figures(run, timings).items()}
+
+
+def report_figures(run: Document, timings: Document) -> "dict[str, Figure]":
+    """The same as figures; to be drawn inside `drawing`."""
+    figures = {name: draw(run) for name, draw in _OF_THE_RUN.items()}
+    figures |= {name: draw(run, timings) for name, draw in _OF_THE_TIMINGS.items()}
+    return {name: drawn for name, drawn in figures.items() if drawn is not None}

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tasks.evaluation.documents import Document, highlighted, number, ranked, rows
-from tasks.evaluation.drawing import COLOURS, GREY, curves, figure, label_text, legend, looks
+from polyhop.tasks.evaluation.documents import Document, highlighted, number, ranked, rows
+from polyhop.tasks.evaluation.drawing import COLOURS, GREY, curves, figure, label_lines, legend, looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 PANELS = 12
-_PANEL_COLUMNS = 4
+_PANEL_COLUMNS = 3
+_TITLE_POINTS, _TITLE_SIZE = 150.0, 8.5
+"""Width of a line above a panel: less than a third of the figure, beside the panel's own scale."""
 
 
 def calibrated(run: Document) -> dict[str, list[tuple[float, float, int]]]:
@@ -45,7 +47,9 @@ def calibration(run: Document) -> Figure | None:
     limit = 0.5 if highest <= 0.5 else 1.0
     for axes, label in zip(panels, shown, strict=False):
         _calibration_panel(axes, found[label], limit)
-        axes.set_title(f"{label_text(label)}\n{_sizes(found[label])}", fontsize=8.5)
+        axes.set_title(
+            f"{label_lines(label, _TITLE_POINTS, _TITLE_SIZE)}\n{_sizes(found[label])}", fontsize=_TITLE_SIZE
+        )
     for axes in panels[len(shown) :]:
         axes.set_visible(False)
     drawn.suptitle("Stated confidence against how often the answers were right", x=0.01, ha="left")

@@ -9,17 +9,19 @@ from collections.abc import Mapping
 from math import log10
 from typing import TYPE_CHECKING
 
-from tasks.evaluation.documents import Document, latency, leading_metric, metric, number, parts, ranked
-from tasks.evaluation.drawing import (
+from polyhop.tasks.evaluation.documents import Document, latency, leading_metric, metric, number, parts, ranked
+from polyhop.tasks.evaluation.drawing import (
     COLOURS,
     INK,
     figure,
     label_text,
     legend,
+    line_count,
     logarithmic_ticks,
     looks,
     row_height,
     row_names,
+    text_points,
 )
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 
 _HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo", "+++")
 _NAMED_POINTS = 8
+_NAME_SIZE = 8.5
+_DATA_POINTS = 390.0
+"""Width of the data beside the widest legend; beside a narrower one names have more room than they need."""
 _SIDES = ((1, 0.0, "left"), (-1, 0.0, "right"), (1, 0.045, "left"), (1, -0.045, "left"), (-1, 0.045, "right"))
 
 
@@ -42,7 +47,7 @@ def latency_against_recall(run: Document, timings: Document) -> Figure | None:
             points[label] = (milliseconds, value)
     if not points:
         return None
-    drawn, (axes,) = figure(max(4.6, 0.9 + 0.19 * len(points)))
+    drawn, (axes,) = figure(max(4.6, 0.9 + 0.19 * line_count(points)))
     entries: dict[str, Artist] = {}
     look = looks(ranked(run))
     best = unbeaten(points)
@@ -86,8 +91,9 @@ def _name_points(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None:
     taken = [_box(x, y, 0.02, 0.04, 0) for x, y in scaled.values()]
     for name, (x, y) in scaled.items():
         text = label_text(name)
+        width = 0.02 + text_points(text, _NAME_SIZE) / _DATA_POINTS
         for side, shift, alignment in _SIDES:
-            box = _box(x + side * 0.018, y + shift, 0.0125 * len(text), 0.04, side)
+            box = _box(x + side * 0.018, y + shift, width, 0.04, side)
             if box[0] >= 0 and box[1] <= 1 and not any(_overlap(box, other) for other in taken):
                 axes.annotate(
                     text,
@@ -96,7 +102,7 @@ def _name_points(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None:
                     textcoords="offset points",
                     ha=alignment,
                     va="center",
-                    fontsize=8.5,
+                    fontsize=_NAME_SIZE,
                     bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.6},
                 )
                 taken.append(box)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tasks.evaluation.documents import (
+from polyhop.tasks.evaluation.documents import (
     COMPARED_METRICS,
     Document,
     group_title,
@@ -21,7 +21,7 @@ from tasks.evaluation.documents import (
     ranked,
     recall_depths,
 )
-from tasks.evaluation.drawing import (
+from polyhop.tasks.evaluation.drawing import (
     COLOURS,
     GREY,
     INK,
@@ -71,15 +71,14 @@ def paired_differences(run: Document) -> Figure | None:
     if not metrics:
         return None
     names = [label for label in ranked(run) if any(label in _compared(run, name) for name in metrics)]
-    drawn, panels = figure(row_height(len(names)) + 0.3, columns=len(metrics), sharey=True)
+    drawn, panels = figure(row_height(len(names)) + 0.5, columns=len(metrics), sharey=True)
     entries: dict[str, Artist] = {}
     for axes, name in zip(panels, metrics, strict=True):
         _forest(axes, run, name, names, entries)
         axes.set(title=name, xlabel=f"difference in {name}")
     row_names(panels[0], names)
-    drawn.suptitle(
-        f"Better (right) or worse (left) than {label_text(baseline)}, mean and 95 % interval", x=0.01, ha="left"
-    )
+    title = f"Better (right) or worse (left), mean and 95 % interval, than\n{label_text(baseline)}"
+    drawn.suptitle(title, x=0.01, ha="left")
     legend_below(drawn, dict(sorted(entries.items())))
     return drawn
 
@@ -99,6 +98,7 @@ def _forest(axes: Axes, run: Document, name: str, names: Sequence[str], entries:
         entries["interval excludes 0" if is_significant else "interval includes 0"] = point
     axes.grid(visible=False, axis="y")
     axes.margins(x=0.08)
+    axes.locator_params(axis="x", nbins=3)  # three narrow panels stand side by side
 
 
 def _compared(run: Document, name: str) -> dict[str, tuple[float, float, float, bool]]:

@@ -87,7 +87,7 @@ def render(page: Page, plots: Mapping[str, bytes]) -> str:
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("tasks.evaluation", ""),
+        loader=jinja2.PackageLoader("polyhop.tasks.evaluation", ""),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import Any
 
-from schemas.errors import AlgorithmError
-from tasks.evaluation.calibration import calibration, coverage_curve
-from tasks.evaluation.groups import by_group, mean
-from tasks.evaluation.metrics import (
+from polyhop.schemas.errors import AlgorithmError
+from polyhop.tasks.evaluation.calibration import calibration, coverage_curve
+from polyhop.tasks.evaluation.groups import by_group, mean
+from polyhop.tasks.evaluation.metrics import (
     all_at,
     exact_match,
     hit_at,
@@ -21,7 +21,7 @@ from tasks.evaluation.metrics import (
     reciprocal_rank,
     token_f1,
 )
-from tasks.evaluation.pairs import compare_pairs, pairs_of
+from polyhop.tasks.evaluation.pairs import compare_pairs, pairs_of
 
 RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)
 HIT_DEPTHS = (1, 5, 10)

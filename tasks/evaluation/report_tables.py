@@ -5,7 +5,7 @@ Computes no metric and writes no markup (report.py and rendering.py do). Rows ar
 
 from collections.abc import Callable, Sequence
 
-from tasks.evaluation.documents import (
+from polyhop.tasks.evaluation.documents import (
     MAIN_METRICS,
     SHOWN_METRICS,
     Document,
@@ -21,7 +21,7 @@ from tasks.evaluation.documents import (
     ranked,
     rows,
 )
-from tasks.evaluation.rendering import NOTHING, Cell, Row, Table, decimal, milliseconds, signed
+from polyhop.tasks.evaluation.rendering import NOTHING, Cell, Row, Table, decimal, milliseconds, signed
 
 QUANTILES = ("p50", "p95", "p99", "mean")
 FAILURES_SHOWN = 200

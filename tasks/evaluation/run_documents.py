@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.ids import content_hash
-from tasks.evaluation.bootstrap import SEED
-from tasks.evaluation.pairs import Values, against
-from tasks.evaluation.report import METRICS
+from polyhop.schemas.ids import content_hash
+from polyhop.tasks.evaluation.bootstrap import SEED
+from polyhop.tasks.evaluation.pairs import Values, against
+from polyhop.tasks.evaluation.report import METRICS
 
 FORMAT = 1
 PLACES = 12
@@ -55,7 +55,7 @@ def run_document(facts: RunFacts, report: Mapping[str, Any], values: Mapping[str
 
     Args:
         facts: What was evaluated.
-        report: From `tasks.evaluation.report.evaluate`.
+        report: From `polyhop.tasks.evaluation.report.evaluate`.
         values: By strategy: the metrics of each question.
 
     Returns:
@@ -97,7 +97,7 @@ def timings_document(
     """The part of an evaluation that differs from run to run.
 
     Args:
-        report: From `tasks.evaluation.report.evaluate`, with what reading took of a model as `reading`.
+        report: From `polyhop.tasks.evaluation.report.evaluate`, with what reading took of a model as `reading`.
         started: Time of the start, ISO 8601.
         seconds: Wall seconds of the whole evaluation.
         machine: What it ran on.

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from schemas.questions import Prediction
-from tasks.evaluation.metrics import exact_match, token_f1
+from polyhop.schemas.questions import Prediction
+from polyhop.tasks.evaluation.metrics import exact_match, token_f1
 
 
 @dataclass(frozen=True, slots=True)

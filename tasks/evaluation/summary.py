@@ -6,11 +6,11 @@ errors are data, and what would be markup in them is escaped.
 
 import re
 
-from tasks.evaluation.documents import COMPARED_METRICS, Document, judged_metrics
-from tasks.evaluation.findings import findings
-from tasks.evaluation.page import facts
-from tasks.evaluation.rendering import Cell, Table
-from tasks.evaluation.report_tables import answers_table, differences_table, failures_table, results_table
+from polyhop.tasks.evaluation.documents import COMPARED_METRICS, Document, judged_metrics
+from polyhop.tasks.evaluation.findings import findings
+from polyhop.tasks.evaluation.page import facts
+from polyhop.tasks.evaluation.rendering import Cell, Table
+from polyhop.tasks.evaluation.report_tables import answers_table, differences_table, failures_table, results_table
 
 FAILURES_SHOWN = 10
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

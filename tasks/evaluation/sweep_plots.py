@@ -1,15 +1,17 @@
 """An efficiency sweep as plots and as one page: cost of indexing and of asking against corpus size.
 
-Measures nothing (polyhop/sweep.py does). Source: SPRIG, Figure 1 (index and query cost against corpus size).
+Measures nothing (polyhop/sweep.py does).
+Source: algorithms.md 2.11 (SPRIG, Figure 1: index and query cost against corpus size).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import log10
 from typing import TYPE_CHECKING
 
-from tasks.evaluation.documents import Document, at, number, rows
-from tasks.evaluation.drawing import (
+from polyhop.tasks.evaluation.documents import Document, at, number, rows
+from polyhop.tasks.evaluation.drawing import (
     GREY,
     curves,
     drawing,
@@ -19,7 +21,7 @@ from tasks.evaluation.drawing import (
     looks,
     png,
 )
-from tasks.evaluation.rendering import Cell, Page, Plot, Section, Table, decimal, milliseconds, render
+from polyhop.tasks.evaluation.rendering import Cell, Page, Plot, Section, Table, decimal, milliseconds, render
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -123,13 +125,24 @@ def _proportional(axes: Axes, total: Points) -> dict[str, Artist]:
 
 
 def _sizes(axes: Axes, passages: Sequence[float]) -> None:
-    """A logarithmic axis of passages whose ticks are the sizes measured."""
+    """A logarithmic axis of passages whose ticks are the sizes measured, where their labels have room."""
     sizes = sorted(set(passages))
+    ticks = spaced(sizes)
     axes.set_xscale("log")
-    axes.set_xticks(sizes, [f"{size:,.0f}" for size in sizes])
+    axes.set_xticks(ticks, [f"{size:,.0f}" for size in ticks])
     axes.set_xticks([], minor=True)
     axes.set_xlim(sizes[0] / 1.4, sizes[-1] * 1.4)
     axes.set_xlabel("passages (logarithmic)")
+
+
+def spaced(sizes: Sequence[float]) -> list[float]:
+    """The first of these ascending sizes, and each that is a fifth of a logarithmic axis after the one kept before."""
+    least = log10(1.4**2 * sizes[-1] / sizes[0]) / 5  # 1.4: the axis goes on at both ends
+    kept = [sizes[0]]
+    for size in sizes[1:]:
+        if log10(size / kept[-1]) >= least:
+            kept.append(size)
+    return kept
 
 
 def _positive(axes: Axes, lines: Mapping[str, Points]) -> None:

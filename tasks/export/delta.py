@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tasks.export.rows import ExportRow
+from polyhop.tasks.export.rows import ExportRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.ids import ID_LENGTH, content_hash
-
-HIDDEN = frozenset({"index", "id", "row_hash", "embedding"})
-"""Properties that the hash leaves out: those every row has, and the vector, which `content_hash` stands for."""
+from polyhop.schemas.ids import ID_LENGTH, content_hash
+from polyhop.schemas.stores import GraphKind, GraphRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +37,15 @@ class ExportRow:
 
 
 def row_hash(properties: Mapping[str, Any], source: str | None, target: str | None) -> str:
-    """sha256 over properties (without those of `HIDDEN`) and ends, alike before writing and after reading."""
-    shown = {name: value for name, value in properties.items() if name not in HIDDEN and value is not None}
+    """sha256 over properties and ends, alike before writing and after reading; the vector has `content_hash`."""
+    shown = {name: value for name, value in properties.items() if value is not None}
     return content_hash(json.dumps([source or "", target or "", shown], sort_keys=True, ensure_ascii=False))
 
 
-def to_values(row: ExportRow, index: str, vector: Sequence[float] | None) -> dict[str, Any]:
-    """What a writing statement gets of a row."""
-    own = {"id": row.id, "row_hash": row.hash}
-    placed = own | ({} if row.source else {"index": index})
-    properties = {name: value for name, value in row.properties.items() if value is not None} | placed
-    return {"id": row.id, "source": row.source, "target": row.target, "vector": vector, "properties": properties}
+def graph_row(row: ExportRow, vector: Sequence[float] | None) -> GraphRow:
+    """A row as a graph store takes it."""
+    properties = {name: value for name, value in row.properties.items() if value is not None}
+    return GraphRow(row.id, row.hash, properties, row.source, row.target, vector)
 
 
 def _document(row: Mapping[str, Any]) -> ExportRow:
@@ -86,7 +82,7 @@ def _relation(row: Mapping[str, Any]) -> ExportRow:
     return ExportRow(row["relation_id"], {n: row[n] for n in names}, row["source_id"], row["target_id"])
 
 
-MAKERS: Mapping[str, Callable[[Mapping[str, Any]], ExportRow]] = {
+MAKERS: Mapping[GraphKind, Callable[[Mapping[str, Any]], ExportRow]] = {
     "documents": _document,
     "paragraphs": _paragraph,
     "entities": _entity,

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from schemas.settings import ExtractionSettings
-from schemas.text import norm_ws
-from tasks.extraction.relations import RELATED
+from polyhop.schemas.settings import ExtractionSettings
+from polyhop.schemas.text import norm_ws
+from polyhop.tasks.extraction.relations import RELATED
 
 ENTITY_TYPES = ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK")
 """The paper's types, in its order."""

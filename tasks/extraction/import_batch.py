@@ -5,15 +5,16 @@ Opens nothing; matching.py has found the rows.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-from schemas.corpus import Passage
-from tasks.extraction.contract import Contract
-from tasks.extraction.imported import stated_in_row
-from tasks.extraction.ledger import LedgerRow
-from tasks.extraction.matching import Matches
-from tasks.extraction.results import BatchPages
-from tasks.extraction.rows import Page
-from tasks.extraction.stated import IMPORT, Stated, distribute, stated_page
+from polyhop.schemas.corpus import Passage
+from polyhop.tasks.extraction.contract import Contract
+from polyhop.tasks.extraction.imported import stated_in_row
+from polyhop.tasks.extraction.ledger import LedgerRow
+from polyhop.tasks.extraction.matching import Matches
+from polyhop.tasks.extraction.results import BatchPages
+from polyhop.tasks.extraction.rows import Page
+from polyhop.tasks.extraction.stated import IMPORT, Stated, distribute, stated_page
 
 STEP = "import"
 ROW_STEP = "import.row"
@@ -44,9 +45,10 @@ def import_pages(
     for passage in passages:
         unit_id, row = matches.row_of(passage.passage_id, passage.record_id)
         if row is None:
-            batch.pages.append(stand_in(passage) if stand_in else stated_page(passage, Stated(), IMPORT))
+            page = batch.add_page(passage, stand_in or _title_page)
             batch.counts["without_row"] += 1
-            batch.ledger.append(_missing(passage, batch.pages[-1], is_stood_in=stand_in is not None))
+            if page is not None:
+                batch.ledger.append(_missing(passage, page, is_stood_in=stand_in is not None))
             continue
         pieces = siblings.get(passage.record_id, [passage]) if unit_id == passage.record_id else [passage]
         if unit_id not in shares:
@@ -57,8 +59,13 @@ def import_pages(
                 batch.counts.update(counts)
                 batch.counts["extracted_units"] += 1
                 batch.ledger += _malformed(unit_id, counts)
-        batch.pages.append(stated_page(passage, shares[unit_id][passage.passage_id], IMPORT))
+        share = shares[unit_id][passage.passage_id]
+        batch.add_page(passage, partial(stated_page, stated=share, extractor=IMPORT))
     return batch
+
+
+def _title_page(passage: Passage) -> Page:
+    return stated_page(passage, Stated(), IMPORT)
 
 
 def left_over(matches: Matches) -> BatchPages:

@@ -10,8 +10,8 @@ nothing can be named by it; a triple from a name to itself stays a proposition b
 from collections import Counter
 from collections.abc import Mapping
 
-from tasks.extraction.contract import Contract
-from tasks.extraction.stated import Stated, StatedName, clean, named
+from polyhop.tasks.extraction.contract import Contract
+from polyhop.tasks.extraction.stated import Stated, StatedName, clean, named
 
 MAX_NAME_CHARACTERS = 500
 _ENTITY_FIELDS = ("entities", "extracted_entities")

@@ -10,10 +10,10 @@ from typing import Literal
 
 import pyarrow as pa
 
-from schemas.chat import ChatOutcome, ReplyT
-from schemas.columns import Column, Table
-from schemas.tables import EXTRACTION_LEDGER
-from tasks.extraction.rows import arrow_table
+from polyhop.schemas.chat import ChatOutcome, ReplyT
+from polyhop.schemas.columns import Column, Table
+from polyhop.schemas.tables import EXTRACTION_LEDGER
+from polyhop.tasks.extraction.rows import arrow_table
 
 COUNTS = Table(
     "counts",

@@ -8,9 +8,9 @@ if no passage has the text; of several rows for one passage the first counts.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from schemas.ids import content_hash
-from schemas.text import norm_ws, passage_text
-from warehouse.files.extractions import ExtractionRow
+from polyhop.schemas.ids import content_hash
+from polyhop.schemas.text import norm_ws, passage_text
+from polyhop.warehouse.files.extractions import ExtractionRow
 
 RecordText = tuple[str, str, str]
 """Record id, title, text."""

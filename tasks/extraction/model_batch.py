@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from schemas.chat import ChatModel, ChatOutcome, ChatRequest
-from schemas.corpus import Passage
-from schemas.text import passage_text
-from tasks.extraction.contract import Contract
-from tasks.extraction.import_batch import StandIn
-from tasks.extraction.ledger import LedgerRow, count_units, row_of_outcome
-from tasks.extraction.questions import (
+from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest
+from polyhop.schemas.corpus import Passage
+from polyhop.schemas.text import passage_text
+from polyhop.tasks.extraction.contract import Contract
+from polyhop.tasks.extraction.import_batch import StandIn
+from polyhop.tasks.extraction.ledger import LedgerRow, count_units, row_of_outcome
+from polyhop.tasks.extraction.questions import (
     PROP_PROPOSITIONS,
     KgReply,
     PhrasesReply,
@@ -25,10 +25,10 @@ from tasks.extraction.questions import (
     prop_entities,
     prop_propositions,
 )
-from tasks.extraction.replies import phrases_in_passage, propositions_in_passage, stated_in_document
-from tasks.extraction.results import BatchPages
-from tasks.extraction.rows import Page
-from tasks.extraction.stated import MODEL, Stated, StatedName, distribute, stated_page
+from polyhop.tasks.extraction.replies import phrases_in_passage, propositions_in_passage, stated_in_document
+from polyhop.tasks.extraction.results import BatchPages
+from polyhop.tasks.extraction.rows import Page
+from polyhop.tasks.extraction.stated import MODEL, Stated, StatedName, distribute, stated_page
 
 DOCUMENT_CHARACTERS = 12_000
 """Most characters of passages in one request, unless one passage has more: some 3,000 tokens, whose entities and
@@ -114,7 +114,8 @@ class _Batch:
         self._ask_phrases()
         self._ask_propositions()
         result = self._result
-        result.pages = [self._page(passage) for passage in self._passages]
+        for passage in self._passages:
+            result.add_page(passage, self._page)
         result.counts += count_units(result.ledger)
         return result
 

@@ -8,9 +8,9 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from schemas.names import name_tokens
-from schemas.text import fold
-from schemas.values import find_dates, find_numbers
+from polyhop.schemas.names import name_tokens
+from polyhop.schemas.text import fold
+from polyhop.schemas.values import find_dates, find_numbers
 
 _TOKEN = re.compile(r"[^\W_]+")
 

@@ -7,9 +7,9 @@ Decided here: a sentence whose only keys are dates counts as one without an enti
 import re
 from collections.abc import Sequence
 
-from schemas.corpus import Passage
-from schemas.graph import Mention
-from tasks.extraction.rows import Proposition
+from polyhop.schemas.corpus import Passage
+from polyhop.schemas.graph import Mention
+from polyhop.tasks.extraction.rows import Proposition
 
 _FIRST_WORD = re.compile(r"\W*(\w+)")
 _PRONOUNS = frozenset(("he", "she", "it", "they", "this", "these", "his", "her", "its", "their"))

@@ -7,8 +7,8 @@ Decided here: of overlapping mentions the longest counts; a possessive alone is 
 import string
 from collections.abc import Sequence
 
-from schemas.graph import Mention
-from tasks.extraction.rows import Relation
+from polyhop.schemas.graph import Mention
+from polyhop.tasks.extraction.rows import Relation
 
 RELATED = "related to"
 MENTIONS = "mentions"

@@ -8,11 +8,11 @@ about types outside the list; an entity given twice counts once.
 from collections import Counter
 from collections.abc import Sequence
 
-from schemas.text import norm_ws
-from tasks.extraction.contract import Contract
-from tasks.extraction.imported import MAX_NAME_CHARACTERS
-from tasks.extraction.questions import KgReply, PhrasesReply, PropositionsReply
-from tasks.extraction.stated import Stated, StatedName, clean, named
+from polyhop.schemas.text import norm_ws
+from polyhop.tasks.extraction.contract import Contract
+from polyhop.tasks.extraction.imported import MAX_NAME_CHARACTERS
+from polyhop.tasks.extraction.questions import KgReply, PhrasesReply, PropositionsReply
+from polyhop.tasks.extraction.stated import Stated, StatedName, clean, named
 
 
 def stated_in_document(reply: KgReply, contract: Contract, counts: Counter[str]) -> Stated:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, Bundle
-from schemas.columns import Table
-from schemas.corpus import Passage
-from schemas.graph import Mention
+from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, Bundle
+from polyhop.schemas.columns import Table
+from polyhop.schemas.corpus import Passage
+from polyhop.schemas.graph import Mention
 
 DESCRIPTION_CHARACTERS = 240
 

@@ -6,17 +6,17 @@ Source: algorithms.md 0.8 (F-NER, F-TYPE, F-REL, F-DESC, F-PROP), 2B.1 (c).
 
 from collections.abc import Sequence
 
-from schemas.bundle import Bundle
-from schemas.corpus import Passage
-from schemas.graph import Mention
-from schemas.names import title_forms
-from schemas.ports import NameFinding
-from schemas.sentences import split_sentences
-from schemas.types import mention_type, name_type, title_type
-from schemas.values import find_dates, find_numbers
-from tasks.extraction.propositions import sentence_propositions
-from tasks.extraction.relations import sentence_relations, title_relations
-from tasks.extraction.rows import Page, Row, bundle_of, sentences_of
+from polyhop.schemas.bundle import Bundle
+from polyhop.schemas.corpus import Passage
+from polyhop.schemas.graph import Mention
+from polyhop.schemas.names import title_forms
+from polyhop.schemas.ports import NameFinding
+from polyhop.schemas.sentences import split_sentences
+from polyhop.schemas.types import mention_type, name_type, title_type
+from polyhop.schemas.values import find_dates, find_numbers
+from polyhop.tasks.extraction.propositions import sentence_propositions
+from polyhop.tasks.extraction.relations import sentence_relations, title_relations
+from polyhop.tasks.extraction.rows import Page, Row, bundle_of, sentences_of
 
 RULES = "rules"
 TYPED_MENTIONS = 2

@@ -10,28 +10,31 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.chat import Role
-from schemas.corpus import Passage
-from schemas.ids import content_hash, proposition_id
-from schemas.ports import NameFinding
-from schemas.settings import ExtractionSettings
-from schemas.text import norm_ws
-from tasks.extraction.contract import Contract, contract_settings
-from tasks.extraction.import_batch import StandIn, import_pages, left_over
-from tasks.extraction.ledger import counts_table, ledger_table
-from tasks.extraction.matching import Matches, match_rows
-from tasks.extraction.model_batch import DOCUMENT_CHARACTERS, model_pages
-from tasks.extraction.questions import questions_hash
-from tasks.extraction.results import BatchPages
-from tasks.extraction.rows import bundle_of
-from tasks.extraction.rules import rules_page
-from tasks.stage import BatchResult, Counts, Stage
-from warehouse.build import Build, chain_fingerprint, is_part_done, part_files, write_part
-from warehouse.files.disk import file_hash
-from warehouse.files.extractions import read_extractions
-from warehouse.names import open_finder
-from warehouse.tables.connection import connect
-from warehouse.tables.statements import statement
+from polyhop.schemas.chat import Role
+from polyhop.schemas.corpus import Passage
+from polyhop.schemas.ids import content_hash, proposition_id
+from polyhop.schemas.ports import NameFinding
+from polyhop.schemas.settings import ExtractionSettings
+from polyhop.schemas.tables import EXTRACTION_LEDGER
+from polyhop.schemas.text import norm_ws
+from polyhop.tasks.extraction.contract import Contract, contract_settings
+from polyhop.tasks.extraction.import_batch import StandIn, import_pages, left_over
+from polyhop.tasks.extraction.ledger import counts_table, ledger_table
+from polyhop.tasks.extraction.matching import Matches, match_rows
+from polyhop.tasks.extraction.model_batch import DOCUMENT_CHARACTERS, model_pages
+from polyhop.tasks.extraction.plan import plan
+from polyhop.tasks.extraction.questions import changed_lengths, questions_hash
+from polyhop.tasks.extraction.results import BatchPages
+from polyhop.tasks.extraction.rows import arrow_table, bundle_of
+from polyhop.tasks.extraction.rules import rules_page
+from polyhop.tasks.faults import FAULTS
+from polyhop.tasks.stage import BatchResult, Counts, Stage
+from polyhop.warehouse.build import Build, is_part_done, part_files, write_part
+from polyhop.warehouse.files.disk import file_hash
+from polyhop.warehouse.files.extractions import read_extractions
+from polyhop.warehouse.names import open_finder
+from polyhop.warehouse.statements import statement
+from polyhop.warehouse.tables.connection import connect
 
 REVISION = 1
 """Raise it with every change of the extraction code that changes what is extracted."""
@@ -40,27 +43,34 @@ _IMPORT = "import:"
 _RAW = ("mentions", "relations", "propositions")
 
 
-def fingerprint(build: Build) -> str:
-    """Depends on ids, titles and texts of the passages and on who finds names, and how.
+def settings(build: Build) -> dict[str, object]:
+    """Who finds names, and how."""
+    extraction = build.settings.extraction
+    chosen: dict[str, object] = {"ner": extraction.ner}
+    if extraction.ner == "spacy":
+        chosen["spacy_model"] = extraction.spacy_model
+    if extraction.ner == "regex" and not extraction.regex_drop_stopwords:
+        chosen["regex_drop_stopwords"] = False
+    if extraction.extractor != "rules":
+        chosen |= {"on_failure": extraction.on_failure, **contract_settings(extraction)}
+    if extraction.extractor == "model":
+        chosen |= {"model": build.settings.models.extract, "document_characters": DOCUMENT_CHARACTERS}
+        chosen |= changed_lengths(build.settings.models.longest_reply)
+    return chosen
+
+
+def files(build: Build) -> dict[str, str]:
+    """What a model is asked, or the extractions to import.
 
     Raises:
         SourceError: If there is no file to import.
     """
     extraction = build.settings.extraction
-    settings: dict[str, object] = {"ner": extraction.ner}
-    if extraction.ner == "spacy":
-        settings["spacy_model"] = extraction.spacy_model
-    if extraction.ner == "regex" and not extraction.regex_drop_stopwords:
-        settings["regex_drop_stopwords"] = False
-    inputs = {"passages": build.fingerprint("passages")}
-    if extraction.extractor != "rules":
-        settings |= {"on_failure": extraction.on_failure, **contract_settings(extraction)}
     if extraction.extractor == "model":
-        inputs["questions"] = questions_hash()
-        settings |= {"model": build.settings.models.extract, "document_characters": DOCUMENT_CHARACTERS}
-    elif extraction.extractor.startswith(_IMPORT):
-        inputs["import"] = file_hash(_imported_file(extraction), "the extractions")
-    return chain_fingerprint("extract", REVISION, inputs, settings)
+        return {"questions": questions_hash()}
+    if extraction.extractor.startswith(_IMPORT):
+        return {"import": file_hash(_imported_file(extraction), "the extractions")}
+    return {}
 
 
 def outcome(build: Build) -> str:
@@ -68,11 +78,11 @@ def outcome(build: Build) -> str:
     if build.settings.extraction.extractor != "model":
         return build.fingerprint("extract")
     folder = build.parts("extract")
-    files = {name: part_files(folder, name) for name in _RAW}
-    if not all(files.values()):
+    parts = {name: part_files(folder, name) for name in _RAW}
+    if not all(parts.values()):
         return content_hash("extract")
     with build.tables(read_only=True) as connection:
-        row = connection.execute(statement("extract", "content_of_parts"), files).fetchone() or ()
+        row = connection.execute(statement("extract", "content_of_parts"), parts).fetchone() or ()
     return content_hash("extract", *map(str, row))
 
 
@@ -102,6 +112,7 @@ def run_batch(build: Build, batch: int) -> BatchResult:
         "propositions": _with_ids(bundle.propositions),
         "ledger": ledger_table(pages.ledger),
         "counts": counts_table(pages.counts),
+        "faults": arrow_table(FAULTS, sorted(pages.faults)),
     }
     write_part(build.parts("extract"), batch, tables, is_complete=not pages.has_failed)
     return BatchResult(len(pages.pages), pages.computed)
@@ -111,7 +122,10 @@ def _by_passages(build: Build, batch: int) -> BatchPages:
     passages = _passages(build, "passage_range", batch)
     stand_in = _rules(build)
     if build.settings.extraction.extractor == "rules":
-        return BatchPages([stand_in(passage) for passage in passages], computed=len(passages))
+        pages = BatchPages(computed=len(passages))
+        for passage in passages:
+            pages.add_page(passage, stand_in)
+        return pages
     extraction = build.settings.extraction
     file = _imported_file(extraction)
     matches = _matches(str(build.staging.tables), build.fingerprint("extract"), file)
@@ -137,13 +151,22 @@ def _siblings(build: Build, record_ids: list[str]) -> dict[str, list[Passage]]:
 
 
 def _by_model(build: Build, batch: int) -> BatchPages:
-    from warehouse.open_models import open_chat
+    from polyhop.warehouse.open_models import expect_requests, open_chat
 
     extraction = build.settings.extraction
     passages = _passages(build, "document_range", batch)
     chat = open_chat(build.settings, Role.EXTRACT)
+    expect_requests(_requests_from(build, batch))
     stands_in = _rules(build) if extraction.on_failure == "rules" else None
     return model_pages(passages, chat, Contract.of(extraction), stands_in, extraction.ner)
+
+
+def _requests_from(build: Build, batch: int) -> int:
+    """About how many requests this batch and all later ones are: one per document and two per passage."""
+    with build.tables(read_only=True) as connection:
+        documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
+    left = max(0, documents - batch * build.settings.batch_size)
+    return left + round(2 * passages * left / documents) if documents else 0
 
 
 def _passages(build: Build, query: str, batch: int) -> list[Passage]:
@@ -196,6 +219,12 @@ def _with_ids(propositions: pa.Table) -> pa.Table:
     return propositions.append_column("proposition_id", pa.array(ids, pa.string()))
 
 
+def faults(build: Build) -> list[str]:
+    """Part files of the batches in which a rule failed on passages."""
+    written = part_files(build.parts("extract"), FAULTS.name)
+    return [file for file in written if pq.read_metadata(file).num_rows]
+
+
 def finish(build: Build) -> Counts:
     """Fills the ledger and counts raw rows; the other tables are resolution's work."""
     folder = build.parts("extract")
@@ -211,4 +240,19 @@ def finish(build: Build) -> Counts:
     return raw | dict(sorted(counts.items()))
 
 
-EXTRACT = Stage("extract", fingerprint, batches, run_batch, finish, tables=("extraction_ledger",), outcome=outcome)
+EXTRACT = Stage(
+    "extract",
+    reads=("passages",),
+    writes=("extraction",),
+    finish=finish,
+    revision=REVISION,
+    settings=settings,
+    files=files,
+    batches=batches,
+    run=run_batch,
+    tables=(EXTRACTION_LEDGER,),
+    outcome=outcome,
+    faults=faults,
+    plan=plan,
+    sources=("corpus",),
+)

@@ -9,11 +9,11 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from schemas.corpus import Passage
-from schemas.sentences import split_sentences
-from tasks.extraction.places import PlacedText, is_value, key_of
-from tasks.extraction.rows import Page, Relation, Row, cut
-from tasks.extraction.rules import TYPED_MENTIONS, title_rows, type_by_place
+from polyhop.schemas.corpus import Passage
+from polyhop.schemas.sentences import split_sentences
+from polyhop.tasks.extraction.places import PlacedText, is_value, key_of
+from polyhop.tasks.extraction.rows import Page, Relation, Row, cut
+from polyhop.tasks.extraction.rules import TYPED_MENTIONS, title_rows, type_by_place
 
 MODEL = "model"
 IMPORT = "import"

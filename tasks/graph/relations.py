@@ -36,7 +36,7 @@ def relation_arrays(
 
 
 def text_arrays(rows: Iterable[tuple[str, str, str]]) -> dict[str, NDArray[np.generic]]:
-    """The arrays of schemas.graph.EntityTexts by name; rows are name, type and description in number order."""
+    """The arrays of polyhop.schemas.graph.EntityTexts by name; rows are name, type and description in number order."""
     fields = [field.encode("utf-8", "replace") for row in rows for field in row]
     return {
         "text-starts": _starts(np.array([len(field) for field in fields], dtype=np.int64)),

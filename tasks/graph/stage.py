@@ -5,19 +5,11 @@ Weights are ranking's business: the arrays hold counts, flags and labels only.
 
 import numpy as np
 
-from tasks.graph.relations import relation_arrays, text_arrays
-from tasks.stage import Counts, Stage, no_batches, nothing_to_run
-from warehouse.build import Build, chain_fingerprint
-from warehouse.graph.arrays import save_arrays
-from warehouse.tables.statements import statement
-
-REVISION = 1
-RELATIONS_REVISION = 1
-
-
-def fingerprint(build: Build) -> str:
-    """Depends on what was resolved."""
-    return chain_fingerprint("graph", REVISION, {"resolve": build.outcome("resolve")}, {})
+from polyhop.tasks.graph.relations import relation_arrays, text_arrays
+from polyhop.tasks.stage import Counts, Stage
+from polyhop.warehouse.build import Build
+from polyhop.warehouse.graph.arrays import save_arrays
+from polyhop.warehouse.statements import statement
 
 
 def finish(build: Build) -> Counts:
@@ -40,11 +32,6 @@ def finish(build: Build) -> Counts:
     return {"passages": passage_count, "names": entity_count, "edges": len(edges["entity"])}
 
 
-def relations_fingerprint(build: Build) -> str:
-    """Depends on what was resolved."""
-    return chain_fingerprint("relations", RELATIONS_REVISION, {"resolve": build.outcome("resolve")}, {})
-
-
 def finish_relations(build: Build) -> Counts:
     """Writes the arrays of relations between named entities, and what these are called."""
     with build.tables(read_only=True) as connection:
@@ -56,5 +43,7 @@ def finish_relations(build: Build) -> Counts:
     return {"names": len(entities), "relations": len(labels), "neighbours": len(arrays["indices"]) // 2}
 
 
-GRAPH = Stage("graph", fingerprint, no_batches, nothing_to_run, finish, arrays="bipartite")
-RELATIONS = Stage("relations", relations_fingerprint, no_batches, nothing_to_run, finish_relations, arrays="relations")
+GRAPH = Stage("graph", reads=("entities",), writes=("graph",), finish=finish, arrays="bipartite")
+RELATIONS = Stage(
+    "relations", reads=("entities",), writes=("graph:relations",), finish=finish_relations, arrays="relations"
+)

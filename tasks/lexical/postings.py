@@ -9,7 +9,7 @@ from itertools import chain
 
 import numpy as np
 
-from schemas.graph import LexicalIndex
+from polyhop.schemas.graph import LexicalIndex
 
 
 def build_postings(passages: Iterable[Sequence[str]]) -> LexicalIndex:

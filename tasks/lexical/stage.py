@@ -6,21 +6,15 @@ One stage per analyser, so that adding one leaves the others as they are.
 from collections.abc import Iterator
 from functools import partial
 
-from schemas.stems import ANALYSERS
-from schemas.text import passage_text
-from tasks.lexical.postings import build_postings
-from tasks.stage import Counts, Stage, no_batches, nothing_to_run
-from warehouse.build import Build, chain_fingerprint
-from warehouse.graph.arrays import save_lexical
-from warehouse.tables.statements import statement
+from polyhop.schemas.stems import ANALYSERS
+from polyhop.schemas.text import passage_text
+from polyhop.tasks.lexical.postings import build_postings
+from polyhop.tasks.stage import Counts, Stage
+from polyhop.warehouse.artefacts import save_lexical
+from polyhop.warehouse.build import Build
+from polyhop.warehouse.statements import statement
 
-REVISION = 1
 _CHUNK = 1000
-
-
-def fingerprint(analyser: str, build: Build) -> str:
-    """Depends on the passages only."""
-    return chain_fingerprint(f"lexical-{analyser}", REVISION, {"passages": build.fingerprint("passages")}, {})
 
 
 def finish(analyser: str, build: Build) -> Counts:
@@ -39,14 +33,13 @@ def _texts(build: Build) -> Iterator[str]:
             yield from (passage_text(title, text) for _, title, text in rows)
 
 
-LEXICAL = {
-    analyser: Stage(
+LEXICAL = tuple(
+    Stage(
         f"lexical-{analyser}",
-        partial(fingerprint, analyser),
-        no_batches,
-        nothing_to_run,
-        partial(finish, analyser),
+        reads=("passages",),
+        writes=(f"lexical:{analyser}",),
+        finish=partial(finish, analyser),
         arrays=f"lexical-{analyser}",
     )
     for analyser in ("plain", "stems")
-}
+)

@@ -4,46 +4,57 @@ Nothing is visible before the last step; a crash anywhere leaves the published v
 """
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import duckdb
 import numpy as np
 
-from schemas.columns import Table
-from schemas.errors import InvariantError
-from schemas.manifest import Manifest, StageRecord, TableRecord, VectorRecord
-from schemas.tables import TABLES
-from schemas.text import passage_text
-from schemas.version import VERSION
-from tasks.stage import Counts
-from warehouse.build import Build, current_manifest
-from warehouse.files.versions import prune_versions, publish_folder, published_versions
-from warehouse.graph.arrays import file_checksum, open_array
-from warehouse.tables.connection import comment_statements, quoted
-from warehouse.tables.statements import statement, statements
-from warehouse.vectors.lance import VectorRows, sync_table, tag_version, untag_and_clean
+from polyhop.schemas.columns import Table
+from polyhop.schemas.errors import DamagedStoreError, InvariantError, ManifestMismatchError
+from polyhop.schemas.manifest import Manifest, StageRecord, TableRecord, VectorRecord
+from polyhop.schemas.redaction import redacted_tree
+from polyhop.schemas.settings import VectorSettings
+from polyhop.schemas.stores import SyncedTable, VectorRows
+from polyhop.schemas.tables import RUNS
+from polyhop.schemas.version import VERSION
+from polyhop.schemas.views import VIEWS
+from polyhop.tasks.stage import Counts, Stage, tables_of
+from polyhop.warehouse.build import Build, current_manifest
+from polyhop.warehouse.files.disk import file_checksum
+from polyhop.warehouse.files.layout import IndexFolder
+from polyhop.warehouse.files.versions import prune_versions, publish_folder, published_versions, read_manifest
+from polyhop.warehouse.graph.arrays import open_array
+from polyhop.warehouse.open import open_vector_store
+from polyhop.warehouse.statements import statement, statements
+from polyhop.warehouse.tables.checksum import table_record
+from polyhop.warehouse.tables.connection import quoted
+from polyhop.warehouse.tables.definitions import comment_statements
+from polyhop.warehouse.vectors.kinds import VectorKind, kinds_in
 
 _UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "queue", "worker", "reader"}
 
 
-def publish(build: Build, stages: Mapping[str, Counts]) -> Manifest:
-    """Publishes the staged version and returns its manifest.
+def publish(build: Build, stages: Sequence[Stage]) -> Counts:
+    """Publishes the staged version; returns its number.
 
     Args:
         build: The build, all stages done.
-        stages: Counts of every stage.
+        stages: Those stages.
 
     Raises:
         InvariantError: If a table breaks a law; nothing is published.
         StoreError: If the disk refuses; nothing is published.
     """
+    held = tables_of(stages)
     with build.tables() as connection:
-        _fill_runs(build, connection, stages)
-        check_laws(connection)
-        _describe(connection)
-        tables = {table.name: _record(connection, table) for table in TABLES}
+        _fill_runs(build, connection)
+        check_laws(connection, stages, held)
+        _describe(connection, held)
+        tables = {table.name: table_record(connection, table.name) for table in held}
         connection.execute("CHECKPOINT")
+    store = open_vector_store(build.folder)
+    store.begin_changes()
     vectors = _sync_vectors(build)
     number = max([*published_versions(build.folder), 0]) + 1
     manifest = Manifest(
@@ -51,14 +62,16 @@ def publish(build: Build, stages: Mapping[str, Counts]) -> Manifest:
         version=number,
         polyhop=VERSION,
         source=_source(build),
-        corpus_hash=build.fingerprint("ingest"),
-        settings=build.settings.model_dump(mode="json", exclude=_UNFINGERPRINTED),
+        corpus_hash=build.fingerprint(stages[0].name),
+        settings=redacted_tree(build.settings.model_dump(mode="json", exclude=_UNFINGERPRINTED)),
         artefacts=tuple(sorted(build.artefacts)),
         stages={
             name: StageRecord(
-                fingerprint=build.fingerprint(name), outcome=dict(build.outcomes).get(name, ""), counts=counts
+                fingerprint=build.fingerprint(name),
+                outcome=dict(build.outcomes).get(name, ""),
+                counts=dict(counts),
             )
-            for name, counts in stages.items()
+            for name, counts in build.counts.items()
         },
         counts=_counts(tables),
         tables=tables,
@@ -66,9 +79,19 @@ def publish(build: Build, stages: Mapping[str, Counts]) -> Manifest:
         vectors=vectors,
     )
     for record in vectors.values():
-        tag_version(build.folder.vectors, record.table, version_tag(number), record.lance_version)
+        store.pin(record.table, record.table_version, version_tag(number))
+    if vectors:
+        store.end_changes()
     publish_folder(build.folder, build.staging.path, manifest)
-    return manifest
+    return {"version": number}
+
+
+def publish_stage(stages: Sequence[Stage]) -> Stage:
+    """The last stage: it reads all that these write, the first of them the source, and makes the version."""
+    artefacts = tuple(artefact for stage in stages for artefact in stage.writes)
+    return Stage(
+        "publish", reads=artefacts, writes=("version",), finish=partial(publish, stages=stages), tables=(RUNS,)
+    )
 
 
 def _source(build: Build) -> str:
@@ -80,64 +103,82 @@ def _source(build: Build) -> str:
 
 
 def prune(build: Build) -> list[int]:
-    """Removes versions beyond `keep_versions` that nobody uses, and the vectors only they held."""
+    """Removes versions beyond `keep_versions` that nobody uses, and the vectors that only they held."""
     removed = prune_versions(build.folder, build.settings.keep_versions)
-    if removed and build.folder.vectors.is_dir():
-        untag_and_clean(build.folder.vectors, [version_tag(number) for number in removed])
+    clean_vectors(build.folder)
     return removed
 
 
+def clean_vectors(index: IndexFolder) -> None:
+    """Frees the vectors that no published version holds, also those of versions that a killed run removed."""
+    if not index.vectors.is_dir():
+        return
+    numbers = published_versions(index)
+    try:
+        manifests = [read_manifest(index.version(number)) for number in numbers]
+    except ManifestMismatchError:
+        return  # nobody knows what the damaged one holds
+    tables = {record.table for manifest in manifests for record in manifest.vectors.values()}
+    store = open_vector_store(index)
+    store.begin_changes()
+    store.clean([version_tag(number) for number in numbers], tables)
+    store.end_changes()
+
+
 def version_tag(number: int) -> str:
-    """The LanceDB tag that pins a version's vectors."""
+    """The name by which a version pins its vectors."""
     return f"v{number:06d}"
 
 
-def check_laws(connection: duckdb.DuckDBPyConnection) -> None:
-    """Runs every law of sql/publish.sql and checks that keys are unique.
+def check_laws(connection: duckdb.DuckDBPyConnection, stages: Sequence[Stage], tables: Sequence[Table]) -> None:
+    """Checks that the invariants of the stages hold and that the keys of these tables are unique.
 
     Raises:
         InvariantError: Naming the law, how many rows break it and one of them.
     """
-    for name, sql in statements("publish").items():
-        count, example = connection.execute(sql).fetchone() or (0, None)
-        if count:
-            raise InvariantError(
-                f"Not published: {count} rows break the law '{name}' (for example {example}). "
-                "This is a defect in Polyhop; the published version is unchanged."
-            )
-    for table in TABLES:
+    for stage in stages:
+        for name, sql in stage.invariants.items():
+            count, example = connection.execute(sql).fetchone() or (0, None)
+            if count:
+                raise InvariantError(
+                    f"Not published: {count} rows break the law '{name}' (for example {example}). "
+                    f"This is a defect in {_maker(stage)}; the published version is unchanged."
+                )
+    for table in tables:
         key = ", ".join(quoted(column) for column in table.key)
         row = connection.execute(f"SELECT count(*), count(DISTINCT ({key})) FROM {quoted(table.name)}").fetchone()
         if row and row[0] != row[1]:
             raise InvariantError(f"Not published: table '{table.name}' has {row[0] - row[1]} rows with a used key.")
 
 
-def _fill_runs(build: Build, connection: duckdb.DuckDBPyConnection, stages: Mapping[str, Counts]) -> None:
+def _maker(stage: Stage) -> str:
+    """Whose stage it is."""
+    function = getattr(stage.finish, "func", stage.finish)  # of a partial function
+    package = function.__module__.partition(".")[0]
+    return "Polyhop" if package == "polyhop" else f"the package '{package}'"
+
+
+def _fill_runs(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     run_id = build.fingerprints[-1][1][:32]
     connection.execute("DELETE FROM index_runs")
     connection.executemany(
         "INSERT INTO index_runs VALUES (?, ?, ?, ?)",
         [
-            (run_id, name, build.fingerprint(name), json.dumps(counts, sort_keys=True))
-            for name, counts in stages.items()
+            (run_id, name, build.fingerprint(name), json.dumps(dict(counts), sort_keys=True))
+            for name, counts in build.counts.items()
         ],
     )
 
 
-def _describe(connection: duckdb.DuckDBPyConnection) -> None:
-    for table in TABLES:
+def _describe(connection: duckdb.DuckDBPyConnection, tables: Sequence[Table]) -> None:
+    for table in tables:
         for sql in comment_statements(table):
             connection.execute(sql)
     for name in statements("views"):
         connection.execute(statement("views", name))
-
-
-def _record(connection: duckdb.DuckDBPyConnection, table: Table) -> TableRecord:
-    row = connection.execute(
-        f"SELECT count(*), coalesce(hex(bit_xor(md5_number(t::VARCHAR))), '') FROM {quoted(table.name)} AS t"
-    ).fetchone()
-    rows, checksum = row or (0, "")
-    return TableRecord(rows=rows, checksum=checksum)
+    for view in VIEWS:  # after the views are there: replacing a view drops its comments
+        for sql in comment_statements(view):
+            connection.execute(sql)
 
 
 def _counts(tables: Mapping[str, TableRecord]) -> dict[str, int]:
@@ -147,51 +188,58 @@ def _counts(tables: Mapping[str, TableRecord]) -> dict[str, int]:
         "entities": "entities",
         "relations": "relations",
         "propositions": "propositions",
-        "hubs": "hubs",
-        "hub_paths": "hub_paths",
         "quarantined": "quarantine",
     }
     return {name: tables[table].rows for name, table in shown.items()}
 
 
-_VECTOR_ROWS = {
-    "passage": "SELECT p.passage_id, p.title, p.text, e.content_hash, e.model FROM passages AS p "
-    "JOIN embeddings AS e ON e.owner_kind = 'passage' AND e.owner_id = p.passage_id ORDER BY p.passage_id",
-    "entity": "SELECT t.entity_id, t.name, t.description, e.content_hash, e.model FROM entities AS t "
-    "JOIN embeddings AS e ON e.owner_kind = 'entity' AND e.owner_id = t.entity_id WHERE t.is_named ORDER BY t.key",
-}
-
-
 def _sync_vectors(build: Build) -> dict[str, VectorRecord]:
     records = {}
-    for kind, query in _VECTOR_ROWS.items():
-        name = f"vectors-{kind}_matrix"
-        if not (build.staging.arrays / f"{name}.npy").exists():
+    for kind in kinds_in(build.artefacts):
+        wanted, model = _vector_rows(build, kind)
+        if not wanted.ids:
             continue
-        with build.tables(read_only=True) as connection:
-            rows = connection.execute(query).fetchall()
-        matrix = open_array(build.staging.arrays, name).astype(np.float32, copy=False)
-        if not len(matrix):
-            continue
-        wanted = VectorRows(
-            ids=[row[0] for row in rows],
-            texts=[passage_text(row[1], row[2]) for row in rows],
-            hashes=[row[3] for row in rows],
-            vectors=matrix,
-        )
-        table = "passages" if kind == "passage" else "entities"
-        hnsw = build.settings.vectors if f"ann:{kind}" in build.artefacts else None
-        synced = sync_table(_folder(build), table, wanted, hnsw)
-        records[kind] = VectorRecord(
-            table=table,
-            lance_version=synced.lance_version,
-            rows=len(matrix),
-            dimension=matrix.shape[1],
-            model=rows[0][4],
+        hnsw = build.settings.vectors if f"ann:{kind.name}" in build.artefacts else None
+        synced = _table_of(build, kind, wanted, hnsw, is_new=kind.name in build.distrusted)
+        records[kind.name] = VectorRecord(
+            table=synced.table,
+            table_version=synced.version,
+            rows=len(wanted.ids),
+            dimension=wanted.vectors.shape[1],
+            model=model,
             hnsw=synced.hnsw,
         )
     return records
 
 
-def _folder(build: Build) -> Path:
-    return build.folder.vectors
+def _vector_rows(build: Build, kind: VectorKind) -> tuple[VectorRows, str]:
+    """All rows of a kind as they are published, and the model that embedded them."""
+    with build.tables(read_only=True) as connection:
+        rows = connection.execute(kind.statement("published_things"), {"kind": kind.name}).fetchall()
+    matrix = open_array(build.staging.arrays, f"vectors-{kind.name}_matrix").astype(np.float32, copy=False)
+    if len(rows) != len(matrix):
+        raise InvariantError(
+            f"Not published: {len(rows)} things have vectors of kind '{kind.name}', but {len(matrix)} were embedded. "
+            "This is a defect in what declares that kind; the published version is unchanged."
+        )
+    return VectorRows(
+        ids=[row[0] for row in rows],
+        texts=[kind.shown(row[1], row[2]) for row in rows],
+        hashes=[row[3] for row in rows],
+        vectors=matrix,
+    ), rows[0][4] if rows else ""
+
+
+def _table_of(
+    build: Build, kind: VectorKind, wanted: VectorRows, hnsw: VectorSettings | None, *, is_new: bool
+) -> SyncedTable:
+    """The current version's table brought up to date; a new one if that is damaged."""
+    current = current_manifest(build)
+    before = current.vectors.get(kind.name) if current is not None else None
+    table, store = before.table if before is not None else kind.table, open_vector_store(build.folder)
+    if not is_new and not store.find_damage(table):
+        try:
+            return store.sync(table, wanted, hnsw)
+        except DamagedStoreError:
+            pass  # a file that no list has yet; the new table needs none of the old ones
+    return store.rebuild(kind.table, wanted, hnsw)

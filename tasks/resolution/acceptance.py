@@ -8,9 +8,9 @@ needs entity vectors is added, nor a lexical index an encoder. Source: algorithm
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from schemas.type_words import LOCATION, PERSON
-from tasks.resolution.candidates import Name, Pair
-from tasks.resolution.verdict import Verdict, quoted
+from polyhop.schemas.type_words import LOCATION, PERSON
+from polyhop.tasks.resolution.candidates import Name, Pair
+from polyhop.tasks.resolution.verdict import Verdict, quoted
 
 MIN_SIMILARITY = 0.80
 _HARMLESS = (

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from schemas.text import fold, norm_ws
+from polyhop.schemas.text import fold, norm_ws
 
 Pair = tuple[int, int]
 """Numbers of two names; the tokens of the first are among those of the second."""

@@ -1,18 +1,21 @@
 """Why two names are one entity, or are not, from what a published version knows (pure).
 
 Decides nothing anew: the version's own decisions are told; only what needs no decision (other types, no common words)
-is worked out here. Source: issue 5, point 6; algorithms.md 1.4.
+is worked out here. Source: algorithms.md 1.4.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from schemas.errors import ConfigurationError
-from schemas.resolution import Decision
-from tasks.resolution.candidates import name_words
-from tasks.resolution.links import link_key
-from tasks.resolution.verdict import quoted
-from warehouse.tables.decisions import NameRecords
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.names import FUNCTION_WORDS
+from polyhop.schemas.resolution import Decision
+from polyhop.tasks.resolution.candidates import name_words
+from polyhop.tasks.resolution.links import link_key
+from polyhop.tasks.resolution.verdict import quoted
+from polyhop.warehouse.tables.decisions import NameRecords
+
+_NO_NODE = "the graph that this index was made from has no node, or several, of the name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +35,28 @@ class Explanation:
     nearest: dict[str, list[str]]
 
 
-def keys_of(a: str, b: str) -> tuple[str, str]:
-    """Keys of two names.
+def keys_of(a: str, b: str) -> tuple[str, ...]:
+    """Keys under which a version may know two names: as written, and without function words in front.
 
     Raises:
         ConfigurationError: If one has neither letter nor digit.
     """
-    for name in (a, b):
-        if not link_key(name):
-            raise ConfigurationError(f"'{name}' is no name; give two names with letters or digits.")
-    return link_key(a), link_key(b)
+    return tuple(dict.fromkeys(key for name in (a, b) for key in _spellings(name)))
+
+
+def _spellings(name: str) -> tuple[str, str]:
+    """The key of a name as written, and of what the name finder makes of it (`the River Thames`: river thames)."""
+    words = link_key(name).split()
+    if not words:
+        raise ConfigurationError(f"'{name}' is no name; give two names with letters or digits.")
+    first = next((n for n, word in enumerate(words) if word not in FUNCTION_WORDS), 0)
+    return " ".join(words), " ".join(words[first:])
+
+
+def _key(name: str, records: NameRecords) -> str:
+    """The first of a name's keys that the version knows (`the beatles` may be a title), else that of the whole."""
+    known = records.entities.keys() | {decision.key for decision in records.decisions}
+    return next((key for key in _spellings(name) if key in known), link_key(name))
 
 
 def explain(a: str, b: str, records: NameRecords) -> Explanation:
@@ -52,17 +67,19 @@ def explain(a: str, b: str, records: NameRecords) -> Explanation:
         b: Another one.
         records: What the version knows about both.
     """
-    keys = keys_of(a, b)
+    keys = _key(a, records), _key(b, records)
     entities = [_entity(key, records) for key in keys]
     unseen = {name: records.nearest.get(key, []) for name, key, e in zip((a, b), keys, entities, strict=True) if not e}
     if unseen:
         told = _reasons(records.decisions)
         names = " and ".join(quoted(name) for name in unseen)
-        reason = f"no passage of this index mentions {names}" + (f"; {told}" if told else "")
+        missing = "no passage of this index mentions" if records.is_resolved else _NO_NODE
+        reason = f"{missing} {names}" + (f"; {told}" if told else "")
         return Explanation(False, reason, records.decisions, unseen)  # noqa: FBT003
     same = entities[0] == entities[1]
     if keys[0] == keys[1]:
-        reason = f"both are {quoted(keys[0])} once case, accents and punctuation are dropped"
+        dropped = "case, accents and punctuation" if link_key(a) == link_key(b) else "function words in front"
+        reason = f"both are {quoted(keys[0])} once {dropped} are dropped"
     elif same:
         reason = _reasons(d for d in records.decisions if d.canonical == entities[0] and d.key != entities[0])
     else:
@@ -80,7 +97,9 @@ def _entity(key: str, records: NameRecords) -> str | None:
 
 def _difference(a: str, b: str, records: NameRecords) -> str:
     """Why two known names are two entities; what people said comes first."""
-    keys = keys_of(a, b)
+    if not records.is_resolved:
+        return "they are two nodes of the graph that this index was made from, and nodes are never merged"
+    keys = _key(a, records), _key(b, records)
     meant = [_entity(key, records) or key for key in keys]
     about = [d for d in records.decisions if _is_about_other(d, keys, meant)]
     told = _reasons(d for d in about if d.kind == "manual") or _reasons(about)

@@ -1,19 +1,19 @@
 """Pairs of names that people link or keep apart, on numbered names (pure).
 
 A pair holds under every method and across types, because a person's word counts more than a guessed type; a pair with
-a type counts only where both names have that type. Source: issue 5, point 6.
+a type counts only where both names have that type. Source: algorithms.md 1.4.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from schemas.errors import ConfigurationError
-from schemas.names import name_tokens
-from schemas.resolution import NamePair
-from tasks.resolution.candidates import Name
-from tasks.resolution.clusters import DisjointSets
-from tasks.resolution.verdict import quoted
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.names import name_tokens
+from polyhop.schemas.resolution import NamePair
+from polyhop.tasks.resolution.candidates import Name
+from polyhop.tasks.resolution.clusters import DisjointSets
+from polyhop.tasks.resolution.verdict import quoted
 
 Edges = Mapping[int, Sequence[tuple[int, str]]]
 """Number of a name to (other name, reason)."""

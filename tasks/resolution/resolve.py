@@ -8,12 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from schemas.resolution import Decision, NamePair
-from tasks.resolution.acceptance import preferred
-from tasks.resolution.candidates import Name, candidate_pairs
-from tasks.resolution.clusters import DisjointSets, clusters_of
-from tasks.resolution.links import Links, check_contradictions, foes_of, link_key, path, unused_reason
-from tasks.resolution.verdict import Judge, Verdict, quoted
+from polyhop.schemas.resolution import Decision, NamePair
+from polyhop.tasks.resolution.acceptance import preferred
+from polyhop.tasks.resolution.candidates import Name, candidate_pairs
+from polyhop.tasks.resolution.clusters import DisjointSets, clusters_of
+from polyhop.tasks.resolution.links import Links, check_contradictions, foes_of, link_key, path, unused_reason
+from polyhop.tasks.resolution.verdict import Judge, Verdict, quoted
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,20 +9,31 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from schemas.chat import ChatModel, Role
-from schemas.ids import content_hash
-from tasks.resolution.acceptance import accept
-from tasks.resolution.candidates import Name, Pair
-from tasks.resolution.links import Links
-from tasks.resolution.resolve import Resolution, resolve
-from tasks.resolution.titles import title_aliases
-from tasks.resolution.verdict import Judge, Verdict
-from tasks.resolution.verification import cluster_request, resolve_task, verdict_of
-from tasks.stage import Counts, Stage, no_batches, nothing_to_run
-from warehouse.build import Build, chain_fingerprint, part_file, part_files, write_part
-from warehouse.link_files import links_hash, read_links
-from warehouse.tables.connection import quoted
-from warehouse.tables.statements import statement
+from polyhop.schemas.chat import ChatModel, Role
+from polyhop.schemas.ids import content_hash
+from polyhop.schemas.settings import ReplySettings
+from polyhop.schemas.tables import (
+    ALIASES,
+    ENTITIES,
+    MENTIONS,
+    PROPOSITION_ENTITIES,
+    PROPOSITION_PASSAGES,
+    PROPOSITIONS,
+    RELATION_SOURCES,
+    RELATIONS,
+)
+from polyhop.tasks.resolution.acceptance import accept
+from polyhop.tasks.resolution.candidates import Name, Pair
+from polyhop.tasks.resolution.links import Links
+from polyhop.tasks.resolution.resolve import Resolution, resolve
+from polyhop.tasks.resolution.titles import title_aliases
+from polyhop.tasks.resolution.verdict import Judge, Verdict
+from polyhop.tasks.resolution.verification import cluster_request, resolve_task, verdict_of
+from polyhop.tasks.stage import Counts, Stage
+from polyhop.warehouse.build import Build, part_file, part_files, write_part
+from polyhop.warehouse.link_files import links_hash, read_links
+from polyhop.warehouse.statements import statement, statements
+from polyhop.warehouse.tables.connection import quoted
 
 REVISION = 2
 
@@ -43,27 +54,29 @@ _FILL = (
 )
 
 
-def fingerprint(build: Build) -> str:
-    """Depends on what was extracted, on which passages form a document, and on who decides about names.
+def settings(build: Build) -> dict[str, object]:
+    """Who decides about names, and how.
 
     Raises:
         ConfigurationError: If a file of name pairs cannot be read, or the model that shall decide is not named.
     """
-    inputs = {"extract": build.outcome("extract"), "passages": build.fingerprint("passages")}
     chosen = build.settings.resolution
-    settings: dict[str, object] = {
+    said: dict[str, object] = {
         "method": chosen.method,
         "must_link": links_hash(chosen.must_link),
         "cannot_link": links_hash(chosen.cannot_link),
     }
     if chosen.method != "off":
-        settings["max_cluster"] = chosen.max_cluster
+        said["max_cluster"] = chosen.max_cluster
     if chosen.method == "model":
-        from warehouse.open_models import model_name
+        from polyhop.warehouse.open_models import model_name
 
-        settings["model"] = model_name(build.settings.models, Role.RESOLVE)
-        settings["prompt"] = resolve_task().prompt.hash
-    return chain_fingerprint("resolve", REVISION, inputs, settings)
+        said["model"] = model_name(build.settings.models, Role.RESOLVE)
+        said["prompt"] = resolve_task().prompt.hash
+        longest = build.settings.models.longest_reply.kg_resolve
+        if longest != ReplySettings().kg_resolve:
+            said["longest_reply"] = longest
+    return said
 
 
 def finish(build: Build) -> Counts:
@@ -133,7 +146,7 @@ def _by_rules(names: Sequence[Name], pairs: Sequence[Pair], _: Sequence[list[int
 
 
 def _by_model(build: Build, connection: duckdb.DuckDBPyConnection) -> Judge:
-    from warehouse.open_models import open_chat
+    from polyhop.warehouse.open_models import open_chat
 
     model: ChatModel = open_chat(build.settings, Role.RESOLVE)
 
@@ -187,20 +200,23 @@ def _write_aliases(build: Build, titles: list[str]) -> Path:
 
 RESOLVE = Stage(
     "resolve",
-    fingerprint,
-    no_batches,
-    nothing_to_run,
-    finish,
-    (
-        "entities",
-        "mentions",
-        "relations",
-        "relation_sources",
-        "propositions",
-        "proposition_passages",
-        "proposition_entities",
-        "aliases",
+    reads=("extraction", "passages"),
+    writes=("entities",),
+    finish=finish,
+    revision=REVISION,
+    settings=settings,
+    tables=(
+        ENTITIES,
+        MENTIONS,
+        RELATIONS,
+        RELATION_SOURCES,
+        PROPOSITIONS,
+        PROPOSITION_PASSAGES,
+        PROPOSITION_ENTITIES,
+        ALIASES,
     ),
     outcome=outcome,
     reads_parts_of=("extract",),
+    invariants=statements("entity_laws") | statements("text_laws"),
+    sources=("corpus",),
 )

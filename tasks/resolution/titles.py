@@ -3,13 +3,10 @@
 Source: algorithms.md 2.7 (EL).
 """
 
-import re
 from collections.abc import Iterable
 
-from schemas.names import title_keys
-from schemas.text import norm_simple
-
-_PARENTHESIS = re.compile(r"\s*\([^()]*\)\s*$")
+from polyhop.schemas.names import title_keys
+from polyhop.schemas.text import norm_simple, without_last_parenthesis
 
 
 def title_aliases(titles: Iterable[str]) -> list[tuple[str, str]]:
@@ -23,7 +20,7 @@ def title_aliases(titles: Iterable[str]) -> list[tuple[str, str]]:
         keys = title_keys(title)
         if not keys:
             continue
-        for form in (title, _PARENTHESIS.sub("", title)):
+        for form in (title, without_last_parenthesis(title)):
             alias = norm_simple(form)
             if alias:
                 pairs.add((alias, keys[0]))

@@ -6,7 +6,7 @@ Decides nothing; resolve.py puts verdicts and links together.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tasks.resolution.candidates import Name, Pair
+from polyhop.tasks.resolution.candidates import Name, Pair
 
 
 @dataclass(frozen=True, slots=True)

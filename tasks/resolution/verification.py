@@ -10,11 +10,11 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from schemas.chat import ChatOutcome, ChatRequest, ChatTask
-from schemas.text import norm_ws
-from tasks.resolution.candidates import Name
-from tasks.resolution.verdict import Verdict, quoted
-from warehouse.prompt_files import read_prompt
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask
+from polyhop.schemas.text import norm_ws
+from polyhop.tasks.resolution.candidates import Name
+from polyhop.tasks.resolution.verdict import Verdict, quoted
+from polyhop.warehouse.prompt_files import read_prompt
 
 MAX_DESCRIPTIONS = 5
 DESCRIPTION_CHARACTERS = 120

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from graph_fixture import connect_to
 
-from warehouse.graph.neo4j_layout import KINDS, entity_label
-from warehouse.graph.neo4j_server import Neo4jConnection
-from warehouse.graph.statements import CYPHER_FOLDER, activation_query, cypher_statements
+from polyhop.schemas.stores import GRAPH_KINDS
+from polyhop.warehouse.graph.neo4j_layout import entity_label, file_of
+from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+from polyhop.warehouse.graph.statements import CYPHER_FOLDER, activation_query, cypher_statements
 
 PROJECT = Path(__file__).resolve().parents[2]
 FILES = sorted(path.stem for path in CYPHER_FOLDER.glob("*.cypher"))
@@ -59,7 +60,10 @@ def connection(neo4j_server: Any) -> Iterator[Neo4jConnection]:
 def test_every_cypher_statement_is_used(file: str) -> None:
     sources = "\n".join(path.read_text(encoding="utf-8") for path in (PROJECT / "warehouse").rglob("*.py"))
     of_kinds = {
-        f"{verb}_{kind.name}" for kind in KINDS if kind.file == file for verb in ("stored", "read", "write", "delete")
+        f"{verb}_{kind}"
+        for kind in GRAPH_KINDS
+        if file_of(kind) == file
+        for verb in ("stored", "read", "write", "delete")
     }
     unused = [name for name in cypher_statements(file) if f'"{name}"' not in sources and name not in of_kinds]
     assert unused == []

@@ -4,16 +4,18 @@ import re
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 
-from schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS
-from schemas.tables import TABLES
-from warehouse.tables.connection import create_statement
-from warehouse.tables.statements import SQL_FOLDER, statements
+from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS
+from polyhop.schemas.tables import NODES, TABLES
+from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS
+from polyhop.warehouse.statements import SQL_FOLDER, statements
+from polyhop.warehouse.tables.definitions import create_statement
 
 PROJECT = Path(__file__).resolve().parents[2]
 FILES = sorted(path.stem for path in SQL_FOLDER.glob("*.sql"))
-RUN_AS_A_WHOLE = {"publish", "views"}
+RUN_AS_A_WHOLE = {"entity_laws", "graph_laws", "passage_laws", "text_laws", "views"}
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -37,10 +39,11 @@ def test_names_are_not_used_twice(file: str) -> None:
 
 def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection = duckdb.connect()
-    for table in TABLES:
+    for table in (*TABLES, NODES):
         connection.execute(create_statement(table))
+    connection.execute("CREATE VIEW things AS " + statements("vectors")["passages"])
     parts = _empty_parts(connection, tmp_path)
-    values = {"limit": 1, "offset": 0, "ids": ["a"], "keys": ["a"]}
+    values = {"kind": "passage", "limit": 1, "offset": 0, "ids": ["a"], "keys": ["a"]}
     for file in FILES:
         for name, sql in statements(file).items():
             names = set(re.findall(r"\$(\w+)", sql))
@@ -82,4 +85,12 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
     parts |= {"extract.ledger": [str(ledger)], "extract.counts": [str(counts)]}
     quarantine = folder / "quarantine.parquet"
     connection.execute(f"COPY quarantine TO '{quarantine}' (FORMAT parquet)")
+    faults = folder / "faults.parquet"
+    connection.execute(
+        f"COPY (SELECT ''::VARCHAR AS passage_id, ''::VARCHAR AS reason LIMIT 0) TO '{faults}' (FORMAT parquet)"
+    )
+    parts |= {"ingest.faults": [str(faults)], "graph_source.quarantine": [str(quarantine)]}
+    for name, table in (("nodes", NODE_PARTS), ("statements", STATEMENT_PARTS)):
+        pq.write_table(table.arrow.empty_table(), folder / f"{name}.parquet")
+        parts[f"graph_source.{name}"] = [str(folder / f"{name}.parquet")]
     return parts | {"ingest.passages": [str(passages)], "ingest.quarantine": [str(quarantine)]}

@@ -1,4 +1,7 @@
-"""A question queue on each database that it supports; PostgreSQL is a real server, started once per session."""
+"""A question queue on each database that it supports; PostgreSQL is a real server, started once per session.
+
+The plain stores of this folder (memory_*.py), and the databases of graph_databases.py, can be imported by its tests.
+"""
 
 import subprocess
 import sys
@@ -9,11 +12,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion, JobSpec, NewQuestion
-from warehouse.queue.dialects import sqlite_url
-from warehouse.queue.queue import QuestionQueue, open_queue
+from polyhop.schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion, JobSpec, NewQuestion
+from polyhop.warehouse.queue.dialects import sqlite_url
+from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
 
 PROJECT = Path(__file__).resolve().parents[2]
+sys.path.append(str(PROJECT / "tests" / "contract"))
 SPEC = JobSpec(index="wiki")
 
 
@@ -119,3 +123,15 @@ class Make:
 @pytest.fixture
 def make() -> type[Make]:
     return Make
+
+
+@pytest.fixture(params=[pytest.param("neo4j", marks=pytest.mark.neo4j), "memory"])
+def graphs(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """An empty graph database of each kind; see graph_databases.py."""
+    from graph_databases import in_memory, on_neo4j
+
+    if request.param == "memory":
+        yield in_memory()
+        return
+    with on_neo4j(request.getfixturevalue("neo4j_server")) as opened:
+        yield opened

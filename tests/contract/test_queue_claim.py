@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from schemas.queue import DEATHS_PER_ATTEMPT, SUSPECT_AFTER_DEATHS, QuestionState
+from polyhop.schemas.queue import DEATHS_PER_ATTEMPT, SUSPECT_AFTER_DEATHS, QuestionState
+from polyhop.warehouse.queue import leases
 
 
 def ids(claimed):
@@ -94,6 +95,26 @@ def test_a_question_whose_workers_die_ends_among_the_dead(queue, make, clock):
     assert (row.attempts, row.finished_at) == (10, clock.now)
 
 
+def test_one_death_is_told_in_the_singular_and_a_topic_is_claimed_with_its_question(queue, make, clock):
+    job_id = queue.submit(make.spec, [replace(make.questions(1)[0], topic="rivers")])
+    (claimed,) = queue.claim(["default"], "w", lease_seconds=5)
+    assert claimed.topic == "rivers"
+    clock.advance(6)
+    queue.claim(["other"], "v")
+    assert queue.result(job_id, "q0").error == "worker died 1 time"
+
+
+def test_a_claim_that_is_tried_again_gives_back_what_its_first_try_had_leased(queue, make):
+    """The database had said yes, and the connection broke before the worker heard it."""
+    queue.submit(make.spec, make.questions(3))
+    (first,) = queue._do(lambda tx: leases.claim(tx, ["default"], "w", "c1", 1, 30.0))
+    (other,) = queue._do(lambda tx: leases.claim(tx, ["default"], "w", "c2", 1, 30.0))
+    (again,) = queue._do(lambda tx: leases.claim(replace(tx, attempt=2), ["default"], "w", "c1", 1, 30.0))
+    assert (again.question_id, again.attempt, again.lease_token) == (first.question_id, 1, first.lease_token)
+    assert other.question_id == "q1"
+    assert queue.heartbeat("w", [again.lease_token, other.lease_token]) == []
+
+
 def test_a_question_that_kills_workers_takes_no_neighbours_with_it(queue, make, clock):
     job_id = queue.submit(make.spec, make.questions(5))
     dead = 0
@@ -144,6 +165,30 @@ def test_waiting_questions_die_at_the_deadline_and_leased_ones_may_finish(queue,
     assert states(queue, job_id) == {"q0": "done", "q1": "dead", "q2": "dead"}
     (error,) = queue.job(job_id).errors
     assert (error.error_class, error.count, error.example) == ("DeadlinePassed", 2, "deadline passed")
+
+
+def test_a_deadline_lease_or_pause_ends_at_its_very_moment(queue, make, clock):
+    """Each ends at the time that it names, not after it: whole seconds on a test's clock are exact."""
+    job_id = queue.submit(replace(make.spec, deadline_seconds=60), make.questions(1))
+    free = queue.submit(make.spec, make.questions(2, "free"))
+    first, _ = queue.claim(["default"], "w", 3, lease_seconds=30)[1:]
+    clock.advance(30)
+    assert ids(queue.claim(["default"], "v", 1, lease_seconds=600)) == ["q0"]
+    assert queue.finish([make.finished(first)]) == set()
+    (again,) = queue.claim(["default"], "v", 1, lease_seconds=600)
+    queue.fail([make.failed(again, delay_seconds=20)])
+    clock.advance(19)
+    assert "free0" not in ids(queue.claim(["default"], "v", 9, lease_seconds=600))
+    clock.advance(1)
+    assert ids(queue.claim(["default"], "v", 9, lease_seconds=600)) == ["free0"]
+    late = queue.submit(replace(make.spec, deadline_seconds=60), make.questions(1))
+    clock.advance(59)
+    queue.sweep()
+    assert states(queue, late) == {"q0": "queued"}
+    clock.advance(1)
+    assert queue.claim(["default"], "v") == []
+    assert states(queue, late) == {"q0": "dead"}
+    assert (states(queue, job_id), states(queue, free)) == ({"q0": "leased"}, {"free0": "leased", "free1": "leased"})
 
 
 def test_released_questions_are_as_if_never_claimed(queue, make):

@@ -9,9 +9,16 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
-from schemas.queue import DEATHS_PER_ATTEMPT, FailedQuestion, FinishedQuestion, JobSpec, NewQuestion, QuestionState
-from warehouse.queue.dialects import sqlite_url
-from warehouse.queue.queue import open_queue
+from polyhop.schemas.queue import (
+    DEATHS_PER_ATTEMPT,
+    FailedQuestion,
+    FinishedQuestion,
+    JobSpec,
+    NewQuestion,
+    QuestionState,
+)
+from polyhop.warehouse.queue.dialects import sqlite_url
+from polyhop.warehouse.queue.queue import open_queue
 
 LEASE_SECONDS = 10.0
 MOST_ATTEMPTS = 2

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from schemas.errors import ContractError, UnknownJobError
-from schemas.queue import ErrorCount, QuestionState, QueueMetrics, WorkerRow
+from polyhop.schemas.errors import ContractError, UnknownJobError
+from polyhop.schemas.queue import ErrorCount, QuestionState, QueueMetrics, WorkerRow
+from polyhop.warehouse.queue import jobs, outcomes
 
 DAY = 86_400.0
 NO_QUESTIONS = dict.fromkeys(QuestionState, 0)
@@ -131,6 +132,38 @@ def test_retrying_a_job_gives_dead_and_cancelled_questions_all_attempts_again(qu
     assert (job.counts[QuestionState.QUEUED], job.deadline, job.errors) == (2, clock.now + 60, ())
     assert [(q.question_id, q.attempt) for q in queue.claim(["default"], "w")] == [("q1", 1), ("q2", 1)]
     assert queue.retry(job_id) == 0
+
+
+def test_a_job_that_was_just_submitted_has_waited_for_no_time(queue, make):
+    job_id = queue.submit(make.spec, make.questions(1))
+    assert queue.job(job_id).oldest_wait_seconds == 0.0
+
+
+def test_a_job_that_is_gone_or_open_again_is_not_forgotten(queue, make):
+    job_id = queue.submit(make.spec, make.questions(1))
+    assert [queue._do(lambda tx, number=number: jobs.purge(tx, number)) for number in (job_id, 99)] == [False, False]
+    queue.cancel(job_id)
+    assert queue._do(lambda tx: jobs.purge(tx, job_id))
+
+
+def test_a_result_names_the_worker_that_answered_and_before_the_one_that_holds_it(queue, make):
+    job_id = queue.submit(make.spec, make.questions(2))
+    first, _ = queue.claim(["default"], "w", 2)
+    queue.finish([make.finished(first)])
+    assert [row.worker_id for row in queue.results(job_id)] == ["w", "w"]
+    assert queue.result(job_id, "q1").state is QuestionState.LEASED
+
+
+def test_a_transaction_that_is_tried_again_counts_what_its_first_try_had_stored(queue, make):
+    """The database had said yes, and the connection broke before the worker heard it."""
+    queue.submit(make.spec, make.questions(1))
+    (claimed,) = queue.claim(["default"], "w")
+    finished = make.finished(claimed)
+    texts = outcomes.result_texts([finished])
+    assert queue._do(lambda tx: outcomes.finish(tx, [finished], texts)) == {claimed.lease_token}
+    assert queue._do(lambda tx: outcomes.finish(tx, [finished], texts)) == set()
+    again = queue._do(lambda tx: outcomes.finish(replace(tx, attempt=2), [finished], texts))
+    assert again == {claimed.lease_token}
 
 
 def test_a_job_shows_its_counts_and_its_longest_wait(queue, make, clock):

@@ -11,14 +11,14 @@ import psycopg
 import pytest
 from sqlalchemy import event
 
-from schemas.errors import StoreUnavailableError
-from schemas.queue import QuestionState
-from warehouse.queue.queue import open_queue
+from polyhop.schemas.errors import StoreUnavailableError
+from polyhop.schemas.queue import QuestionState
+from polyhop.warehouse.queue.queue import open_queue
 
 ANSWER_ALL = """
 import sys
-from schemas.queue import FinishedQuestion
-from warehouse.queue.queue import open_queue
+from polyhop.schemas.queue import FinishedQuestion
+from polyhop.warehouse.queue.queue import open_queue
 queue, me = open_queue(sys.argv[1]), sys.argv[2]
 while queue.count_open(["default"]):
     for batch in iter(lambda: queue.claim(["default"], me, 7, lease_seconds=2), []):
@@ -30,7 +30,7 @@ queue.close()
 
 CLAIM_AND_HANG = """
 import sys, time
-from warehouse.queue.queue import open_queue
+from polyhop.warehouse.queue.queue import open_queue
 queue = open_queue(sys.argv[1])
 print(len(queue.claim(["default"], "doomed", 5, lease_seconds=1)), flush=True)
 time.sleep(600)

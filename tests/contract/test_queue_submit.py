@@ -5,17 +5,17 @@ from uuid import UUID
 
 import pytest
 
-from schemas.errors import ContractError, IdempotencyKeyError, QueueFullError, SubmissionError, UnknownJobError
-from schemas.queue import NewQuestion, QuestionState, ResultRow
-from warehouse.queue import submission
+from polyhop.schemas.errors import ContractError, IdempotencyKeyError, QueueFullError, SubmissionError, UnknownJobError
+from polyhop.schemas.queue import NewQuestion, QuestionState, ResultRow
+from polyhop.warehouse.queue import submission
 
 WAITING = {QuestionState.QUEUED}
 
 SUBMIT_SLOWLY = """
 import sys, time
-from schemas.queue import JobSpec, NewQuestion
-from warehouse.queue import transactions
-from warehouse.queue.queue import open_queue
+from polyhop.schemas.queue import JobSpec, NewQuestion
+from polyhop.warehouse.queue import transactions
+from polyhop.warehouse.queue.queue import open_queue
 run_many = transactions.Transaction.run_many
 def half(self, name, rows):
     rows = list(rows)
@@ -124,12 +124,22 @@ def test_a_full_queue_refuses_the_whole_job_and_only_there(open_one, make, clock
         ({"min_confidence": float("nan")}, "min_confidence nan"),
         ({"index": ""}, "must not be ''"),
         ({"key": ""}, "must not be ''"),
+        ({"queue": "a,b"}, "queue is called 'a,b': a comma separates queues in `polyhop worker --queues`"),
+        ({"queue": " a"}, "queue is called ' a': whitespace around it"),
+        ({"queue": "a\nb"}, "unprintable characters are not served"),
     ],
 )
 def test_a_job_that_could_never_be_answered_is_refused(queue, make, changes, words):
     with pytest.raises(SubmissionError, match=words):
         queue.submit(replace(make.spec, **changes), make.questions(1))
     assert queue.jobs() == []
+
+
+def test_a_question_above_the_sane_length_is_refused_with_its_place(queue, make):
+    fits, long = NewQuestion("fits", "x" * 10_000), NewQuestion("long", "x" * 300_000)
+    with pytest.raises(SubmissionError, match="question 2: it is 300,000 characters long; the limit is 10,000"):
+        queue.submit(make.spec, [fits, long])
+    assert queue.submit(make.spec, [fits]) == 1
 
 
 def test_ids_are_unique_and_not_empty(queue, make):

@@ -10,19 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from schemas.chat import Rung, Usage
-from schemas.ids import content_hash
-from warehouse.cache.replies import ReplyCache
+from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.ids import content_hash
+from polyhop.warehouse.cache.claims import claims_of
+from polyhop.warehouse.cache.replies import ReplyCache
 
 CHAT = """
 import sys, time
 from pathlib import Path
 from pydantic import BaseModel
-from schemas.chat import ChatOutcome, ChatRequest, ChatTask, Rung, Usage
-from schemas.prompts import Prompt
-from warehouse.cache.replies import ReplyCache
-from warehouse.models.budget import Budget
-from warehouse.models.cached_chat import CachedChat
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Rung, Usage
+from polyhop.schemas.prompts import Prompt
+from polyhop.warehouse.cache.replies import ReplyCache
+from polyhop.warehouse.models.budget import Budget, Price
+from polyhop.warehouse.models.cached_chat import CachedChat
 
 class Reply(BaseModel):
     text: str
@@ -40,7 +41,7 @@ class Echo:
         journal.after_call(request, reply.model_dump_json(), usage, "")
         return ChatOutcome(reply, self.model, False, Rung.AS_IS, 1, "", "", usage)
 
-chat = CachedChat(Echo(), ReplyCache(Path(sys.argv[1])), Budget(None, None), 4)
+chat = CachedChat(Echo(), ReplyCache(Path(sys.argv[1])), Budget(None, None, Price(2, 3)), 4)
 for start in range(int(sys.argv[2]), int(sys.argv[3]), 10):
     texts = [str(n) for n in range(start, start + 10)]
     outcomes = chat.ask([ChatRequest(TASK, text, (("text", text),)) for text in texts])
@@ -48,12 +49,13 @@ for start in range(int(sys.argv[2]), int(sys.argv[3]), 10):
     print(*texts, sep="\\n", flush=True)
 print("calls", chat.spent.calls, flush=True)
 """
+HANG = CHAT.replace("time.sleep(0.002)", 'print("sent", flush=True); time.sleep(600)')
 WRITE_FOR_EVER = """
 import sys
 from pathlib import Path
-from schemas.chat import Rung, Usage
-from schemas.ids import content_hash
-from warehouse.cache.replies import ReplyCache, ReplySource
+from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.ids import content_hash
+from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 cache, n = ReplyCache(Path(sys.argv[1])), 0
 while True:
     source = ReplySource(content_hash(f"{sys.argv[2]} {n}"), "m", "t", "p", 1)
@@ -75,11 +77,14 @@ def path(tmp_path) -> Path:
 
 
 def journal(path):
-    """(calls, replies, raw replies, failures) as SQLite sees them; the file is whole."""
+    """(calls that ended, replies, raw replies, failures) as SQLite sees them; the file is whole."""
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     tables = ("calls", "replies", "raw_replies", "failures")
-    counts = tuple(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
+    ended = {"calls": "WHERE error NOT IN ('InFlight', 'OutcomeUnknown')"}
+    counts = tuple(
+        connection.execute(f"SELECT count(*) FROM {table} {ended.get(table, '')}").fetchone()[0] for table in tables
+    )
     connection.close()
     return counts
 
@@ -134,3 +139,25 @@ def test_a_killed_run_that_is_repeated_pays_at_most_for_the_calls_in_flight_agai
     assert (replies, failures) == (400, 0)
     assert calls == raw_replies
     assert 400 <= calls <= 400 + 4 * kills
+
+
+def test_calls_of_a_killed_process_are_booked_at_their_worst_case_and_those_of_a_live_one_are_left_alone(path):
+    dead, alive = start(HANG, path, 0, 10), start(HANG, path, 10, 20)
+    for process in (dead, alive):
+        assert [process.stdout.readline() for _ in range(4)] == ["sent\n"] * 4
+    dead.kill()
+    dead.wait()
+    cache = ReplyCache(path)
+    found = cache.calls.abandon_dead(claims_of(path))
+    assert found == Usage(4, 4, 4 * 4096, 4 * (1 * 2 + 4096 * 3) / 1e6)
+    assert cache.calls.abandon_dead(claims_of(path)) == Usage()
+    alive.kill()
+    alive.wait()
+    assert cache.calls.abandon_dead(claims_of(path)).calls == 4
+    (counts,) = cache.by_task()
+    assert (counts.spent.calls, counts.unknown_calls, counts.spent.completion_tokens) == (8, 8, 8 * 4096)
+    assert cache.output_lengths("kg.extract", "fake/model") == []
+    assert cache.calls.answered("fake/model") == {}
+    cache.close()
+    for process in (dead, alive):
+        process.communicate()

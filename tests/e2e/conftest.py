@@ -14,9 +14,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from schemas.settings import parse_settings
-from warehouse.open import open_questions
-from warehouse.queue.queue import QuestionQueue
+from polyhop.schemas.settings import parse_settings
+from polyhop.warehouse.open import open_questions
+from polyhop.warehouse.queue.queue import QuestionQueue
 
 TOWNS = 100
 _numbers = iter(range(1, 1_000_000))
@@ -48,9 +48,10 @@ class Towns:
 
     def publish(self, edition: int = 1) -> int:
         """Indexes an edition in this process; returns the version."""
-        from flows.index import DirectRunner, run_index
-        from flows.reports import IndexRequest
-        from schemas.settings import Settings
+        from polyhop.flows.index import run_index
+        from polyhop.flows.runner import DirectRunner
+        from polyhop.schemas.requests import IndexRequest
+        from polyhop.schemas.settings import Settings
 
         settings = Settings(root=self.root, strategies=("bm25", "bridge-lexical", "dense"))
         return run_index(settings, IndexRequest("towns", self.corpus(edition)), DirectRunner()).version

@@ -19,9 +19,10 @@ GOOD: list[dict[str, object]] = [
 
 
 def _index(root: Path, corpus: Path) -> None:
-    from flows.index import DirectRunner, run_index
-    from flows.reports import IndexRequest
-    from schemas.settings import Settings
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner
+    from polyhop.schemas.requests import IndexRequest
+    from polyhop.schemas.settings import Settings
 
     run_index(Settings(root=root), IndexRequest("tiny", corpus), DirectRunner())
 
@@ -202,11 +203,14 @@ def test_no_permission_to_write_is_said_in_words(write_corpus: WriteCorpus, tmp_
     locked.mkdir(mode=0o555)
     script = (
         "import os, sys\n"
-        "from flows.index import DirectRunner, run_index\n"
-        "from flows.reports import IndexRequest\n"
-        "from schemas.errors import StoreError\n"
-        "from schemas.settings import Settings\n"
+        "from polyhop.flows.index import run_index\n"
+        "from polyhop.flows.runner import DirectRunner\n"
+        "from polyhop.schemas.requests import IndexRequest\n"
+        "from polyhop.schemas.errors import StoreError\n"
+        "from polyhop.schemas.settings import Settings\n"
+        "from polyhop.worker.strategies.registry import STRATEGIES\n"
         "from pathlib import Path\n"
+        "list(STRATEGIES.values())  # modules that load when used, as long as they may be read\n"
         "os.geteuid() == 0 and os.seteuid(65534)\n"
         "try:\n"
         "    run_index(Settings(root=Path(sys.argv[1])), IndexRequest('tiny', Path(sys.argv[2])), DirectRunner())\n"

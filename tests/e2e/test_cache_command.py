@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.chat import Rung, Usage
-from schemas.ids import content_hash
-from warehouse.cache.replies import ReplyCache, ReplySource, StoredFailure
-from warehouse.cache.vectors import VectorCache
-from warehouse.files.layout import Layout
+from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.ids import content_hash
+from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, StoredFailure
+from polyhop.warehouse.cache.vectors import VectorCache
+from polyhop.warehouse.files.layout import Layout
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from polyhop.api import Index, open_index
 from polyhop.commands.connect import connect
-from schemas.errors import ConfigurationError, MissingArtefactError, UnknownIdError
-from schemas.settings import Settings
+from polyhop.schemas.errors import ConfigurationError, MissingArtefactError, UnknownIdError
+from polyhop.schemas.settings import Settings
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -27,8 +27,9 @@ CORPUS: list[dict[str, object]] = [
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root with the index `people`, built for graph search alone."""
-    from flows.index import DirectRunner, run_index
-    from flows.reports import IndexRequest
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner
+    from polyhop.schemas.requests import IndexRequest
 
     folder = tmp_path_factory.mktemp("people")
     corpus = folder / "corpus.jsonl"
@@ -138,4 +139,4 @@ def test_a_question_searches_with_the_graph_only_where_there_are_vectors(people:
         people.graph.search_with_graph("Where was Charles Babbage born?")
     answer = people.ask("Where was Charles Babbage born?", strategy="graph-search", limit=3)
     assert {passage["id"] for passage in answer.passages} == {"p1", "p2", "p3"}
-    assert answer.evidence["question_entities"]["matched"] == ["charles babbage"]
+    assert answer.evidence["names"]["matched"] == ["charles babbage"]

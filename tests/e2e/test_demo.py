@@ -1,4 +1,4 @@
-"""What the demo promises: see README.md and issue 3."""
+"""What the demo promises: see README.md."""
 
 import json
 import subprocess
@@ -7,22 +7,41 @@ from pathlib import Path
 
 import pytest
 
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
-def evaluated(tmp_path_factory: pytest.TempPathFactory, demo_folder: Path) -> list[dict[str, object]]:
-    from flows.index import DirectRunner, run_index
-    from flows.reports import IndexRequest
-    from polyhop.evaluation import EvaluationRequest, evaluate_index
-    from schemas.settings import Settings
+def indexed(tmp_path_factory: pytest.TempPathFactory, demo_folder: Path) -> Path:
+    """A root with the demo's index."""
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner
+    from polyhop.schemas.requests import IndexRequest
+    from polyhop.schemas.settings import Settings
 
     folder = tmp_path_factory.mktemp("demo")
-    settings = Settings(root=folder)
-    run_index(settings, IndexRequest("demo", demo_folder / "corpus.jsonl"), DirectRunner())
-    out = folder / "rows.jsonl"
-    evaluate_index(settings, EvaluationRequest(demo_folder / "questions.jsonl", "demo", ("bridge",), {}, out))
+    run_index(Settings(root=folder), IndexRequest("demo", demo_folder / "corpus.jsonl"), DirectRunner())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def evaluated(indexed: Path, demo_folder: Path) -> list[dict[str, object]]:
+    from polyhop.flows.evaluation.run import run_evaluation
+    from polyhop.schemas.requests import EvaluationRequest
+    from polyhop.schemas.settings import Settings
+
+    out = indexed / "rows.jsonl"
+    request = EvaluationRequest(demo_folder / "questions.jsonl", "demo", ("bridge",), {}, out)
+    run_evaluation(Settings(root=indexed), request)
     return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+
+
+def test_fingerprints_are_those_of_the_release_before(indexed: Path) -> None:
+    """Else the first run of a new release derives every index again; a changed `revision` changes them on purpose."""
+    golden = json.loads((GOLDEN / "demo_fingerprints.json").read_text(encoding="utf-8"))
+    (manifest,) = (indexed / "indexes" / "demo" / "versions").glob("*/manifest.json")
+    stages = json.loads(manifest.read_text(encoding="utf-8"))["stages"]
+    assert {name: record["fingerprint"] for name, record in stages.items()} == {name: golden[name] for name in stages}
 
 
 def test_bridge_finds_all_gold_passages_in_its_first_five(evaluated: list[dict[str, object]]) -> None:

@@ -60,7 +60,7 @@ def test_a_question_finds_the_passages_of_the_entity_under_its_other_names(index
     done = indexed("ask", f"Where was {name} founded?", "--index", "tiny", "--strategy", "graph", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert answer["evidence"]["question_entities"]["matched"] == ["zorgon corp"]
+    assert answer["evidence"]["names"]["matched"] == ["zorgon corp"]
     assert answer["passages"][0]["id"] in {"p1", "p2"}
 
 

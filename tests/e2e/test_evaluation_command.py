@@ -11,17 +11,16 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from flows.evaluate import EvaluationOrder
-from flows.evaluate import run_evaluation as evaluate_in_a_process
 from polyhop.cli import app
-from polyhop.commands.options import with_min_confidence
-from polyhop.evaluation import EvaluationRequest, run_evaluation
-from schemas.errors import ConfigurationError, GateFailedError, PolyhopError, StoreError, UnknownIdError
-from schemas.settings import Settings
-from warehouse.open import open_questions
-from worker.loop import Worker, WorkerOptions
-from worker.metrics import WorkerMetrics
-from worker.pool import IndexPool
+from polyhop.flows.evaluate import evaluate_index
+from polyhop.flows.evaluation.run import run_evaluation
+from polyhop.schemas.errors import ConfigurationError, GateFailedError, SourceError, StoreError, UnknownIdError
+from polyhop.schemas.requests import EvaluationRequest
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.open import open_questions
+from polyhop.worker.loop import Worker, WorkerOptions
+from polyhop.worker.metrics import WorkerMetrics
+from polyhop.worker.pool import IndexPool
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Command = Callable[..., Result]
@@ -47,8 +46,9 @@ DETERMINISTIC = {"run.json", "questions.jsonl"}
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a root whose index needs no vectors, and the question file beside it."""
-    from flows.index import DirectRunner, run_index
-    from flows.reports import IndexRequest
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner
+    from polyhop.schemas.requests import IndexRequest
 
     folder = tmp_path_factory.mktemp("evaluations")
     corpus = folder / "corpus.jsonl"
@@ -125,15 +125,15 @@ def test_evaluations_are_stored_equal_but_for_timings_listed_and_compared(
 
 
 def test_a_run_says_what_was_evaluated_and_how(root: Path) -> None:
-    settings = with_min_confidence(Settings(root=root), 1.0)
     request = EvaluationRequest(
         questions=root.parent / "questions.jsonl",
         index="towns",
         strategies=("bm25:b=0.5", "bm25"),
         parameters={"k1": "1.2"},
         baseline="bm25",
+        min_confidence=1.0,
     )
-    evaluation = run_evaluation(settings, request)
+    evaluation = run_evaluation(Settings(root=root), request)
     run, timings, rows = evaluation.run, evaluation.timings, evaluation.rows
     assert json.loads(json.dumps([run, timings, rows])) == [run, timings, rows]
     assert run["questions"]["file"] == "questions.jsonl"
@@ -187,7 +187,7 @@ def test_supporting_ids_that_the_index_has_not_are_told_and_stored(root: Path, c
 def test_rows_that_could_not_be_written_are_refused_before_anything_is_asked(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polyhop.evaluation.run.open_index", None)
+    monkeypatch.setattr("polyhop.flows.evaluation.run.open_published", None)
     questions = root.parent / "questions.jsonl"
     before = questions.read_bytes()
     requests = {
@@ -211,7 +211,7 @@ def test_rows_that_could_not_be_written_are_refused_before_anything_is_asked(
 def test_an_evaluation_that_could_not_be_stored_is_refused_before_anything_is_asked(
     root: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polyhop.evaluation.run_evaluation", None)
+    monkeypatch.setattr("polyhop.flows.evaluate.run_evaluation", None)
     (root / "evaluations").touch()
     done = command("eval", "questions.jsonl", "--index", "towns", "--strategies", "bm25")
     assert isinstance(done.exception, StoreError)
@@ -238,11 +238,23 @@ def test_a_wrong_evaluation_is_refused_in_one_sentence(
     assert done.stdout == ""
 
 
-def test_a_flow_says_why_an_evaluation_could_not_be_made(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(root.parent)
-    order, flags = EvaluationOrder("nothere.jsonl", "towns", "bm25"), {"root": str(root)}
-    with pytest.raises(PolyhopError, match=r"nothere\.jsonl"):
-        evaluate_in_a_process(order, Settings(root=root), flags)
+def test_an_evaluation_that_cannot_be_made_says_why_and_stores_nothing(root: Path) -> None:
+    questions = root.parent / "questions.jsonl"
+    request = EvaluationRequest(root.parent / "nothere.jsonl", "towns", ("bm25",))
+    with pytest.raises(SourceError, match=r"nothere\.jsonl"):
+        evaluate_index(Settings(root=root), request)
+    with pytest.raises(ConfigurationError, match="The least confidence is 2; it must be within 0 to 1"):
+        evaluate_index(Settings(root=root), EvaluationRequest(questions, "towns", ("bm25",), min_confidence=2))
+    assert not list(root.glob("evaluations/*"))
+
+
+def test_an_evaluation_reports_its_run_its_gates_and_its_progress(root: Path) -> None:
+    questions, seen = root.parent / "questions.jsonl", []
+    request = EvaluationRequest(questions, "towns", ("bm25",), fail_below=("recall@5=.1", "bm25:em=1"))
+    report = evaluate_index(Settings(root=root), request, lambda *progress: seen.append(progress)).report
+    assert [(row["metric"], row["passed"]) for row in report["gates"]] == [("recall@5", True), ("em", False)]
+    assert Path(report["folder"]) == root / "evaluations" / f"{report['run']:06d}"
+    assert seen == [("bm25", done, 6) for done in range(1, 7)]
 
 
 def test_a_gate_on_a_strategy_that_could_not_be_served_does_not_pass(command: Command) -> None:
@@ -281,5 +293,5 @@ def test_an_unsure_answer_is_silenced_by_the_asker_and_by_the_job(command: Comma
     assert answers[0]["q1"]["answer"] == given["answer"]
     assert {row["answer"] for row in answers[1].values()} == {""}
     assert answers[1]["q1"]["reading"]["confidence"] == given["reading"]["confidence"]
-    listed = [json.loads(line) for line in command("jobs", "--json").stdout.splitlines()]
+    listed = json.loads(command("jobs", "--json").stdout)
     assert {row["job_id"]: row["min_confidence"] for row in listed} == {jobs[0]: None, jobs[1]: 1}

@@ -36,7 +36,10 @@ def test_a_corpus_becomes_an_index_that_answers(polyhop: Run, write_corpus: Writ
     assert report["changed"] is True
     assert report["version"] == 1
     assert report["counts"]["passages"] == 5
-    assert set(report["model"]) == {"calls", "cached", "prompt_tokens", "completion_tokens", "cost_usd"}
+    assert set(report["model"]) == {
+        *("calls", "cached", "prompt_tokens", "completion_tokens", "cost_usd", "replaced_counts"),
+        *("unknown_calls", "unknown_tokens", "unknown_cost_usd"),
+    }
     answer = _json(polyhop("ask", QUESTION, "--index", "tiny", "--limit", "3", "--json"))
     assert answer["strategy"] == "bridge"
     assert {p["id"] for p in answer["passages"]} >= {"p1", "p2"}
@@ -148,7 +151,8 @@ def test_doctor_finds_a_damaged_array(polyhop: Run, write_corpus: WriteCorpus, t
     assert done.returncode == 1
     failed = [check for check in json.loads(done.stdout)["checks"] if not check["ok"]]
     assert [check["name"] for check in failed] == ["index tiny"]
-    assert "bipartite_tf.npy is damaged" in failed[0]["message"]
+    assert "file 'bipartite_tf.npy' has another content" in failed[0]["message"]
+    assert "polyhop verify --index tiny --repair" in failed[0]["message"]
 
 
 def _manifest(folder: Path, index: str, version: int) -> dict[str, Any]:

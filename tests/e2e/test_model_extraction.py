@@ -15,13 +15,15 @@ from typing import Any
 
 import pytest
 
-from flows.index import DirectRunner, run_index
-from flows.plan import plan_index
-from flows.reports import IndexReport, IndexRequest
-from schemas.errors import BudgetExceededError, CoverageError, ModelRejectedError
-from schemas.settings import Settings, parse_settings
-from warehouse.files.layout import Layout
-from warehouse.tables.query import query_rows
+from polyhop.flows.index import run_index
+from polyhop.flows.plan import plan_index
+from polyhop.flows.reports import IndexReport
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.errors import BudgetExceededError, ConfigurationError, CoverageError, ModelRejectedError
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings, parse_settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.tables.query import query_rows
 
 PASSAGE_COUNT = int(os.environ.get("POLYHOP_MODEL_PASSAGES", "40"))
 KILL_COUNT = int(os.environ.get("POLYHOP_KILLS", "3"))
@@ -211,13 +213,112 @@ def test_too_little_coverage_publishes_nothing(
     assert index(settings, corpus).version == 1
 
 
-def test_a_wrong_key_ends_the_run_after_the_first_calls(
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_ends_the_run_at_the_first_call_and_publishes_nothing(
+    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any, status: int
+) -> None:
+    model_server.shares({"error": 1.0}, specs={"error": {"kind": "error", "status": status, "message": "bad key"}})
+    settings = settings_for()
+    with pytest.raises(ConfigurationError, match=r"key.*bad key"):
+        index(settings, write_corpus(records(PASSAGE_COUNT)))
+    assert model_server.count() == 1
+    assert not Layout(settings.root).index("i").current.exists()
+
+
+def test_a_forgotten_key_ends_the_run_before_anything_is_published(
+    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    settings = settings_for(**{"models.api_base": ""})
+    with pytest.raises(ConfigurationError, match="The key of openai/scripted is missing or refused"):
+        index(settings, write_corpus(records(8)))
+    assert not Layout(settings.root).index("i").current.exists()
+
+
+def test_an_unknown_model_ends_the_run_after_the_first_requests(
     settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any
 ) -> None:
-    model_server.shares({"error": 1.0}, specs={"error": {"kind": "error", "status": 401, "message": "bad key"}})
-    with pytest.raises(ModelRejectedError, match=r"bad key.*check the model's name and its key"):
+    model_server.shares({"error": 1.0}, specs={"error": {"kind": "error", "status": 404, "message": "no such model"}})
+    with pytest.raises(ModelRejectedError, match=r"no such model.*check the model's name and its key"):
         index(settings_for(), write_corpus(records(PASSAGE_COUNT)))
     assert model_server.count() <= 3 + CONCURRENCY
+
+
+def test_a_dead_address_ends_the_run_unless_caches_hold_every_reply(
+    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any
+) -> None:
+    corpus = write_corpus(records(8))
+    dead = {"models.api_base": model_server.dead_url()}
+    with pytest.raises(ConfigurationError, match=r"Nothing was asked; start the server, or correct models\.api_base"):
+        index(settings_for(**dead), corpus)
+    assert not Layout(settings_for().root).index("i").current.exists()
+    index(settings_for(), corpus)
+    cached = index(settings_for(**dead), corpus, "other")
+    assert (cached.version, cached.model.calls, cached.model.cached) == (1, 0, 24)
+    assert tables(settings_for(), "other") == tables(settings_for())
+
+
+def test_replies_that_were_cut_are_all_that_is_asked_again_when_they_may_be_longer(
+    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any
+) -> None:
+    corpus = write_corpus(records(8))
+    step = "models.longest_reply.prop_propositions"
+
+    def cut_under_500(asked: Any) -> Any:
+        is_cut = asked.task == "prop.propositions" and asked.body["max_tokens"] < 500 and "Village 3" in asked.prompt
+        return {"kind": "length", "cut": 0.8} if is_cut else "reply"
+
+    model_server.respond(cut_under_500)
+    undisturbed = settings_for("other")
+    index(undisturbed, corpus)
+    model_server.reset()
+    model_server.respond(cut_under_500)
+    settings = settings_for(**{step: 300})
+    index(settings, corpus)
+    assert {asked.body["max_tokens"] for asked in model_server.requests} == {4096, 1024, 300}
+    assert [row["unit_id"] for row in ledger(settings) if row["rung"] == "shortened"] == ["p0003"]
+
+    model_server.requests.clear()
+    assert index(settings_for(**{step: 200}), corpus).model.calls == 0
+    assert plan_index(settings_for(**{step: 600}), corpus).to_json()["calls"] == 1
+    longer = index(settings_for(**{step: 600}), corpus)
+    assert (longer.model.calls, longer.changed, model_server.count()) == (1, True, 1)
+    assert [row["unit_id"] for row in ledger(settings) if row["rung"] == "shortened"] == []
+    assert tables(settings) == tables(undisturbed)
+    assert index(settings_for(**{step: 700}), corpus).model.calls == 0
+
+
+def test_a_run_after_a_kill_lists_the_calls_whose_outcome_is_unknown(
+    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any, tmp_path: Path
+) -> None:
+    corpus = write_corpus(records(8))
+    settings = settings_for()
+    model_server.respond(lambda asked: {"kind": "reply", "delay_seconds": 60.0})
+    process = start(settings, corpus, tmp_path)
+    while not model_server.count():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    model_server.respond(None)
+    notes: list[str] = []
+    report = run_index(settings, IndexRequest("i", corpus), DirectRunner(on_note=notes.append))
+    assert (report.model.unknown_calls, report.model.calls) == (1, 24)
+    assert 4096 < report.model.unknown_tokens < 4096 + 1500
+    (note,) = notes
+    assert note.startswith("An earlier run was killed during 1 calls to a model. Whether they were billed is unknown;")
+    assert f"worst case: {report.model.unknown_tokens:,} tokens" in note
+    assert index(settings, corpus, "other").model.unknown_calls == 0
+
+
+def test_a_server_that_lies_about_tokens_is_in_the_report(
+    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any
+) -> None:
+    lie = {"prompt_tokens": -5, "completion_tokens": -60_000_000, "total_tokens": -60_000_005}
+    model_server.respond(lambda asked: {"kind": "reply", "usage": lie})
+    model = index(settings_for(), write_corpus(records(8))).model
+    assert (model.calls, model.replaced_counts) == (24, 24)
+    assert min(model.prompt_tokens, model.completion_tokens, model.cost_usd) > 0
 
 
 def test_the_plan_comes_close_to_what_a_run_then_takes(

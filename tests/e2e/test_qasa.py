@@ -35,7 +35,7 @@ def test_an_index_is_extended_for_qasa_and_answers_with_chains(polyhop: Run, wri
     assert [seed["key"] for seed in evidence["seeds"]] == ["ada lovelace"]
     assert {"p1", "p2"} <= {passage["id"] for passage in answer["passages"]}
     assert "p4" not in {passage["id"] for passage in answer["passages"]}
-    keys = [chain["keys"] for chain in evidence["chains"]]
+    keys = [path["nodes"] for path in evidence["paths"]]
     assert any(chain[:2] == ["ada lovelace", "london"] for chain in keys)
     assert "Ada Lovelace (PERSON): " in evidence["context"]
     without = _json(polyhop("ask", QUESTION, "--index", "tiny", "--strategy", "qasa", "--param", "steps=0", "--json"))
@@ -49,7 +49,7 @@ def test_an_unknown_name_is_searched_through_the_encoder(polyhop: Run, write_cor
     polyhop("index", write_corpus(CORPUS), "--index", "tiny", "--set", "strategies=qasa")
     question = "Which river does the city of Londinium lie on?"
     evidence = _json(polyhop("ask", question, "--index", "tiny", "--strategy", "qasa", "--json"))["evidence"]
-    assert evidence["question_entities"] == {"matched": [], "unmatched": ["londinium"]}
+    assert evidence["names"] == {"matched": [], "unmatched": ["londinium"], "noun": "entities"}
     assert {seed["match"] for seed in evidence["seeds"]} == {"vector"}
     assert len(evidence["seeds"]) == 5
 
@@ -86,7 +86,7 @@ def test_a_neo4j_server_that_holds_the_version_gives_the_same_answer(
     assert exported["created"] > 0
     embedded = _json(polyhop(*ask))
     database = _json(polyhop(*ask, "--param", "engine=neo4j", env=env))
-    for name in ("seeds", "chains", "context", "question_entities"):
+    for name in ("seeds", "paths", "context", "names"):
         assert database["evidence"][name] == _nearly(embedded["evidence"][name])
     assert [p["id"] for p in database["passages"]] == [p["id"] for p in embedded["passages"]]
     nowhere = polyhop(*ask, "--param", "engine=neo4j")

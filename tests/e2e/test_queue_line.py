@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.queue import FinishedQuestion
+from polyhop.schemas.queue import FinishedQuestion
 
 INDEX = ("--index", "towns")
 LEXICAL = (*INDEX, "--strategy", "bridge-lexical")
@@ -41,7 +41,7 @@ def write(tmp_path: Path) -> Write:
 
 
 def job_row(towns: Any, job: int) -> dict[str, Any]:
-    (found,) = [row for row in towns.good("jobs", "--json") if row["job_id"] == job]
+    (found,) = [row for row in towns.good("jobs", "--json")[0] if row["job_id"] == job]
     return dict(found)
 
 
@@ -52,7 +52,9 @@ def counts(towns: Any, job: int) -> dict[str, int]:
 
 def test_a_file_is_submitted_answered_read_explained_and_replayed(towns: Any, write: Write, tmp_path: Path) -> None:
     questions = write(QUESTIONS)
-    assert towns.good("submit", questions, *LEXICAL, "--limit", "5", "--json") == [{"job_id": 1, "questions": 3}]
+    assert towns.good("submit", questions, *LEXICAL, "--limit", "5", "--json") == [
+        {"job_id": 1, "questions": 3, "new": True}
+    ]
     before = towns.good("results", "1")
     assert [(row["id"], row["state"], row["answer"]) for row in before] == [
         ("q30", "queued", None),
@@ -77,7 +79,7 @@ def test_a_file_is_submitted_answered_read_explained_and_replayed(towns: Any, wr
     assert (first["index"], first["parameters"], first["limit"], first["attempts"]) == ("towns", {}, 5, 1)
     assert first["tokens"] == {"prompt": 0, "completion": 0}
     assert first["worker"] == report["worker_id"]
-    assert first["evidence"]["question_entities"]["matched"]
+    assert first["evidence"]["names"]["matched"]
     assert first["error"] is None
 
     out = tmp_path / "results.parquet"
@@ -137,7 +139,7 @@ def test_the_same_key_again_submits_nothing_and_other_questions_under_it_are_ref
 ) -> None:
     first = town_hall.good("submit", write(QUESTIONS), *LEXICAL, "--queue", "key", "--key", "monday", "--json")
     again = town_hall.good("submit", write(QUESTIONS), *LEXICAL, "--queue", "key", "--key", "monday", "--json")
-    assert again == first
+    assert again == [{**first[0], "new": False}]
     assert counts(town_hall, first[0]["job_id"]) == {"queued": 3}
     other = town_hall.run("submit", write(QUESTIONS[:2]), *LEXICAL, "--queue", "key", "--key", "monday")
     assert (other.returncode, other.stdout) == (1, "")
@@ -151,7 +153,7 @@ def test_a_cancelled_job_is_not_answered_and_can_be_asked_again(town_hall: Any, 
     worker = ("worker", "--queues", "cancel", "--until-empty", "--json")
     assert town_hall.good(*worker)[0]["finished"] == 0
     assert counts(town_hall, job) == {"cancelled": 3}
-    assert town_hall.good("retry", str(job), "--json") == [{"job_id": job, "requeued": 3}]
+    assert town_hall.good("retry", str(job), "--json") == [{"job_id": job, "requeued": 3, "deadline": None}]
     assert town_hall.good(*worker)[0]["finished"] == 3
     assert counts(town_hall, job) == {"done": 3}
 
@@ -170,19 +172,19 @@ def test_dead_questions_say_why_and_are_answered_after_retry(towns: Any, write: 
     assert unexplained.returncode == 1
     assert "it is dead (Unknown index 'towns'" in unexplained.stderr
     index.with_name("elsewhere").rename(index)
-    assert towns.good("retry", "1", "--json") == [{"job_id": 1, "requeued": 3}]
+    assert towns.good("retry", "1", "--json") == [{"job_id": 1, "requeued": 3, "deadline": None}]
     towns.good("worker", "--until-empty", "--json")
     assert counts(towns, 1) == {"done": 3}
 
 
 def test_a_broken_line_is_named_and_nothing_is_submitted_unless_told_so(town_hall: Any, write: Write) -> None:
     path = write([QUESTIONS[0], '{"question": ', QUESTIONS[1], '{"id": "x"}'])
-    jobs_before = [row["job_id"] for row in town_hall.good("jobs", "--json")]
+    jobs_before = [row["job_id"] for row in town_hall.good("jobs", "--json")[0]]
     refused = town_hall.run("submit", path, *LEXICAL, "--queue", "broken")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "Nothing was submitted: 2 questions" in refused.stderr
     assert "the first is line 2" in refused.stderr
-    assert [row["job_id"] for row in town_hall.good("jobs", "--json")] == jobs_before
+    assert [row["job_id"] for row in town_hall.good("jobs", "--json")[0]] == jobs_before
     done = town_hall.run("submit", path, *LEXICAL, "--queue", "broken", "--skip-bad", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["questions"] == 2
@@ -261,7 +263,7 @@ def test_submit_waits_for_a_worker_to_answer_all(town_hall: Any, write: Write) -
     (job,) = town_hall.good("submit", write(QUESTIONS), *LEXICAL, "--queue", "wait", "--wait", "--json")
     assert counts(town_hall, job["job_id"]) == {"done": 3}
     time.sleep(1)
-    (row,) = town_hall.good("jobs", "--workers", "--json")
+    ((row,),) = town_hall.good("jobs", "--workers", "--json")
     assert (row["process_id"], row["queues"], row["versions"]) == (worker.pid, ["wait"], {"towns": 1})
     worker.terminate()
     assert worker.wait(timeout=20) == 0

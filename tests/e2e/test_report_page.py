@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from page_fits import FITS, WIDTHS, assert_fits
+
 RECORDS = [
     {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London."},
     {"id": "p2", "title": "London", "text": "London lies on the River Thames."},
@@ -24,7 +26,7 @@ FACTS = {
     "strategies": "[...document.querySelector('#results tbody').rows].map(row => row.cells[0].textContent)",
     "active": "document.querySelectorAll('script, iframe, object, embed, link, form, b').length",
     "width": "document.documentElement.scrollWidth",
-    "cut": "[...document.querySelectorAll('#results .wide')].filter(box => box.scrollWidth > box.clientWidth).length",
+    "cut": "[...document.querySelectorAll('#results .frame')].filter(box => box.scrollWidth > box.clientWidth).length",
     "fetched": "fetch('data:text/plain,x').then(() => 'reached', () => 'refused')",
 }
 LABEL = "bridge-lexical:restart=0.3"
@@ -38,9 +40,10 @@ def _write(path: Path, rows: list[dict[str, Any]]) -> Path:
 def test_the_report_that_eval_stores_is_a_readable_page(
     browser: Any, polyhop: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    from flows.index import DirectRunner, run_index
-    from flows.reports import IndexRequest
-    from schemas.settings import Settings
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner
+    from polyhop.schemas.requests import IndexRequest
+    from polyhop.schemas.settings import Settings
 
     settings = Settings(root=tmp_path / "root", strategies=("bm25", "bridge-lexical"))
     run_index(settings, IndexRequest("tiny", _write(tmp_path / "corpus.jsonl", RECORDS)), DirectRunner())
@@ -54,6 +57,10 @@ def test_the_report_that_eval_stores_is_a_readable_page(
         width: browser.look(report, evaluate=FACTS, width=width, scheme=scheme)
         for width, scheme in ((1200, "light"), (700, "dark"))
     }
+    for width in WIDTHS:
+        fits = browser.look(report, evaluate=FITS, width=width).values
+        assert_fits(fits)
+        assert width > 400 or fits["scrolling"] >= len(looks[1200].requests) - 1  # every plot, and tables
     for width, looked in looks.items():
         assert looked.requests[0] == report.as_uri()
         assert all(address.startswith("data:image/png;base64,") for address in looked.requests[1:])

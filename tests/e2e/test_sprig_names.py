@@ -5,11 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from schemas.query import Question
-from schemas.settings import Settings, parse_settings
-from warehouse.files.layout import Layout
-from warehouse.index_reader import PublishedIndex
-from worker.strategies.registry import make
+from polyhop.schemas.evidence import QuestionNames
+from polyhop.schemas.query import Question
+from polyhop.schemas.settings import Settings, parse_settings
+from polyhop.warehouse.artefacts import GRAPH, SURFACES
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.worker.strategies.registry import make
 
 RECORDS = [
     {"id": "a", "title": "Hermes (god)", "text": "Then, Hermes flew. The Hermes of Rome."},
@@ -19,8 +21,9 @@ RECORDS = [
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PublishedIndex]:
-    from flows.index import DirectRunner, run_index
-    from flows.reports import IndexRequest
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner
+    from polyhop.schemas.requests import IndexRequest
 
     folder = tmp_path_factory.mktemp("sprig")
     corpus = folder / "corpus.jsonl"
@@ -36,13 +39,13 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PublishedInd
 def test_stop_words_are_names_where_the_paper_has_them(published: PublishedIndex) -> None:
     """The sentence begins with one; the question's are found by the same rule."""
     found = make("graph", published, {}).retrieve([Question("Then what? Where?")], limit=2)[0]
-    assert found.evidence["question_entities"] == {"matched": ["then"], "unmatched": ["where"]}
+    assert found.evidence.names == QuestionNames(("then",), ("where",))
 
 
 def test_names_as_written_are_read_from_the_version(published: PublishedIndex) -> None:
     """Resolution made `Hermes` and `The Hermes` one entity; both spellings are still there."""
-    assert len({"hermes", "the hermes"} & set(published.graph.keys)) == 1
-    surfaces = published.surfaces
+    assert len({"hermes", "the hermes"} & set(published.artefact(GRAPH).keys)) == 1
+    surfaces = published.artefact(SURFACES)
     assert dict(zip(surfaces.keys, surfaces.df.tolist(), strict=True)) == {
         "Hermes": 2,
         "Hermes (god)": 1,
@@ -55,5 +58,5 @@ def test_names_as_written_are_read_from_the_version(published: PublishedIndex) -
 def test_a_title_alias_leads_from_the_bare_name_to_the_title(published: PublishedIndex) -> None:
     parameters = {"entity_norm": "simple", "title_aliases": "true"}
     found = make("graph", published, parameters).retrieve([Question("Who is Hermes?")], limit=2)[0]
-    assert found.evidence["question_entities"]["matched"] == ["hermes god"]
+    assert found.evidence.names.matched == ("hermes god",)
     assert all(passage.score > 0 for passage in found.passages)

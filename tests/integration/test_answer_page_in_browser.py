@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page_fits import FITS, WIDTHS, assert_fits
 
 from polyhop.pages.answer_page import PageMaterial, answer_page
 
@@ -15,6 +16,8 @@ HOSTILE = (
     "</title></style></svg><svg onload=alert(1)>\"'`{{ 7*7 }}{% raw %}&lt;b&gt;<!-- ]]> javascript:alert(1)"
 )
 NAMED = ("question", "answer", "title", "name", "description", "type", "text", "relation", "via", "strategy", "quote")
+READABLE = """[...document.querySelectorAll('#graph svg text, #graph li')].filter(e => e.checkVisibility())
+    .map(e => e.textContent).join('').replace(/\\s/g, '')"""
 LONG = "Donaudampfschifffahrtsgesellschaftskapitän" * 8
 FACTS = {
     "title": "document.title",
@@ -114,12 +117,78 @@ def test_long_words_do_not_widen_the_page_in_light_and_dark(browser: Any, tmp_pa
     assert len(papers) == 2
 
 
+def _shown(*, scale: int) -> dict[str, Any]:
+    """An answer with long names: a chain of entities, several of them beside each other, ten passages."""
+    document = _spreading()
+    names = [
+        f"The {n}th International Commission for the Navigation of Tributaries of the River Thames" for n in range(9)
+    ]
+    keys = ["ada", *names[:scale]]
+    hop = [{"relation": "is a member organisation of", "forward": True}]
+    chain = {
+        "keys": keys,
+        "names": ["Ada", *names[:scale]],
+        "hops": [hop] * scale,
+        "score": 0.5,
+        "text": " – ".join(keys),
+    }
+    entities = [
+        {
+            "key": key,
+            "name": key,
+            "type": "ORGANISATION",
+            "description": f"What is known of {key}. " * 4,
+            "activation": 0.5,
+        }
+        for key in [*keys, LONG]
+    ]
+    passages = [{"id": f"p{n}", "title": f"Minutes of {names[n - 1]}", "score": 1 / n, "rank": n} for n in range(1, 9)]
+    document |= {"passages": passages, "question": f"Which river does {names[0]} look after?"}
+    activations = {entity["key"]: entity["activation"] for entity in entities}
+    document["evidence"] |= {"entities": entities, "chains": [chain], "activations": activations}
+    return document
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scale", [2, 6])
+def test_nothing_is_cut_at_any_width_and_every_name_can_be_read(
+    browser: Any, tmp_path: Path, scale: int, width: int
+) -> None:
+    document = _shown(scale=scale)
+    mentions = {
+        row["id"]: [entity["key"] for entity in document["evidence"]["entities"]] for row in document["passages"]
+    }
+    material = PageMaterial("tiny", "MiniLM", {"steps": 3, "a" * 40: "b" * 60}, {"p1": "Ada " * 90}, mentions)
+    path = tmp_path / "page.html"
+    path.write_text(answer_page(document, material), encoding="utf-8")
+    looked = browser.look(path, evaluate=FACTS | FITS, width=width)
+    assert_fits(looked.values)
+    assert (looked.values["overlaps"], looked.values["spilled"]) == (0, 0)
+    assert looked.values["scrolling"] >= (1 if width == 400 else 0)
+    graph = browser.look(path, evaluate={"text": READABLE}, width=width).values["text"]
+    for name in (entity["name"] for entity in document["evidence"]["entities"]):
+        assert "".join(name.split()) in graph
+
+
+def test_a_fallback_is_told_in_a_sentence(browser: Any, tmp_path: Path) -> None:
+    document = _spreading()
+    for name, words in (
+        ("passages_only", "Fallback: the walk began at passages only."),
+        ("entities_only", "Fallback: the walk began at entities only."),
+    ):
+        document["evidence"]["fallback"] = name
+        text = browser.look(_written(tmp_path, document, "x")).text
+        assert words in text
+        assert name not in text
+
+
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root with the index `tiny`, for qasa and bridge; a title in it is a script."""
-    from flows.index import DirectRunner, run_index
-    from flows.reports import IndexRequest
-    from schemas.settings import Settings
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner
+    from polyhop.schemas.requests import IndexRequest
+    from polyhop.schemas.settings import Settings
 
     folder = tmp_path_factory.mktemp("pages")
     records = [
@@ -148,8 +217,8 @@ def test_ask_writes_the_page_that_the_browser_shows(
     )
     assert done.returncode == 0, done.stderr
     assert f"Page written to {page}" in done.stderr
-    assert "Activation begins at\n  1.000  Ada Lovelace  (exact)" in done.stdout
-    assert "Chains\n" in done.stdout
+    assert "The search began at\n  1.000  Ada Lovelace  (exact)" in done.stdout
+    assert "Paths\n" in done.stdout
     looked = browser.look(page, evaluate=FACTS)
     assert looked.requests == [page.as_uri()]
     assert looked.values["title"] == f"{QUESTION} – Polyhop"
@@ -169,10 +238,10 @@ def _answered(root: Path, questions: Path) -> None:
     from typer.testing import CliRunner
 
     from polyhop.cli import app
-    from schemas.settings import Settings
-    from warehouse.open import open_questions
-    from worker.loop import Worker, WorkerOptions
-    from worker.pool import IndexPool
+    from polyhop.schemas.settings import Settings
+    from polyhop.warehouse.open import open_questions
+    from polyhop.worker.loop import Worker, WorkerOptions
+    from polyhop.worker.pool import IndexPool
 
     submitted = CliRunner().invoke(app, ["submit", str(questions), "--index", "tiny", "--root", str(root)])
     assert submitted.exit_code == 0, submitted.output
@@ -188,8 +257,8 @@ def test_a_stored_answer_becomes_the_same_page_and_survives_its_version(
 
     from polyhop.cli import app
     from polyhop.pages.material import write_stored_page
-    from schemas.settings import Settings
-    from warehouse.open import open_questions
+    from polyhop.schemas.settings import Settings
+    from polyhop.warehouse.open import open_questions
 
     questions = tmp_path / "questions.jsonl"
     questions.write_text(json.dumps({"id": "q1", "question": QUESTION}), encoding="utf-8")

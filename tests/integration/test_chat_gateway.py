@@ -1,6 +1,7 @@
 """The gateway through litellm to a real server: every fault ends as a valid reply or its reason, in bounded calls."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -14,12 +15,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from schemas.chat import ChatOutcome, ChatRequest, ChatTask, Rung, Usage
-from schemas.errors import BudgetExceededError
-from schemas.prompts import Prompt
-from schemas.settings import ModelSettings
-from warehouse.models.chat import ChatGateway
-from warehouse.models.completion import import_litellm, parse_retry_after, reply_schema
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Rung, Usage, UsageCheck
+from polyhop.schemas.errors import BudgetExceededError, ModelKeyError
+from polyhop.schemas.prompts import Prompt
+from polyhop.schemas.settings import ModelSettings
+from polyhop.warehouse.models.chat import ChatGateway
+from polyhop.warehouse.models.completion import close_connections, import_litellm, reply_schema
+from polyhop.warehouse.models.failed_calls import parse_retry_after
 
 
 class Names(BaseModel):
@@ -41,14 +43,18 @@ class Journal:
         self.allowed = allowed
         self.before: list[int] = []
         self.after: list[tuple[str, Usage, str]] = []
+        self.checks: list[UsageCheck | None] = []
 
     def before_call(self, request: ChatRequest[Any], prompt_tokens: int) -> None:
         if len(self.before) >= self.allowed:
             raise BudgetExceededError("enough")
         self.before.append(prompt_tokens)
 
-    def after_call(self, request: ChatRequest[Any], text: str, usage: Usage, error: str) -> None:
+    def after_call(
+        self, request: ChatRequest[Any], text: str, usage: Usage, error: str, check: UsageCheck | None = None
+    ) -> None:
         self.after.append((text, usage, error))
+        self.checks.append(check)
 
     @property
     def errors(self) -> list[str]:
@@ -107,7 +113,7 @@ def test_a_good_reply_comes_as_it_is_with_tokens_and_cost(
 
 
 def test_the_request_asks_for_the_form_at_temperature_0(model_server: Any, gateway: Callable[..., ChatGateway]) -> None:
-    _ask(gateway())
+    _ask(gateway(longest_reply={"prop_entities": 500}))
     body = model_server.requests[0].body
     assert (body["temperature"], body["max_tokens"], body["model"]) == (0, 500, "test-model")
     form = body["response_format"]["json_schema"]
@@ -165,13 +171,16 @@ def test_a_passing_fault_is_tried_again(model_server: Any, gateway: Callable[...
     assert len(model_server.requests) == 2
 
 
-def test_a_timeout_is_tried_again_and_counts_its_prompt(model_server: Any, gateway: Callable[..., ChatGateway]) -> None:
+def test_a_timeout_is_tried_again_and_booked_at_its_worst_case(
+    model_server: Any, gateway: Callable[..., ChatGateway]
+) -> None:
     model_server.play({"kind": "reply", "delay_seconds": 1.5})
     journal = Journal()
-    outcome = _ask(gateway(timeout_seconds=0.4), journal)
+    outcome = _ask(gateway(timeout_seconds=0.4, longest_reply={"prop_entities": 300}), journal)
     assert (outcome.reply, outcome.attempts) == (Names(entities=GOOD), 2)
-    assert journal.errors == ["ModelUnavailableError", ""]
-    assert journal.after[0][1].prompt_tokens == journal.before[0]
+    assert journal.errors == ["ModelTimeoutError", ""]
+    worst = journal.after[0][1]
+    assert (worst.prompt_tokens, worst.completion_tokens) == (journal.before[0], 300)
 
 
 @pytest.mark.parametrize("fault", ["error", "drop", {"kind": "rate_limit"}, "html"])
@@ -186,12 +195,73 @@ def test_an_outage_ends_after_max_attempts(
     assert len([nap for nap in naps if nap >= 0.25]) == 2
 
 
-def test_a_server_that_is_not_there_is_an_outcome(gateway: Callable[..., ChatGateway]) -> None:
-    outcome = _ask(gateway(api_base="http://127.0.0.1:9/v1", max_attempts=2))
-    assert (outcome.attempts, outcome.error_class) == (2, "ModelUnavailableError")
+def test_a_server_that_never_was_there_is_asked_once_and_costs_nothing(
+    model_server: Any, gateway: Callable[..., ChatGateway]
+) -> None:
+    journal = Journal()
+    outcome = _ask(gateway(api_base=model_server.dead_url(), prompt_price=1, completion_price=2), journal)
+    assert (outcome.attempts, outcome.error_class) == (1, "ModelUnreachableError")
+    assert journal.before[0] > 0
+    assert (outcome.usage.prompt_tokens, outcome.usage.completion_tokens, outcome.usage.cost_usd) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_server_that_goes_away_is_tried_again_and_costs_nothing_meanwhile() -> None:
+    from scripted_server import ModelServer
+
+    server = ModelServer().start()
+    settings = ModelSettings(api_base=server.url, max_attempts=3, prompt_price=1, completion_price=2)
+    asked = ChatGateway("openai/test-model", settings, sleep=lambda seconds: None)
+    paid = _ask(asked).usage
+    server.stop()
+    outcome = _ask(asked)
+    assert (outcome.attempts, outcome.error_class) == (3, "ModelUnreachableError")
+    assert outcome.usage.cost_usd == 0 < paid.cost_usd
+    close_connections()
+
+
+@pytest.mark.parametrize("fault", ["drop", "drop_mid"])
+def test_a_call_whose_connection_ends_is_booked_at_its_worst_case(
+    model_server: Any, gateway: Callable[..., ChatGateway], fault: str
+) -> None:
+    model_server.play(fault)
+    journal = Journal()
+    _ask(gateway(longest_reply={"prop_entities": 300}, timeout_seconds=2), journal)
+    assert journal.after[0][1].completion_tokens == 300
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_ends_the_first_call_and_is_not_tried_again(
+    model_server: Any, gateway: Callable[..., ChatGateway], status: int
+) -> None:
+    model_server.respond(lambda asked: {"kind": "error", "status": status, "message": "bad key"})
+    journal = Journal()
+    with pytest.raises(ModelKeyError, match="bad key"):
+        _ask(gateway(), journal)
+    assert len(model_server.requests) == 1
+    assert (journal.errors, journal.after[0][1].prompt_tokens) == (["ModelKeyError"], 0)
+
+
+@pytest.mark.parametrize(
+    "model", ["openai/gpt-4o-mini", "anthropic/claude-3-5-haiku-latest", "gemini/gemini-1.5-flash"]
+)
+def test_a_missing_key_is_said_at_the_first_call_whatever_the_provider_calls_it(
+    monkeypatch: pytest.MonkeyPatch, main_loop: object, model: str
+) -> None:
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    with pytest.raises(ModelKeyError, match=f"The key of {model} is missing or refused"):
+        ChatGateway(model, ModelSettings(max_attempts=5)).answer(_request(), Journal())
+
+
+def test_a_403_after_good_replies_fails_one_request(model_server: Any, gateway: Callable[..., ChatGateway]) -> None:
+    asked = gateway()
+    _ask(asked)
+    model_server.play({"kind": "error", "status": 403})
+    assert _ask(asked).error_class == "ModelRejectedError"
+    assert _ask(asked).reply is not None
+
+
+@pytest.mark.parametrize("status", [404])
 def test_a_rejected_request_is_not_tried_again(
     model_server: Any, gateway: Callable[..., ChatGateway], status: int
 ) -> None:
@@ -404,7 +474,7 @@ def test_retry_after_is_read_as_seconds_or_date(value: str, seconds: float | Non
 
 
 def test_a_call_prints_nothing_and_goes_nowhere_else(model_server: Any, tmp_path: Path) -> None:
-    model_server.play("error", {"kind": "error", "status": 401})
+    model_server.play("error", {"kind": "error", "status": 404})
     code = f"""
 import socket
 connect = socket.socket.connect
@@ -421,11 +491,11 @@ def resolved(host, *given, **more):
         raise OSError("no network here")
     return resolve(host, *given, **more)
 socket.getaddrinfo = resolved
-from schemas.chat import ChatRequest, ChatTask
-from schemas.prompts import Prompt
-from schemas.settings import ModelSettings
+from polyhop.schemas.chat import ChatRequest, ChatTask
+from polyhop.schemas.prompts import Prompt
+from polyhop.schemas.settings import ModelSettings
 from pydantic import BaseModel
-from warehouse.models.chat import ChatGateway
+from polyhop.warehouse.models.chat import ChatGateway
 class Names(BaseModel):
     entities: list[str]
 class Journal:

@@ -6,34 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graph_fixture import Rules, SmallGraph, ask, connect_to, on_axes
+from graph_fixture import EIGHT, FINAL, SEEDS, Rules, SmallGraph, ask, connect_to, on_axes
 
-from schemas.errors import AlgorithmError, ContractError, StatementRejectedError, StoreError
-from schemas.spreading import Activation, ChainRule, Hop, SeedName, SeedRule, SpreadQuestion, SpreadRule
-from warehouse.graph.neo4j_graph import Neo4jGraph
-from warehouse.graph.neo4j_server import Neo4jConnection
-from worker.strategies.spreading import QasaRules
-from worker.strategies.spreading_neo4j import Neo4jEngine
+from polyhop.schemas.errors import AlgorithmError, ContractError, StatementRejectedError, StoreError
+from polyhop.schemas.spreading import Activation, ChainRule, Hop, SeedName, SeedRule, SpreadQuestion, SpreadRule
+from polyhop.warehouse.graph.neo4j_graph import Neo4jGraph
+from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+from polyhop.warehouse.graph.neo4j_store import Neo4jStore
+from polyhop.worker.strategies.spreading import QasaRules
+from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
 
 pytestmark = pytest.mark.neo4j
-EDGES = [
-    ("a", "wrote", "c"),
-    ("c", "located-in", "d"),
-    ("d", "capital-of", "e"),
-    ("b", "studied-at", "c"),
-    ("e", "part-of", "f"),
-    ("a", "born-in", "d"),
-    ("c", "mentions", "g"),
-    ("d", "near", "h"),
-    ("c", "written-by", "a"),
-]
-EIGHT = SmallGraph(on_axes({"a": 0.5, "b": 0.4, "c": 0.8, "d": 0.6, "e": 0.7, "f": 0.3, "g": None, "h": -0.2}), EDGES)
 STAR = SmallGraph(
     on_axes({"s1": 0.2, "s2": 0.2, "s3": 0.9, "v": 0.9, "w": 0.05}),
     [("s1", "r", "v"), ("s2", "r", "v"), ("s3", "r", "v"), ("v", "r", "w")],
 )
-SEEDS = {"a": 1.0, "b": 0.6}
-FINAL = {"a": 1.935312, "b": 1.25856, "c": 1.456, "d": 1.82784, "e": 0.801797, "f": 0.043218}
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +147,30 @@ def test_an_opposite_gate_lets_nothing_through(connection: Neo4jConnection) -> N
     assert by_key(graph, found) == pytest.approx({"x": 1, "y": 0.7 * 0.62}, abs=1e-5)
 
 
+@pytest.mark.parametrize(("threshold", "wanted"), [(1.0, {"x": 1}), (0.99, {"x": 1, "y": 3})])
+def test_a_source_at_the_threshold_sends_nothing(
+    connection: Neo4jConnection, threshold: float, wanted: dict[str, float]
+) -> None:
+    """By hand: three relations carry 3 * 1.0, far above tau, but the source itself must be above it."""
+    graph = SmallGraph(on_axes({"x": 1.0, "y": 1.0}), [("x", label, "y") for label in "rst"])
+    database = graph.load(connection, "threshold of sources")
+    rule = SpreadRule(steps=1, decay=1.0, threshold=threshold, gate="none", edge_multiplicity="per_edge")
+    found = ask(database, graph.question(first_axis(graph), {"x": 1.0}), Rules(spread=rule))
+    assert by_key(graph, found) == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize(("threshold", "wanted"), [(0.5, {"x": 1}), (0.49, {"x": 1, "y": 0.5})])
+def test_an_increment_at_the_threshold_is_dropped(
+    connection: Neo4jConnection, threshold: float, wanted: dict[str, float]
+) -> None:
+    """By hand: one relation carries 0.5 * 1.0 = 0.5."""
+    graph = SmallGraph(on_axes({"x": 1.0, "y": 1.0}), [("x", "r", "y")])
+    database = graph.load(connection, "threshold of increments")
+    rule = SpreadRule(steps=1, decay=0.5, threshold=threshold, gate="none")
+    found = ask(database, graph.question(first_axis(graph), {"x": 1.0}), Rules(spread=rule))
+    assert by_key(graph, found) == pytest.approx(wanted, abs=1e-12)
+
+
 ALL_CHAINS = (
     "ad 1.881576, acd 1.739717, adc 1.739717, ac 1.695656, adcb 1.619428, bcad 1.619428, bcda 1.619428, acb 1.549957, "
     "bca 1.549957, ade 1.52165, bcd 1.514133, acde 1.505237, bcade 1.455902, bc 1.35728, bcde 1.336049, "
@@ -265,6 +276,7 @@ def test_the_server_itself_refuses_writes_of_a_reader(connection: Neo4jConnectio
     assert connection.read("MATCH (n:Intruder) RETURN n") == []
 
 
-def test_a_version_that_was_not_exported_is_refused(connection: Neo4jConnection, eight: Neo4jGraph) -> None:
+@pytest.mark.usefixtures("eight")
+def test_a_version_that_was_not_exported_is_refused(connection: Neo4jConnection) -> None:
     with pytest.raises(ContractError, match="holds no complete version of index 'eight nodes', not version 1"):
-        eight.require(1)
+        Neo4jStore(connection, "eight nodes").spreading(1, ())

@@ -15,13 +15,14 @@ from export_fixture import assert_whole_batches, published_hashes
 from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer
 
-from flows.export import DirectSteps, ExportRequest, run_export
-from flows.index import DirectRunner, run_index
-from flows.reports import IndexRequest
-from flows.verify import run_verify
-from schemas.settings import Settings
-from warehouse.graph.neo4j_server import Neo4jConnection
-from warehouse.graph.neo4j_store import Neo4jStore
+from polyhop.flows.export import DirectSteps, ExportRequest, run_export
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.flows.verify import run_verify
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 
 pytestmark = pytest.mark.neo4j
 INDEX = "harbours"
@@ -51,7 +52,7 @@ def _publish(settings: Settings, folder: Path) -> None:
 
 def _kill_one(settings: Settings, server: Neo4jServer, connection: Neo4jConnection, total: int) -> None:
     """Starts an export and kills it when it has written more rows than were there, up to a number left to chance."""
-    epoch = Neo4jStore(connection, INDEX).recorded().get("epoch", 0)
+    epoch = _epoch(connection)
     held = _count(connection)
     wanted = random.randint(held, max(held, int(LAST * total)))
     environment = {
@@ -64,13 +65,19 @@ def _kill_one(settings: Settings, server: Neo4jServer, connection: Neo4jConnecti
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     end = time.monotonic() + 120
     try:
-        while Neo4jStore(connection, INDEX).recorded().get("epoch", 0) == epoch or _count(connection) < wanted:
+        while _epoch(connection) == epoch or _count(connection) < wanted:
             assert process.poll() is None, "it ended before it was killed"
             assert time.monotonic() < end, "it wrote too little in 120 s"
             time.sleep(random.uniform(0, 0.05))
     finally:
         process.kill()
     assert process.wait() == -signal.SIGKILL
+
+
+def _epoch(connection: Neo4jConnection) -> int:
+    """How many exports have begun."""
+    rows = connection.read("MATCH (v:PolyhopIndex {name: $index}) RETURN v.epoch AS epoch", {"index": INDEX})
+    return int(rows[0]["epoch"]) if rows else 0
 
 
 def _count(connection: Neo4jConnection) -> int:
@@ -93,10 +100,10 @@ def test_an_export_process_killed_at_any_moment_and_run_again_ends_right(
     total = sum(map(len, wanted.values()))
     for _ in range(KILLS):
         _kill_one(settings, neo4j_server, connection, total)
-        assert Neo4jStore(connection, INDEX).recorded()["complete"] is False
+        assert Neo4jStore(connection, INDEX).recorded() is None
         assert_whole_batches(connection, INDEX, wanted)
     assert not run_verify(settings, INDEX, address_of(neo4j_server)).ok
     run_export(settings, ExportRequest(INDEX, address_of(neo4j_server)), DirectSteps())
     report = run_verify(settings, INDEX, address_of(neo4j_server))
     assert [found for found in report.differences.values() if found] == []
-    assert Neo4jStore(connection, INDEX).recorded()["complete"] is True
+    assert Neo4jStore(connection, INDEX).recorded() is not None

@@ -17,21 +17,23 @@ from agreement import disagreement
 from graph_fixture import Arrays, SmallGraph, connect_to
 from numpy.typing import NDArray
 
-from flows.index import DirectRunner, run_index
-from flows.reports import IndexRequest
 from polyhop.api import open_index
-from schemas.query import Question
-from schemas.settings import Settings
-from schemas.spreading import SeedName, SpreadQuestion
-from warehouse.files.questions import read_questions
-from warehouse.graph.neo4j_graph import Neo4jGraph
-from warehouse.index_reader import PublishedIndex
-from warehouse.open import open_published
-from worker.questions.names import RuleNaming
-from worker.strategies.lookup import NameLookup
-from worker.strategies.qasa import QasaParameters, rules_of
-from worker.strategies.spreading import EmbeddedEngine
-from worker.strategies.spreading_neo4j import Neo4jEngine
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.query import Question
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import ExtractionSettings, Settings
+from polyhop.schemas.spreading import SeedName, SpreadQuestion
+from polyhop.warehouse.artefacts import GRAPH, NAMES
+from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.graph.neo4j_graph import Neo4jGraph
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.warehouse.open import open_published
+from polyhop.worker.questions.names import RuleNaming
+from polyhop.worker.strategies.lookup import NameLookup
+from polyhop.worker.strategies.qasa import QasaParameters, rules_of
+from polyhop.worker.strategies.spreading import EmbeddedEngine
+from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
 
 pytestmark = [pytest.mark.neo4j, pytest.mark.shared_data]
 WIDTH = 48
@@ -61,7 +63,7 @@ def spread_questions(published: PublishedIndex, questions: Iterable[str]) -> lis
     asked = [Question(text, str(number)) for number, text in enumerate(questions)]
     lookup = NameLookup(published)
     made = []
-    for question, naming in zip(asked, RuleNaming(published.names).name(asked), strict=True):
+    for question, naming in zip(asked, RuleNaming(published.artefact(NAMES)).name(asked), strict=True):
         found = [(name, *lookup.find(name)) for name in naming.names]
         names = [
             SeedName(name.key, match, entities, None if entities else vector_of(name.search_hint))
@@ -78,14 +80,15 @@ def musique(
 ) -> Iterator[tuple[Arrays, Neo4jGraph, list[SpreadQuestion]]]:
     """The graph as arrays and in the database, and the questions."""
     folder, root = shared_data / "musique100", tmp_path_factory.mktemp("musique")
-    request = IndexRequest("musique", folder / "corpus.jsonl", extractor=f"import:{folder / 'openie.jsonl'}")
-    run_index(Settings(root=root, strategies=("graph",)), request, DirectRunner())
+    extraction = ExtractionSettings(extractor=f"import:{folder / 'openie.jsonl'}")
+    settings = Settings(root=root, strategies=("graph",), extraction=extraction)
+    run_index(settings, IndexRequest("musique", folder / "corpus.jsonl"), DirectRunner())
     with open_index("musique", root=root) as index:
         texts = {row["key"]: row["text"] for row in index.sql(_ENTITIES).to_pylist()}
         edges = [(row["source"], row["label"], row["target"]) for row in index.sql(_RELATIONS).to_pylist()]
     graph = SmallGraph({key: vector_of(text).tolist() for key, text in texts.items()}, edges)
     published = open_published(root, "musique")
-    assert graph.keys == list(published.graph.keys)
+    assert graph.keys == list(published.artefact(GRAPH).keys)
     questions = spread_questions(published, [q.question for q in read_questions(folder / "questions.jsonl")[0]])
     published.close()
     connection = connect_to(neo4j_server)

@@ -9,11 +9,11 @@ from agreement import disagreement
 from graph_fixture import Arrays, SmallGraph, connect_to
 from numpy.typing import NDArray
 
-from schemas.spreading import ChainRule, SeedName, SeedRule, SeedScore, SpreadQuestion, SpreadRule
-from warehouse.graph.neo4j_graph import Neo4jGraph
-from warehouse.graph.neo4j_server import Neo4jConnection
-from worker.strategies.spreading import EmbeddedEngine, QasaRules
-from worker.strategies.spreading_neo4j import Neo4jEngine
+from polyhop.schemas.spreading import ChainRule, SeedName, SeedRule, SeedScore, SpreadQuestion, SpreadRule
+from polyhop.warehouse.graph.neo4j_graph import Neo4jGraph
+from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+from polyhop.worker.strategies.spreading import EmbeddedEngine, QasaRules
+from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
 
 pytestmark = pytest.mark.neo4j
 GRAPHS = 200

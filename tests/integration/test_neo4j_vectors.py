@@ -10,16 +10,18 @@ import pytest
 from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer
 
-from flows.export import DirectSteps, ExportRequest, Published, run_export
-from flows.index import DirectRunner, run_index
-from flows.reports import IndexRequest
-from flows.verify import repair, run_verify
-from schemas.errors import ContractError, MissingArtefactError
-from schemas.settings import Settings
-from warehouse.graph.neo4j_graph import Neo4jGraph
-from warehouse.graph.neo4j_layout import vector_index
-from warehouse.graph.neo4j_server import Neo4jConnection
-from warehouse.open import open_published
+from polyhop.flows.export import DirectSteps, ExportRequest, Published, run_export
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.flows.verify import repair, run_verify
+from polyhop.schemas.errors import ContractError, MissingArtefactError
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.artefacts import GRAPH, vectors_of
+from polyhop.warehouse.graph.neo4j_layout import vector_index
+from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+from polyhop.warehouse.graph.neo4j_store import Neo4jStore
+from polyhop.warehouse.open import open_published
 
 pytestmark = pytest.mark.neo4j
 TEXTS = [
@@ -57,8 +59,9 @@ def test_every_named_entity_has_the_vector_of_the_index(settings: Settings, conn
         "MATCH (e:Entity {index: 'with'}) WHERE e.is_named RETURN e.folded_key AS key, e.embedding AS v ORDER BY key"
     )
     published = open_published(settings.root, "with")
-    assert [row["key"] for row in rows] == list(published.graph.keys)
-    assert np.array([row["v"] for row in rows]) == pytest.approx(np.asarray(published.vectors("entity")), abs=1e-6)
+    assert [row["key"] for row in rows] == list(published.artefact(GRAPH).keys)
+    vectors = np.asarray(published.artefact(vectors_of("entity")))
+    assert np.array([row["v"] for row in rows]) == pytest.approx(vectors, abs=1e-6)
     published.close()
     assert connection.read("MATCH (e:Entity {index: 'without'}) WHERE e.embedding IS NOT NULL RETURN e") == []
 
@@ -95,11 +98,11 @@ def test_verify_finds_and_mends_vectors(
 
 
 def test_retrieval_wants_the_version_and_its_vectors(settings: Settings, connection: Neo4jConnection) -> None:
-    Neo4jGraph(connection, "with", ()).require(1)
+    Neo4jStore(connection, "with").spreading(1, ())
     with pytest.raises(ContractError, match="holds version 1 of index 'with', not version 2; run: polyhop export"):
-        Neo4jGraph(connection, "with", ()).require(2)
+        Neo4jStore(connection, "with").spreading(2, ())
     with pytest.raises(MissingArtefactError, match="vectors:entity"):
-        Neo4jGraph(connection, "without", ()).require(1)
+        Neo4jStore(connection, "without").spreading(1, ())
 
 
 def test_verify_finds_and_mends_files_of_the_index(settings: Settings, tmp_path: Path) -> None:

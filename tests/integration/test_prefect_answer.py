@@ -6,11 +6,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from prefect_rest import post
+
+from polyhop.schemas.queue import QuestionState
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.open import open_questions
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
@@ -52,16 +57,17 @@ def _python(script: str, environment: dict[str, str], root: Path, folder: Path) 
 def test_a_job_is_one_flow_run_with_progress_results_and_metrics(
     root: Path, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
+    (tmp_path / "questions.jsonl").rename(tmp_path / "one-job.jsonl")  # a name that no other test on this server uses
     script = (
-        "import json\nfrom flows.prefect_answer import answer_flow\n"
-        "print(json.dumps(answer_flow('questions.jsonl', 'lakes', strategy='bm25', start_worker=True)))\n"
+        "import json\nfrom polyhop.flows.prefect_answer import answer_flow\n"
+        "print(json.dumps(answer_flow('one-job.jsonl', 'lakes', strategy='bm25')))\n"
     )
     done = _python(script, prefect_server, root, tmp_path)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
     assert (report["done"], report["dead"]) == (8, 0)
     assert report["metrics"]["recall@5"] == 1.0
-    runs = post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["answer questions.jsonl"]}}})
+    runs = post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["answer one-job.jsonl"]}}})
     assert [run["state_type"] for run in runs] == ["COMPLETED"]
     keys = {artifact["key"] for artifact in post(prefect_server, "/artifacts/filter")}
     job = report["job_id"]
@@ -71,41 +77,94 @@ def test_a_job_is_one_flow_run_with_progress_results_and_metrics(
 def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
     polyhop: Run, root: Path, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
+    with _pool(prefect_server, root, tmp_path) as run:
+        run("deploy", "--all")
+        run("deployment", "run", "answer/batch", "-p", f"questions={tmp_path / 'questions.jsonl'}", "-p", "index=lakes",
+            "-p", "strategy=bm25", "-p", "workers=0")  # fmt: skip
+        _wait_for(
+            lambda: bool(json.loads(polyhop("jobs", "--json", "--root", root).stdout or "[]")), "no job was submitted"
+        )
+        run("deployment", "run", "worker/worker", "-p", "queues=default")
+        names = (f"answer {tmp_path / 'questions.jsonl'}", "worker default")
+        _wait_for(lambda: _states(prefect_server, *names) == ["COMPLETED", "COMPLETED"], "the runs did not complete")
+    jobs = json.loads(polyhop("jobs", "--json", "--root", root).stdout)
+    assert [(job["done"], job["queued"], job["dead"]) for job in jobs] == [(8, 0, 0)]
+
+
+def test_cancelling_or_killing_a_run_cancels_the_questions_that_nobody_has_answered(
+    root: Path, prefect_server: dict[str, str], tmp_path: Path
+) -> None:
+    queue = open_questions(Settings(root=root))
+    with _pool(prefect_server, root, tmp_path) as run:
+        run("deploy", "--name", "batch")
+        for job_id, end in ((1, _cancel), (2, _kill)):
+            run("deployment", "run", "answer/batch", "-p", f"questions={tmp_path / 'questions.jsonl'}", "-p",
+                "index=lakes", "-p", "strategy=bm25", "-p", "workers=0", "-p", f"queue=nobody-{job_id}")  # fmt: skip
+            _wait_for(lambda number=job_id: len(queue.jobs()) == number, "no job was submitted")  # type: ignore[misc]
+            assert queue.job(job_id).counts[QuestionState.QUEUED] == 8
+            end(run, prefect_server)
+            _wait_for(lambda number=job_id: not queue.job(number).is_open, "its questions stayed queued")  # type: ignore[misc]
+            assert queue.job(job_id).counts[QuestionState.CANCELLED] == 8
+        name = f"answer {tmp_path / 'questions.jsonl'}"
+        _wait_for(lambda: _states(prefect_server, name) == ["CANCELLED", "CRASHED"], "the runs go on")
+    queue.close()
+
+
+def _cancel(run: Callable[..., str], environment: dict[str, str]) -> None:
+    run("flow-run", "cancel", _running_id(environment))
+
+
+def _kill(_run: Callable[..., str], environment: dict[str, str]) -> None:
+    """The process that runs the flow, as the kernel kills one that takes too much memory."""
+    marker = _running_id(environment).encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command, variables = (folder / "cmdline").read_bytes(), (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        if marker in variables and b"prefect" in command:
+            os.kill(int(folder.name), signal.SIGKILL)
+
+
+def _running_id(environment: dict[str, str]) -> str:
+    body: dict[str, object] = {"flow_runs": {"state": {"type": {"any_": ["RUNNING"]}}}}
+    found: str = post(environment, "/flow_runs/filter", body)[0]["id"]
+    return found
+
+
+@contextmanager
+def _pool(server: dict[str, str], root: Path, folder: Path) -> Iterator[Callable[..., str]]:
+    """A process work pool with a worker; gives a function that runs `prefect` commands beside it."""
     prefect = str(Path(sys.executable).parent / "prefect")
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
-    environment = clean | prefect_server | {"POLYHOP_ROOT": str(root)}
+    often = {"PREFECT_WORKER_QUERY_SECONDS": "1", "PREFECT_RUNNER_POLL_FREQUENCY": "1"}
+    environment = clean | server | often | {"POLYHOP_ROOT": str(root)}
 
-    def run(*arguments: str) -> None:
+    def run(*arguments: str) -> str:
         done = subprocess.run(
             [prefect, "--no-prompt", *arguments],
             env=environment, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=300,
         )  # fmt: skip
         assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+        return done.stdout
 
-    run("work-pool", "create", "polyhop", "--type", "process")
-    run("deploy", "--all")
-    run("deployment", "run", "answer/batch", "-p", f"questions={tmp_path / 'questions.jsonl'}", "-p", "index=lakes",
-        "-p", "strategy=bm25")  # fmt: skip
-    log = (tmp_path / "pool.log").open("w")
-    pool = subprocess.Popen(
+    run("work-pool", "create", "polyhop", "--type", "process", "--overwrite")
+    log = (folder / "pool.log").open("w")
+    worker = subprocess.Popen(
         [prefect, "--no-prompt", "worker", "start", "--pool", "polyhop"],
         env=environment, cwd=PROJECT, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     try:
-        _wait_for(lambda: bool(polyhop("jobs", "--json", "--root", root).stdout), "no job was submitted")
-        run("deployment", "run", "worker/worker", "-p", "queues=default")
-        _wait_for(lambda: _deployed_states(prefect_server) == ["COMPLETED", "COMPLETED"], "the runs did not complete")
+        yield run
     finally:
-        os.killpg(pool.pid, signal.SIGKILL)
-        pool.wait()
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
         log.close()
-    jobs = [json.loads(line) for line in polyhop("jobs", "--json", "--root", root).stdout.splitlines()]
-    assert [(job["done"], job["queued"], job["dead"]) for job in jobs] == [(8, 0, 0)]
 
 
-def _deployed_states(environment: dict[str, str]) -> list[str]:
-    body: dict[str, object] = {"flow_runs": {"deployment_id": {"is_null_": False}}}
-    return [run["state_type"] for run in post(environment, "/flow_runs/filter", body)]
+def _states(environment: dict[str, str], *names: str) -> list[str]:
+    body: dict[str, object] = {"flow_runs": {"name": {"any_": list(names)}}}
+    return sorted(run["state_type"] for run in post(environment, "/flow_runs/filter", body))
 
 
 def _wait_for(is_reached: Callable[[], bool], otherwise: str) -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,17 +20,19 @@ RECORDS: list[dict[str, object]] = [
     {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n} in Country {n % 3}."} for n in range(8)
 ]
 SCRIPT = """
-import json
-from flows.prefect_evaluate import evaluate_flow
-from schemas.errors import PolyhopError
+import json, sys
+started = []
+sys.addaudithook(lambda event, given: event == "subprocess.Popen" and started.append([str(part) for part in given[1]]))
+from polyhop.flows.prefect_evaluate import evaluate_flow
+from polyhop.schemas.errors import PolyhopError
 
 first = evaluate_flow("questions.jsonl", "lakes", "bm25,bridge-lexical", fail_below=["recall@5=.5"])
 try:
-    evaluate_flow("questions.jsonl", "lakes", "bm25", fail_below=["bm25:em=1"], min_confidence=1.0)
+    evaluate_flow("questions.jsonl", "lakes", "bm25", {"k1": 1.3}, fail_below=["bm25:em=1"], min_confidence=1.0)
     second = "passed"
 except PolyhopError as error:
     second = str(error)
-print(json.dumps([first, second]))
+print(json.dumps([first, second, [command for command in started if "polyhop.cli" in command]]))
 """
 
 
@@ -43,16 +46,16 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
         {"id": f"q{n}", "question": f"What lies near Mount {n}?", "answers": [f"Lake {n}"], "supporting": [f"p{n}"]}
         for n in range(4)
     ]
-    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "{broken\n")
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
-        env=clean | prefect_server | {"POLYHOP_ROOT": str(root)},
+        env=clean | prefect_server | {"POLYHOP_ROOT": str(root), "PREFECT_LOGGING_LEVEL": "INFO"},
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    first, second = json.loads(done.stdout.splitlines()[-1])
-    assert first["run"] == 1
+    first, second, processes = json.loads(done.stdout.splitlines()[-1])
+    assert (first["run"], processes) == (1, [])  # the evaluation ran in the flow's own process
     assert [row["recall@5"] for row in first["strategies"]] == [1.0, 1.0]
     assert "em of bm25 is 0, below 1" in second
     artifacts = {artifact["key"]: artifact for artifact in post(prefect_server, "/artifacts/filter")}
@@ -69,3 +72,22 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
         assert shown == (report.parent / "recall_at_k.png").read_bytes()
     runs = [run for run in post(prefect_server, "/flow_runs/filter") if run["name"] == "evaluate lakes"]
     assert sorted(run["state_type"] for run in runs) == ["COMPLETED", "FAILED"]
+    logged = _logged(prefect_server, until="evaluation 2 stored")
+    for line in ("bm25: 4 of 4 questions", "bridge-lexical: 4 of 4 questions", "questions.jsonl line 5 was left out"):
+        assert line in logged
+    again = polyhop("eval", "questions.jsonl", "--index", "lakes", "--strategies", "bm25", "--param", "k1=1.3",
+                    "--min-confidence", "1", "--root", root)  # fmt: skip
+    assert again.returncode == 0, again.stderr
+    by_flow, by_command = (root / "evaluations" / number for number in ("000002", "000003"))
+    for name in ("run.json", "questions.jsonl"):
+        assert (by_flow / name).read_bytes() == (by_command / name).read_bytes()
+
+
+def _logged(server: dict[str, str], until: str) -> str:
+    """The lines of all runs, as soon as that one is there: Prefect's server stores them a little later."""
+    end = time.monotonic() + 60
+    while True:
+        lines = "\n".join(log["message"] for log in post(server, "/logs/filter", {"logs": {"level": {"ge_": 0}}}))
+        if until in lines or time.monotonic() > end:
+            return lines
+        time.sleep(0.5)

@@ -25,6 +25,7 @@ def test_a_flow_run_gives_the_same_tables_as_the_direct_run(
     settings = ("--set", "batch_size=15", "--json")
     on_server = polyhop("index", corpus, "--index", "served", *settings, env=prefect_server)
     assert on_server.returncode == 0, on_server.stderr
+    assert [line for line in on_server.stderr.splitlines() if "leaked" in line] == []
     direct = polyhop("index", corpus, "--index", "direct", *settings)
     assert direct.returncode == 0, direct.stderr
     reports = [json.loads(done.stdout) for done in (on_server, direct)]
@@ -52,6 +53,20 @@ def test_a_flow_run_gives_the_same_tables_as_the_direct_run(
     assert {"index-served-stages", "index-served-summary", "progress-extract"} <= keys
 
 
+def test_a_graph_is_indexed_by_a_flow_run_that_says_what_its_source_is(
+    polyhop: Run, prefect_server: dict[str, str], tmp_path: Path
+) -> None:
+    graph = tmp_path / "graph.jsonl"
+    graph.write_text('{"subject": {"id": 1, "name": "Ada"}, "predicate": "born", "object": 1815}\n')
+    arguments = ("--index", "graph-served", "--set", "strategies=bm25", "--json")
+    done = polyhop("index", "--graph", graph, *arguments, env=prefect_server)
+    assert done.returncode == 0, done.stderr
+    counts = json.loads(done.stdout)["counts"]
+    assert (counts["entities"], counts["relations"], counts["passages"]) == (2, 1, 0)
+    runs = post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["index graph-served"]}}})
+    assert [(run["state_type"], run["parameters"]["kind"]) for run in runs] == [("COMPLETED", "graph")]
+
+
 def test_a_flow_run_on_a_bad_corpus_fails_with_the_same_sentence(
     polyhop: Run, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
@@ -59,14 +74,33 @@ def test_a_flow_run_on_a_bad_corpus_fails_with_the_same_sentence(
     corpus.write_text("{broken\n" * 3)
     done = polyhop("index", corpus, "--index", "bad", env=prefect_server)
     assert done.returncode == 1
-    assert "3 of 3 records" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("polyhop: 3 of 3 records")
+    assert "Traceback" not in done.stderr
     runs = post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["index bad"]}}})
     assert [run["state_type"] for run in runs] == ["FAILED"]
 
 
+def test_a_missing_file_is_one_sentence_without_a_traceback(polyhop: Run, prefect_server: dict[str, str]) -> None:
+    done = polyhop("index", "nothing.jsonl", "--index", "none", env=prefect_server)
+    lines = done.stderr.splitlines()
+    assert (done.returncode, lines[-1]) == (1, "polyhop: There is no file or folder nothing.jsonl; check the path.")
+    assert "Traceback" not in done.stderr
+    assert len(lines) <= 3
+
+
+def test_a_server_that_does_not_answer_is_one_sentence(polyhop: Run, write_corpus: WriteCorpus) -> None:
+    dead = "http://127.0.0.1:9/api"
+    done = polyhop("index", write_corpus(RECORDS), "--index", "none", env={"PREFECT_API_URL": dead})
+    assert done.returncode == 1
+    sentence = done.stderr.splitlines()[-1]
+    assert sentence.startswith(f"polyhop: The Prefect server at {dead} does not answer (")
+    assert sentence.endswith("start it with `prefect server start`, or unset PREFECT_API_URL.")
+    assert len(done.stderr.splitlines()) == 2
+
+
 def test_only_errors_that_may_go_away_are_retried() -> None:
-    from flows.prefect_index import is_retryable
-    from schemas.errors import SourceError, StoreConflictError
+    from polyhop.flows.prefect_index import is_retryable
+    from polyhop.schemas.errors import SourceError, StoreConflictError
 
     class State:
         def __init__(self, error: Exception) -> None:

@@ -39,6 +39,7 @@ class Behaviour:
         code: Code of the error object.
         cut: Share of the content that is kept by "truncated" and "length".
         has_usage: Whether token counts are reported.
+        usage: Reported instead of the true counts: a server that lies.
     """
 
     kind: str = "reply"
@@ -50,6 +51,12 @@ class Behaviour:
     code: str | None = None
     cut: float = 0.6
     has_usage: bool = True
+    usage: Mapping[str, Any] | None = None
+
+    def echoing(self, authorization: str) -> "Behaviour":
+        """The same with {authorization} in its texts replaced by what the client sent, as careless servers do."""
+        content = None if self.content is None else self.content.replace("{authorization}", authorization)
+        return replace(self, message=self.message.replace("{authorization}", authorization), content=content)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -36,7 +36,7 @@ def chat_body(asked: "Recorded", chosen: Behaviour) -> dict[str, Any]:
     said = message["content"] or message["refusal"] or ""
     prompt_tokens = token_count(asked.prompt) + 4 * len(asked.body["messages"]) + 3
     completion_tokens = token_count(said)
-    usage = {
+    usage: Mapping[str, Any] = chosen.usage or {
         "prompt_tokens": prompt_tokens,
         "completion_tokens": completion_tokens,
         "total_tokens": prompt_tokens + completion_tokens,

@@ -5,6 +5,7 @@ Decides nothing (scripted_server.py does).
 
 import contextlib
 import json
+import select
 import socket
 import struct
 import sys
@@ -68,10 +69,21 @@ class Handler(BaseHTTPRequestHandler):
         owner.enter()
         try:
             asked, chosen = owner.take(self.path, body)
-            time.sleep(owner.wait_seconds(chosen))
+            chosen = chosen.echoing(self.headers.get("Authorization", ""))
+            with owner.turn():
+                if self._is_gone():
+                    return
+                time.sleep(owner.wait_seconds(chosen))
             self._treat(asked, chosen)
         finally:
             owner.leave()
+
+    def _is_gone(self) -> bool:
+        """Whether the client has hung up while it waited for its turn; no server works for nobody."""
+        readable, _, _ = select.select([self.connection], [], [], 0)
+        is_gone = bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
+        self.close_connection = self.close_connection or is_gone
+        return is_gone
 
     def _treat(self, asked: "Recorded", chosen: Behaviour) -> None:
         error = json.dumps({"error": {"message": chosen.message, "type": "scripted", "code": chosen.code}})

@@ -4,10 +4,12 @@ Sends nothing itself (scripted_http.py does). In tests, through the fixture `mod
 """
 
 import json
+import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +78,7 @@ class ModelServer:
             self._seed, self._is_sticky = 0, False
             self._respond: Responder | None = None
             self._delay_seconds = 0.0
+            self._slot: threading.Semaphore | None = None
 
     def play(self, *specs: Spec) -> None:
         """The next requests get these, one each, in order; later ones are replied to as before."""
@@ -110,6 +113,11 @@ class ModelServer:
         """Every request waits so long, besides what its behaviour says."""
         self._delay_seconds = seconds
 
+    def slots(self, count: int, delay_seconds: float) -> None:
+        """Works on so many requests at a time, each for so long; the others wait for their turn, as in llama.cpp."""
+        self._slot = threading.Semaphore(count)
+        self._delay_seconds = delay_seconds
+
     def script(self, script: Mapping[str, Any]) -> None:
         """Takes over a script file: {"play": […], "shares": {…}, "seed": 0, "is_sticky": false, "delay_seconds": 0,
         "replies": {task or text in the prompt: content}}."""
@@ -119,6 +127,13 @@ class ModelServer:
         replies: dict[str, str] = script.get("replies", {})
         if replies:
             self._respond = lambda asked: self._scripted_reply(asked, replies)
+
+    @staticmethod
+    def dead_url() -> str:
+        """An address of this machine at which nothing listens."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            return f"http://127.0.0.1:{free.getsockname()[1]}/v1"
 
     def count(self, task: str | None = None, kind: str | None = None) -> int:
         """Number of requests that arrived, of one task or one kind of treatment if given."""
@@ -166,6 +181,12 @@ class ModelServer:
         with self._lock:
             self.in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self.in_flight)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """A request's turn: at once, unless slots are limited."""
+        with self._slot or nullcontext():
+            yield
 
     def leave(self) -> None:
         """A request has ended."""

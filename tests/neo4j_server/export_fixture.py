@@ -2,30 +2,31 @@
 
 import json
 from collections import Counter
-from typing import Any
+from dataclasses import asdict
 
-from flows.export import Published
-from schemas.settings import Settings
-from warehouse.graph.neo4j_layout import KINDS
-from warehouse.graph.neo4j_server import Neo4jConnection
-from warehouse.graph.neo4j_store import Neo4jStore
+from polyhop.flows.export import Published
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.stores import GRAPH_KINDS, HeldRow
+from polyhop.warehouse.graph.neo4j_layout import BATCH_ROWS
+from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 
 _LABELS = "Document|Paragraph|Entity"
 Hashes = dict[str, dict[str, str]]
-Snapshot = dict[str, list[tuple[str, str, str, str]]]
+Snapshot = dict[str, list[tuple[str, str]]]
 
 
 def published_hashes(settings: Settings, index: str) -> Hashes:
     """Hash by id of every row of the current version, by kind."""
     with Published(settings, index) as published:
-        return {kind.name: published.hashes(kind) for kind in KINDS}
+        return {kind: published.hashes(kind) for kind in GRAPH_KINDS}
 
 
 def changes(before: Hashes, after: Hashes) -> dict[str, int]:
     """Rows created, updated and deleted between two versions, all kinds together."""
     counts: Counter[str] = Counter(created=0, updated=0, deleted=0)
-    for kind in KINDS:
-        old, new = before[kind.name], after[kind.name]
+    for kind in GRAPH_KINDS:
+        old, new = before[kind], after[kind]
         counts["created"] += len(new.keys() - old.keys())
         counts["deleted"] += len(old.keys() - new.keys())
         counts["updated"] += sum(old[key] != new[key] for key in old.keys() & new.keys())
@@ -35,13 +36,7 @@ def changes(before: Hashes, after: Hashes) -> dict[str, int]:
 def snapshot(connection: Neo4jConnection, index: str) -> Snapshot:
     """Everything the database holds of an index, by kind, but the record of the export and the index's own name."""
     store = Neo4jStore(connection, index)
-    return {
-        kind.name: sorted(
-            (row["id"], _shown(row["properties"]), row["source"] or "", row["target"] or "")
-            for row in store.rows(kind, [1.0])
-        )
-        for kind in KINDS
-    }
+    return {kind: sorted((row.id, _shown(row)) for row in store.rows(kind, [1.0])) for kind in GRAPH_KINDS}
 
 
 def mark_all(connection: Neo4jConnection, index: str) -> None:
@@ -71,10 +66,10 @@ def wipe_marks(connection: Neo4jConnection, index: str) -> int:
 def assert_whole_batches(connection: Neo4jConnection, index: str, wanted: Hashes) -> None:
     """Of a first export that was cut short, every kind is there completely or in whole batches."""
     store = Neo4jStore(connection, index)
-    for kind in KINDS:
-        count = len(store.stored(kind))
-        assert count == len(wanted[kind.name]) or count % kind.batch == 0, f"{count} {kind.name}"
+    for kind in GRAPH_KINDS:
+        count = len(store.hashes(kind))
+        assert count == len(wanted[kind]) or count % BATCH_ROWS[kind] == 0, f"{count} {kind}"
 
 
-def _shown(properties: dict[str, Any]) -> str:
-    return json.dumps({name: value for name, value in properties.items() if name != "index"}, sort_keys=True)
+def _shown(row: HeldRow) -> str:
+    return json.dumps(asdict(row), sort_keys=True)

@@ -2,22 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from neo4j_process import Neo4jServer
 from numpy.typing import NDArray
 
-from schemas.graph import RelationGraph
-from schemas.ids import entity_id, relation_id
-from schemas.spreading import Activation, ChainRule, SeedName, SeedRule, SpreadQuestion, SpreadRule
-from tasks.export.rows import MAKERS, to_values
-from tasks.graph.relations import relation_arrays
-from warehouse.graph.neo4j_graph import Neo4jGraph
-from warehouse.graph.neo4j_layout import NODES, RELATIONSHIPS
-from warehouse.graph.neo4j_server import Address, Neo4jConnection
-from warehouse.graph.neo4j_store import Neo4jStore
+from polyhop.schemas.artefacts import Artefact
+from polyhop.schemas.graph import RelationGraph
+from polyhop.schemas.ids import ID_LENGTH, content_hash, entity_id
+from polyhop.schemas.spreading import Activation, ChainRule, SeedName, SeedRule, SpreadQuestion, SpreadRule
+from polyhop.schemas.stores import GraphKind, GraphStore
+from polyhop.tasks.export.rows import MAKERS, graph_row
+from polyhop.tasks.graph.relations import relation_arrays
+from polyhop.warehouse.artefacts import RELATIONS, vectors_of
+from polyhop.warehouse.graph.address import Address
+from polyhop.warehouse.graph.neo4j_graph import Neo4jGraph
+from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 
-ENTITIES, RELATIONS = NODES[2], RELATIONSHIPS[3]
 Edge = tuple[str, str, str]
 
 
@@ -54,17 +57,21 @@ class SmallGraph:
 
     def load(self, connection: Neo4jConnection, index: str) -> Neo4jGraph:
         """Writes it as an index of that name, in place of what was there."""
-        store = Neo4jStore(connection, index)
+        self.write_to(Neo4jStore(connection, index))
+        return Neo4jGraph(connection, index, self.keys)
+
+    def write_to(self, store: GraphStore) -> None:
+        """Writes it in place of the entities and relations that were there."""
         store.prepare()
         store.claim()
-        for kind in (RELATIONS, ENTITIES):
-            store.delete(kind, [key for key, _ in store.stored(kind)])
+        kinds: tuple[GraphKind, ...] = ("relations", "entities")
+        for kind in kinds:
+            store.delete(kind, [key for key, _ in store.hashes(kind)])
         rows = [(MAKERS["entities"](_entity_row(key)), self.vectors[key]) for key in self.keys]
-        store.write(ENTITIES, [to_values(row, index, vector) for row, vector in rows])
+        store.write("entities", (graph_row(row, vector) for row, vector in rows))
         relations = [MAKERS["relations"](_relation_row(*edge)) for edge in sorted(set(self.edges))]
-        store.write(RELATIONS, [to_values(row, index, None) for row in relations])
+        store.write("relations", (graph_row(row, None) for row in relations))
         store.index_vectors(self.matrix.shape[1], is_new=True)
-        return Neo4jGraph(connection, index, self.keys)
 
     def question(self, vector: Sequence[float], seeds: Mapping[str, float]) -> SpreadQuestion:
         """A question that starts at these entities: at those with 1 by name, at others by a hint of that cosine.
@@ -104,9 +111,9 @@ class Arrays:
     relations: RelationGraph
     matrix: NDArray[np.float32]
 
-    def vectors(self, owner: str) -> NDArray[np.float32]:
-        assert owner == "entity"
-        return self.matrix
+    def artefact(self, handle: Artefact[Any]) -> Any:
+        """The two that the engine asks for."""
+        return {RELATIONS: self.relations, vectors_of("entity"): self.matrix}[handle]
 
 
 def connect_to(server: Neo4jServer) -> Neo4jConnection:
@@ -150,7 +157,7 @@ def _entity_row(key: str) -> dict[str, object]:
 def _relation_row(source: str, label: str, target: str) -> dict[str, object]:
     ends = entity_id(source), entity_id(target)
     return {
-        "relation_id": relation_id(ends[0], label, ends[1]),
+        "relation_id": content_hash("relation", ends[0], label, ends[1])[:ID_LENGTH],
         "source_id": ends[0],
         "target_id": ends[1],
         "relation": label,
@@ -159,3 +166,20 @@ def _relation_row(source: str, label: str, target: str) -> dict[str, object]:
         "extractor": "import",
         "provenance": ["p1"],
     }
+
+
+_EDGES = [
+    ("a", "wrote", "c"),
+    ("c", "located-in", "d"),
+    ("d", "capital-of", "e"),
+    ("b", "studied-at", "c"),
+    ("e", "part-of", "f"),
+    ("a", "born-in", "d"),
+    ("c", "mentions", "g"),
+    ("d", "near", "h"),
+    ("c", "written-by", "a"),
+]
+EIGHT = SmallGraph(on_axes({"a": 0.5, "b": 0.4, "c": 0.8, "d": 0.6, "e": 0.7, "f": 0.3, "g": None, "h": -0.2}), _EDGES)
+"""The graph of G-QASA-1 (algorithms.md section 8), where a question starts in it, and what becomes of that."""
+SEEDS = {"a": 1.0, "b": 0.6}
+FINAL = {"a": 1.935312, "b": 1.25856, "c": 1.456, "d": 1.82784, "e": 0.801797, "f": 0.043218}

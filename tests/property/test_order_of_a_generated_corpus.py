@@ -4,21 +4,22 @@ import json
 import random
 from pathlib import Path
 
-from flows.index import DirectRunner, run_index
-from flows.reports import IndexRequest
 from polyhop.api import Index, open_index
-from polyhop.variants import parse_variant
-from schemas.query import Question
-from schemas.questions import QuestionRecord
-from schemas.settings import Settings
-from schemas.strategies import NEEDS
-from tasks.evaluation.generator import generate
-from tasks.evaluation.metrics import hit_at, recall_at, reciprocal_rank
-from warehouse.files.questions import read_questions
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.query import Question
+from polyhop.schemas.questions import QuestionRecord
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.variants import parse_variant
+from polyhop.tasks.evaluation.generator import generate
+from polyhop.tasks.evaluation.metrics import hit_at, recall_at, reciprocal_rank
+from polyhop.warehouse.files.questions import read_questions
+from polyhop.worker.strategies.registry import STRATEGIES as REGISTERED
 
 PASSAGES, QUESTIONS = 240, 36
 CHEAP = {"graph", "graph:relations", "lexical:plain", "lexical:stems"}
-STRATEGIES = tuple(name for name, needs in NEEDS.items() if needs <= CHEAP)
+STRATEGIES = tuple(name for name, spec in REGISTERED.items() if spec.needs <= CHEAP)
 VARIANTS = (
     "graph:ppr=push:entity_fallback=bm25_top1",
     "graph:entity_norm=simple:title_aliases=true",

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from flows.index import DirectRunner, run_index
-from flows.reports import IndexRequest
 from polyhop.api import open_index
-from schemas.manifest import Manifest
-from schemas.settings import Settings
-from warehouse.files.layout import Layout
-from warehouse.files.questions import read_questions
-from warehouse.files.versions import read_manifest
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.manifest import Manifest
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.files.versions import read_manifest
 
 STRATEGIES = (
     "bridge", "bridge-lexical", "bm25", "dense", "graph", "graph-hybrid", "graph-dense", "graph-rrf", "rrf", "qasa",

@@ -5,12 +5,12 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.resolution import NamePair
-from tasks.resolution.acceptance import accept
-from tasks.resolution.candidates import Name, candidate_pairs
-from tasks.resolution.clusters import clusters_of
-from tasks.resolution.links import Links
-from tasks.resolution.resolve import Resolution, resolve
+from polyhop.schemas.resolution import NamePair
+from polyhop.tasks.resolution.acceptance import accept
+from polyhop.tasks.resolution.candidates import Name, candidate_pairs
+from polyhop.tasks.resolution.clusters import clusters_of
+from polyhop.tasks.resolution.links import Links
+from polyhop.tasks.resolution.resolve import Resolution, resolve
 
 WORDS = st.sampled_from(["ada", "king", "louis", "xiii", "of", "france", "the", "acme", "corp", "film", "x", "y"])
 TYPES = st.sampled_from(["PERSON", "ORGANIZATION", "LOCATION", None])

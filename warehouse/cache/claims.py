@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 
-from warehouse.files.disk import writing
+from polyhop.warehouse.files.disk import writing
 
 POLL_SECONDS = 0.05
 _KEY_DIGITS = 15

@@ -5,18 +5,24 @@ Knows no table; a cache brings its statements. Every call is one transaction: a 
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from schemas.errors import StoreError, StoreUnavailableError
-from warehouse.files.disk import disk_sentence, writing
-from warehouse.sql_files import read_statements
+from polyhop.schemas.errors import DamagedStoreError, StoreError, StoreUnavailableError
+from polyhop.warehouse.files.disk import disk_sentence, writing
+from polyhop.warehouse.statements import read_statements
 
 BUSY_TIMEOUT_SECONDS = 60
+REPAIR_COMMAND = "polyhop cache repair"
+
+_COLUMNS = """SELECT t.name, c.name, c.type FROM sqlite_schema AS t JOIN pragma_table_info(t.name) AS c
+WHERE t.type = 'table'"""
+_OF_DAMAGE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
+"""SQLITE_ERROR is among them: our statements are right, so a table or column that they name is gone."""
 
 Change = Callable[[str, Sequence[Mapping[str, object]]], int]
 
@@ -31,7 +37,8 @@ class SharedDatabase:
     may undo the last ones.
 
     Raises:
-        StoreError: If the file cannot be created, or is not such a database.
+        StoreError: If the file cannot be created.
+        DamagedStoreError: If it is not as SQLite wrote it; `polyhop cache repair` saves what can be read.
         StoreUnavailableError: If other processes kept it locked for 60 s.
     """
 
@@ -47,12 +54,18 @@ class SharedDatabase:
             self._connection = sqlite3.connect(
                 path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
             )
+            self._connection.text_factory = _text
             self._prepare()
 
     def read(self, name: str, values: Mapping[str, object] | None = None) -> list[Any]:
         """The rows of a statement."""
         with self._lock, self._translated():
             return self._connection.execute(self._statements[name], values or {}).fetchall()
+
+    def add(self, name: str, values: Mapping[str, object]) -> int:
+        """Runs an INSERT … RETURNING as a transaction of its own; returns the number of the new row."""
+        with self._lock, self._translated(), self._immediate():
+            return int(self._connection.execute(self._statements[name], values).fetchone()[0])
 
     def write(self, *steps: tuple[str, Mapping[str, object]]) -> list[int]:
         """Runs statements as one transaction; returns how many rows each changed."""
@@ -105,18 +118,36 @@ class SharedDatabase:
                 self._connection.execute("PRAGMA journal_mode = WAL").fetchone()
                 self._connection.execute(f"PRAGMA synchronous = {self._synchronous}")
                 with self._immediate():
-                    for name, statement in self._statements.items():
-                        if name.startswith("create_"):
-                            self._connection.execute(statement)
+                    for statement in self._creating():
+                        self._connection.execute(statement)
+                    self._add_columns()
+
+    def _creating(self) -> list[str]:
+        return [statement for name, statement in self._statements.items() if name.startswith("create_")]
+
+    def _add_columns(self) -> None:
+        """Adds the columns, empty, that a file of an older version lacks."""
+        with closing(sqlite3.connect(":memory:")) as fresh:
+            for statement in self._creating():
+                fresh.execute(statement)
+            wanted = fresh.execute(_COLUMNS).fetchall()
+        for table, column, kind in sorted({*wanted} - {*self._connection.execute(_COLUMNS).fetchall()}):
+            self._connection.execute(f'ALTER TABLE "{table}" ADD COLUMN "{column}" {kind}')
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
         """Turns SQLite's errors into ours."""
         try:
             yield
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-                raise StoreUnavailableError(f"Other processes keep {self.path} locked; try again later.") from error
-            raise StoreError(f"Cannot use {self._what} {self.path}: {disk_sentence(error) or error}.") from error
         except sqlite3.DatabaseError as error:
-            raise StoreError(f"{self.path} does not hold {self._what} ({error}); delete it to start anew.") from error
+            code = error.sqlite_errorcode & 0xFF
+            if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+                raise StoreUnavailableError(f"Other processes keep {self.path} locked; try again later.") from error
+            if code in _OF_DAMAGE:
+                raise DamagedStoreError(self.path, "", str(error), REPAIR_COMMAND) from error
+            raise StoreError(f"Cannot use {self._what} {self.path}: {disk_sentence(error) or error}.") from error
+
+
+def _text(data: bytes) -> str:
+    """Text that is not UTF-8 any more is for whoever reads the row to refuse, not for SQLite."""
+    return data.decode("utf-8", "replace")

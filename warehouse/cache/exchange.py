@@ -17,10 +17,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schemas.chat import Rung, Usage
-from schemas.errors import SourceError
-from warehouse.cache.replies import ReplyCache, ReplySource, StoredReply, reply_row
-from warehouse.files.disk import writing
+from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.errors import SourceError
+from polyhop.warehouse.cache.calls import ReplySource
+from polyhop.warehouse.cache.replies import ReplyCache, StoredReply, reply_row
+from polyhop.warehouse.files.disk import writing
 
 ROWS_PER_BATCH = 1_000
 SCHEMA = pa.schema(

@@ -6,32 +6,26 @@ eviction, no returned value. Source: algorithms.md 0.3 (5).
 """
 
 import json
+import logging
 import time
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from schemas.chat import Rung, Usage
-from warehouse.cache.database import SharedDatabase
+from polyhop.schemas.chat import Rung, Usage
+from polyhop.warehouse.cache.calls import CallJournal, ReplySource
+from polyhop.warehouse.cache.database import REPAIR_COMMAND, SharedDatabase
+from polyhop.warehouse.cache.reply_rows import packed, reply_checksum, sound_reply, unpacked, usage_values
 
 KEYS_PER_READ = 2_000
 ROWS_PER_PAGE = 1_000
 SECONDS_PER_DAY = 86_400.0
+REPAIR_HINT = f"remove them with: {REPAIR_COMMAND}"
+RUNGS = tuple(rung.value for rung in Rung)
 
+_log = logging.getLogger(__name__)
 _SQL_FILE = Path(__file__).parent / "sql" / "replies.sql"
-
-
-@dataclass(frozen=True, slots=True)
-class ReplySource:
-    """What a reply answers: its key, the model, and the parts of the key that people ask about."""
-
-    key: str
-    model: str
-    task: str
-    prompt_hash: str
-    schema_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +70,11 @@ class ReplyCounts:
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:
-    """What is cached of a task by a model, and all that was ever spent on it."""
+    """What is cached of a task by a model, and all that was ever spent on it.
+
+    Attributes:
+        unknown_calls: Calls whose process died, or that are in flight; `spent` holds them at their worst case.
+    """
 
     model: str
     task: str
@@ -84,6 +82,7 @@ class TaskCounts:
     failure_count: int
     spent: Usage
     failed_calls: int
+    unknown_calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +97,9 @@ class Evicted:
 class ReplyCache:
     """One SQLite file in write-ahead mode; safe for many threads and processes, not to be carried across a fork.
 
+    Attributes:
+        calls: The journal of calls, those in flight included.
+
     Raises:
         StoreError: If the file cannot be created, or is not such a cache.
         StoreUnavailableError: If other processes kept it locked for 60 s.
@@ -106,17 +108,12 @@ class ReplyCache:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._database = SharedDatabase(path, _SQL_FILE, what="the cache of model replies")
+        self.calls = CallJournal(self._database)
 
     def replies(self, keys: Sequence[str]) -> dict[str, StoredReply]:
-        """The valid replies among `keys`; keys without one are left out."""
-        return {
-            key: StoredReply(_unpacked(text), model, Rung(rung), attempts, Usage(*usage))
-            for key, model, text, rung, attempts, *usage in self._rows("read_replies", keys)
-        }
-
-    def known_keys(self, keys: Sequence[str]) -> set[str]:
-        """Those of `keys` that have a valid reply, without reading it."""
-        return {key for (key,) in self._rows("read_known_keys", keys)}
+        """The valid replies among `keys`; keys without one are left out, and so are damaged rows, with a warning."""
+        rows = {row[0]: _stored(row) for row in self._rows("read_replies", keys)}
+        return self._sound(rows)
 
     def failures(self, keys: Sequence[str]) -> dict[str, StoredFailure]:
         """Why some of `keys` have no reply."""
@@ -125,12 +122,16 @@ class ReplyCache:
     def raw_replies(self, keys: Sequence[str]) -> dict[str, list[RawReply]]:
         """The texts that were paid for, latest first; keys without any are left out."""
         found: dict[str, list[RawReply]] = {}
-        for key, text, error_class, *usage in self._rows("read_raw_replies", keys):
-            found.setdefault(key, []).append(RawReply(_unpacked(text), error_class, Usage(*usage)))
+        for key, data, error_class, *usage in self._rows("read_raw_replies", keys):
+            text = unpacked(data)
+            if text is None:
+                self._warn(1)
+            else:
+                found.setdefault(key, []).append(RawReply(text, error_class, Usage(*usage)))
         return found
 
     def put_call(self, source: ReplySource, text: str, usage: Usage, error: str) -> None:
-        """Writes a call into the journal, and its raw text beside the replies if one came.
+        """Writes a call that has ended into the journal, and its raw text beside the replies if one came.
 
         Args:
             source: What was asked.
@@ -138,18 +139,11 @@ class ReplyCache:
             usage: What this one call took.
             error: Class of the error that it led to, "" if none.
         """
-        values = {
-            "key": source.key,
-            "task": source.task,
-            "model": source.model,
-            "error": error,
-            "now": time.time(),
-            **_usage_values(usage),
-        }
-        raw = [("write_raw_reply", {**values, "text": _packed(text)})] if text else []
-        self._database.write(("write_call", values), *raw)
+        self.calls.end(self.calls.begin(source, usage), source, text, usage, error)
 
-    def put_reply(self, source: ReplySource, text: str, rung: Rung, attempts: int, usage: Usage) -> None:
+    def put_reply(
+        self, source: ReplySource, text: str, rung: Rung, attempts: int, usage: Usage, longest_reply: int = 0
+    ) -> None:
         """Stores a valid reply; the request has then not failed.
 
         Args:
@@ -158,9 +152,19 @@ class ReplyCache:
             rung: How much help it needed.
             attempts: Calls made for it until now.
             usage: What they took.
+            longest_reply: Most tokens that it might have; remembered if the reply was cut.
         """
         row = reply_row(source, StoredReply(text, source.model, rung, attempts, usage))
-        self._database.write(("write_reply", row), ("forget_failure", {"key": source.key}))
+        key = {"key": source.key}
+        cut = ("write_shortened", {**key, "max_tokens": longest_reply})
+        is_cut = rung is Rung.SHORTENED and longest_reply
+        self._database.write(
+            ("write_reply", row), ("forget_failure", key), cut if is_cut else ("forget_shortened", key)
+        )
+
+    def limits_of_shortened(self, keys: Sequence[str]) -> dict[str, int]:
+        """Of those of `keys` whose reply was cut under a known limit: that limit, in tokens."""
+        return dict(self._rows("read_shortened", keys))
 
     def put_failure(self, source: ReplySource, failure: StoredFailure) -> None:
         """Stores why a request has no valid reply."""
@@ -209,19 +213,21 @@ class ReplyCache:
         counts = []
         for model, task in sorted(stored.keys() | spent.keys()):
             reply_count, failure_count = stored.get((model, task), (0, 0))
-            *usage, failed_calls = spent.get((model, task), (0,) * 6)
-            counts.append(TaskCounts(model, task, reply_count, failure_count, Usage(*usage), failed_calls))
+            *usage, failed_calls, unknown_calls = spent.get((model, task), (0,) * 7)
+            counts.append(
+                TaskCounts(model, task, reply_count, failure_count, Usage(*usage), failed_calls, unknown_calls)
+            )
         return counts
 
     def pages(self) -> Iterator[list[tuple[ReplySource, StoredReply]]]:
         """All valid replies by key, page by page; what others add meanwhile may or may not be among them."""
         after = ""
         while rows := self._database.read("read_page", {"after": after, "limit": ROWS_PER_PAGE}):
-            page = []
-            for key, model, task, prompt_hash, schema_version, text, rung, attempts, *usage in rows:
-                source = ReplySource(key, model, task, prompt_hash, schema_version)
-                page.append((source, StoredReply(_unpacked(text), model, Rung(rung), attempts, Usage(*usage))))
-            yield page
+            sources, stored = {}, {}
+            for key, model, task, prompt_hash, schema_version, *fields in rows:
+                sources[key] = ReplySource(key, model, task, prompt_hash, schema_version)
+                stored[key] = _stored([key, model, *fields])
+            yield [(sources[key], reply) for key, reply in self._sound(stored).items()]
             after = rows[-1][0]
 
     def evict(
@@ -236,9 +242,9 @@ class ReplyCache:
         """
         before = None if older_than_days is None else time.time() - older_than_days * SECONDS_PER_DAY
         which = {"model": model, "before": before}
-        steps = [(name, which) for name in ("evict_failures", "evict_raw_replies")]
+        steps: list[tuple[str, dict[str, Any]]] = [(name, which) for name in ("evict_failures", "evict_raw_replies")]
         if not only_failures:
-            steps.insert(0, ("evict_replies", which))
+            steps[:0] = [("evict_replies", which), ("evict_shortened", {})]
         counts = dict(zip([name for name, _ in steps], self._database.write(*steps), strict=True))
         if any(counts.values()):
             self._database.compact()
@@ -248,6 +254,15 @@ class ReplyCache:
         """Closes the file."""
         self._database.close()
 
+    def _sound(self, stored: Mapping[str, StoredReply | None]) -> dict[str, StoredReply]:
+        sound = {key: reply for key, reply in stored.items() if reply is not None}
+        self._warn(len(stored) - len(sound))
+        return sound
+
+    def _warn(self, count: int) -> None:
+        if count:
+            _log.warning("polyhop: %d rows of %s are damaged and count as missing; %s", count, self.path, REPAIR_HINT)
+
     def _rows(self, statement: str, keys: Sequence[str]) -> Iterator[Any]:
         for start in range(0, len(keys), KEYS_PER_READ):
             yield from self._database.read(statement, {"keys": json.dumps(list(keys[start : start + KEYS_PER_READ]))})
@@ -255,33 +270,27 @@ class ReplyCache:
 
 def reply_row(source: ReplySource, reply: StoredReply) -> dict[str, Any]:
     """A reply as values of a statement."""
+    text, usage = packed(reply.text), usage_values(reply.usage)
+    values = [source.key, source.model, text, reply.rung.value, reply.attempts, *usage.values()]
     return {
         "key": source.key,
         "model": source.model,
         "task": source.task,
         "prompt_hash": source.prompt_hash,
         "schema_version": source.schema_version,
-        "reply": _packed(reply.text),
+        "reply": text,
         "rung": reply.rung.value,
         "attempts": reply.attempts,
         "now": time.time(),
-        **_usage_values(reply.usage),
+        "checksum": reply_checksum(values),
+        **usage,
     }
 
 
-def _usage_values(usage: Usage) -> dict[str, float]:
-    return {
-        "calls": usage.calls,
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "cost_usd": usage.cost_usd,
-        "seconds": usage.seconds,
-    }
-
-
-def _packed(text: str) -> bytes:
-    return zlib.compress(text.encode("utf-8", "surrogatepass"))
-
-
-def _unpacked(data: bytes) -> str:
-    return zlib.decompress(data).decode("utf-8", "surrogatepass")
+def _stored(row: Sequence[Any]) -> StoredReply | None:
+    """The reply of a row, None if the row is damaged."""
+    text = sound_reply(row, RUNGS)
+    if text is None:
+        return None
+    _, model, _, rung, attempts, *usage, _ = row
+    return StoredReply(text, model, Rung(rung), attempts, Usage(*usage))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from schemas.errors import SourceError, StoreError
+from polyhop.schemas.errors import SourceError, StoreError
 
 _REASONS = {
     errno.ENOSPC: "the disk is full; free some space and run the same command again",
@@ -73,10 +73,15 @@ def file_hash(path: Path, what: str) -> str:
         SourceError: If it cannot be read.
     """
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_checksum(path)
     except OSError as error:
         raise SourceError(f"Cannot read {what} {path}: {error.strerror}; check the path.") from error
+
+
+def file_checksum(path: Path) -> str:
+    """sha256 of a file's bytes, 64 hexadecimal digits; errors of the system as they are."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync_folder(folder: Path) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from schemas.errors import ContractError, UnknownIdError
-from warehouse.files.disk import sync_file, sync_folder, writing
+from polyhop.schemas.errors import ContractError, UnknownIdError
+from polyhop.warehouse.files.disk import sync_file, sync_folder, writing
 
 RUN = "run.json"
 TIMINGS = "timings.json"

@@ -11,11 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from schemas.errors import SourceError
-from warehouse.files.disk import replacing, writing
-from warehouse.files.lines import open_bytes, read_lines
-from warehouse.tables.connection import connect
-from warehouse.tables.statements import statement
+from polyhop.schemas.errors import SourceError
+from polyhop.warehouse.files.disk import replacing, writing
+from polyhop.warehouse.files.lines import open_bytes, read_lines
+from polyhop.warehouse.statements import statement
+from polyhop.warehouse.tables.connection import connect
 
 _ID_FIELDS = ("id", "passage_id", "idx")
 _ROWS_PER_BATCH = 1000

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from warehouse.files.disk import writing
+from polyhop.warehouse.files.disk import writing
 
 
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, object]], what: str) -> int:

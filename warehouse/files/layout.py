@@ -5,11 +5,20 @@ Creates nothing; see architecture.md section 3 for the picture.
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
-from schemas.errors import ConfigurationError
+from polyhop.schemas.errors import ConfigurationError
 
+_INDEXES = "indexes"
 _INDEX_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def index_of(path: Path) -> str:
+    """Name of the index that a file belongs to, "NAME" if it lies in none."""
+    parts = path.resolve().parts
+    below = [name for folder, name in pairwise(parts) if folder == _INDEXES]
+    return below[-1] if below else "NAME"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +119,7 @@ class Layout:
     @property
     def indexes(self) -> Path:
         """Folder of all indexes."""
-        return self.root / "indexes"
+        return self.root / _INDEXES
 
     def index(self, name: str) -> IndexFolder:
         """The folder of index `name`.

@@ -6,9 +6,10 @@ Scores nothing (tasks/evaluation/scoring.py does).
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from schemas.corpus import BadRecord
-from schemas.questions import Prediction
-from warehouse.files.records import (
+from polyhop.schemas.corpus import BadRecord
+from polyhop.schemas.questions import Prediction
+from polyhop.warehouse.files.formats import ROWS, row_reader
+from polyhop.warehouse.files.records import (
     ID_FIELDS,
     FaultError,
     Row,
@@ -18,8 +19,7 @@ from warehouse.files.records import (
     kind_of,
     storable,
 )
-from warehouse.files.rows import ROW_FORMATS, RowReader
-from warehouse.files.sources import check_source, guarded, suffix_of
+from polyhop.warehouse.files.sources import check_source, guarded, suffix_of
 
 _Reader = Callable[[Path], Iterator[Row | BadRecord]]
 
@@ -83,14 +83,12 @@ def _cells(rows: Iterator[Row | BadRecord], *, splits: bool) -> Iterator[Row | B
         yield Row(row.line, fields, row.raw)
 
 
-def _reader(suffix: str, read_rows: RowReader) -> _Reader:
+def _reader(suffix: str) -> _Reader:
     if "json" in suffix:
-        return lambda path: read_rows(path, ("prediction",))
+        return lambda path: row_reader(suffix)(path, ("prediction",))
     splits = "csv" in suffix
-    return lambda path: _cells(read_rows(path, ("prediction",)), splits=splits)
+    return lambda path: _cells(row_reader(suffix)(path, ("prediction",)), splits=splits)
 
 
-PREDICTION_FORMATS: Mapping[str, _Reader] = {
-    suffix: _reader(suffix, read_rows) for suffix, read_rows in ROW_FORMATS.items()
-}
+PREDICTION_FORMATS: Mapping[str, _Reader] = {suffix: _reader(suffix) for suffix in ROWS}
 """The registry of formats of predictions: suffix to reader of rows."""

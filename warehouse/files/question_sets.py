@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from schemas.corpus import BadRecord, SourceRecord
-from schemas.ids import record_id
-from warehouse.files.records import FaultError, Row, kind_of, to_record
+from polyhop.schemas.corpus import BadRecord, SourceRecord
+from polyhop.schemas.ids import record_id
+from polyhop.warehouse.files.records import FaultError, Row, kind_of, to_record
 
 Item = Mapping[str, object]
 _MUSIQUE_ID = re.compile(r"((\d)hop\d*)__")

@@ -6,11 +6,12 @@ Answers nothing. Gold paragraphs of question sets become record ids as the corpu
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from schemas.corpus import BadRecord
-from schemas.questions import QuestionRecord
-from warehouse.files.lines import MAX_RECORD_BYTES, encoding_fault, open_bytes, read_lines, size_words
-from warehouse.files.question_sets import question_set_of, supporting_ids
-from warehouse.files.records import (
+from polyhop.schemas.corpus import BadRecord
+from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS, QuestionRecord
+from polyhop.warehouse.files.formats import ROWS, row_reader
+from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, encoding_fault, open_bytes, read_lines, size_words
+from polyhop.warehouse.files.question_sets import question_set_of, supporting_ids
+from polyhop.warehouse.files.records import (
     ID_FIELDS,
     FaultError,
     Row,
@@ -24,8 +25,7 @@ from warehouse.files.records import (
     metadata_of,
     storable,
 )
-from warehouse.files.rows import ROW_FORMATS, RowReader
-from warehouse.files.sources import check_source, guarded, suffix_of
+from polyhop.warehouse.files.sources import check_source, guarded, suffix_of
 
 _Reader = Callable[[Path], Iterator[Row | BadRecord]]
 _USED = {*ID_FIELDS, "question", "answers", "answer", "supporting", "hops", "type", "topic", "topic_entity"}
@@ -54,7 +54,7 @@ def _question(row: Row, source: str) -> QuestionRecord | BadRecord:
         fields = _plain_fields(row.fields)
         return QuestionRecord(
             id=checked_id(fields, ID_FIELDS) or f"q{row.line:06d}",
-            question=checked_text(fields, ("question",)),
+            question=_checked_question(fields),
             answers=_strings(fields, "answers") or _strings(fields, "answer"),
             supporting=_strings(fields, "supporting"),
             hops=_hops(fields.get("hops")),
@@ -64,6 +64,13 @@ def _question(row: Row, source: str) -> QuestionRecord | BadRecord:
         )
     except FaultError as fault:
         return bad_row(source, row, str(fault))
+
+
+def _checked_question(fields: Mapping[str, object]) -> str:
+    question = checked_text(fields, ("question",))
+    if len(question) > MAX_QUESTION_CHARACTERS:
+        raise FaultError(f"the question is {len(question):,} characters long; the limit is {MAX_QUESTION_CHARACTERS:,}")
+    return question
 
 
 def _plain_fields(fields: Mapping[str, object]) -> Mapping[str, object]:
@@ -127,16 +134,16 @@ def _lines_of_text(path: Path) -> Iterator[Row | BadRecord]:
                 yield Row(line.number, {"question": text}, text)
 
 
-def _rows(read_rows: RowReader) -> _Reader:
-    return lambda path: read_rows(path, ("question",))
+def _rows(ending: str) -> _Reader:
+    return lambda path: row_reader(ending)(path, ("question",))
 
 
-def _csv(read_rows: RowReader) -> _Reader:
-    return lambda path: _split_cells(read_rows(path, ("question",)))
+def _csv(ending: str) -> _Reader:
+    return lambda path: _split_cells(row_reader(ending)(path, ("question",)))
 
 
 QUESTION_FORMATS: dict[str, _Reader] = {
-    **{suffix: (_csv if "csv" in suffix else _rows)(read_rows) for suffix, read_rows in ROW_FORMATS.items()},
+    **{suffix: (_csv if "csv" in suffix else _rows)(suffix) for suffix in ROWS},
     ".txt": _lines_of_text,
 }
 """The registry of question formats: suffix to reader of rows."""

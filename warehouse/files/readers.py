@@ -3,40 +3,46 @@
 Splits nothing, and compares no ids: the same id may come twice. Source: algorithms.md 6.5 for question sets.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from schemas.corpus import BadRecord, SourceRecord
-from warehouse.files.folders import read_folder, read_text_file
-from warehouse.files.markup import TEXT_FORMATS
-from warehouse.files.question_sets import QuestionSet, paragraph_record, question_set_of
-from warehouse.files.records import TEXT_FIELDS, FaultError, Row, bad_record, bad_row, to_record
-from warehouse.files.rows import ROW_FORMATS, RowReader
-from warehouse.files.sources import check_source, guarded, suffix_of
+from polyhop.schemas.corpus import BadRecord, SourceRecord
+from polyhop.warehouse.files.folders import read_folder, read_text_file
+from polyhop.warehouse.files.formats import ROWS, TEXTS, formats_of_others, is_of_others, records_of_others, row_reader
+from polyhop.warehouse.files.question_sets import QuestionSet, paragraph_record, question_set_of
+from polyhop.warehouse.files.records import TEXT_FIELDS, FaultError, Row, bad_record, bad_row, to_record
+from polyhop.warehouse.files.sources import check_source, guarded, suffix_of
 
 _Records = Iterator[SourceRecord | BadRecord]
 _CORPUS_FIELDS = (*TEXT_FIELDS, "context", "paragraphs")
 
 
-def read_corpus(source: Path) -> _Records:
+def read_corpus(source: Path, *, follow_links: bool = False, unread: Counter[str] | None = None) -> _Records:
     """Yields the records of a corpus in the order of the source; memory does not grow with its size.
 
     A file of HotpotQA, 2WikiMultiHopQA or MuSiQue questions is the corpus of all their paragraphs, each once; that is
     decided by its first record. Only there memory grows, by about 80 bytes for each different paragraph.
 
     Args:
-        source: A file of a known format, or a folder of text, Markdown and HTML files.
+        source: A file of a known format, or a folder of such texts.
+        follow_links: Whether symbolic links out of a folder are read.
+        unread: Gets the number of a folder's files that are not read, by kind, while iterating.
 
     Raises:
         SourceError: At once if it cannot be read at all; while iterating if it breaks off or holds no record.
     """
-    check_source(source, CORPUS_FORMATS, accepts_folder=True)
-    reader = read_folder if source.is_dir() else CORPUS_FORMATS[suffix_of(source)]
-    return guarded(source, reader(source), "record")
+    check_source(source, CORPUS_FORMATS, accepts_folder=True, others=formats_of_others)
+    if source.is_dir():
+        return guarded(source, read_folder(source, follow_links=follow_links, unread=unread), "record")
+    suffix = suffix_of(source)
+    if is_of_others(suffix):
+        return guarded(source, records_of_others(source, suffix, source.name), "record")
+    return guarded(source, CORPUS_FORMATS[suffix](source), "record")
 
 
-def _row_corpus(read_rows: RowReader) -> Callable[[Path], _Records]:
-    return lambda path: _records(read_rows(path, _CORPUS_FIELDS), path.name)
+def _row_corpus(suffix: str) -> Callable[[Path], _Records]:
+    return lambda path: _records(row_reader(suffix)(path, _CORPUS_FIELDS), path.name)
 
 
 def _records(rows: Iterator[Row | BadRecord], source: str) -> _Records:
@@ -74,7 +80,7 @@ def _paragraph_records(question_set: QuestionSet, row: Row, source: str, seen: s
 
 
 CORPUS_FORMATS: dict[str, Callable[[Path], _Records]] = {
-    **{suffix: _row_corpus(read_rows) for suffix, read_rows in ROW_FORMATS.items()},
-    **dict.fromkeys(TEXT_FORMATS, read_text_file),
+    **{suffix: _row_corpus(suffix) for suffix in ROWS},
+    **dict.fromkeys(TEXTS, read_text_file),
 }
-"""The registry of corpus formats: suffix to reader."""
+"""Our corpus formats: suffix to reader."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from schemas.corpus import BadRecord, SourceRecord
+from polyhop.schemas.corpus import BadRecord, SourceRecord
 
 ID_FIELDS = ("id", "_id")
 TEXT_FIELDS = ("text", "contents", "body")
@@ -135,7 +135,7 @@ def checked_text(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
         raise FaultError(f"the {name} is not a string but {kind_of(value)}")
     if not value.strip():
         raise FaultError(f"the {name} is empty")
-    _check_characters(name, value)
+    check_characters(name, value)
     return value
 
 
@@ -151,7 +151,7 @@ def checked_title(value: object) -> str:
         return str(value)
     if not isinstance(value, str):
         raise FaultError(f"the title is not a string but {kind_of(value)}")
-    _check_characters("title", value)
+    check_characters("title", value)
     return value.strip()
 
 
@@ -174,7 +174,7 @@ def checked_name(what: str, value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise FaultError(f"the {what} is neither a string nor a whole number but {kind_of(value)}")
     name = str(value)
-    _check_characters(what, name)
+    check_characters(what, name)
     control = next((c for c in name if unicodedata.category(c) in {"Cc", "Zl", "Zp"}), None)
     if control is not None:
         raise FaultError(f"the {what} contains a control character (U+{ord(control):04X})")
@@ -218,7 +218,12 @@ def _either(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def _check_characters(what: str, value: str) -> None:
+def check_characters(what: str, value: str) -> None:
+    """Makes sure that a text can be stored.
+
+    Raises:
+        FaultError: If it contains a NUL character or is not valid UTF-8.
+    """
     if "\0" in value:
         raise FaultError(f"the {what} contains a NUL character at character {value.index(chr(0)) + 1}")
     try:

@@ -5,22 +5,21 @@ Knows no field's meaning; CSV and parquet are read by tabular.py. A line that is
 
 import codecs
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from schemas.corpus import BadRecord
-from schemas.errors import SourceError
-from warehouse.files.lines import MAX_RECORD_BYTES, Line, encoding_fault, open_bytes, read_lines, size_words
-from warehouse.files.records import EXCERPT_CHARACTERS, FaultError, Row, bad_record, kind_of
-from warehouse.files.tabular import csv_rows, parquet_rows
+from polyhop.schemas.corpus import BadRecord
+from polyhop.schemas.errors import SourceError
+from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, Line, encoding_fault, open_bytes, read_lines, size_words
+from polyhop.warehouse.files.records import EXCERPT_CHARACTERS, FaultError, Row, bad_record, kind_of
 
 _CHUNK = 256 * 1024
 _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
 
-def json_lines(path: Path) -> Iterator[Row | BadRecord]:
+def json_lines(path: Path, _needed: Collection[str] = ()) -> Iterator[Row | BadRecord]:
     """The objects of a file with one JSON object a line; blank lines are passed over."""
     with open_bytes(path) as stream:
         for line in read_lines(stream):
@@ -28,7 +27,7 @@ def json_lines(path: Path) -> Iterator[Row | BadRecord]:
                 yield _row(line, path.name)
 
 
-def json_document(path: Path) -> Iterator[Row | BadRecord]:
+def json_document(path: Path, _needed: Collection[str] = ()) -> Iterator[Row | BadRecord]:
     """The objects of a .json file: a list of them, or one a line whatever the file's name says.
 
     Raises:
@@ -188,17 +187,3 @@ class _ListBuffer:
             self._text = self._text[self.position :] + more
             self.position = 0
         return bool(data or more)
-
-
-RowReader = Callable[[Path, Collection[str]], Iterator[Row | BadRecord]]
-
-ROW_FORMATS: dict[str, RowReader] = {
-    ".jsonl": lambda path, _: json_lines(path),
-    ".jsonl.gz": lambda path, _: json_lines(path),
-    ".json": lambda path, _: json_document(path),
-    ".json.gz": lambda path, _: json_document(path),
-    ".csv": csv_rows,
-    ".csv.gz": csv_rows,
-    ".parquet": parquet_rows,
-}
-"""Formats of rows: suffix to a reader of (file, names of columns of which one must be there)."""

@@ -7,13 +7,13 @@ import errno
 import gzip
 import os
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 
-from schemas.errors import SourceError
+from polyhop.schemas.errors import SourceError
 
 T = TypeVar("T")
 _PACKED = (".gz", ".parquet")
@@ -41,13 +41,17 @@ def suffix_of(path: Path) -> str:
     return "".join(suffixes) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
 
 
-def check_source(path: Path, known: Collection[str], *, accepts_folder: bool) -> None:
+def check_source(
+    path: Path, known: Collection[str], *, accepts_folder: bool, others: Callable[[], Collection[str]] = frozenset
+) -> None:
     """Makes sure that a file or folder can be read at all.
 
     Args:
         path: File or folder.
         known: Suffixes that are read.
         accepts_folder: Whether a folder is a source.
+        others: Suffixes that other packages read, asked only about a file that has none of `known`; such a file may be
+            binary.
 
     Raises:
         SourceError: If it is missing, must not be read, is empty, binary or of an unknown format.
@@ -67,10 +71,13 @@ def check_source(path: Path, known: Collection[str], *, accepts_folder: bool) ->
     suffix = suffix_of(path)
     if not sample:
         raise SourceError(f"{path} is empty; name a file with at least one record.")
+    if suffix not in known and suffix in others():
+        return
     if not suffix.endswith(_PACKED):
         _check_text(path, sample)
     if suffix not in known:
-        raise SourceError(f"{path} has a format that is not known here; known are {', '.join(sorted(known))}.")
+        names = ", ".join(sorted({*known, *others()}))
+        raise SourceError(f"{path} has a format that is not known here; known are {names}.")
 
 
 def _check_folder(path: Path, *, accepts_folder: bool) -> None:

@@ -6,14 +6,15 @@ Knows no field's meaning, but refuses a file of which no column can hold what is
 import csv
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+from polyhop.schemas.corpus import BadRecord
+from polyhop.schemas.errors import SourceError
+from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, Line, open_bytes, read_lines, size_words
+from polyhop.warehouse.files.records import EXCERPT_CHARACTERS, FaultError, Row, bad_record
 
-from schemas.corpus import BadRecord
-from schemas.errors import SourceError
-from warehouse.files.lines import MAX_RECORD_BYTES, Line, open_bytes, read_lines, size_words
-from warehouse.files.records import EXCERPT_CHARACTERS, FaultError, Row, bad_record
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _BATCH_ROWS = 256
 
@@ -119,6 +120,8 @@ def parquet_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecor
     Raises:
         SourceError: If none is.
     """
+    from pyarrow import parquet as pq
+
     with pq.ParquetFile(path) as file:
         names = [name for name in file.schema_arrow.names if not name.startswith("__index_level_")]
         require_column(names, path, needed)
@@ -132,10 +135,12 @@ def parquet_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecor
                 )
 
 
-def _values(column: pa.Array) -> list[object]:
+def _values(column: "pa.Array") -> list[object]:
     """The values of a column; strings that are not UTF-8 get lone surrogates, which records.py refuses."""
     try:
         return list(column.to_pylist())
     except UnicodeDecodeError:
+        import pyarrow as pa
+
         values = column.cast(pa.large_binary()).to_pylist()
         return [value and value.decode("utf-8", "surrogateescape") for value in values]

@@ -1,19 +1,95 @@
-"""Published versions: which there are, which is current, how one becomes current, which may go.
+"""Published versions: which there are, which is current, how one becomes current, which may go; and who holds what.
 
-A version is a folder that appears by one rename and never changes; the pointer is a file replaced by one rename.
+A version is a folder that appears by one rename and never changes; the pointer is a file replaced by one rename. Holds
+are locks that the system releases when their process ends, however it ends: an index has one writer, whose file shows
+who it is, and readers never take that lock; a version in use is marked by a shared lock on its manifest.
 """
 
+import fcntl
 import json
+import os
 import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from pydantic import ValidationError
+from polyhop.schemas.errors import ManifestMismatchError, StoreConflictError, UnknownIdError, UnknownIndexError
+from polyhop.schemas.ids import content_hash
+from polyhop.schemas.manifest import Manifest
+from polyhop.warehouse.files.disk import sync_file, sync_folder, write_whole, writing
+from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder, index_of
 
-from schemas.errors import ManifestMismatchError, UnknownIdError, UnknownIndexError
-from schemas.manifest import Manifest
-from warehouse.files.disk import sync_file, sync_folder, write_whole
-from warehouse.files.layout import IndexFolder, Layout, VersionFolder
-from warehouse.files.lease import try_exclusive
+_CHECKSUM = "checksum"
+
+
+@contextmanager
+def writer_lease(path: Path, index: str) -> Iterator[None]:
+    """Holds the right to write an index for the block.
+
+    Raises:
+        StoreConflictError: If another process holds it; the message names that process.
+        StoreError: If the folder cannot be written.
+    """
+    with writing(f"index '{index}'", path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+", encoding="utf-8")
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            raise StoreConflictError(
+                f"Index '{index}' is being written by {_holder(file.read())}; wait until it has finished."
+            ) from error
+        file.seek(0)
+        file.truncate()
+        json.dump({"pid": os.getpid(), "host": socket.gethostname()}, file)
+        file.flush()
+        try:
+            yield
+        finally:
+            file.seek(0)
+            file.truncate()
+
+
+def _holder(content: str) -> str:
+    try:
+        held = json.loads(content)
+        return f"process {held['pid']} on {held['host']}"
+    except (ValueError, KeyError, TypeError):
+        return "another process"
+
+
+@contextmanager
+def try_exclusive(path: Path) -> Iterator[bool]:
+    """Whether nobody holds a shared lock on `path`; while the block runs nobody can take one."""
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+class SharedHold:
+    """Marks a published version as in use until closed or until the process ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        fcntl.flock(self._file, fcntl.LOCK_SH)
+
+    def is_on(self, path: Path) -> bool:
+        """Whether `path` is still the file that is held: a lock on a file that was removed meanwhile holds nothing."""
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), path.stat())
+        except FileNotFoundError:
+            return False
+
+    def close(self) -> None:
+        """Gives the version free."""
+        self._file.close()
 
 
 def published_versions(index: IndexFolder) -> list[int]:
@@ -52,23 +128,74 @@ def require_version(layout: Layout, name: str, version: int | None = None) -> tu
     if number is None:
         raise UnknownIndexError(name, layout.index_names(), str(layout.root))
     known = published_versions(index)
-    if number not in known:
-        raise UnknownIdError(f"Index '{name}' has no version {number}; it has {', '.join(map(str, known)) or 'none'}.")
-    return number, index.version(number)
+    if number in known:
+        return number, index.version(number)
+    if version is None:
+        if current_version(index) != number:  # another was published, and this one pruned, since the pointer was read
+            return require_version(layout, name)
+        raise ManifestMismatchError(
+            f"{index.current} names version {number}, which does not exist; index '{name}' has "
+            f"{', '.join(map(str, known)) or 'none'}. Choose one with: polyhop versions --index {name} --use N"
+        )
+    raise UnknownIdError(f"Index '{name}' has no version {number}; it has {', '.join(map(str, known)) or 'none'}.")
+
+
+class HeldVersion:
+    """A published version that nobody prunes until this is closed, or its process ends."""
+
+    def __init__(self, number: int, folder: VersionFolder, hold: SharedHold) -> None:
+        self.number = number
+        self.folder = folder
+        self._hold = hold
+
+    def __enter__(self) -> "HeldVersion":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets the version be pruned."""
+        self._hold.close()
+
+
+def hold_version(layout: Layout, name: str, version: int | None = None) -> HeldVersion:
+    """The current (or the named) version of an index, held.
+
+    A version that is pruned between the look and the hold is looked for again.
+
+    Raises:
+        UnknownIndexError: If nothing was published under that name.
+        UnknownIdError: If that version does not exist (any more).
+    """
+    while True:
+        number, folder = require_version(layout, name, version)
+        try:
+            hold = SharedHold(folder.manifest)
+        except FileNotFoundError:
+            continue
+        if hold.is_on(folder.manifest):
+            return HeldVersion(number, folder, hold)
+        hold.close()
 
 
 def read_manifest(folder: VersionFolder) -> Manifest:
     """The manifest of a version.
 
     Raises:
-        ManifestMismatchError: If it cannot be understood.
+        ManifestMismatchError: If it cannot be understood, or is not what was written.
     """
     try:
-        return Manifest.model_validate_json(folder.manifest.read_bytes())
-    except (ValidationError, ValueError) as error:
+        document = json.loads(folder.manifest.read_bytes())
+        stated = document.pop(_CHECKSUM, None)  # manifests of before had none
+        if stated is not None and stated != _document_checksum(document):
+            raise ValueError("its checksum is wrong")
+        return Manifest.model_validate(document)
+    except (OSError, ValueError, AttributeError, TypeError) as error:  # a ValidationError is a ValueError
         raise ManifestMismatchError(
-            f"{folder.manifest} is not a manifest that this version of Polyhop reads; "
-            "build the index again from its SOURCE (what was encoded or paid for is not done twice)."
+            f"{folder.manifest} is damaged, or is not a manifest that this version of Polyhop reads; build the index "
+            f"again with: polyhop index SOURCE --index {index_of(folder.path)} (what was encoded or paid for is not "
+            "done twice)"
         ) from error
 
 
@@ -96,18 +223,44 @@ def point_to(index: IndexFolder, version: int) -> None:
 def prune_versions(index: IndexFolder, keep: int) -> list[int]:
     """Removes all but the newest `keep` versions, the current one and those in use; returns what it removed."""
     current = current_version(index)
-    removed = []
-    for number in published_versions(index)[:-keep]:
-        folder = index.version(number)
-        if number == current:
-            continue
-        with try_exclusive(folder.manifest) as free:
-            if free:
-                folder.manifest.unlink()
-                shutil.rmtree(folder.path)
-                removed.append(number)
-    return removed
+    return [number for number in published_versions(index)[:-keep] if number != current and _remove(index, number)]
+
+
+def remove_version(index: IndexFolder, number: int) -> bool:
+    """Removes a version unless it is current or in use; returns whether it did."""
+    return number != current_version(index) and _remove(index, number)
+
+
+def _remove(index: IndexFolder, number: int) -> bool:
+    folder = index.version(number)
+    with try_exclusive(folder.manifest) as is_free:
+        if is_free:
+            folder.manifest.unlink()  # first: without it the folder is no version, even if a kill leaves the rest
+            shutil.rmtree(folder.path)
+        return is_free
+
+
+def remove_leftovers(index: IndexFolder) -> list[int]:
+    """Removes what a killed run left of versions: folders without a manifest. Only for who holds the writer's lease."""
+    if not index.versions.is_dir():
+        return []
+    try:
+        current = current_version(index)
+    except ManifestMismatchError:
+        return []  # without a pointer nobody knows which folder must stay
+    numbers = sorted(int(folder.name) for folder in index.versions.iterdir() if folder.name.isdigit())
+    left = [n for n in numbers if n != current and not index.version(n).manifest.is_file()]
+    for number in left:
+        shutil.rmtree(index.version(number).path)
+    return left
 
 
 def _manifest_bytes(manifest: Manifest) -> bytes:
-    return (json.dumps(manifest.model_dump(mode="json"), indent=2, sort_keys=True) + "\n").encode()
+    document = manifest.model_dump(mode="json")
+    document[_CHECKSUM] = _document_checksum(document)
+    return (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
+
+
+def _document_checksum(document: object) -> str:
+    """sha256 of what a JSON document says, however it is laid out."""
+    return content_hash("manifest", json.dumps(document, sort_keys=True))

@@ -13,11 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.errors import AlgorithmError, ContractError, MissingArtefactError
-from schemas.spreading import Activation, Chain, ChainRule, Hop, Match, Seed, SeedRule, SpreadQuestion, SpreadRule
-from warehouse.graph.neo4j_layout import vector_index
-from warehouse.graph.neo4j_server import Neo4jConnection
-from warehouse.graph.statements import activation_query, cypher
+from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.spreading import (
+    Activation,
+    Chain,
+    ChainRule,
+    Hop,
+    Match,
+    Seed,
+    SeedRule,
+    SpreadQuestion,
+    SpreadRule,
+)
+from polyhop.warehouse.graph.neo4j_layout import vector_index
+from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+from polyhop.warehouse.graph.statements import activation_query
 
 _FETCH = 200
 """Candidates of a vector search: with fewer the search, which is approximate, misses some of the nearest (measured)."""
@@ -41,25 +51,6 @@ class Neo4jGraph:
         self._keys = keys
         self._number_of = {key: number for number, key in enumerate(keys)}
         self.round_trips = 0
-
-    def require(self, version: int) -> None:
-        """Refuses a database that does not hold this version of the index, or holds it without vectors.
-
-        Raises:
-            ContractError: If another version was exported, none, or one only in part.
-            MissingArtefactError: If entities came without vectors.
-        """
-        rows = self._connection.read(cypher("schema", "recorded"), {"index": self._index})
-        record = rows[0]["record"] if rows else {}
-        if not record.get("complete") or record.get("version") != version:
-            held = f"version {record['version']}" if record.get("complete") else "no complete version"
-            uri = self._connection.address.uri
-            raise ContractError(
-                f"Neo4j at {uri} holds {held} of index '{self._index}', not version {version}; "
-                f"run: polyhop export neo4j --index {self._index}"
-            )
-        if not record.get("dimension"):
-            raise MissingArtefactError("vectors:entity", self._index, "qasa")
 
     def activate(self, question: SpreadQuestion, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> Activation:
         """Seeds, activations and chains of a question, all from one query; doubles among the chains are still there.

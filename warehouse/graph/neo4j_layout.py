@@ -1,42 +1,31 @@
-"""How indexes share one Neo4j database: names of labels, vector indexes and kinds of rows.
+"""How indexes share one Neo4j database: names of labels and vector indexes, files and batches by kind of row.
 
 Writes nothing. Why it is so: docs/decisions/0004-neo4j-layout.md.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from schemas.ids import content_hash
+from polyhop.schemas.ids import content_hash
+from polyhop.schemas.stores import NODE_KINDS, GraphKind
 
 MINIMUM_VERSION = (5, 26)
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of node or relationship: its name is part of the names of its statements.
-
-    Attributes:
-        name: As in `write_<name>`.
-        file: File of its statements.
-        batch: Rows per transaction.
-    """
-
-    name: str
-    file: str
-    batch: int
+BATCH_ROWS: Mapping[GraphKind, int] = {
+    "documents": 2000,
+    "paragraphs": 1000,
+    "entities": 500,
+    "document_paragraphs": 5000,
+    "document_mentions": 5000,
+    "paragraph_mentions": 5000,
+    "relations": 5000,
+}
+"""Rows per transaction."""
 
 
-NODES = (
-    Kind("documents", "nodes", 2000),
-    Kind("paragraphs", "nodes", 1000),
-    Kind("entities", "nodes", 500),
-)
-RELATIONSHIPS = (
-    Kind("document_paragraphs", "relationships", 5000),
-    Kind("document_mentions", "relationships", 5000),
-    Kind("paragraph_mentions", "relationships", 5000),
-    Kind("relations", "relationships", 5000),
-)
-KINDS = (*NODES, *RELATIONSHIPS)
+def file_of(kind: GraphKind) -> str:
+    """File of the statements on a kind, whose names end with that of the kind."""
+    return "nodes" if kind in NODE_KINDS else "relationships"
 
 
 def entity_label(index: str) -> str:

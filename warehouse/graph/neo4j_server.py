@@ -3,56 +3,21 @@
 Knows no statement by name but the one that asks for its version.
 """
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from schemas.errors import ConfigurationError, StatementRejectedError, StoreError, StoreUnavailableError
-from warehouse.graph.neo4j_layout import MINIMUM_VERSION
-from warehouse.graph.statements import cypher
+from polyhop.schemas.errors import ConfigurationError, StatementRejectedError, StoreError, StoreUnavailableError
+from polyhop.warehouse.graph.address import Address
+from polyhop.warehouse.graph.neo4j_layout import MINIMUM_VERSION
+from polyhop.warehouse.graph.statements import cypher
 
 if TYPE_CHECKING:
     from neo4j import Driver
 
 CONNECT_SECONDS = 15.0
-_USER_VARIABLES = ("NEO4J_USER", "NEO4J_USERNAME")
 _READ_ONLY = re.compile(r"read[- ]?only", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a server is and who asks."""
-
-    uri: str
-    user: str
-    password: str
-    database: str = "neo4j"
-
-
-def find_address(
-    uri: str | None,
-    user: str | None,
-    password: str | None,
-    database: str | None = None,
-    environment: Mapping[str, str] = os.environ,
-) -> Address:
-    """The address from what was given, else from NEO4J_URI, NEO4J_USER (or NEO4J_USERNAME), NEO4J_PASSWORD.
-
-    Raises:
-        ConfigurationError: If there is no address or no password.
-    """
-    found_uri = uri or environment.get("NEO4J_URI", "")
-    names = [environment[name] for name in _USER_VARIABLES if environment.get(name)]
-    found_password = password or environment.get("NEO4J_PASSWORD", "")
-    if not found_uri:
-        raise ConfigurationError("No Neo4j server is named; use --uri bolt://HOST:7687 or set NEO4J_URI.")
-    if not found_password:
-        raise ConfigurationError("Neo4j wants a password; set NEO4J_PASSWORD (or use --password).")
-    found_database = database or environment.get("NEO4J_DATABASE") or "neo4j"
-    return Address(found_uri, user or (names[0] if names else "neo4j"), found_password, found_database)
 
 
 class Neo4jConnection:
@@ -62,12 +27,17 @@ class Neo4jConnection:
         self.address = address
         self._driver = _open_driver(address)
         try:
-            record = self.read(cypher("schema", "server_version"))[0]
-            self.version = str(record["version"])
+            self.version = self._ask_version()
             require_version(self.version, address.uri)
         except BaseException:
             self._driver.close()
             raise
+
+    def _ask_version(self) -> str:
+        """The version, asked once and without a transaction's retries: a server that is down is said at once."""
+        with translated(self.address), self._session(is_reading=True) as session:
+            record: Any = session.run(cypher("schema", "server_version")).single(strict=True)
+            return str(record["version"])
 
     def close(self) -> None:
         """Ends all connections."""

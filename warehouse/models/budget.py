@@ -7,8 +7,8 @@ Invariant: what was spent exceeds a limit by no more than calls in flight took b
 from dataclasses import dataclass, field
 from threading import Condition
 
-from schemas.chat import Usage
-from schemas.errors import BudgetExceededError, ConfigurationError
+from polyhop.schemas.chat import Usage
+from polyhop.schemas.errors import BudgetExceededError, ConfigurationError
 
 TOKENS_PER_PRICE = 1_000_000
 
@@ -81,7 +81,7 @@ class Budget:
         Raises:
             BudgetExceededError: If the call might exceed a limit even if those in flight took nothing.
         """
-        wanted = Reservation(prompt_tokens + completion_tokens, self._cost(prompt_tokens, completion_tokens))
+        wanted = Reservation(prompt_tokens + completion_tokens, self.cost(prompt_tokens, completion_tokens))
         account = self._account
         with account.changed:
             while not self._fits(wanted, account.in_flight):
@@ -91,16 +91,26 @@ class Budget:
             account.in_flight.append(wanted)
         return wanted
 
-    def settle(self, reservation: Reservation, usage: Usage) -> None:
-        """Replaces what was set aside by what the call took (nothing, if it was not made)."""
+    def settle(self, reservation: Reservation, usage: Usage, own: Usage | None = None) -> None:
+        """Replaces what was set aside by what the call took (nothing, if it was not made).
+
+        Args:
+            reservation: From `reserve`.
+            usage: What the call took.
+            own: The same by our own count; the larger of both counts, so that no report of a server lifts a limit.
+        """
         account = self._account
+        counts = [usage, own or Usage()]
         with account.changed:
             account.in_flight.remove(reservation)
-            account.tokens += usage.prompt_tokens + usage.completion_tokens
-            account.cost_usd += usage.cost_usd or self._cost(usage.prompt_tokens, usage.completion_tokens)
+            account.tokens += max(count.prompt_tokens + count.completion_tokens for count in counts)
+            account.cost_usd += max(
+                count.cost_usd or self.cost(count.prompt_tokens, count.completion_tokens) for count in counts
+            )
             account.changed.notify_all()
 
-    def _cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """USD of so many tokens, 0 where the price is unknown."""
         return self._price.cost(prompt_tokens, completion_tokens) if self._price else 0.0
 
     def _fits(self, wanted: Reservation, others: list[Reservation]) -> bool:

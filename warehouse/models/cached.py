@@ -10,9 +10,9 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.errors import InvalidVectorError
-from schemas.ports import Encoder
-from warehouse.cache.vectors import TextKind, VectorCache, vector_key
+from polyhop.schemas.errors import InvalidVectorError
+from polyhop.schemas.ports import Encoder
+from polyhop.warehouse.cache.vectors import VectorCache, vector_key
 
 CHUNK_SIZE = 256
 
@@ -37,7 +37,16 @@ class CachedEncoder:
         self._chunk_size = chunk_size
         self._counting = Lock()
 
-    def key(self, text: str, kind: TextKind) -> str:
+    @property
+    def damaged(self) -> int:
+        """Rows of the cache that were found damaged, and whose texts were encoded again."""
+        return self._cache.damaged
+
+    def close(self) -> None:
+        """Closes the cache; nothing can be encoded for an index any more."""
+        self._cache.close()
+
+    def key(self, text: str, kind: str) -> str:
         """The content hash under which this text's vector is cached, 64 hexadecimal digits."""
         return vector_key(self.model, kind, text)
 
@@ -49,7 +58,7 @@ class CachedEncoder:
         """
         return self._encoder.encode(texts)
 
-    def encode(self, texts: Sequence[str], kind: TextKind, *, progress: Callable[[int], None] | None = None) -> Vector:
+    def encode(self, texts: Sequence[str], kind: str, *, progress: Callable[[int], None] | None = None) -> Vector:
         """Vectors of texts, from the cache where it knows them.
 
         Args:
@@ -65,7 +74,7 @@ class CachedEncoder:
         """
         keys = [self.key(text, kind) for text in texts]
         text_by_key = dict(zip(keys, texts, strict=True))
-        vectors = self._cache.get_many(list(text_by_key))
+        vectors = self._cache.get_many(list(text_by_key), self.dimension)
         missing = [key for key in text_by_key if key not in vectors]
         with self._counting:
             self.hits += len(vectors)
@@ -78,19 +87,16 @@ class CachedEncoder:
             vectors.update(self._encode_chunk(chunk, [text_by_key[key] for key in chunk]))
             done += sum(uses[key] for key in chunk)
             report(done)
-        return self._stacked([vectors[key] for key in keys])
+        return np.array([vectors[key] for key in keys], dtype=np.float32).reshape(len(keys), self.dimension)
 
     def _encode_chunk(self, keys: Sequence[str], texts: Sequence[str]) -> dict[str, Vector]:
         new = dict(zip(keys, self._encoder.encode(texts), strict=True))
+        if any(vector.shape != (self.dimension,) for vector in new.values()):
+            raise InvalidVectorError(f"An embedding by {self.model} does not have {self.dimension} dimensions.")
         self._cache.put_many(new)
         with self._counting:
             self.misses += len(new)
         return new
-
-    def _stacked(self, vectors: Sequence[Vector]) -> Vector:
-        if any(vector.shape != (self.dimension,) for vector in vectors):
-            raise InvalidVectorError(f"A cached embedding of {self.model} does not have {self.dimension} dimensions.")
-        return np.array(vectors, dtype=np.float32).reshape(len(vectors), self.dimension)
 
 
 def _ignore(_count: int) -> None:

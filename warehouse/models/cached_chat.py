@@ -7,49 +7,80 @@ Source: algorithms.md 0.3 (5).
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
+from queue import Empty, SimpleQueue
 from threading import BoundedSemaphore, Lock
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from schemas.chat import ChatOutcome, ChatRequest, Gateway, ReplyT, Rung, Usage
-from schemas.errors import MalformedReplyError, ModelRejectedError, ReplyRefusedError
-from warehouse.cache.claims import claims_of
-from warehouse.cache.replies import RawReply, ReplyCache, StoredFailure, StoredReply
-from warehouse.models.budget import Budget
-from warehouse.models.journal import Ledger, RequestJournal, Stop
-from warehouse.models.repair import REPAIR_REVISION, read_reply
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, Gateway, ReplyT, Rung, Usage
+from polyhop.schemas.errors import MalformedReplyError, ReplyRefusedError
+from polyhop.schemas.settings import ReplySettings
+from polyhop.warehouse.cache.claims import claims_of
+from polyhop.warehouse.cache.replies import RawReply, ReplyCache, StoredFailure, StoredReply
+from polyhop.warehouse.models.budget import Budget
+from polyhop.warehouse.models.first_replies import FirstReplies
+from polyhop.warehouse.models.journal import Ledger, RequestJournal, Stop
+from polyhop.warehouse.models.pace import Pace
+from polyhop.warehouse.models.repair import REPAIR_REVISION, read_reply
+from polyhop.warehouse.models.reply_lengths import outgrown
 
-MOST_REJECTIONS = 3
+LOOK_UP_SECONDS = 1.0
+"""How often the thread that waits for replies sees whether a line about their pace is due."""
 Outcomes = dict[str, ChatOutcome[Any]]
 
 
 class CachedChat:
     """Asks only what the cache does not know; every valid reply is stored as soon as it is there.
 
+    Args:
+        gateway: Asks the model.
+        cache: Keeps replies.
+        budget: Limits what calls may take.
+        concurrency: Most requests under way at once.
+        lengths: The longest reply per task; None: as the tasks say.
+        pace: Hears how long calls take.
+        must_answer: End the run if the server is unavailable from its start.
+
     Attributes:
         cached: Requests that were answered without a call.
     """
 
-    def __init__(self, gateway: Gateway, cache: ReplyCache, budget: Budget, concurrency: int) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        cache: ReplyCache,
+        budget: Budget,
+        concurrency: int,
+        *,
+        lengths: ReplySettings | None = None,
+        pace: Pace | None = None,
+        must_answer: bool = False,
+    ) -> None:
         self.model = gateway.model
         self.cached = 0
         self._gateway = gateway
         self._cache = cache
-        self._ledger = Ledger(gateway.model, cache, budget)
+        self._pace = pace or Pace()
+        self._ledger = Ledger(gateway.model, cache, budget, lengths, self._pace)
         self._concurrency = concurrency
         self._slots = BoundedSemaphore(concurrency)
         self._claims = claims_of(cache.path)
         self._counting = Lock()
-        self._is_accepted = False
-        self._rejections = 0
+        self._first = FirstReplies(must_answer=must_answer)
 
     @property
     def spent(self) -> Usage:
         """What the calls of this instance took, those that failed included."""
         return self._ledger.spent
+
+    @property
+    def replaced(self) -> int:
+        """Calls whose reported token counts were not believed, so that our own were taken."""
+        return self._ledger.replaced
 
     def ask(
         self, requests: Sequence[ChatRequest[ReplyT]], *, on_progress: Callable[[int, int], None] | None = None
@@ -62,7 +93,9 @@ class CachedChat:
 
         Raises:
             BudgetExceededError: Before a call that might exceed the budget; whatever was answered is cached.
-            ModelRejectedError: If the server rejected each of the first calls.
+            ModelKeyError: If the model's key is missing or refused.
+            ModelEndpointError: If there is no server at the model's address, and there must be one.
+            ModelError: If the server rejected each of the first requests, or failed them and must answer.
             StoreError: If the cache cannot be used; calls in flight are waited for.
         """
         keys = [request.key(self.model) for request in requests]
@@ -70,6 +103,7 @@ class CachedChat:
         outcomes = self._remembered(by_key)
         uses = Counter(keys)
         done = sum(uses[key] for key in outcomes)
+        self._pace.cached(done)
         report = on_progress or _ignore
         report(done, len(keys))
 
@@ -77,6 +111,7 @@ class CachedChat:
             nonlocal done
             outcomes[key] = outcome
             done += uses[key]
+            self._pace.settled(uses[key])
             report(done, len(keys))
 
         self._ask_missing({key: request for key, request in by_key.items() if key not in outcomes}, settled)
@@ -111,9 +146,14 @@ class CachedChat:
         return outcomes
 
     def _cached(self, by_key: Mapping[str, ChatRequest[Any]]) -> Outcomes:
-        """Valid replies of the cache; one that its form no longer accepts counts as missing."""
+        """Valid replies of the cache; one that its form no longer accepts, or a higher limit outgrew, is missing."""
         outcomes: Outcomes = {}
-        for key, stored in self._cache.replies(list(by_key)).items():
+        replies = self._cache.replies(list(by_key))
+        cut = [key for key, stored in replies.items() if stored.rung is Rung.SHORTENED]
+        missing = outgrown(self._cache, {key: by_key[key].task for key in cut}, self._ledger.longest_reply)
+        for key, stored in replies.items():
+            if key in missing:
+                continue
             try:
                 reply = by_key[key].task.reply.model_validate_json(stored.text)
             except ValidationError:
@@ -136,6 +176,8 @@ class CachedChat:
                 reply, rung = read_reply(raw.text, request.task.reply)
             except (MalformedReplyError, ReplyRefusedError):
                 continue
+            if rung is Rung.SHORTENED and outgrown(self._cache, {key: request.task}, self._ledger.longest_reply):
+                continue
             usage = sum((other.usage for other in texts), Usage())
             stored = StoredReply("", self.model, rung, self._cache.call_count(key), usage)
             return self._stored(key, request, _paid_before(reply, stored))
@@ -148,12 +190,16 @@ class CachedChat:
         if not missing:
             return
         stop = Stop()
+        ended: SimpleQueue[Future[ChatOutcome[Any]]] = SimpleQueue()
         with ThreadPoolExecutor(min(self._concurrency, len(missing)), "polyhop-chat") as pool:
             try:
                 futures: dict[Future[ChatOutcome[Any]], str] = {
                     pool.submit(self._answer, key, request, stop): key for key, request in missing.items()
                 }
-                for future in as_completed(futures):
+                for future in futures:
+                    future.add_done_callback(ended.put)
+                for left in range(len(futures), 0, -1):
+                    future = self._next(ended, left)
                     settled(futures[future], future.result())
             except BaseException as error:
                 stop.because(error)
@@ -161,6 +207,13 @@ class CachedChat:
                 if stop.reason and stop.reason is not error:
                     raise stop.reason from error
                 raise
+
+    def _next(self, ended: "SimpleQueue[Future[ChatOutcome[Any]]]", left: int) -> Future[ChatOutcome[Any]]:
+        """The next request that has an outcome; says meanwhile how fast the model is."""
+        while True:
+            self._pace.speak(self.model, left)
+            with suppress(Empty):
+                return ended.get(timeout=LOOK_UP_SECONDS)
 
     def _answer(self, key: str, request: ChatRequest[Any], stop: Stop) -> ChatOutcome[Any]:
         """The outcome of one request, asked unless another process has just been answered."""
@@ -171,24 +224,16 @@ class CachedChat:
             journal = RequestJournal(self._ledger, key, stop)
             try:
                 outcome = self._gateway.answer(request, journal)
-            except BaseException as error:
-                stop.because(error)
+            except BaseException as ended:
+                stop.because(ended)
                 raise
             finally:
                 journal.close()
-            self._check_accepted(outcome, stop)
+            error = self._first.error_of(outcome)
+            if error is not None:
+                stop.because(error)
+                raise error
             return self._stored(key, request, outcome)
-
-    def _check_accepted(self, outcome: ChatOutcome[Any], stop: Stop) -> None:
-        """Ends a run whose first calls were all rejected: with a wrong key, so would be all others."""
-        with self._counting:
-            self._is_accepted = self._is_accepted or outcome.error_class != ModelRejectedError.__name__
-            self._rejections += not self._is_accepted
-            if self._is_accepted or self._rejections < MOST_REJECTIONS:
-                return
-        error = ModelRejectedError(f"{outcome.error} Nothing is asked any more; check the model's name and its key.")
-        stop.because(error)
-        raise error
 
     def _stored(self, key: str, request: ChatRequest[Any], outcome: ChatOutcome[Any]) -> ChatOutcome[Any]:
         """The outcome as a later run will see it, with its reply or its failure in the cache."""
@@ -200,7 +245,8 @@ class CachedChat:
             return replace(outcome, attempts=attempts)
         text = canonical_json(outcome.reply)
         reply = request.task.reply.model_validate_json(text)
-        self._cache.put_reply(source, text, outcome.rung or Rung.AS_IS, attempts, outcome.usage)
+        longest = self._ledger.longest_reply(request.task)
+        self._cache.put_reply(source, text, outcome.rung or Rung.AS_IS, attempts, outcome.usage, longest)
         return replace(outcome, reply=reply, attempts=attempts)
 
 

@@ -13,24 +13,32 @@ from typing import Any, Generic
 
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
-from schemas.chat import CallJournal, ChatOutcome, ChatRequest, ReplyT, Rung, Usage
-from schemas.errors import (
+from polyhop.schemas.chat import CallJournal, ChatOutcome, ChatRequest, ReplyT, Rung, Usage, UsageCheck
+from polyhop.schemas.errors import (
     MalformedReplyError,
     ModelError,
     ModelRateLimitError,
+    ModelTimeoutError,
     ModelUnavailableError,
+    ModelUnreachableError,
+    PolyhopError,
     ReplyRefusedError,
 )
-from schemas.settings import ModelSettings
-from warehouse.models.completion import CallFailedError, Completion, Completions
-from warehouse.models.limits import MAX_PAUSE_SECONDS, RateLimiter
-from warehouse.models.prices import MESSAGE_TOKENS, cost_of, count_tokens, price_of
-from warehouse.models.repair import read_reply
-from warehouse.prompt_files import read_prompt
+from polyhop.schemas.settings import ModelSettings
+from polyhop.warehouse.models.completion import CallFailedError, Completion, Completions, import_litellm
+from polyhop.warehouse.models.limits import MAX_PAUSE_SECONDS, RateLimiter
+from polyhop.warehouse.models.prices import MESSAGE_TOKENS, cost_of, count_tokens, price_of
+from polyhop.warehouse.models.repair import read_reply
+from polyhop.warehouse.models.reply_lengths import longest_reply
+from polyhop.warehouse.models.usage import Counted, believed
+from polyhop.warehouse.prompt_files import read_prompt
 
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0
 SHOWN_CHARACTERS = 8_000
+MOST_TIMEOUTS_ALONE = 2
+"""Calls without a reply in time, though no other was in flight, before a request is given up, or any request of a run
+without a reply so far: the first may have waited while the server loaded its model, the second was slow by itself."""
 
 _REASK = Path(__file__).parent / "prompts" / "reask.md"
 
@@ -45,6 +53,7 @@ class _Asking(Generic[ReplyT]):
     usage: Usage = field(default_factory=Usage)
     is_reasked: bool = False
     may_retry: bool = True
+    timeouts_alone: int = 0
     shortened: ReplyT | None = None
 
     def ask_again(self, text: str, reason: str) -> None:
@@ -75,22 +84,31 @@ class ChatGateway:
         self.model = model
         self._max_attempts = settings.max_attempts
         self._price = price_of(model, settings)
+        self._lengths = settings.longest_reply
+        self._is_reached = self._has_replied = False
+        self._timeouts_alone = 0
         self._completions = Completions(model, settings)
         self._clock = clock
         self._sleep = sleep
         self._limiter = RateLimiter(
-            settings.requests_per_minute, settings.tokens_per_minute, settings.concurrency, clock=clock, sleep=sleep
+            settings.requests_per_minute,
+            settings.tokens_per_minute,
+            settings.concurrency,
+            settings.timeout_seconds,
+            clock=clock,
+            sleep=sleep,
         )
 
     def answer(self, request: ChatRequest[ReplyT], journal: CallJournal) -> ChatOutcome[ReplyT]:
         """The outcome of one request, after at most `max_attempts` calls.
 
         Raises:
+            ModelKeyError: If the key is missing or refused.
             BudgetExceededError: From the journal.
         """
         asking = _Asking(request, journal, [{"role": "user", "content": request.text}])
         retrying = Retrying(
-            retry=retry_if_exception(lambda error: _is_worth_another(error, asking)),
+            retry=retry_if_exception(lambda error: self._is_worth_another(error, asking)),
             stop=stop_after_attempt(self._max_attempts),
             wait=_wait_seconds,
             sleep=self._sleep,
@@ -108,32 +126,39 @@ class ChatGateway:
         """One call and its reply, both told to the journal."""
         request = asking.request
         tokens = sum(count_tokens(message["content"], self.model) + MESSAGE_TOKENS for message in asking.messages)
-        with self._limiter.call(tokens):
+        longest = longest_reply(self._lengths, request.task)
+        import_litellm()  # takes seconds the first time, which are not the server's
+        with self._limiter.call(tokens) as in_flight:
             asking.journal.before_call(request, tokens)
             started = self._clock()
             try:
-                said = self._completions.call(
-                    asking.messages, request.task.name, request.task.reply, request.task.max_output_tokens
-                )
+                said = self._completions.call(asking.messages, request.task.name, request.task.reply, longest)
             except CallFailedError as failed:
-                usage = self._usage(tokens if failed.may_be_billed else 0, 0, started)
+                usage = self._usage(Counted(tokens, longest) if failed.may_be_billed else Counted(0, 0), started)
                 self._note(asking, "", usage, failed.error)
-                self._slow_down(failed.error, started)
+                self._slow_down(failed.error, started, asking, in_flight)
                 raise failed.error from failed
-        usage = self._usage(
-            said.prompt_tokens or tokens, said.completion_tokens or count_tokens(said.text, self.model), started
-        )
-        self._limiter.succeeded(usage.prompt_tokens + usage.completion_tokens - tokens)
+        self._is_reached = self._has_replied = True
+        own = Counted(tokens, count_tokens(said.text, self.model))
+        counted, is_replaced = believed(Counted(said.prompt_tokens, said.completion_tokens), own, longest)
+        usage = self._usage(counted, started)
+        check = UsageCheck(self._usage(own, started), is_replaced)
+        more_tokens = usage.prompt_tokens + usage.completion_tokens - tokens
+        self._limiter.succeeded(more_tokens, seconds=usage.seconds, in_flight=in_flight)
+        return self._reply(asking, said, usage, check)
+
+    def _reply(self, asking: _Asking[ReplyT], said: Completion, usage: Usage, check: UsageCheck) -> tuple[ReplyT, Rung]:
+        """What the model said, read; a reply that cannot be used is asked for once more, with the reason."""
         try:
-            reply, rung = _read(said, request.task.reply)
+            reply, rung = _read(said, asking.request.task.reply)
             if rung is Rung.SHORTENED and not asking.is_reasked:
                 asking.shortened = reply
                 raise MalformedReplyError("The reply ends too early; the whole of it is needed, in fewer words.")
         except (MalformedReplyError, ReplyRefusedError) as error:
-            self._note(asking, said.text, usage, error)
+            self._note(asking, said.text, usage, error, check)
             asking.ask_again(said.text, str(error))
             raise
-        self._note(asking, said.text, usage, None)
+        self._note(asking, said.text, usage, None, check)
         return reply, Rung.REASKED if asking.is_reasked and rung is not Rung.SHORTENED else rung
 
     def _outcome(
@@ -151,30 +176,49 @@ class ChatGateway:
             retry_after_seconds=error.retry_after_seconds if isinstance(error, ModelRateLimitError) else None,
         )
 
-    def _usage(self, prompt_tokens: int, completion_tokens: int, started: float) -> Usage:
-        cost = cost_of(self._price, prompt_tokens, completion_tokens)
-        return Usage(1, prompt_tokens, completion_tokens, cost, self._clock() - started)
+    def _usage(self, counted: Counted, started: float) -> Usage:
+        cost = cost_of(self._price, counted.prompt, counted.completion)
+        return Usage(1, counted.prompt, counted.completion, cost, self._clock() - started)
 
-    def _note(self, asking: _Asking[Any], text: str, usage: Usage, error: ModelError | None) -> None:
+    def _note(
+        self,
+        asking: _Asking[Any],
+        text: str,
+        usage: Usage,
+        error: PolyhopError | None,
+        check: UsageCheck | None = None,
+    ) -> None:
         asking.usage += usage
-        asking.journal.after_call(asking.request, text, usage, type(error).__name__ if error else "")
+        asking.journal.after_call(asking.request, text, usage, type(error).__name__ if error else "", check)
 
-    def _slow_down(self, error: ModelError, started: float) -> None:
+    def _slow_down(self, error: PolyhopError, started: float, asking: _Asking[Any], in_flight: int) -> None:
+        self._is_reached = self._is_reached or not isinstance(error, ModelUnreachableError)
         if isinstance(error, ModelRateLimitError):
             self._limiter.throttled(started, error.retry_after_seconds)
+        if isinstance(error, ModelTimeoutError):
+            self._limiter.timed_out(started)
+            asking.timeouts_alone += in_flight == 1
+            self._timeouts_alone += in_flight == 1
+
+    def _is_worth_another(self, error: BaseException, asking: _Asking[Any]) -> bool:
+        """Whether the next call may end better.
+
+        Not after a second bad reply, nor if we should wait for ever, nor if the reply takes too long by itself, nor if
+        there never was a server.
+        """
+        if isinstance(error, ModelRateLimitError) and (error.retry_after_seconds or 0) > MAX_PAUSE_SECONDS:
+            return False
+        if isinstance(error, ModelUnreachableError) and not self._is_reached:
+            return False
+        timeouts = asking.timeouts_alone if self._has_replied else self._timeouts_alone
+        is_too_slow = isinstance(error, ModelTimeoutError) and timeouts >= MOST_TIMEOUTS_ALONE
+        return isinstance(error, ModelError) and error.retryable and asking.may_retry and not is_too_slow
 
 
 def _read(said: Completion, reply: type[ReplyT]) -> tuple[ReplyT, Rung]:
     if said.refusal:
         raise ReplyRefusedError(f"The model declined to answer: {said.refusal[:200]}")
     return read_reply(said.text, reply)
-
-
-def _is_worth_another(error: BaseException, asking: _Asking[Any]) -> bool:
-    """Whether the next call may end better: not after a second bad reply, nor if we should wait for ever."""
-    if isinstance(error, ModelRateLimitError) and (error.retry_after_seconds or 0) > MAX_PAUSE_SECONDS:
-        return False
-    return isinstance(error, ModelError) and error.retryable and asking.may_retry
 
 
 def _wait_seconds(state: RetryCallState) -> float:

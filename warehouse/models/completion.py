@@ -10,25 +10,27 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import cache
 from inspect import iscoroutinefunction
-from math import isfinite
 from threading import Lock
 from typing import Any
 
 from pydantic import BaseModel
 
-from schemas.errors import (
+from polyhop.schemas.errors import (
     ContextTooLongError,
-    ModelError,
+    ModelKeyError,
     ModelRateLimitError,
     ModelRejectedError,
+    ModelTimeoutError,
     ModelUnavailableError,
+    ModelUnreachableError,
+    PolyhopError,
     ReplyRefusedError,
 )
-from schemas.settings import ModelSettings
+from polyhop.schemas.redaction import redact, without_values
+from polyhop.schemas.settings import ModelSettings
+from polyhop.warehouse.models.failed_calls import Reach, reach_of, retry_after_seconds, status_of
 
 PLAIN = 2
 MAX_IDLE_CONNECTIONS = 64
@@ -57,11 +59,11 @@ class CallFailedError(Exception):
     """A call that brought no reply.
 
     Attributes:
-        error: Why, in our words.
-        may_be_billed: The server may have worked: the connection ended before it said that it would not.
+        error: Why, in our words: a ModelError, or a ModelKeyError.
+        may_be_billed: The server may have written a whole reply that never arrived.
     """
 
-    def __init__(self, error: ModelError, *, may_be_billed: bool) -> None:
+    def __init__(self, error: PolyhopError, *, may_be_billed: bool) -> None:
         self.error = error
         self.may_be_billed = may_be_billed
         super().__init__(str(error))
@@ -93,7 +95,8 @@ class Completions:
             max_output_tokens: Most tokens of the reply.
 
         Raises:
-            CallFailedError: With a ModelError; a form that the server refuses is retryable, with the next form.
+            CallFailedError: With a ModelError; a form that the server refuses is retryable, with the next form. With a
+                ModelKeyError if the key is missing or refused.
         """
         litellm = import_litellm()
         import openai
@@ -126,7 +129,9 @@ class Completions:
             self._has_temperature = False
             return _again(error)
         translated, may_be_billed = _translated(error, self._model)
-        is_form_refused = _status(error) in {400, 422} and not isinstance(
+        if status_of(error) == 403 and not self._is_form_proven:
+            translated = ModelKeyError(f"The server of {self._model} refuses the key: {_said(error)}")
+        is_form_refused = status_of(error) in {400, 422} and not isinstance(
             error, litellm.exceptions.LiteLLMUnknownProvider
         )
         if not isinstance(translated, ModelRejectedError) or not is_form_refused:
@@ -228,29 +233,34 @@ def _completion(answer: Any) -> Completion:
         refusal = refusal or "its content filter stopped it"
     usage = getattr(answer, "usage", None)
     return Completion(
-        text=getattr(message, "content", None) or "",
-        refusal=str(refusal),
+        text=without_values(getattr(message, "content", None) or ""),
+        refusal=redact(str(refusal)),
         prompt_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
         completion_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
     )
 
 
-def _translated(error: Exception, model: str) -> tuple[ModelError, bool]:
-    """Our error for a vendor's, and whether the call may have been billed."""
+def _translated(error: Exception, model: str) -> tuple[PolyhopError, bool]:
+    """Our error for a vendor's, and whether the call may be billed."""
     litellm = import_litellm()
     said = _said(error)
     if isinstance(error, litellm.ContextWindowExceededError):
         return ContextTooLongError(f"The request is longer than {model} can read: {said}"), False
     if isinstance(error, litellm.ContentPolicyViolationError):
         return ReplyRefusedError(f"{model} declined to answer: {said}"), False
-    status = _status(error)
-    retry_after = _retry_after_seconds(error)
+    reach, status = reach_of(error), status_of(error)
+    if reach is Reach.UNREACHED:
+        return ModelUnreachableError(f"No connection to the server of {model} could be made: {said}"), False
+    if reach is Reach.UNSENT or status == 401:
+        return ModelKeyError(f"The key of {model} is missing or refused: {said}"), False
+    if reach is Reach.TIMED_OUT or status in {408, 504}:
+        return ModelTimeoutError(f"{model} did not reply in time: {said}"), reach is Reach.TIMED_OUT
+    retry_after = retry_after_seconds(error)
     if status == 429 or (status == 503 and retry_after is not None):
-        return ModelRateLimitError(f"{model} has had enough for now: {said}", retry_after), False
-    if status is not None and 400 <= status < 500 and status not in {408, 409, 425}:
+        return ModelRateLimitError(f"{model} rate-limits its callers: {said}", retry_after), False
+    if status is not None and 400 <= status < 500 and status not in {409, 425}:
         return ModelRejectedError(f"{model} does not accept the request ({status}): {said}"), False
-    is_answered = getattr(getattr(error, "response", None), "headers", None) not in (None, {})
-    return ModelUnavailableError(f"{model} cannot be reached just now: {said}"), not is_answered
+    return ModelUnavailableError(f"{model} is unavailable: {said}"), reach is Reach.LOST
 
 
 def _again(error: Exception) -> CallFailedError:
@@ -261,39 +271,5 @@ def _again(error: Exception) -> CallFailedError:
 
 
 def _said(error: Exception) -> str:
-    """The vendor's words on one line."""
-    return " ".join(str(error).split())[:300]
-
-
-def _status(error: Exception) -> int | None:
-    status = getattr(error, "status_code", None)
-    return int(status) if status is not None else None
-
-
-def _retry_after_seconds(error: Exception) -> float | None:
-    """Seconds of the Retry-After header, which holds seconds or a date; None without one that makes sense."""
-    value = None
-    for headers in (
-        getattr(error, "litellm_response_headers", None),
-        getattr(getattr(error, "response", None), "headers", None),
-    ):
-        value = value or (headers or {}).get("retry-after")
-    return None if value is None else parse_retry_after(value, datetime.now(UTC))
-
-
-def parse_retry_after(value: str, now: datetime) -> float | None:
-    """Seconds to wait by a Retry-After header, at least 0; None if it makes no sense.
-
-    Args:
-        value: Seconds, or an HTTP date.
-        now: Present time, with its zone.
-    """
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            date = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now.timestamp()
-    return max(0.0, seconds) if isfinite(seconds) else None
+    """The vendor's words on one line; without secrets before they are cut, for half a secret would not be found."""
+    return redact(" ".join(str(error).split()))[:300]

@@ -1,6 +1,6 @@
 """The local encoder: texts to vectors by all-MiniLM-L6-v2 on onnxruntime, without network and without PyTorch.
 
-Caches no vector (cached.py does) and assembles nothing (graph_file.py does).
+Caches no vector (cached.py does) and assembles nothing (encoder_graph.py does).
 Invariant: a text's vector depends on the text alone, bit for bit: only texts of equal token count share a batch, so
 nothing is padded. Measured: padded batches differ in a fifth of the texts, by up to 6e-8 per component.
 """
@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.errors import ConfigurationError, ModelFileError
-from warehouse.models.assembly import DIMENSION
-from warehouse.models.graph_file import Precision, model_id, obtain_graph
-from warehouse.models.weights import TOKENIZER_FILE, find_model_folder
+from polyhop.schemas.errors import ConfigurationError, ModelFileError
+from polyhop.warehouse.models.encoder_graph import DIMENSION, Precision, model_id, obtain_graph
+from polyhop.warehouse.models.weights import TOKENIZER_FILE, find_model_folder
 
 MAX_TOKENS = 256
 _ORT_ERRORS_ONLY = 3

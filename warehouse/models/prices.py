@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemas.settings import ModelSettings
+from polyhop.schemas.settings import ModelSettings
 
 if TYPE_CHECKING:
     from tiktoken import Encoding

@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from schemas.chat import ReplyT, Rung
-from schemas.errors import MalformedReplyError, ModelError, ReplyRefusedError
-from warehouse.models.loose_json import MAX_DEPTH, LooseJsonError, LooseValue, read_loosely
+from polyhop.schemas.chat import ReplyT, Rung
+from polyhop.schemas.errors import MalformedReplyError, ModelError, ReplyRefusedError
+from polyhop.warehouse.models.loose_json import MAX_DEPTH, LooseJsonError, LooseValue, read_loosely
 
 REPAIR_REVISION = 1
 MAX_CHARACTERS = 1_000_000

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.errors import ConfigurationError, ModelFileError
-from schemas.ports import Reranker
+from polyhop.schemas.errors import ConfigurationError, ModelFileError
+from polyhop.schemas.ports import Reranker
 
 MAX_TOKENS = 512
 _MODEL_FILES = ("model.onnx", "onnx/model.onnx")

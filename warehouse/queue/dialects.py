@@ -14,9 +14,9 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from schemas.errors import ConfigurationError
-from warehouse.files.disk import writing
-from warehouse.queue.statements import statement
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.queue.statements import statement
 
 Clock = Callable[[], float]
 
@@ -90,8 +90,14 @@ def _sqlite_engine(url: URL, patience_seconds: float) -> Engine:
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
+    # A damaged text must not end the reading of those beside it: its bad bytes come as lone surrogates.
+    connection.text_factory = _text_of
     connection.execute("PRAGMA journal_mode = WAL").fetchone()
     connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _text_of(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _begin_sqlite(connection: Connection) -> None:

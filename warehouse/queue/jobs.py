@@ -3,17 +3,19 @@
 Each function is a piece of one transaction.
 """
 
-import json
 from collections.abc import Sequence
 
 from sqlalchemy import RowMapping
 
-from schemas.errors import UnknownJobError
-from schemas.queue import ErrorCount, JobRow, QuestionState, QueueMetrics
-from warehouse.queue.transactions import Transaction
+from polyhop.schemas.errors import RetryRefusedError, UnknownJobError
+from polyhop.schemas.queue import ErrorCount, JobRow, QuestionState, QueueMetrics
+from polyhop.schemas.stored import StoredRow, incomplete
+from polyhop.schemas.submissions import check_deadline
+from polyhop.warehouse.queue.transactions import Transaction
 
 SECONDS_PER_DAY = 86_400.0
 WORKER_SILENCE_SECONDS = 60.0
+_IDS_PER_LOOK = 500
 
 
 def list_jobs(tx: Transaction, limit: int) -> list[JobRow]:
@@ -45,13 +47,14 @@ def _with_counts(tx: Transaction, jobs: Sequence[RowMapping]) -> list[JobRow]:
 
 
 def _job_row(job: RowMapping, counts: dict[QuestionState, int], errors: list[ErrorCount], now: float) -> JobRow:
+    stored = StoredRow()
     return JobRow(
         job_id=job["job_id"],
-        name=job["name"],
-        queue=job["queue"],
-        index=job["index_name"],
-        strategy=job["strategy"],
-        parameters=json.loads(job["parameters_json"]),
+        name=stored.text("name", job["name"]),
+        queue=stored.text("queue", job["queue"]),
+        index=stored.text("index", job["index_name"]),
+        strategy=stored.text("strategy", job["strategy"]),
+        parameters=stored.mapping("parameters", job["parameters_json"]),
         limit=job["passage_limit"],
         priority=job["priority"],
         max_attempts=job["max_attempts"],
@@ -62,6 +65,8 @@ def _job_row(job: RowMapping, counts: dict[QuestionState, int], errors: list[Err
         oldest_wait_seconds=max(0.0, now - job["submitted_at"]) if counts[QuestionState.QUEUED] else None,
         errors=tuple(errors),
         min_confidence=job["min_confidence"],
+        deadline_seconds=job["deadline_seconds"],
+        damage=stored.fault,
     )
 
 
@@ -75,20 +80,62 @@ def cancel(tx: Transaction, job_id: int) -> int:
     return tx.run("jobs.cancel", job_id=job_id, now=tx.now)
 
 
-def retry(tx: Transaction, job_id: int) -> int:
-    """Queues all dead and cancelled questions of a job anew, with all their attempts; says how many.
+def retry(
+    tx: Transaction, job_id: int, question_ids: Sequence[str] | None = None, deadline_seconds: float | None = None
+) -> int:
+    """Queues dead and cancelled questions of a job again, with all their attempts; says how many.
 
-    A deadline counts anew from here: else nothing could be retried after it.
+    Args:
+        tx: The transaction.
+        job_id: The job.
+        question_ids: Only these; an answer that cannot be read is forgotten, and its question asked again.
+        deadline_seconds: Replaces the job's own. Either counts from now: else nothing could be retried after it.
 
     Raises:
         UnknownJobError: If there is none of this id.
+        RetryRefusedError: If a named question does not exist, still waits, or has an answer that can be read.
+        SubmissionError: If the deadline does not lie ahead.
     """
+    check_deadline(deadline_seconds)
     job = _touch(tx, job_id)
-    deadline_at = None if job["deadline_seconds"] is None else tx.now + job["deadline_seconds"]
-    retried = tx.run("jobs.retry", job_id=job_id, now=tx.now, deadline_at=deadline_at)
+    seconds = job["deadline_seconds"] if deadline_seconds is None else deadline_seconds
+    again: dict[str, object] = {"now": tx.now, "deadline_at": None if seconds is None else tx.now + seconds}
+    if question_ids is None:
+        retried = tx.run("jobs.retry", job_id=job_id, **again)
+    else:
+        retried = sum(
+            _retry_named(tx, job_id, list(question_ids[start : start + _IDS_PER_LOOK]), again)
+            for start in range(0, len(question_ids), _IDS_PER_LOOK)
+        )
     if retried:
-        tx.run("jobs.move_deadline", job_id=job_id, deadline_at=deadline_at)
+        tx.run("jobs.move_deadline", job_id=job_id, deadline_at=again["deadline_at"], deadline_seconds=seconds)
     return retried
+
+
+def _retry_named(tx: Transaction, job_id: int, question_ids: list[str], again: dict[str, object]) -> int:
+    rows = {row["question_id"]: row for row in tx.rows("jobs.stored", job_id=job_id, question_ids=question_ids)}
+    for question_id in question_ids:
+        refusal = "it does not exist" if question_id not in rows else _refusal(rows[question_id])
+        if refusal is not None:
+            raise RetryRefusedError(
+                f"Question '{question_id}' of job {job_id} is not asked again: {refusal}. Nothing was changed."
+            )
+    numbers = [row["number"] for row in rows.values()]
+    tx.run("jobs.forget_answers", job_id=job_id, question_ids=question_ids)
+    return tx.run("jobs.retry_named", numbers=numbers, **again)
+
+
+def _refusal(row: RowMapping) -> str | None:
+    """Why a question is not asked again; None if it is dead, cancelled, or its answer cannot be read."""
+    state = QuestionState(row["state"])
+    if state in _OPEN:
+        return f"it is {state.value}"
+    if state is not QuestionState.DONE or row["result_json"] is None:
+        return None
+    stored = StoredRow()
+    stored.text("answer", row["answer"])
+    answer = stored.answer(row["result_json"])
+    return None if stored.fault or incomplete(answer) else "it has an answer (polyhop replay asks again and keeps it)"
 
 
 def _touch(tx: Transaction, job_id: int) -> RowMapping:

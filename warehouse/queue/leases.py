@@ -4,21 +4,22 @@ Each function is a piece of one transaction. Invariant: every claim gives every 
 holder of the current one can change the question.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import RowMapping
 
-from schemas.queue import (
+from polyhop.schemas.queue import (
     DEADLINE_ERROR,
     DEATHS_PER_ATTEMPT,
     SUSPECT_AFTER_DEATHS,
     WORKER_DIED_ERROR,
     ClaimedQuestion,
     QuestionState,
+    storable,
 )
-from warehouse.queue.transactions import Transaction
+from polyhop.schemas.stored import DAMAGED_ERROR, StoredRow
+from polyhop.warehouse.queue.transactions import Transaction
 
 LEASES_PER_SWEEP = 1_000
 
@@ -57,6 +58,22 @@ def claim(
     if tx.attempt > 1:
         tx.run("claim.undo_claim", worker_id=worker_id, claim_id=claim_id)
     sweep(tx)
+    lease_until = tx.now + lease_seconds
+    while chosen := _choose(_waiting(tx, queues, limit), limit):
+        claimed, buried = _read(tx, chosen, claim_id, lease_until)
+        if buried:
+            tx.run_many("claim.bury", buried)
+        if claimed:
+            leased = [
+                {"number": number, "worker_id": worker_id, "lease_token": q.lease_token, "lease_until": lease_until}
+                for number, q in claimed.items()
+            ]
+            tx.run_many("claim.lease", leased)
+            return list(claimed.values())
+    return []
+
+
+def _waiting(tx: Transaction, queues: Sequence[str], limit: int) -> list[RowMapping]:
     # One indexed look per queue; a common ORDER BY over several queues would sort all that waits.
     waiting = [
         row
@@ -64,24 +81,31 @@ def claim(
         for row in tx.rows("claim.candidates", queue=queue, now=tx.now, limit=limit)
     ]
     waiting.sort(key=lambda row: (row["effective_at"], row["number"]))
-    chosen = _choose(waiting, limit)
-    if not chosen:
-        return []
-    lease_until = tx.now + lease_seconds
-    tokens = {row["number"]: f"{row['number']}.{claim_id}" for row in chosen}
-    tx.run_many(
-        "claim.lease",
-        [
-            {"number": number, "worker_id": worker_id, "lease_token": token, "lease_until": lease_until}
-            for number, token in tokens.items()
-        ],
-    )
+    return waiting
+
+
+def _read(
+    tx: Transaction, chosen: Sequence[RowMapping], claim_id: str, lease_until: float
+) -> tuple[dict[int, ClaimedQuestion], list[dict[str, object]]]:
+    """The questions by number, and those that cannot be read: they die here, so that no worker stumbles over them."""
     jobs = {row["job_id"]: row for row in tx.rows("claim.job_specs", job_ids=sorted({r["job_id"] for r in chosen}))}
-    parameters = {job_id: json.loads(job["parameters_json"]) for job_id, job in jobs.items()}
-    return [
-        _claimed(row, jobs[row["job_id"]], parameters[row["job_id"]], tokens[row["number"]], lease_until)
-        for row in chosen
-    ]
+    rows = {job_id: StoredRow() for job_id in jobs}
+    parameters = {
+        job_id: rows[job_id].mapping("job's parameters", job["parameters_json"]) for job_id, job in jobs.items()
+    }
+    claimed: dict[int, ClaimedQuestion] = {}
+    buried: list[dict[str, object]] = []
+    for row in chosen:
+        number, job_id = row["number"], row["job_id"]
+        own = StoredRow(list(rows[job_id].faults) if job_id in jobs else ["its job is missing"])
+        own.text("question", row["question"])
+        if own.fault is None:
+            token = f"{number}.{claim_id}"
+            claimed[number] = _claimed(row, jobs[job_id], parameters[job_id], token, lease_until)
+        else:
+            error = f"damaged in the queue: {own.fault}; submit it again"
+            buried.append({"number": number, "error": storable(error), "error_class": DAMAGED_ERROR, "now": tx.now})
+    return claimed, buried
 
 
 def _choose(waiting: Sequence[RowMapping], limit: int) -> list[RowMapping]:

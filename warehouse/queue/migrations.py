@@ -7,11 +7,11 @@ from pathlib import Path
 
 from sqlalchemy import inspect, text
 
-from schemas.errors import ManifestMismatchError
-from warehouse.queue.dialects import Database
-from warehouse.queue.statements import MIGRATIONS_FOLDER
-from warehouse.queue.transactions import Transaction, transact
-from warehouse.sql_files import read_statements
+from polyhop.schemas.errors import ManifestMismatchError
+from polyhop.warehouse.queue.dialects import Database
+from polyhop.warehouse.queue.statements import MIGRATIONS_FOLDER
+from polyhop.warehouse.queue.transactions import Transaction, transact
+from polyhop.warehouse.statements import read_statements
 
 
 def migrations() -> dict[int, Path]:
@@ -26,8 +26,8 @@ def migrate(database: Database, patience_seconds: float) -> None:
         ManifestMismatchError: If the tables were made by a newer Polyhop.
         StoreError: If the database cannot be used.
     """
-    newest = max(migrations())
-    applied = transact(database, patience_seconds, _applied, "read")
+    newest = newest_version()
+    applied = transact(database, patience_seconds, applied_version, "read")
     if applied < newest:
         applied = transact(database, patience_seconds, lambda tx: _apply(tx, database), "durable")
     if applied > newest:
@@ -37,7 +37,13 @@ def migrate(database: Database, patience_seconds: float) -> None:
         )
 
 
-def _applied(tx: Transaction) -> int:
+def newest_version() -> int:
+    """The version that opening a queue brings its tables to."""
+    return max(migrations())
+
+
+def applied_version(tx: Transaction) -> int:
+    """The version of a database's tables, 0 if there are none."""
     if not inspect(tx.connection).has_table("schema_migrations"):
         return 0
     return int(tx.rows("migrate.applied")[0]["version"])

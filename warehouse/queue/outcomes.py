@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import RowMapping
 
-from schemas.queue import FailedQuestion, FinishedQuestion, QuestionState, backoff_seconds, storable, to_json
-from warehouse.queue.leases import question_numbers
-from warehouse.queue.transactions import Transaction
+from polyhop.schemas.queue import FailedQuestion, FinishedQuestion, QuestionState, backoff_seconds, storable, to_json
+from polyhop.warehouse.queue.leases import question_numbers
+from polyhop.warehouse.queue.transactions import Transaction
 
 
 def result_texts(finished: Sequence[FinishedQuestion]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 from uuid import uuid4
 
-from schemas.queue import (
+from polyhop.schemas.queue import (
     ClaimedQuestion,
     FailedQuestion,
     FinishedQuestion,
@@ -23,10 +23,11 @@ from schemas.queue import (
     ResultRow,
     WorkerRow,
 )
-from warehouse.queue import jobs, leases, outcomes, results, submission, workers
-from warehouse.queue.dialects import Clock, Database, connect
-from warehouse.queue.migrations import migrate
-from warehouse.queue.transactions import Kind, Transaction, transact
+from polyhop.schemas.stored import DamagedRow
+from polyhop.warehouse.queue import jobs, leases, outcomes, results, submission, workers
+from polyhop.warehouse.queue.dialects import Clock, Database, connect
+from polyhop.warehouse.queue.migrations import migrate
+from polyhop.warehouse.queue.transactions import Kind, Transaction, transact
 
 AGEING_SECONDS = 60.0
 MAX_DEPTH = 1_000_000
@@ -94,10 +95,15 @@ class QuestionQueue:
         self._database.engine.dispose()
 
     def submit(self, spec: JobSpec, questions: Sequence[NewQuestion]) -> int:
+        """Queues a job and gives its id; see `submit_or_find`."""
+        return self.submit_or_find(spec, questions)[0]
+
+    def submit_or_find(self, spec: JobSpec, questions: Sequence[NewQuestion]) -> tuple[int, bool]:
         """Queues a job, whole or not at all; safely on the disk when it returns.
 
         Returns:
-            The job's id; the earlier job's if `spec.key` was used before for the same questions.
+            The job's id, and whether it is new: if `spec.key` was used before for the same questions, that job's and
+            False.
 
         Raises:
             SubmissionError: If the job could never be answered, or an id is used twice.
@@ -107,11 +113,15 @@ class QuestionQueue:
         prepared = submission.prepare(spec, questions)
         work = partial(
             submission.submit,
-            submission=prepared,
+            job=prepared,
             ageing_seconds=self._ageing_seconds,
             max_depth=self._max_depth,
         )
         return self._do(work, "durable")
+
+    def job_of_key(self, key: str) -> int | None:
+        """The job that was submitted under an idempotency key, None if there is none."""
+        return self._do(partial(submission.find_job, key=key), "read")
 
     def claim(
         self, queues: Sequence[str], worker_id: str, limit: int = 32, lease_seconds: float = 30.0
@@ -166,9 +176,18 @@ class QuestionQueue:
         """Ends all open questions of a job and says how many; their leases no longer hold. Raises UnknownJobError."""
         return self._do(partial(jobs.cancel, job_id=job_id))
 
-    def retry(self, job_id: int) -> int:
-        """Queues dead and cancelled questions of a job anew and says how many. Raises UnknownJobError."""
-        return self._do(partial(jobs.retry, job_id=job_id))
+    def retry(
+        self, job_id: int, question_ids: Sequence[str] | None = None, deadline_seconds: float | None = None
+    ) -> int:
+        """Queues dead and cancelled questions of a job again and says how many; see `jobs.retry`.
+
+        Raises:
+            UnknownJobError: If there is none of this id.
+            RetryRefusedError: If a question of `question_ids` cannot be asked again; then nothing is changed.
+        """
+        return self._do(
+            partial(jobs.retry, job_id=job_id, question_ids=question_ids, deadline_seconds=deadline_seconds)
+        )
 
     def jobs(self, limit: int = 100) -> list[JobRow]:
         """The newest jobs with their counts, the last submitted first."""
@@ -193,6 +212,20 @@ class QuestionQueue:
         """
         after, last = self._do(partial(results.number_range, job_id=job_id), "read")
         return self._pages(after, partial(results.page, last=last, states=states, with_evidence=with_evidence))
+
+    def damaged(self, job_id: int) -> Iterator[DamagedRow]:
+        """What of a job and its questions can no longer be read. Raises UnknownJobError."""
+        job = self.job(job_id)
+        if job.damage is not None:
+            yield DamagedRow(job_id, None, job.damage, "submit its questions again")
+        for row in self.results(job_id):
+            if row.damage is not None:
+                yield row.damage.row(job_id, row.question_id)
+
+    def damaged_answers(self, job_id: int) -> list[str]:
+        """Ids of the questions of a job whose stored answers can no longer be read. Raises UnknownJobError."""
+        rows = self.results(job_id, [QuestionState.DONE])
+        return [row.question_id for row in rows if row.damage is not None and row.damage.is_of_answer]
 
     def _pages(self, after: int | None, page: Callable[..., tuple[list[ResultRow], int | None]]) -> Iterator[ResultRow]:
         while after is not None:

@@ -3,14 +3,14 @@
 Changes nothing; each function is a piece of one transaction.
 """
 
-import json
 from collections.abc import Collection
 
 from sqlalchemy import RowMapping
 
-from schemas.errors import UnknownJobError
-from schemas.queue import QuestionState, ResultRow
-from warehouse.queue.transactions import Transaction
+from polyhop.schemas.errors import UnknownJobError
+from polyhop.schemas.queue import QuestionState, ResultRow
+from polyhop.schemas.stored import StoredRow, damage_of
+from polyhop.warehouse.queue.transactions import Transaction
 
 ROWS_PER_PAGE = 500
 
@@ -46,7 +46,8 @@ def page(
         limit=limit,
         with_evidence=int(with_evidence),
     )
-    return [_result_row(row) for row in rows], rows[-1]["number"] if len(rows) == limit else None
+    read = [_result_row(row, with_evidence=with_evidence) for row in rows]
+    return read, rows[-1]["number"] if len(rows) == limit else None
 
 
 def find_result(tx: Transaction, job_id: int, question_id: str) -> ResultRow | None:
@@ -59,25 +60,31 @@ def find_result(tx: Transaction, job_id: int, question_id: str) -> ResultRow | N
     return found[0] if found else None
 
 
-def _result_row(row: RowMapping) -> ResultRow:
+def _result_row(row: RowMapping, *, with_evidence: bool) -> ResultRow:
+    stored, answered, state = StoredRow(), StoredRow(), QuestionState(row["state"])
+    if state is QuestionState.DONE and row["version"] is None:
+        answered.faults.append("its stored answer is missing")
+    answer = None if row["answer"] is None else answered.text("answer", row["answer"])
+    result = answered.answer(row["result_json"]) if with_evidence and row["version"] is not None else {}
     return ResultRow(
         job_id=row["job_id"],
-        question_id=row["question_id"],
+        question_id=stored.text("id", row["question_id"]),
         ordinal=row["ordinal"],
-        question=row["question"],
-        topic=row["topic"],
-        answers=tuple(json.loads(row["answers_json"])),
-        supporting=tuple(json.loads(row["supporting_json"])),
-        metadata=json.loads(row["metadata_json"]),
-        state=QuestionState(row["state"]),
+        question=stored.text("question", row["question"]),
+        topic=None if row["topic"] is None else stored.text("topic", row["topic"]),
+        answers=stored.strings("answers to compare with", row["answers_json"]),
+        supporting=stored.strings("supporting passages", row["supporting_json"]),
+        metadata=stored.mapping("metadata", row["metadata_json"]),
+        state=state,
         attempts=row["attempts"],
-        error=row["error"],
+        error=None if row["error"] is None else stored.text("error", row["error"]),
         error_class=row["error_class"],
         finished_at=row["finished_at"],
-        answer=row["answer"],
+        answer=answer,
         version=row["version"],
         strategy=row["strategy"],
         worker_id=row["answered_by"] or row["worker_id"],
         seconds=row["seconds"],
-        result=json.loads(row["result_json"]) if row["result_json"] is not None else {},
+        result=result,
+        damage=damage_of(stored, answered),
     )

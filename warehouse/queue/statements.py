@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import TextClause, bindparam, text
 
-from warehouse.sql_files import read_statements
+from polyhop.warehouse.statements import read_statements
 
 SQL_FOLDER = Path(__file__).parent / "sql"
 MIGRATIONS_FOLDER = SQL_FOLDER / "migrations"

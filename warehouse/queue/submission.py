@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from schemas.errors import IdempotencyKeyError, QueueFullError
-from schemas.queue import JobSpec, NewQuestion, check_submission, effective_time, storable, submission_hash, to_json
-from warehouse.queue.transactions import Transaction
+from polyhop.schemas.errors import IdempotencyKeyError, QueueFullError
+from polyhop.schemas.queue import JobSpec, NewQuestion, effective_time, storable, submission_hash, to_json
+from polyhop.schemas.submissions import check_submission
+from polyhop.warehouse.queue.transactions import Transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
+class CheckedJob:
     """A checked job, with the key that makes its submission harmless to repeat."""
 
     spec: JobSpec
@@ -23,38 +24,51 @@ class Submission:
     content_hash: str
 
 
-def prepare(spec: JobSpec, questions: Sequence[NewQuestion]) -> Submission:
+def prepare(spec: JobSpec, questions: Sequence[NewQuestion]) -> CheckedJob:
     """A submission without a key of its own gets one, so that a try whose end nobody saw is not repeated.
 
     Raises:
         SubmissionError: If the job could never be answered.
     """
     check_submission(spec, questions)
-    key = f"key:{storable(spec.key)}" if spec.key is not None else f"once:{uuid4().hex}"
-    return Submission(spec, questions, key, submission_hash(spec, questions))
+    key = _submission_key(spec.key) if spec.key is not None else f"once:{uuid4().hex}"
+    return CheckedJob(spec, questions, key, submission_hash(spec, questions))
 
 
-def submit(tx: Transaction, submission: Submission, ageing_seconds: float, max_depth: int) -> int:
+def find_job(tx: Transaction, key: str) -> int | None:
+    """The job that a key was used for."""
+    known = tx.rows("submit.job_by_key", submission_key=_submission_key(key))
+    return int(known[0]["job_id"]) if known else None
+
+
+def _submission_key(key: str) -> str:
+    return f"key:{storable(key)}"
+
+
+def submit(tx: Transaction, job: CheckedJob, ageing_seconds: float, max_depth: int) -> tuple[int, bool]:
     """Adds the job and its questions.
 
     Returns:
-        The job's id; of the earlier job if the key was used before.
+        The job's id, and whether it is new: False for the earlier job if the key was used before.
 
     Raises:
         IdempotencyKeyError: If the key was used for something else.
         QueueFullError: If the queue would hold more than `max_depth` waiting questions.
     """
-    # Taking the number first lines submitters up: the two checks after it hold until the end of the transaction.
-    job_id = int(tx.rows("submit.next_number", name="jobs", count=1)[0]["first_number"])
-    known = tx.rows("submit.job_by_key", submission_key=submission.submission_key)
+    # Taking no number locks the counter and lines submitters up: the two checks after it hold until the end of the
+    # transaction, and a job that is known already uses no number up.
+    tx.rows("submit.next_number", name="jobs", count=0)
+    known = tx.rows("submit.job_by_key", submission_key=job.submission_key)
     if known:
-        if known[0]["content_hash"] != submission.content_hash:
-            raise IdempotencyKeyError(submission.spec.key or "", known[0]["job_id"])
-        return int(known[0]["job_id"])
-    spec, added = submission.spec, len(submission.questions)
+        if known[0]["content_hash"] != job.content_hash:
+            raise IdempotencyKeyError(job.spec.key or "", known[0]["job_id"])
+        # Without a key of the asker's own, the job that is there is that of an earlier try of this very submission.
+        return int(known[0]["job_id"]), job.spec.key is None
+    spec, added = job.spec, len(job.questions)
     waiting = tx.rows("submit.waiting", queue=spec.queue)[0]["waiting"]
     if waiting + added > max_depth:
         raise QueueFullError(spec.queue, waiting, added, max_depth)
+    job_id = int(tx.rows("submit.next_number", name="jobs", count=1)[0]["first_number"])
     first_number = int(tx.rows("submit.next_number", name="questions", count=added)[0]["first_number"])
     deadline_at = None if spec.deadline_seconds is None else tx.now + spec.deadline_seconds
     shared = {
@@ -65,17 +79,17 @@ def submit(tx: Transaction, submission: Submission, ageing_seconds: float, max_d
         "available_at": tx.now,
         "effective_at": effective_time(tx.now, spec.priority, ageing_seconds),
     }
-    tx.run("submit.add_job", **_job(submission, tx.now, first_number, shared))
-    tx.run_many("submit.add_question", _questions(submission.questions, first_number, shared))
-    return job_id
+    tx.run("submit.add_job", **_job(job, tx.now, first_number, shared))
+    tx.run_many("submit.add_question", _questions(job.questions, first_number, shared))
+    return job_id, True
 
 
-def _job(submission: Submission, now: float, first_number: int, shared: dict[str, Any]) -> dict[str, Any]:
-    spec = submission.spec
+def _job(job: CheckedJob, now: float, first_number: int, shared: dict[str, Any]) -> dict[str, Any]:
+    spec = job.spec
     return {
         **{name: shared[name] for name in ("job_id", "queue", "max_attempts", "deadline_at")},
-        "submission_key": submission.submission_key,
-        "content_hash": submission.content_hash,
+        "submission_key": job.submission_key,
+        "content_hash": job.content_hash,
         "name": storable(spec.name),
         "index_name": spec.index,
         "strategy": spec.strategy,
@@ -86,7 +100,7 @@ def _job(submission: Submission, now: float, first_number: int, shared: dict[str
         "deadline_seconds": spec.deadline_seconds,
         "now": now,
         "first_number": first_number,
-        "question_count": len(submission.questions),
+        "question_count": len(job.questions),
     }
 
 

@@ -12,9 +12,9 @@ from sqlalchemy import Connection, RowMapping
 from sqlalchemy.exc import DBAPIError
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from schemas.errors import StatementRejectedError, StoreError, StoreUnavailableError
-from warehouse.queue.dialects import Database, passes_by_itself
-from warehouse.queue.statements import statement
+from polyhop.schemas.errors import StatementRejectedError, StoreError, StoreUnavailableError
+from polyhop.warehouse.queue.dialects import Database, passes_by_itself
+from polyhop.warehouse.queue.statements import statement
 
 Kind = Literal["read", "write", "durable"]
 T = TypeVar("T")

@@ -3,11 +3,11 @@
 Decides nothing: leases, not this list, say who may answer. Each function is a piece of one transaction.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 
-from schemas.queue import WorkerRow, storable, to_json
-from warehouse.queue.transactions import Transaction
+from polyhop.schemas.queue import WorkerRow, storable, to_json
+from polyhop.schemas.stored import StoredRow
+from polyhop.warehouse.queue.transactions import Transaction
 
 FORGET_SECONDS = 86_400.0
 
@@ -40,14 +40,14 @@ def report_worker(
 
 
 def list_workers(tx: Transaction, seen_within_seconds: float) -> list[WorkerRow]:
-    """Workers that gave a sign of life lately, the oldest first."""
+    """Workers that gave a sign of life lately, the oldest first; a list that cannot be read is empty."""
     return [
         WorkerRow(
             worker_id=row["worker_id"],
             host=row["host"],
             process_id=row["process_id"],
-            queues=tuple(json.loads(row["queues_json"])),
-            versions=json.loads(row["versions_json"]),
+            queues=StoredRow().strings("queues", row["queues_json"]),
+            versions=StoredRow().mapping("versions", row["versions_json"]),
             started_at=row["started_at"],
             seen_at=row["seen_at"],
             outage=row["outage"],

@@ -5,8 +5,8 @@ The checksum is the exclusive-or of the md5 of the rows: their order does not ma
 
 import duckdb
 
-from schemas.manifest import TableRecord
-from warehouse.tables.connection import quoted
+from polyhop.schemas.manifest import TableRecord
+from polyhop.warehouse.tables.connection import quoted
 
 
 def table_record(connection: duckdb.DuckDBPyConnection, table: str) -> TableRecord:

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import duckdb
 
-from schemas.columns import Table
-from schemas.errors import StatementRejectedError, StoreError, StoreUnavailableError
-from warehouse.files.disk import disk_sentence
+from polyhop.schemas.errors import DamagedStoreError, StatementRejectedError, StoreError, StoreUnavailableError
+from polyhop.warehouse.files.disk import disk_sentence
+from polyhop.warehouse.files.layout import index_of
 
 MEMORY_LIMIT = "1GB"
+
+_OF_DAMAGE = ("corrupt", "not a valid duckdb database", "checksum", "could not read enough bytes", "deserializ")
+"""What DuckDB says of a file whose blocks do not have their checksums, or that was cut short."""
 
 
 @contextmanager
@@ -21,7 +24,8 @@ def connect(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnectio
     """A connection for the block.
 
     Raises:
-        StoreUnavailableError: If the file is missing or another process is writing it.
+        DamagedStoreError: If the file is missing, or is not as DuckDB wrote it.
+        StoreUnavailableError: If another process is writing it.
         StoreError: If the disk is full or not writable.
         StatementRejectedError: If DuckDB refuses a statement inside the block.
     """
@@ -44,12 +48,22 @@ def translated(path: Path) -> Iterator[None]:
         reason = disk_sentence(error)
         if reason is not None:
             raise StoreError(f"Cannot write tables to {path.parent}: {reason}.") from error
+        if not path.exists() or tells_damage(error):
+            raise DamagedStoreError(path, index_of(path), first_line(error)) from error
         if isinstance(error, duckdb.IOException):
-            raise StoreUnavailableError(f"Cannot open {path}: {_first_line(error)}") from error
-        raise StatementRejectedError(f"DuckDB refused a statement: {_first_line(error)}") from error
+            raise StoreUnavailableError(f"Cannot open {path}: {first_line(error)}") from error
+        raise StatementRejectedError(f"DuckDB refused a statement: {first_line(error)}") from error
 
 
-def _first_line(error: Exception) -> str:
+def tells_damage(error: duckdb.Error) -> bool:
+    """Whether DuckDB says that a file is not as it wrote it."""
+    text = str(error).lower()
+    broken = (duckdb.FatalException, duckdb.InternalException, duckdb.SerializationException)
+    return isinstance(error, broken) or any(sign in text for sign in _OF_DAMAGE)
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what DuckDB says: the rest repeats the statement."""
     return str(error).strip().split("\n", 1)[0]
 
 
@@ -61,29 +75,3 @@ def quoted(identifier: str) -> str:
 def literal(text: str) -> str:
     """A string for the few statements that take no parameters (comments, attach)."""
     return "'" + text.replace("'", "''") + "'"
-
-
-_TYPES = {
-    "string": "VARCHAR",
-    "int64": "BIGINT",
-    "bool": "BOOLEAN",
-    "double": "DOUBLE",
-    "list<item: string>": "VARCHAR[]",
-}
-
-
-def create_statement(table: Table) -> str:
-    """CREATE OR REPLACE TABLE for a table of schemas/tables.py."""
-    columns = ", ".join(
-        f"{quoted(c.name)} {_TYPES[str(c.type)]}{'' if c.nullable else ' NOT NULL'}" for c in table.columns
-    )
-    return f"CREATE OR REPLACE TABLE {quoted(table.name)} ({columns})"
-
-
-def comment_statements(table: Table) -> list[str]:
-    """COMMENT ON for the table and each of its columns."""
-    name = quoted(table.name)
-    return [
-        f"COMMENT ON TABLE {name} IS {literal(table.comment)}",
-        *(f"COMMENT ON COLUMN {name}.{quoted(c.name)} IS {literal(c.comment)}" for c in table.columns),
-    ]

@@ -6,12 +6,12 @@ Explains nothing (tasks/resolution/explain.py does).
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from schemas.resolution import Decision
-from schemas.settings import ResolutionSettings
-from warehouse.files.layout import Layout
-from warehouse.files.versions import read_manifest, require_version
-from warehouse.tables.connection import connect
-from warehouse.tables.statements import statement
+from polyhop.schemas.resolution import Decision
+from polyhop.schemas.settings import ResolutionSettings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import hold_version, read_manifest
+from polyhop.warehouse.statements import statement
+from polyhop.warehouse.tables.connection import connect
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,14 @@ class NameRecords:
         decisions: Decisions about the names, in order.
         nearest: Key to the most similar names in the index.
         method: settings.resolution.method of the version.
+        is_resolved: Whether names were resolved at all; the nodes of a knowledge graph are entities as they are.
     """
 
     entities: dict[str, tuple[str, str | None]]
     decisions: list[Decision]
     nearest: dict[str, list[str]]
     method: str
+    is_resolved: bool = True
 
 
 def read_name_records(layout: Layout, index: str, keys: Sequence[str]) -> NameRecords:
@@ -37,10 +39,10 @@ def read_name_records(layout: Layout, index: str, keys: Sequence[str]) -> NameRe
     Raises:
         UnknownIndexError: If there is no such index.
     """
-    _, folder = require_version(layout, index)
-    settings = ResolutionSettings.model_validate(read_manifest(folder).settings.get("resolution", {"method": "off"}))
     asked = {"keys": list(keys)}
-    with connect(folder.tables, read_only=True) as connection:
+    with hold_version(layout, index) as held, connect(held.folder.tables, read_only=True) as connection:
+        manifest = read_manifest(held.folder)
+        settings = manifest.settings.get("resolution", {"method": "off"})
         rows = connection.execute(statement("explain", "decisions_on_names"), asked).fetchall()
         decisions = [
             Decision(key, kind, scope, to, why, is_ambiguous=several) for key, kind, scope, to, several, why in rows
@@ -51,4 +53,6 @@ def read_name_records(layout: Layout, index: str, keys: Sequence[str]) -> NameRe
     nearest: dict[str, list[str]] = {}
     for key, name in near:
         nearest.setdefault(key, []).append(name)
-    return NameRecords({row[0]: (row[1], row[2]) for row in found}, decisions, nearest, settings.method)
+    method = ResolutionSettings.model_validate(settings).method
+    entities = {row[0]: (row[1], row[2]) for row in found}
+    return NameRecords(entities, decisions, nearest, method, is_resolved="resolve" in manifest.stages)

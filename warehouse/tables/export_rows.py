@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from warehouse.tables.connection import connect
-from warehouse.tables.statements import statements
+from polyhop.warehouse.statements import statements
+from polyhop.warehouse.tables.connection import connect
 
 _AT_ONCE = 5000
 

@@ -1,41 +1,45 @@
-"""SQL by people on a published version, with the vectors of LanceDB as views.
+"""SQL by people on a published version, with its vectors as views.
 
-Read-only by construction: the file is opened so.
+Locks nothing itself (sandbox.py does).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 
-from warehouse.files.layout import Layout
-from warehouse.files.versions import read_manifest, require_version
-from warehouse.tables.connection import connect
-from warehouse.vectors.lance import read_table
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import hold_version, read_manifest
+from polyhop.warehouse.open import open_vector_store
+from polyhop.warehouse.tables.connection import translated
+from polyhop.warehouse.tables.sandbox import run_query, sandbox
 
 
 def query_rows(
-    layout: Layout, name: str, query: str, version: int | None = None, extra: Mapping[str, pa.Table] | None = None
+    layout: Layout,
+    name: str,
+    query: str,
+    version: int | None = None,
+    extra: Mapping[str, pa.Table] | None = None,
+    allow_files: Sequence[str | Path] = (),
 ) -> pa.Table:
-    """The result of one query on a version's tables.
+    """The result of one query on a version's tables; it reads those, `extra` and what `allow_files` names, and no more.
 
-    Vectors are read from LanceDB only if the query names `passage_vectors` or `entity_vectors`; `extra` are further
-    tables by name.
+    Vectors are read only if the query names `passage_vectors` or `entity_vectors`; `extra` are further
+    tables by name, `allow_files` folders whose files may be read.
 
     Raises:
         UnknownIndexError: If there is no such index.
-        StatementRejectedError: If DuckDB refuses the query.
+        ConfigurationError: If a folder of `allow_files` does not exist.
+        DamagedStoreError: If the tables are not as they were written.
+        StatementRejectedError: If the query does anything but read, or DuckDB refuses it.
     """
-    _, folder = require_version(layout, name, version)
-    manifest = read_manifest(folder)
-    with connect(folder.tables, read_only=True) as connection:
-        for kind, record in manifest.vectors.items():
-            view = f"{kind}_vectors"
-            if view in query:
-                connection.register(view, read_table(layout.index(name).vectors, record.table, record.lance_version))
-        for view, table in (extra or {}).items():
-            connection.register(view, table)
-        relation = connection.sql(query)
-        if relation is None:
-            return pa.table({})
-        found: pa.Table = relation.to_arrow_table()
-        return found
+    with hold_version(layout, name, version) as held:
+        tables = dict(extra or {})
+        for kind, record in read_manifest(held.folder).vectors.items():
+            if f"{kind}_vectors" in query:
+                table = open_vector_store(layout.index(name)).open(record.table, record.table_version)
+                tables[f"{kind}_vectors"] = table.read()
+        path = held.folder.tables
+        with translated(path), sandbox(path, tables, allow_files) as connection:
+            return run_query(connection, query, may_read_files=bool(allow_files))

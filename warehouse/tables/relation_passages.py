@@ -6,10 +6,10 @@ Searches no paths (worker/ranking/traversal.py does).
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from warehouse.files.layout import Layout
-from warehouse.files.versions import require_version
-from warehouse.tables.connection import connect
-from warehouse.tables.statements import statement
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import hold_version
+from polyhop.warehouse.statements import statement
+from polyhop.warehouse.tables.connection import connect
 
 Stated = tuple[str, str, str]
 """Key of the source, label, key of the target."""
@@ -32,8 +32,7 @@ def read_relation_passages(
         UnknownIndexError: If there is no such index.
         UnknownIdError: If it has no such version.
     """
-    _, folder = require_version(layout, index, version)
-    with connect(folder.tables, read_only=True) as connection:
+    with hold_version(layout, index, version) as held, connect(held.folder.tables, read_only=True) as connection:
         values = {"keys": list(keys), "limit": limit}
         rows = connection.execute(statement("connect", "relation_passages"), values).fetchall()
     return {(source, label, target): RelationPassages(tuple(ids), count) for source, label, target, count, ids in rows}

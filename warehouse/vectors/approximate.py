@@ -4,14 +4,13 @@ LanceDB builds and searches the graph (`IVF_HNSW_FLAT` in one partition: vectors
 Source: architecture.md section 3; algorithms.md 2.8, 2.9.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.manifest import HnswRecord
-from schemas.settings import VectorSettings
+from polyhop.schemas.manifest import HnswRecord
+from polyhop.schemas.settings import VectorSettings
 
 SAMPLE = 200
 RECALL_DEPTH = 10
@@ -72,15 +71,6 @@ def search_hnsw(table: Any, vector: NDArray[np.float32], count: int, ef_search: 
     query = table.search(vector).distance_type("cosine").ef(max(ef_search, count)).limit(count)
     found: list[str] = query.select(["id", "_distance"]).to_arrow().column("id").to_pylist()
     return found
-
-
-def open_table(database: Path, name: str, lance_version: int) -> Any:
-    """A pinned table version."""
-    import lancedb
-
-    table = lancedb.connect(database).open_table(name)
-    table.checkout(lance_version)
-    return table
 
 
 def _between(sample: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,12 +1,13 @@
 """The LanceDB database of an index: one table per kind of owner, with vectors and full text.
 
-One writer at a time (the index's lease guards it); each published version pins a table version by a tag.
+Implements polyhop.schemas.stores.VectorStore; each published version pins a table version by a tag of LanceDB.
 """
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+import shutil
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -14,63 +15,135 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from schemas.errors import InvariantError, StoreError
-from schemas.manifest import HnswRecord
-from schemas.settings import VectorSettings
-from warehouse.files.disk import disk_sentence
-from warehouse.vectors.approximate import build_hnsw, has_hnsw, measured_hnsw
+from polyhop.schemas.errors import DamagedStoreError
+from polyhop.schemas.settings import VectorSettings
+from polyhop.schemas.stores import SyncedTable, VectorRows
+from polyhop.warehouse.files.layout import index_of
+from polyhop.warehouse.vectors.approximate import build_hnsw, has_hnsw, measured_hnsw, search_hnsw
+from polyhop.warehouse.vectors.damage import (
+    begin_changes,
+    find_damage,
+    forget_tag,
+    require_whole,
+    translated,
+    write_list,
+)
 
 _CHUNK = 5000
+_MARGIN = timedelta(minutes=1)
+"""Between reading the age of a tagged version and LanceDB's own look at the clock."""
 
 
-@dataclass(frozen=True, slots=True)
-class SyncResult:
-    """What a synchronisation did, and the table version that holds the result; its HNSW graph, if it has one."""
+class LanceVectors:
+    """The database in a folder, which need not exist yet; see `polyhop.schemas.stores.VectorStore`."""
 
-    lance_version: int
-    written: int
-    deleted: int
-    hnsw: HnswRecord | None = None
+    def __init__(self, database: Path) -> None:
+        self._database = database
+
+    def sync(self, table: str, rows: VectorRows, hnsw: VectorSettings | None = None) -> SyncedTable:
+        """Makes a table hold exactly `rows`, writing only what differs.
+
+        Raises:
+            StoreError: If the disk is full or not writable.
+            DamagedStoreError: If LanceDB cannot use its files, or the table does not hold the rows afterwards.
+        """
+        with translated(self._database):
+            return _sync(self._database, table, rows, hnsw)
+
+    def rebuild(self, table: str, rows: VectorRows, hnsw: VectorSettings | None = None) -> SyncedTable:
+        """A table of its own beside those of that base name, from nothing.
+
+        The old one stays, whatever its state, as long as published versions pin it.
+        """
+        names = chain([table], (f"{table}-{number}" for number in count(2)))
+        name = next(name for name in names if not (self._database / f"{name}.lance").exists())
+        return self.sync(name, rows, hnsw)
+
+    def open(self, table: str, version: int) -> "LanceTable":
+        """A version of a table; small files of it are compared with their checksums first.
+
+        Raises:
+            DamagedStoreError: If LanceDB cannot read its files, or they are not those that were written.
+        """
+        with translated(self._database):
+            require_whole(self._database, table)
+            opened = _open_table(self._database, table)
+            opened.checkout(version)
+        return LanceTable(self._database, opened)
+
+    def pin(self, table: str, version: int, name: str) -> None:
+        """Tags a table version; a tag of that name is moved."""
+        with translated(self._database):
+            tags = _open_table(self._database, table).tags
+            if name in tags.list():  # of a run that was killed before its version was visible
+                forget_tag(self._database, table, name)
+                tags.update(name, version)
+            else:
+                tags.create(name, version)
+
+    def clean(self, pins: Collection[str], tables: Collection[str]) -> None:
+        """Frees what no published version holds any more.
+
+        Args:
+            pins: Tags of the published versions; others no longer pin anything.
+            tables: Those that published versions name; others are removed.
+        """
+        for folder in sorted(self._database.glob("*.lance")):
+            if folder.stem not in tables:
+                shutil.rmtree(folder)
+                continue
+            try:
+                with translated(self._database):
+                    _clean_table(_open_table(self._database, folder.stem), pins)
+            except DamagedStoreError:
+                continue  # only older versions can still need it; `polyhop verify` says so
+
+    def begin_changes(self) -> None:
+        """Says that files may vanish from now on."""
+        begin_changes(self._database)
+
+    def end_changes(self) -> None:
+        """Lists the files that are there with their checksums."""
+        write_list(self._database)
+
+    def find_damage(self, table: str) -> list[str]:
+        """What is wrong with the files of a table, in sentences."""
+        return find_damage(self._database, table)
 
 
-@dataclass(frozen=True, slots=True)
-class VectorRows:
-    """All rows a table must have.
+class LanceTable:
+    """A pinned version of a table; see `polyhop.schemas.stores.PinnedTable`."""
 
-    Attributes:
-        ids: Distinct owner ids.
-        texts: What full-text search looks into.
-        hashes: Content hash of each row: equal hash means equal vector.
-        vectors: Shape (n, d), float32.
-    """
+    def __init__(self, database: Path, table: Any) -> None:
+        self._database = database
+        self._table = table
 
-    ids: Sequence[str]
-    texts: Sequence[str]
-    hashes: Sequence[str]
-    vectors: NDArray[np.float32]
+    def read(self) -> pa.Table:
+        """Ids and vectors of all rows."""
+        with translated(self._database):
+            return self._table.search().select(["id", "vector"]).limit(None).to_arrow()
 
+    def nearest(self, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
+        """Ids of about the `count` nearest rows by LanceDB's HNSW graph, nearest first; exact without a graph."""
+        with translated(self._database):
+            return search_hnsw(self._table, vector, count, ef_search)
 
-def sync_table(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | None = None) -> SyncResult:
-    """Makes a table hold exactly `rows`, writing only what differs.
-
-    Args:
-        database: Folder of the database.
-        name: Name of the table.
-        rows: Everything that the table is to hold.
-        hnsw: How to build a graph for approximate search; None: no graph.
-
-    Raises:
-        StoreError: If the disk is full or not writable.
-        InvariantError: If the table does not hold the rows afterwards.
-    """
-    try:
-        return _sync(database, name, rows, hnsw)
-    except (OSError, RuntimeError) as error:
-        reason = disk_sentence(error) or str(error).split("\n", 1)[0]
-        raise StoreError(f"Cannot write vectors to {database}: {reason}.") from error
+    def search_text(self, words: str, limit: int) -> list[str]:
+        """Ids of the rows that full-text search finds, in descending order of LanceDB's own BM25."""
+        with translated(self._database):
+            search = self._table.search(words, query_type="fts", fts_columns="text")
+            rows = search.select(["id"]).limit(limit).to_arrow()
+        found: list[str] = rows.column("id").to_pylist()
+        return found
 
 
-def _sync(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | None) -> SyncResult:
+def _open_table(database: Path, name: str) -> Any:
+    import lancedb
+
+    return lancedb.connect(database).open_table(name)
+
+
+def _sync(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | None) -> SyncedTable:
     import lancedb
     from lancedb.index import FTS, BTree
 
@@ -95,12 +168,12 @@ def _sync(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | No
     if (changed or vanished) and len(rows.ids):
         table.create_index("id", config=BTree(), replace=True)
         table.create_index("text", config=FTS(with_position=False), replace=True)
-        table.optimize()
+        _optimize(table, timedelta(days=7))
     if hnsw is not None and (changed or vanished or not has_hnsw(table, hnsw)):
         build_hnsw(table, hnsw)
-    _verify(table, rows)
+    _verify(database, table, rows)
     measured = None if hnsw is None else measured_hnsw(table, rows.vectors, hnsw)
-    return SyncResult(table.version, len(changed), len(vanished), measured)
+    return SyncedTable(name, table.version, len(changed), len(vanished), measured)
 
 
 def _schema(dimension: int) -> pa.Schema:
@@ -131,57 +204,26 @@ def _arrow(rows: VectorRows, numbers: list[int]) -> pa.Table:
     return pa.table(columns, schema=_schema(dimension))
 
 
-def _verify(table: Any, rows: VectorRows) -> None:
+def _verify(database: Path, table: Any, rows: VectorRows) -> None:
     stored = _stored_hashes(table)
     if table.count_rows() != len(rows.ids) or stored != dict(zip(rows.ids, rows.hashes, strict=True)):
-        raise InvariantError(
-            f"The vector table '{table.name}' holds {table.count_rows()} rows instead of {len(rows.ids)}; "
-            "delete the folder 'vectors' of this index and run the same command again."
-        )
+        reason = f"table '{table.name}' holds {table.count_rows()} rows instead of {len(rows.ids)}"
+        raise DamagedStoreError(database, index_of(database), reason)
 
 
-def tag_version(database: Path, name: str, tag: str, lance_version: int) -> None:
-    """Pins a table version under `tag` (moved if the tag exists)."""
-    import lancedb
-
-    table = lancedb.connect(database).open_table(name)
-    if tag in table.tags.list():
-        table.tags.update(tag, lance_version)
-    else:
-        table.tags.create(tag, lance_version)
-
-
-def untag_and_clean(database: Path, tags: Sequence[str]) -> None:
-    """Unpins versions and frees the space of everything that no tag holds and that is older than an hour."""
-    import lancedb
-
-    connection = lancedb.connect(database)
-    for name in connection.list_tables().tables:
-        table = connection.open_table(name)
-        for tag in set(tags) & set(table.tags.list()):
+def _clean_table(table: Any, tags: Collection[str]) -> None:
+    for tag in table.tags.list():
+        if tag not in tags:
             table.tags.delete(tag)
-        try:
-            table.optimize(cleanup_older_than=timedelta(hours=1))
-        except RuntimeError as error:
-            if "tagged version" not in str(error):
-                raise
+    _optimize(table, timedelta(hours=1))
 
 
-def read_table(database: Path, name: str, lance_version: int) -> pa.Table:
-    """Ids and vectors of a pinned table version."""
-    import lancedb
-
-    table = lancedb.connect(database).open_table(name)
-    table.checkout(lance_version)
-    return table.search().select(["id", "vector"]).limit(None).to_arrow()
-
-
-def search_text(database: Path, name: str, query: str, limit: int, lance_version: int) -> list[str]:
-    """Ids of the rows that full-text search finds, best first (LanceDB's own BM25)."""
-    import lancedb
-
-    table = lancedb.connect(database).open_table(name)
-    table.checkout(lance_version)
-    rows = table.search(query, query_type="fts", fts_columns="text").select(["id"]).limit(limit).to_arrow()
-    found: list[str] = rows.column("id").to_pylist()
-    return found
+def _optimize(table: Any, older_than: timedelta) -> None:
+    """Compacts, and removes versions older than that and older than any tagged one: LanceDB refuses to pass a tag."""
+    tagged = {tag["version"] for tag in table.tags.list().values()}
+    ages = [datetime.now() - v["timestamp"] + _MARGIN for v in table.list_versions() if v["version"] in tagged]
+    try:
+        table.optimize(cleanup_older_than=max([older_than, *ages]))
+    except RuntimeError as error:
+        if "tagged version" not in str(error):
+            raise

@@ -12,19 +12,18 @@ from typing import Protocol
 
 from pydantic import BaseModel, Field
 
-from schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask
-from schemas.errors import MalformedReplyError
-from schemas.graph import Mention
-from schemas.names import FUNCTION_WORDS
-from schemas.ports import NameFinding
-from schemas.prompts import Prompt
-from schemas.query import ModelUse, Question, QuestionName
-from schemas.text import norm_ws
-from worker.model_outcomes import outage_of, use_of
+from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask
+from polyhop.schemas.errors import MalformedReplyError
+from polyhop.schemas.graph import Mention
+from polyhop.schemas.names import FUNCTION_WORDS
+from polyhop.schemas.ports import NameFinding
+from polyhop.schemas.prompts import Prompt
+from polyhop.schemas.query import ModelUse, Question, QuestionName
+from polyhop.schemas.text import norm_ws
+from polyhop.worker.model_outcomes import outage_of, use_of
 
 _ENTITIES_TOKENS = 512
 _SCHEMA_VERSION = 1
-_WORD_BEFORE = re.compile(r"([^\W\d_]+)\s*$")
 _WORD_BEHIND = re.compile(r"\s*([^\W\d_]+)")
 
 
@@ -121,12 +120,30 @@ def _by_model(entity: NamedEntity) -> QuestionName:
 
 
 def _by_rule(question: str, mention: Mention) -> QuestionName:
-    for match in (_WORD_BEFORE.search(question[: mention.start]), _WORD_BEHIND.match(question[mention.end :])):
-        if match is not None and match[1].islower() and match[1] not in FUNCTION_WORDS:
-            is_before = match.re is _WORD_BEFORE
-            hint = f"{match[1]} {mention.surface}" if is_before else f"{mention.surface} {match[1]}"
-            return QuestionName(mention.key, hint)
+    before = _word_before(question, mention.start)
+    if _is_plain(before):
+        return QuestionName(mention.key, f"{before} {mention.surface}")
+    behind = _WORD_BEHIND.match(question, mention.end)
+    if behind is not None and _is_plain(behind[1]):
+        return QuestionName(mention.key, f"{mention.surface} {behind[1]}")
     return QuestionName(mention.key, mention.surface)
+
+
+def _word_before(text: str, end: int) -> str:
+    """The letters right before an offset, whitespace between; "" if there are none.
+
+    Walks back from the offset: a pattern would try every word of the text before it, for each name.
+    """
+    while end and text[end - 1].isspace():
+        end -= 1
+    start = end
+    while start and text[start - 1].isalnum() and not text[start - 1].isdecimal():
+        start -= 1
+    return text[start:end]
+
+
+def _is_plain(word: str) -> bool:
+    return word.islower() and word not in FUNCTION_WORDS
 
 
 def _distinct(names: Sequence[QuestionName]) -> tuple[QuestionName, ...]:

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.errors import AlgorithmError
-from schemas.graph import RelationGraph
-from schemas.spreading import Match, Seed, SeedRule, SeedScore, SpreadQuestion, SpreadRule
-from worker.ranking.order import DECIMALS, best
-from worker.ranking.similarity import cosines
+from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.graph import RelationGraph
+from polyhop.schemas.spreading import Match, Seed, SeedRule, SeedScore, SpreadQuestion, SpreadRule
+from polyhop.worker.ranking.order import DECIMALS, best
+from polyhop.worker.ranking.similarity import cosines
 
 SAME = 1e-12
 """Activations closer than this are equal, so that the order of a sum never decides who feeds whom (0.3)."""
@@ -128,7 +128,7 @@ def spread(
     Source: algorithms.md 1.5 step 3. Sums run over ascending numbers; cosines are taken of reached entities only.
     Cost: O(T * edges of active entities + d * entities reached), besides O(n) to clear.
     """
-    from worker.ranking.activation_step import step
+    from polyhop.worker.ranking.activation_step import step
 
     if question.shape != vectors.shape[1:]:
         raise AlgorithmError(

@@ -1,6 +1,6 @@
 """BM25: what each term adds to each passage, once per version, and their sum, once per question.
 
-Splits no text (schemas.stems does). SPRIG and `bm25` count a question's repeated terms, bridge does not.
+Splits no text (polyhop.schemas.stems does). SPRIG and `bm25` count a question's repeated terms, bridge does not.
 Source: algorithms.md 2.9, 2B.2; the ATIRE/Lucene idf, with the factor k1 + 1 that newer Lucene dropped.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.graph import LexicalIndex
+from polyhop.schemas.graph import LexicalIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ The walk between seed and fuse is pagerank.py's `walk_passages`. Source: algorit
 import numpy as np
 from numpy.typing import NDArray
 
-from worker.ranking.order import DECIMALS, best, kth_largest
+from polyhop.worker.ranking.order import DECIMALS, best, kth_largest
 
 _LEAST_REFERENCE = 1 / 100
 

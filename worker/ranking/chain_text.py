@@ -5,8 +5,8 @@ Chooses nothing (chains.py does). Source: algorithms.md 1.5 step 6.
 
 from collections.abc import Sequence
 
-from schemas.graph import Entity
-from schemas.spreading import Hop
+from polyhop.schemas.graph import Entity
+from polyhop.schemas.spreading import Hop
 
 
 def chain_line(names: Sequence[str], hops: Sequence[Hop]) -> str:

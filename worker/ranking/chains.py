@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.graph import RelationGraph
-from schemas.spreading import Chain, ChainRule, Hop
+from polyhop.schemas.graph import RelationGraph
+from polyhop.schemas.spreading import Chain, ChainRule, Hop
 
 Path = tuple[int, ...]
 
@@ -63,7 +63,7 @@ def search_paths(
     rule: ChainRule,
 ) -> FoundChains:
     """As `best_chains`, doubles included and without labels; `rule.limit` 0 stands for all."""
-    from worker.ranking.chain_search import search, subgraph
+    from polyhop.worker.ranking.chain_search import search, subgraph
 
     starts = np.searchsorted(active, np.array(sorted(seeds), dtype=np.intp))
     edges = subgraph((graph.indptr, graph.indices), active, values)

@@ -1,4 +1,4 @@
-"""A token-free stand-in for a cross-encoder: how much of the question a passage covers, and how close together.
+"""A token-free fallback for a cross-encoder: how much of the question a passage covers, and how close together.
 
 Splits no text. `score = coverage + proximity_weight * proximity`, both in [0, 1], over the question's distinct known
 terms t with weight v(t) = idf(t) squared (idf on both sides, as in a cosine of tf-idf vectors) and V = sum of v:
@@ -24,7 +24,7 @@ def coverage_and_proximity(idf: Mapping[str, float], tokens: Sequence[str]) -> t
 
     Returns:
         Coverage and proximity, each from 0 to 1; both 0 if the question has no known term.
-    Source: see the module.
+    Source: algorithms.md 2.9 (BM25+CE, token-free ranker).
     Cost: O(tokens).
     """
     places = [(place, token) for place, token in enumerate(tokens) if token in idf]

@@ -1,7 +1,7 @@
 """Entities by a part of their name, or by likeness to a vector.
 
-Exact names are strategies/lookup.py's business. Names are compared as keys (docs/decisions/0002): `norm_name`, and
-accents and punctuation dropped. Source: algorithms.md 5.2.
+Exact names are strategies/lookup.py's business. Names are compared as keys (docs/decisions/0002): lower
+case, accents and punctuation dropped. Source: algorithms.md 5.2.
 """
 
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.names import name_tokens
-from worker.ranking.activation import nearest, seed_scores
+from polyhop.schemas.names import name_tokens
+from polyhop.worker.ranking.activation import nearest, seed_scores
 
 _FLOAT32 = 1e-6
 """Vectors are stored in float32: a cosine this close below a threshold is at the threshold."""

@@ -5,16 +5,19 @@ Abdul-Jaleel et al. 2004 (RM3).
 """
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from schemas.graph import BipartiteGraph, LexicalIndex
-from worker.ranking.order import best
+from polyhop.schemas.graph import BipartiteGraph, LexicalIndex
+from polyhop.worker.ranking.order import best
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
-def term_shares(lexical: LexicalIndex) -> sparse.csr_array:
+def term_shares(lexical: LexicalIndex) -> "sparse.csr_array":
     """The postings by passage: `tf / length`, a passage's maximum-likelihood language model.
 
     Args:
@@ -25,6 +28,8 @@ def term_shares(lexical: LexicalIndex) -> sparse.csr_array:
     Source: algorithms.md 2.9 (RM1).
     Cost: O(postings), once per version.
     """
+    from scipy import sparse
+
     shape = (len(lexical.terms), len(lexical.lengths))
     counts = sparse.csr_array((lexical.tf.astype(np.float64), lexical.passages, lexical.indptr), shape=shape)
     shares = counts.T.tocsr()
@@ -33,7 +38,7 @@ def term_shares(lexical: LexicalIndex) -> sparse.csr_array:
 
 
 def relevance_model(
-    shares: sparse.csr_array,
+    shares: "sparse.csr_array",
     passages: NDArray[np.intp],
     scores: NDArray[np.float64],
     count: int,
@@ -91,7 +96,7 @@ def interpolate(
 
 
 def expansion_entities(
-    weights: sparse.csr_array,
+    weights: "sparse.csr_array",
     passages: NDArray[np.intp],
     excluded: NDArray[np.bool_],
     count: int,
@@ -142,7 +147,7 @@ def add_terms(counts: Mapping[int, int], added: Iterable[int], weight: float) ->
 
 
 def _entries(
-    matrix: sparse.csr_array, rows: NDArray[np.intp], factors: NDArray[np.float64]
+    matrix: "sparse.csr_array", rows: NDArray[np.intp], factors: NDArray[np.float64]
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Columns of these rows, row by row, and their values, each row multiplied by its factor."""
     spans = [(int(matrix.indptr[row]), int(matrix.indptr[row + 1])) for row in rows.tolist()]

@@ -6,7 +6,7 @@ Knows ranks only, no scores. Source: algorithms.md 0.5 (Cormack et al. 2009, k =
 from collections.abc import Sequence
 from math import fsum, inf
 
-from worker.ranking.order import DECIMALS
+from polyhop.worker.ranking.order import DECIMALS
 
 
 def reciprocal_rank_fusion(lists: Sequence[Sequence[int]], k: float = 60.0) -> list[tuple[int, float]]:

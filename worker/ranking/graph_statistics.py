@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.graph import BipartiteGraph
-from worker.ranking.pruning import hubs
+from polyhop.schemas.graph import BipartiteGraph
+from polyhop.worker.ranking.pruning import hubs
 
 
 def graph_statistics(graph: BipartiteGraph) -> dict[str, int]:

@@ -4,15 +4,16 @@ Ranks nothing: it explains a ranking that is already made, and costs nothing unl
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Any
 
-from schemas.errors import UnknownIdError
-from schemas.graph import BipartiteGraph
-from schemas.ports import IndexReader
-from schemas.query import Link
+from polyhop.schemas.errors import UnknownIdError
+from polyhop.schemas.evidence import QuestionNames
+from polyhop.schemas.graph import BipartiteGraph
+from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.query import Link
+from polyhop.warehouse.artefacts import GRAPH
 
 QUESTION = "question"
 EXPLAINED = 10
@@ -56,12 +57,12 @@ def strongest_links(
     return links
 
 
-def connect(index: IndexReader, evidence: Mapping[str, Any], passage_ids: Sequence[str]) -> list[Link]:
+def connect(index: IndexReader, names: QuestionNames | None, passage_ids: Sequence[str]) -> list[Link]:
     """How the first passages of a retrieval connect.
 
     Args:
         index: The version that answered.
-        evidence: The retrieval's; its `question_entities.matched` are used if there are any.
+        names: What of the question the graph knows, None if nobody looked.
         passage_ids: Retrieved passages, best first; the first `EXPLAINED` count.
 
     Returns:
@@ -70,8 +71,8 @@ def connect(index: IndexReader, evidence: Mapping[str, Any], passage_ids: Sequen
     Raises:
         UnknownIdError: If the version has no such passage.
     """
-    graph = index.graph
-    matched = evidence.get("question_entities", {}).get("matched", ())
+    graph = index.artefact(GRAPH)
+    matched = names.matched if names and names.noun == "entities" else ()
     entities = [graph.number_of[key] for key in matched if key in graph.number_of]
     numbers = [_number(index.passage_ids, passage_id) for passage_id in passage_ids[:EXPLAINED]]
     return [

@@ -1,14 +1,14 @@
 """PRUNE: which edges of the entity-passage graph a walk does without.
 
-Weights stay those of the whole graph (transitions.py): df is the df before pruning. Source: algorithms.md 2.7.
+Weights stay those of the whole graph (pagerank.py): df is the df before pruning. Source: algorithms.md 2.7.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.graph import BipartiteGraph
-from worker.ranking.order import DECIMALS
-from worker.ranking.transitions import edge_weights
+from polyhop.schemas.graph import BipartiteGraph
+from polyhop.worker.ranking.order import DECIMALS
+from polyhop.worker.ranking.pagerank import edge_weights
 
 _RATIO_DECIMALS = 9
 """Products of counts and shares are rounded so, lest 29 % of 100 be 28."""

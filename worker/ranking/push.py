@@ -7,12 +7,15 @@ Source: algorithms.md 2.6 (Andersen, Chung, Lang 2006, with a degree-normalised 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from worker.ranking.pagerank import normalised_seeds
-from worker.ranking.transitions import Transition
+from polyhop.worker.ranking.pagerank import normalised_seeds
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 MAX_PUSHES = 1_000_000
 
@@ -37,12 +40,12 @@ class Pushed:
 
 
 def ppr_push(
-    transition: Transition, seeds: NDArray[np.float64], restart: float, eps: float, max_pushes: int = MAX_PUSHES
+    transition: "sparse.csr_array", seeds: NDArray[np.float64], restart: float, eps: float, max_pushes: int = MAX_PUSHES
 ) -> Pushed:
     """Personalised PageRank by forward push.
 
     Args:
-        transition: The walk; a dangling node's mass goes to the seeds.
+        transition: Shape (n, n), rows sum to 1, or 0 for dangling nodes, whose mass goes to the seeds.
         seeds: Shape (n,), see `normalised_seeds`.
         restart: Probability of returning to the seeds, above 0, at most 1.
         eps: A node is pushed while its residual exceeds eps times its number of edges (at least 1); above 0.
@@ -57,10 +60,13 @@ def ppr_push(
     Cost: O(n + 1 / (restart * eps)) edge visits.
     """
     start = normalised_seeds(seeds)
-    matrix = transition.forward
-    seeded = np.flatnonzero(start).astype(matrix.indices.dtype)
+    seeded = np.flatnonzero(start).astype(transition.indices.dtype)
     scores, residual, pushes = _compiled()(
-        (matrix.indptr, matrix.indices, matrix.data), (seeded, start[seeded], start), restart, eps, max_pushes
+        (transition.indptr, transition.indices, transition.data),
+        (seeded, start[seeded], start),
+        restart,
+        eps,
+        max_pushes,
     )
     return Pushed(scores, residual, int(pushes))
 

@@ -1,15 +1,14 @@
 """Graphs made from graphs: other labels for the entities, fewer entities, terms in their place.
 
-Weighs nothing (transitions.py) and knows no norm: strategies say what a label is. Source: algorithms.md 2.3, 2.4, 7.5.
+Weighs nothing (pagerank.py) and knows no norm: strategies say what a label is. Source: algorithms.md 2.3, 2.4, 7.5.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import sparse
 
-from schemas.graph import BipartiteGraph, LexicalIndex
-from worker.ranking.pruning import most_passages
+from polyhop.schemas.graph import BipartiteGraph, LexicalIndex
+from polyhop.worker.ranking.pruning import most_passages
 
 
 def relabelled(graph: BipartiteGraph, labels: Sequence[str]) -> BipartiteGraph:
@@ -71,6 +70,8 @@ def term_graph(lexical: LexicalIndex, min_df: int, max_df_ratio: float) -> Bipar
     Source: algorithms.md 2.4 (TF-IDF term graph, after MixPR).
     Cost: O(postings), once per version.
     """
+    from scipy import sparse
+
     passage_count = len(lexical.lengths)
     df = np.diff(lexical.indptr)
     chosen = np.flatnonzero((df >= min_df) & (df <= most_passages(passage_count, max_df_ratio)))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from worker.ranking.order import best
+from polyhop.worker.ranking.order import best
 
 Scored = tuple[NDArray[np.intp], NDArray[np.float64]]
 """Distinct item numbers and their scores."""

@@ -3,13 +3,17 @@
 Encodes nothing. Source: algorithms.md 0.1, 1.7, 6.2.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from schemas.errors import AlgorithmError
-from schemas.graph import BipartiteGraph
-from worker.ranking.order import DECIMALS
+from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.graph import BipartiteGraph
+from polyhop.worker.ranking.order import DECIMALS
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
 def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -37,14 +41,16 @@ def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray
     return np.asarray(matrix @ vector.astype(np.float32, copy=False), dtype=np.float64)
 
 
-def mentioned_in(graph: BipartiteGraph) -> sparse.csr_array:
+def mentioned_in(graph: BipartiteGraph) -> "sparse.csr_array":
     """The graph by entity: shape (n_entities, n_passages), CSR, an entry where a passage mentions the entity."""
+    from scipy import sparse
+
     shape = (graph.passage_count, graph.entity_count)
     return sparse.csr_array((graph.tf, graph.indices, graph.indptr), shape=shape).T.tocsr()
 
 
 def passages_of_entities(
-    mentioned_in: sparse.csr_array, entities: NDArray[np.intp], scores: NDArray[np.float64], count: int
+    mentioned_in: "sparse.csr_array", entities: NDArray[np.intp], scores: NDArray[np.float64], count: int
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Passages that mention some scored entities: by the largest score, then the sum, then number.
 

@@ -6,14 +6,17 @@ directions; every function returns in ascending number, which is ascending key. 
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from schemas.errors import AlgorithmError
-from schemas.graph import RelationGraph
-from worker.ranking.order import best
+from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.graph import RelationGraph
+from polyhop.worker.ranking.order import best
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 PER_MENTION = 0.1
 """What a mention of an entity at hop 0 adds to a passage's score."""
@@ -65,7 +68,7 @@ def traverse(graph: RelationGraph, start: int, depth: int) -> tuple[NDArray[np.i
     return reached[order], hops[order]
 
 
-def passages_mentioning(mentioned_in: sparse.csr_array, entities: Sequence[int] | Integers) -> NDArray[np.intp]:
+def passages_mentioning(mentioned_in: "sparse.csr_array", entities: Sequence[int] | Integers) -> NDArray[np.intp]:
     """Passages that mention any of these entities, ascending, each once.
 
     Args:
@@ -78,14 +81,14 @@ def passages_mentioning(mentioned_in: sparse.csr_array, entities: Sequence[int] 
     return np.unique(found).astype(np.intp)
 
 
-def shared_passages(mentioned_in: sparse.csr_array, left: Sequence[int], right: Sequence[int]) -> NDArray[np.intp]:
+def shared_passages(mentioned_in: "sparse.csr_array", left: Sequence[int], right: Sequence[int]) -> NDArray[np.intp]:
     """Passages that mention some entity of both sets, ascending."""
     both = passages_mentioning(mentioned_in, left), passages_mentioning(mentioned_in, right)
     return np.intersect1d(*both, assume_unique=True)
 
 
 def passages_by_hops(
-    mentioned_in: sparse.csr_array, entities: Integers, hops: Integers, decay: float, count: int
+    mentioned_in: "sparse.csr_array", entities: Integers, hops: Integers, decay: float, count: int
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Passages by the sum of `0.1 * decay ** hop` over the distinct reached entities that they mention.
 

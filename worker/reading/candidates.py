@@ -1,6 +1,6 @@
 """Spans of a sentence that can answer a question of some type.
 
-Scores nothing. Source: design/reader.md 6.2.
+Scores nothing. Source: reader.md 6.2.
 Decided here: at most `MOST_CANDIDATES` of a sentence, the first ones, so that a list of names stays cheap;
 the full name that a page begins with (`Rory Elizabeth Katherine Kennedy`) is the question's `Rory Kennedy` again.
 """
@@ -11,16 +11,19 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from schemas.names import FUNCTION_WORDS, name_tokens
-from schemas.text import norm_answer
-from schemas.values import find_dates
-from worker.reading.countries import places_in
-from worker.reading.pages import Page, PageSentence
-from worker.reading.parsing import ANY, DATE, NATIONALITY, NUMBER, PERSON, PLACE, WORK, YEAR, ParsedQuestion
-from worker.reading.word_lists import name_lists
+from polyhop.schemas.names import FUNCTION_WORDS, name_tokens
+from polyhop.schemas.text import norm_answer
+from polyhop.schemas.values import find_dates
+from polyhop.worker.reading.clauses import PRONOUNS, leading_subject, words_of
+from polyhop.worker.reading.countries import places_in
+from polyhop.worker.reading.pages import Page, PageSentence
+from polyhop.worker.reading.parsing import ANY, DATE, NATIONALITY, NUMBER, PERSON, PLACE, WORK, YEAR, ParsedQuestion
+from polyhop.worker.reading.subjects import is_subject
+from polyhop.worker.reading.word_lists import clause_lists, name_lists
 
-DATED, YEARS, COUNTED, NAMED, JOINED, QUOTED, PEOPLE, PHRASE = "D", "Y", "#", "N", "C", "Q", "A", "P"
-"""Kinds of candidates: dates, bare years, numbers, names, `City, State`, quotes, demonyms, lower-case phrases."""
+DATED, YEARS, COUNTED, NAMED, JOINED, QUOTED, PEOPLE, PHRASE, SUBJECT = "D", "Y", "#", "N", "C", "Q", "A", "P", "S"
+"""Kinds of candidates: dates, bare years, numbers, names, `City, State`, quotes, demonyms, lower-case phrases, and what
+the page is about where a sentence begins with `he`, `the company` or a part of its name."""
 
 MOST_CANDIDATES = 60
 _COUNTRY_HEADS = frozenset(("country", "nation", "citizenship"))
@@ -32,6 +35,8 @@ _DAY_AND_MONTH = re.compile(rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}|{_MONTH} 
 _QUOTE = re.compile(r"[\"“«]([^\"“”«»\n]{2,60})[\"”»]")
 _OTHER_NAMES = frozenset(("name", "full", "real", "nickname", "known", "called"))
 _LONGEST_PHRASE = 4
+_MOST_SUBJECTS = 30
+_PARENTHESES = re.compile(r"\([^()]*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ Span = tuple[str, str, int, int]
 def find_candidates(question: ParsedQuestion, page: Page) -> list[Candidate]:
     """Candidates of a passage, sentence by sentence, without those that the question names itself.
 
-    Source: design/reader.md 6.2. Cost: O(characters of the page).
+    Source: reader.md 6.2. Cost: O(characters of the page).
     """
     asked = f" {norm_answer(question.text)} "
     words = frozenset(question.words)
@@ -71,7 +76,7 @@ def find_candidates(question: ParsedQuestion, page: Page) -> list[Candidate]:
     found = []
     for sentence in page.sentences:
         kept = 0
-        for kind, answer, start, end in _spans(question, sentence):
+        for kind, answer, start, end in _spans_of(question, page, sentence):
             if kept == MOST_CANDIDATES:
                 break
             norm = norm_answer(answer)
@@ -90,6 +95,50 @@ def _named_subject(question: ParsedQuestion, page: Page) -> frozenset[str]:
     if " " not in key or key not in question.name_keys or _OTHER_NAMES.intersection(question.words):
         return frozenset(("",))
     return frozenset(key.split())
+
+
+def _spans_of(question: ParsedQuestion, page: Page, sentence: PageSentence) -> Iterator[Span]:
+    """Candidates of a sentence; what it is about takes the place of a part of its name."""
+    own = page_subject(question, page, sentence)
+    if own is None:
+        yield from _spans(question, sentence)
+        return
+    yield own
+    _, title, begin, stop = own
+    full = set(name_tokens(title))
+    for span in _spans(question, sentence):
+        kind, answer, start, end = span
+        if kind != NAMED or start >= stop or end <= begin or not full.issuperset(name_tokens(answer)):
+            yield span
+
+
+def page_subject(question: ParsedQuestion, page: Page, sentence: PageSentence) -> Span | None:
+    """The page's title where a sentence that says some of the question begins with what the page is about."""
+    if question.expected in _BY_TYPE or question.expected == NATIONALITY or sentence.number >= _MOST_SUBJECTS:
+        return None
+    if question.weights.keys().isdisjoint(sentence.places):
+        return None
+    if sentence.number and not _may_begin(page, sentence):
+        return None
+    words = words_of(sentence.text)
+    phrase = leading_subject(words)
+    title = _PARENTHESES.sub(" ", page.passage.title).strip()
+    if phrase is None or not title or not is_subject(page, sentence, words, phrase):
+        return None
+    said = " ".join(name_tokens(sentence.text[words[phrase.first].start : words[phrase.last].end]))
+    if said in question.name_keys:
+        return None
+    return SUBJECT, title, words[phrase.first].start, words[phrase.last].end
+
+
+def _may_begin(page: Page, sentence: PageSentence) -> bool:
+    """Whether the first word can be one of what the page is about: no other name begins the sentence."""
+    start, end = sentence.words[0] if sentence.words else (0, 0)
+    low = sentence.text[start:end].lower()
+    lists = clause_lists()
+    if low in PRONOUNS or low in ("the", "this") or low in lists.prepositions or low in lists.adverbs:
+        return True
+    return any(low in key for key in page.title_keys)
 
 
 def _spans(question: ParsedQuestion, sentence: PageSentence) -> Iterator[Span]:
@@ -183,6 +232,8 @@ def quotes(sentence: PageSentence) -> Iterator[Span]:
 def people(sentence: PageSentence, *, is_country: bool) -> Iterator[Span]:
     """Demonyms, as they stand or as their country."""
     for place in places_in(sentence.text):
+        if is_country and not place.is_demonym and not place.state:
+            yield NAMED, sentence.text[place.start : place.end], place.start, place.end
         if place.is_demonym:
             answer = place.country.title() if is_country else sentence.text[place.start : place.end]
             yield PEOPLE, answer, place.start, place.end

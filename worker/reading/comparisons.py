@@ -1,39 +1,49 @@
 """Comparison questions: which of two has the larger or smaller value, with the values and where they stand.
 
-Each rule gets two pages and returns both values, or None where the pages do not tell. Source: design/reader.md 6.4.
+An answer has both values of what is asked, from sentences that state it of these two; otherwise it is "" and shows
+which value is missing. Source: reader.md 6.4.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from schemas.names import STOP_WORDS, name_tokens
-from schemas.query import ComparedValue
-from schemas.values import find_numbers
-from worker.reading.countries import places_in
-from worker.reading.dates import Dated, Life, life, order, when, written, years_of
-from worker.reading.options import Option, choice, option_of, plain_words, shared_role_of
-from worker.reading.pages import Page
-from worker.reading.parsing import ParsedQuestion, stem_of
-from worker.reading.word_lists import comparison_lists
+from polyhop.schemas.names import STOP_WORDS, name_tokens
+from polyhop.schemas.query import ComparedValue
+from polyhop.schemas.values import find_numbers
+from polyhop.worker.reading.attributes import Stated, stated_date
+from polyhop.worker.reading.options import Option, choice, lets_choose, option_of, plain_words, role_of, shared_role_of
+from polyhop.worker.reading.pages import Page, PageSentence
+from polyhop.worker.reading.parsing import ParsedQuestion, stem_of
+from polyhop.worker.reading.quantities import order, stated_measure, written, years_of
+from polyhop.worker.reading.subjects import is_about
+from polyhop.worker.reading.word_lists import DateAttribute, Measure, comparison_lists, date_attributes, measures
 
 CONFIDENCES: Mapping[str, float] = {
-    "life span": 0.85, "death": 0.85, "birth": 0.85, "date": 0.80, "country": 0.80, "demonym": 0.75, "number": 0.70,
-    "shared name": 0.60, "predicate": 0.40, "cover": 0.40, "no page": 0.40,
+    "life span": 0.85, "birth": 0.85, "death": 0.85, "founding": 0.80, "opening": 0.80, "building": 0.80,
+    "release": 0.80, "launch": 0.80, "country": 0.80, "demonym": 0.75, "number": 0.70, "measure": 0.70,
+    "shared name": 0.60, "definition": 0.60, "statement": 0.60, "cover": 0.40,
 }  # fmt: skip
-"""How often each rule is right. Source: design/reader.md, Confidence and silence."""
+"""How often each rule is right. Source: reader.md, Confidence and silence."""
 
+MISSING = "not stated in the passages read"
+"""What is shown of a thing whose value no sentence states."""
 _LONG = re.compile(
     r"\b(?:lived?|lives|living) (?:the )?(?:long|short)|\b(?:long|short)er (?:life|lived)", re.IGNORECASE
 )
 _AMOUNT_OF = re.compile(r"\b(?:more|most|fewer|fewest|less|least)\s+([a-z]\w+)", re.IGNORECASE)
+_SHORT = re.compile(r"\bshort(?:er|est)\b")
 _NEAR_NOUN = 2
-_DEMONYM_WEIGHT, _COSINE_WEIGHT = 0.5, 0.1
+_PERSONS = ("birth", "death")
+_OLD_THINGS = ("release", "founding", "opening", "building", "launch")
+"""What `older` compares of things, in this order: the first kind of date that is stated of both."""
+_SIZES = ("area", "population")
+_COVERED, _BARELY = 0.75, 0.35
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """An answer that a rule computed, with what it compared."""
+    """An answer that a rule computed, with what it compared; "" if a value is missing."""
 
     answer: str
     rule: str
@@ -41,181 +51,221 @@ class Computed:
 
     @property
     def confidence(self) -> float:
-        """How often the rule is right."""
-        return CONFIDENCES[self.rule]
+        """How often the rule is right, 0 without an answer."""
+        return CONFIDENCES[self.rule] if self.answer else 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Measured:
-    """One value of each option; `sign` is -1 if the first is smaller, 1 if it is larger."""
+class Measured:
+    """What is stated of each option; `sign` is -1 if the first is smaller, 1 if larger, 0 if that does not tell."""
 
     rule: str
     sign: int
     values: tuple[ComparedValue, ...]
 
+    @property
+    def missing(self) -> int:
+        """Values that no sentence states."""
+        return sum(value.sentence is None for value in self.values)
+
 
 Idf = Callable[[str], float]
-Cosine = Callable[[Page], float]
+Pair = tuple[Option, Option]
 
 
-def compare(question: ParsedQuestion, pages: Sequence[Page], idf: Idf, cosine: Cosine) -> Computed | None:
-    """The option that wins a comparison, None if the question lets choose between no two names with pages.
+def compare(question: ParsedQuestion, pages: Sequence[Page], idf: Idf) -> Computed | None:
+    """The option that wins a comparison, None if the question lets choose between no two names.
 
-    Source: design/reader.md 6.4. Cost: O(characters of both leads).
+    Source: reader.md 6.4. Cost: O(characters of the context).
     """
     names = choice(question)
     if names is None:
         return None
     role = shared_role_of(question)
-    first, second = (option_of(question, name, pages, role) for name in names)
-    measured = measure(question, first, second)
-    if measured is not None:
-        winner = first if (measured.sign > 0) == larger_wins(question) else second
-        return Computed(winner.name, measured.rule, measured.values)
-    return _by_cover(question, (first, second), idf, cosine)
-
-
-def measure(question: ParsedQuestion, first: Option, second: Option) -> _Measured | None:
-    """What both options have of the value that a question asks for, by the first rule that finds both."""
-    if first.page is None or second.page is None or first.page is second.page:
+    options = (option_of(question, names[0], pages, role), option_of(question, names[1], pages, role))
+    tried = measure(question, options, pages)
+    if tried is not None and tried.sign:
+        winner = options[0] if (tried.sign > 0) == larger_wins(question) else options[1]
+        return Computed(winner.name, tried.rule, tried.values)
+    if not lets_choose(question):
         return None
+    if tried is not None or compares(question):
+        return Computed("", tried.rule if tried else "", tried.values if tried else ())
+    return _by_cover(question, options, idf)
+
+
+def compares(question: ParsedQuestion) -> bool:
+    """Whether a question has a word that compares."""
+    lists = comparison_lists()
+    return not (lists.larger | lists.smaller | lists.start_words).isdisjoint(plain_words(question))
+
+
+def measure(question: ParsedQuestion, options: Pair, pages: Sequence[Page]) -> Measured | None:
+    """What is stated of both options: by the first rule that decides, else by the one that found most.
+
+    None if the question asks for no value that a rule knows.
+    """
+    tried = []
+    for rule in rules_of(question):
+        found = rule(options, pages)
+        if found.sign:
+            return found
+        tried.append(found)
+    return min(tried, key=lambda one: one.missing, default=None)
+
+
+Rule = Callable[[Pair, Sequence[Page]], Measured]
+
+
+def rules_of(question: ParsedQuestion) -> list[Rule]:
+    """The rules that measure what a question compares, in the order in which they are tried."""
     words = plain_words(question)
     lists = comparison_lists()
     if _LONG.search(question.text):
-        return by_life_span(first, second)
-    if words & lists.death_words:
-        return by_death(first, second)
-    if words & lists.amounts and (found := by_number(question, first, second)) is not None:
-        return found
-    if words & lists.birth_words:
-        return by_birth(first, second) or by_date(first, second)
-    if words & lists.start_words:
-        return by_birth(first, second) or by_date(first, second)
-    return None
+        return [by_life_span]
+    counted = _AMOUNT_OF.search(question.text) if words & lists.amounts else None
+    rules: list[Rule] = [_by_number_of(stem_of(counted[1]))] if counted else []
+    if compares(question):
+        rules += [_by_measure(kind) for kind in measures().values() if words & kind.asked]
+        rules += [_by_measure(measures()[name]) for name in _SIZES if words & lists.sizes]
+    return [*rules, *(_by_date(kind) for kind in date_kinds(question))]
+
+
+def date_kinds(question: ParsedQuestion) -> list[DateAttribute]:
+    """The kinds of dates that a question may compare: what it names, else what makes one thing older."""
+    words, lists = plain_words(question), comparison_lists()
+    kinds = date_attributes()
+    named = [kind for kind in kinds.values() if words & kind.asked]
+    is_of_persons = bool(shared_role_of(question)) or any(role_of(question, name) for name in question.names)
+    is_of_persons = is_of_persons or question.wh in ("who", "whom")
+    if words & lists.ages:
+        return [kinds["birth"]] if is_of_persons else [kinds["birth"], *(kinds[name] for name in _OLD_THINGS)]
+    if is_of_persons:
+        return [kind for kind in named if kind.name in _PERSONS][:1]
+    if named:
+        return sorted(named, key=lambda kind: _first_place(question, kind))[:1]
+    return [kinds[name] for name in _OLD_THINGS] if words & lists.start_words else []
+
+
+def _first_place(question: ParsedQuestion, kind: DateAttribute) -> int:
+    return next((place for place, word in enumerate(question.words) if word in kind.asked), len(question.words))
 
 
 def larger_wins(question: ParsedQuestion) -> bool:
     """Whether the option with the larger value is asked for."""
-    words = plain_words(question)
-    if re.search(r"\bshort(?:er|est)\b", question.text):
+    if _SHORT.search(question.text):
         return False
-    return not words.isdisjoint(comparison_lists().larger)
+    return not plain_words(question).isdisjoint(comparison_lists().larger)
 
 
-def by_life_span(first: Option, second: Option) -> _Measured | None:
-    """Who lived longer; silent unless both births and both deaths are known."""
-    spans = [_life(option) for option in (first, second)]
-    lengths = [years_of(span) for span in spans]
-    if lengths[0] is None or lengths[1] is None or lengths[0] == lengths[1]:
-        return None
-    shown = [f"{written(s.born.day)} to {written(s.died.day)}" for s in spans if s.born and s.died]
-    values = tuple(
-        _value(option, text, span.born) for option, text, span in zip((first, second), shown, spans, strict=True)
-    )
-    return _Measured("life span", -1 if lengths[0] < lengths[1] else 1, values)
+def by_life_span(options: Pair, pages: Sequence[Page]) -> Measured:
+    """Who lived longer: both births and both deaths must be stated."""
+    kinds = date_attributes()
+    values, lengths = [], []
+    for option in options:
+        born = stated_date(option.name, option.page, pages, kinds["birth"])
+        died = stated_date(option.name, option.page, pages, kinds["death"])
+        if born is None or died is None:
+            values.append(ComparedValue(option.name, MISSING))
+            continue
+        lengths.append(years_of(born.date.day, died.date.day))
+        shown = f"{written(born.date.day)} to {written(died.date.day)}"
+        values.append(ComparedValue(option.name, shown, born.page.cite(born.sentence)))
+    first, second = (*lengths, None, None)[:2]
+    sign = 0 if first is None or second is None or first == second else (-1 if first < second else 1)
+    return Measured("life span", sign, tuple(values))
 
 
-def by_death(first: Option, second: Option) -> _Measured | None:
-    """Who died earlier; silent unless both deaths are known and differ."""
-    return _by_day("death", (first, second), [_life(option).died for option in (first, second)])
-
-
-def by_birth(first: Option, second: Option) -> _Measured | None:
-    """Who was born earlier; silent unless both pages are persons' with a date of birth."""
-    return _by_day("birth", (first, second), [_birth(option) for option in (first, second)])
-
-
-def by_date(first: Option, second: Option) -> _Measured | None:
-    """What began or came out earlier; silent where a page gives no date."""
-    return _by_day(
-        "date", (first, second), [when(option.page.lead) if option.page else None for option in (first, second)]
-    )
-
-
-def by_number(question: ParsedQuestion, first: Option, second: Option) -> _Measured | None:
-    """Which has more of something; silent unless both pages count it."""
-    noun = _AMOUNT_OF.search(question.text)
-    if noun is None:
-        return None
-    found = [_count(option, stem_of(noun[1])) for option in (first, second)]
-    if found[0] is None or found[1] is None or found[0][0] == found[1][0]:
-        return None
-    values = tuple(
-        ComparedValue(option.name, text, option.page.cite(option.page.sentence_at(place)) if option.page else None)
-        for option, (_, text, place) in zip((first, second), (found[0], found[1]), strict=True)
-    )
-    return _Measured("number", -1 if found[0][0] < found[1][0] else 1, values)
-
-
-def _life(option: Option) -> Life:
-    return life(option.page.lead) if option.page else Life()
-
-
-def _birth(option: Option) -> Dated | None:
-    """A date of birth: in a person's lead only, that is with `born`, a life in parentheses or a death."""
-    span = _life(option)
-    if option.page is None or span.born is None:
-        return None
-    lead = option.page.lead
-    is_life = span.died is not None or re.search(r"\bborn\b|\(\s*b\.", lead) is not None
-    return span.born if is_life and not re.search(r"^[^.(]*\([^()]*\b(?:film|album|song)\b", lead) else None
-
-
-def _by_day(rule: str, options: tuple[Option, Option], found: Sequence[Dated | None]) -> _Measured | None:
+def by_dates(options: Pair, kinds: tuple[DateAttribute, DateAttribute], pages: Sequence[Page]) -> Measured:
+    """Which date is earlier: one kind for each option, usually the same."""
+    found = [stated_date(option.name, option.page, pages, kind) for option, kind in zip(options, kinds, strict=True)]
+    values = tuple(_dated_value(option, one) for option, one in zip(options, found, strict=True))
     first, second = found
-    if first is None or second is None:
+    sign = order(first.date.day, second.date.day) if first is not None and second is not None else None
+    return Measured(kinds[0].name, sign or 0, values)
+
+
+def _by_date(kind: DateAttribute) -> Rule:
+    return lambda options, pages: by_dates(options, (kind, kind), pages)
+
+
+def _dated_value(option: Option, stated: Stated | None) -> ComparedValue:
+    if stated is None:
+        return ComparedValue(option.name, MISSING)
+    return ComparedValue(option.name, written(stated.date.day), stated.page.cite(stated.sentence))
+
+
+def _by_measure(kind: Measure) -> Rule:
+    """Which has the larger measure of a kind; both pages must state it."""
+
+    def rule(options: Pair, _pages: Sequence[Page]) -> Measured:
+        found = [stated_measure(option.page, kind) for option in options]
+        return _measured(
+            "measure", options, [None if one is None else (one.value, one.text, one.sentence) for one in found]
+        )
+
+    return rule
+
+
+def _by_number_of(stem: str) -> Rule:
+    """Which has more of something; both pages must count it."""
+    return lambda options, _pages: _measured("number", options, [_count(option.page, stem) for option in options])
+
+
+Value = tuple[float, str, PageSentence]
+
+
+def _measured(rule: str, options: Pair, found: Sequence[Value | None]) -> Measured:
+    values = tuple(
+        ComparedValue(option.name, MISSING)
+        if one is None or option.page is None
+        else ComparedValue(option.name, one[1], option.page.cite(one[2]))
+        for option, one in zip(options, found, strict=True)
+    )
+    first, second = found
+    if first is None or second is None or first[0] == second[0]:
+        return Measured(rule, 0, values)
+    return Measured(rule, -1 if first[0] < second[0] else 1, values)
+
+
+def _count(page: Page | None, stem: str) -> Value | None:
+    """The number within two words before a noun in a sentence about the page's subject."""
+    if page is None or not stem:
         return None
-    sign = order(first.day, second.day)
-    if sign is None:
-        return None
-    values = tuple(_value(option, written(one.day), one) for option, one in zip(options, (first, second), strict=True))
-    return _Measured(rule, sign, values)
-
-
-def _value(option: Option, text: str, place: Dated | None) -> ComparedValue:
-    page = option.page
-    if page is None:
-        return ComparedValue(option.name, text, None)
-    offset = page.lead_start + (place.start if place else 0)
-    return ComparedValue(option.name, text, page.cite(page.sentence_at(offset)))
-
-
-def _count(option: Option, stem: str) -> tuple[float, str, int] | None:
-    """The number within two words before a noun, its writing and its offset."""
-    if option.page is None or not stem:
-        return None
-    for sentence in option.page.sentences:
+    for sentence in page.sentences:
+        places = sentence.places.get(stem, ())
+        if not places or not is_about(page, sentence):
+            continue
         numbers = find_numbers(sentence.text)
-        for place in sentence.places.get(stem, ()):
+        for place in places:
             low = sentence.words[max(0, place - _NEAR_NOUN)][0]
             high = sentence.words[place][0]
             near = [one for one in numbers if low <= one.start < high or low < one.end <= high]
             if near:
-                value = float(near[-1].key.removeprefix("number:"))
-                return value, near[-1].surface, sentence.start + near[-1].start
+                return float(near[-1].key.removeprefix("number:")), near[-1].surface, sentence
     return None
 
 
-def _by_cover(question: ParsedQuestion, options: tuple[Option, Option], idf: Idf, cosine: Cosine) -> Computed | None:
-    """The option whose page covers more of the question's other words; silent without a page."""
-    if options[0].page is None and options[1].page is None:
-        return None
-    names = {word for option in options for word in name_tokens(option.name)}
+def _by_cover(question: ParsedQuestion, options: Pair, idf: Idf) -> Computed | None:
+    """The option of whom one sentence says what the question says, where no sentence says it of the other one."""
+    names = {word for option in options for word in name_tokens(option.name)} | {"one"}
     others = sorted({stem for word in question.words if word not in names | STOP_WORDS and (stem := stem_of(word))})
-    asked = {place.country for place in places_in(question.text) if place.is_demonym}
-    scores = [_cover(option.page, others, asked, idf, cosine) for option in options]
-    winner = options[0] if round(scores[0], 9) >= round(scores[1], 9) else options[1]
+    found = [_best_cover(option.page, others, idf) for option in options]
     values = tuple(
-        ComparedValue(option.name, f"{score:.3f}", option.page.cite(None) if option.page else None)
-        for option, score in zip(options, scores, strict=True)
+        ComparedValue(option.name, f"{share:.2f} of the question", option.page.cite(sentence) if option.page else None)
+        for option, (share, sentence) in zip(options, found, strict=True)
     )
-    return Computed(winner.name, "cover", values)
+    shares = [share for share, _ in found]
+    if max(shares) < _COVERED or min(shares) > _BARELY:
+        return Computed("", "cover", values)
+    return Computed(options[0 if shares[0] > shares[1] else 1].name, "cover", values)
 
 
-def _cover(page: Page | None, stems: Sequence[str], asked: set[str], idf: Idf, cosine: Cosine) -> float:
-    if page is None:
-        return 0.0
+def _best_cover(page: Page | None, stems: Sequence[str], idf: Idf) -> tuple[float, PageSentence | None]:
     total = sum(idf(stem) for stem in stems)
-    share = sum(idf(stem) for stem in stems if stem in page.stems) / total if total else 0.0
-    fits = bool(asked) and any(place.country in asked for place in places_in(page.lead))
-    return share + _COSINE_WEIGHT * cosine(page) + _DEMONYM_WEIGHT * fits
+    best: tuple[float, PageSentence | None] = (0.0, None)
+    for sentence in page.sentences if page is not None and total else ():
+        if page is not None and is_about(page, sentence):
+            share = sum(idf(stem) for stem in stems if stem in sentence.places) / total
+            best = max(best, (share, sentence), key=lambda one: one[0])
+    return best

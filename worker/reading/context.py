@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from schemas.errors import UnknownIdError
-from schemas.query import ContextPassage, RankedPassage
-from schemas.sentences import split_sentences
+from polyhop.schemas.errors import UnknownIdError
+from polyhop.schemas.query import ContextPassage, RankedPassage
+from polyhop.schemas.sentences import split_sentences
 
 _WORD = re.compile(r"\S+")
 _BYTES_PER_TOKEN = 3

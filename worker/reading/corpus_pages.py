@@ -1,7 +1,7 @@
 """What the corpus says about a name by the page of its own: whether it is a person, and how it is defined.
 
 Reads the first characters of pages, never whole passages, and keeps what it read.
-Source: design/reader.md 6.3 (ownhead, person, place).
+Source: reader.md 6.3 (ownhead, person, place).
 Decided here: first names are collected from at most `MOST_SAMPLED` pages, evenly spread over the corpus, so that a
 large index is ready as soon as a small one; definitions are kept for the last `MOST_KEPT` pages.
 """
@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from schemas.names import name_tokens, title_keys
-from schemas.ports import IndexReader
-from schemas.type_words import PERSON
-from schemas.types import title_type
-from worker.reading.parsing import stem_of
+from polyhop.schemas.names import name_tokens, title_keys
+from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.type_words import PERSON
+from polyhop.schemas.types import title_type
+from polyhop.worker.reading.parsing import stem_of
 
 MOST_SAMPLED = 20_000
 MOST_KEPT = 50_000
@@ -25,6 +25,10 @@ _DEFINITION_CHARACTERS = 160
 _PARENTHESES = re.compile(r"\([^()]*\)")
 _IN_TITLE = re.compile(r"\(([^()]*)\)")
 _DEFINITION = re.compile(r"\b(?:is|was|are|were)\b(?:\s+(?:an?|the|one\s+of)\b)?")
+_KIND_ENDS = re.compile(
+    r"[.,;:]|\b(?:of|in|on|at|by|for|with|from|to|near|between|that|which|who|whose|where|built|born|located|situated)\b"
+)
+"""Where a definition stops to say what something is (`is a bridge in New York over the East River`)."""
 _LIFE = re.compile(r"\([^()]*(?:\bborn\b|\b[12]\d{3}\b)")
 _IS_A = re.compile(r" (?:is|was) an? ")
 _SURE = 0.9
@@ -33,11 +37,12 @@ _NAME_LENGTHS = range(2, 5)
 
 @dataclass(frozen=True, slots=True)
 class OwnPage:
-    """What a name's own page says: whether it is a person's, and the words that define it."""
+    """What a name's own page says: whether it is a person's, the words that define it, and which say its kind."""
 
     is_person: bool
     definition: frozenset[str]
     definition_stems: frozenset[str]
+    kinds: frozenset[str]
 
 
 def is_person_page(text: str) -> bool:
@@ -51,8 +56,10 @@ def own_page(title: str, lead: str) -> OwnPage:
     plain = _PARENTHESES.sub(" ", lead)
     match = _DEFINITION.search(plain)
     definition = plain[match.end() :][:_DEFINITION_CHARACTERS] if match else ""
-    words = frozenset(name_tokens(f"{definition} {' '.join(_IN_TITLE.findall(title))}"))
-    return OwnPage(_is_person(title, lead), words, frozenset(stem for word in words if (stem := stem_of(word))))
+    in_title = " ".join(_IN_TITLE.findall(title))
+    words = frozenset(name_tokens(f"{definition} {in_title}"))
+    kinds = frozenset(name_tokens(f"{_KIND_ENDS.split(definition, maxsplit=1)[0]} {in_title}"))
+    return OwnPage(_is_person(title, lead), words, frozenset(stem for word in words if (stem := stem_of(word))), kinds)
 
 
 def _is_person(title: str, lead: str) -> bool:

@@ -1,6 +1,6 @@
 """Countries that a text names, by name, demonym or state.
 
-Source: design/reader.md 6.4, lists/geography.toml.
+Source: reader.md 6.4, lists/geography.toml.
 Decided here: where a lead says what somebody is (`an English writer`), places of birth and death do not count; England,
 Scotland and Wales share a country with the United Kingdom, not with each other.
 """
@@ -8,8 +8,8 @@ Scotland and Wales share a country with the United Kingdom, not with each other.
 import re
 from dataclasses import dataclass
 
-from schemas.text import fold
-from worker.reading.word_lists import geography
+from polyhop.schemas.text import fold
+from polyhop.worker.reading.word_lists import geography
 
 _IS_A = re.compile(r"\b(?:is|was|were|are) (?:an?|the) ")
 _NEAR = 40
@@ -59,9 +59,3 @@ def shared_countries(first: set[str], second: set[str]) -> set[str]:
     parts = geography().parts
     wider = [{parts[country] for country in countries if country in parts} for countries in (first, second)]
     return (first & second) | (first & wider[1]) | (second & wider[0])
-
-
-def country_of(text: str) -> str:
-    """The first country that a text names, "" without one."""
-    found = places_in(text)
-    return found[0].country if found else ""

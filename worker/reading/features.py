@@ -1,6 +1,6 @@
 """The thirteen features of a candidate: how well it fits the question, one number each.
 
-Weighs nothing (scoring.py does). Source: design/reader.md 6.3.
+Weighs nothing (scoring.py does). Source: reader.md 6.3.
 Decided here: without vectors of passages, the share of the question's words that a passage holds, by idf, stands in for
 the cosine (`bridge-lexical`, BM25). `pat` also holds behind the question's own verb in the passive (`who commissioned`,
 `commissioned by the banker`), and a person is no work; a country is no city.
@@ -14,12 +14,12 @@ from functools import cached_property, lru_cache
 from math import exp, fsum
 from typing import NamedTuple
 
-from schemas.type_words import TITLES_OF_PERSONS
-from worker.reading.candidates import JOINED, PEOPLE, PHRASE, YEARS, Candidate
-from worker.reading.corpus_pages import CorpusPages, OwnPage, has_person_name
-from worker.reading.pages import Page, PageSentence
-from worker.reading.parsing import ANY, NATIONALITY, NUMBER, PERSON, PLACE, WORK, ParsedQuestion, stem_of
-from worker.reading.word_lists import geography, name_lists
+from polyhop.schemas.type_words import TITLES_OF_PERSONS
+from polyhop.worker.reading.candidates import JOINED, PEOPLE, PHRASE, YEARS, Candidate
+from polyhop.worker.reading.corpus_pages import CorpusPages, OwnPage, has_person_name
+from polyhop.worker.reading.pages import Page, PageSentence
+from polyhop.worker.reading.parsing import ANY, NATIONALITY, NUMBER, PERSON, PLACE, WORK, ParsedQuestion, stem_of
+from polyhop.worker.reading.word_lists import geography, name_lists
 
 _FADE = 6.0
 _PATTERN_CHARACTERS = 90
@@ -32,7 +32,7 @@ Idf = Callable[[str], float]
 
 
 class Features(NamedTuple):
-    """One value per feature; design/reader.md 6.3 says what each is."""
+    """One value per feature; reader.md 6.3 says what each is."""
 
     mov: float
     bp: float
@@ -66,6 +66,11 @@ class Situation:
     cosines: Sequence[float]
     idf: Idf
     corpus: CorpusPages
+
+    def own_page(self, candidate: Candidate) -> OwnPage | None:
+        """The page of a candidate's name, None without one or where the type of the answer needs none."""
+        needs_page = self.question.expected in (PERSON, ANY, PLACE, WORK) or bool(self.question.head)
+        return self.corpus.find(candidate.key) if needs_page and candidate.kind != PHRASE else None
 
     @cached_property
     def total(self) -> float:
@@ -110,7 +115,7 @@ class Situation:
 
 
 def features_of(situation: Situation, candidates: Sequence[Candidate]) -> list[Features]:
-    """One Features per candidate, in order. Source: design/reader.md 6.3. Cost: O(candidates * question words)."""
+    """One Features per candidate, in order. Source: reader.md 6.3. Cost: O(candidates * question words)."""
     rows = []
     sentence: PageSentence | None = None
     share, near = 0.0, list[tuple[float, Sequence[int]]]()
@@ -126,8 +131,7 @@ def _features(
     situation: Situation, candidate: Candidate, share: float, near: Sequence[tuple[float, Sequence[int]]]
 ) -> Features:
     question = situation.question
-    needs_page = question.expected in (PERSON, ANY, PLACE, WORK) or bool(question.head)
-    own = situation.corpus.find(candidate.key) if needs_page and candidate.kind != PHRASE else None
+    own = situation.own_page(candidate)
     head = question.head_stem
     stems = {stem_of(word) for word in candidate.key.split()} if head else set()
     return Features(

@@ -12,13 +12,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Usage
-from schemas.errors import ContextTooLongError, ModelUnavailableError
-from schemas.ports import Reader
-from schemas.prompts import Prompt
-from schemas.query import Citation, ContextPassage, ModelUse, Question, Reading, Sentence
-from worker.model_outcomes import outage_of, use_of
-from worker.reading.context import estimate_tokens, lines_within_tokens, within_tokens
+from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Usage
+from polyhop.schemas.errors import ContextTooLongError, ModelUnavailableError
+from polyhop.schemas.ports import Reader
+from polyhop.schemas.prompts import Prompt
+from polyhop.schemas.query import Citation, ContextPassage, ModelUse, Question, Reading, ReadingItem, Sentence
+from polyhop.worker.model_outcomes import outage_of, use_of
+from polyhop.worker.reading.context import estimate_tokens, lines_within_tokens, within_tokens
 
 READ_PASSAGES = 5
 """Passages that a model reads (algorithms.md 3.9)."""
@@ -77,6 +77,8 @@ class ModelReader:
         budget_tokens: Of the question, the notes (half of it at most) and these passages.
     """
 
+    batches = True
+
     def __init__(
         self,
         chat: ChatModel,
@@ -92,53 +94,46 @@ class ModelReader:
         self._passages = passages
         self._budget_tokens = budget_tokens
 
-    def read(
-        self, questions: Sequence[Question], contexts: Sequence[Sequence[ContextPassage]], notes: Sequence[str] = ()
-    ) -> list[Reading]:
-        """One Reading per question, in order; one with an `outage` is no answer.
+    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
+        """One Reading per item, in order; one with an `outage` is no answer.
 
         Raises:
             ModelRejectedError: If the model's server accepts no such request (unknown model, wrong key).
             BudgetExceededError: If the next call would exceed the budget.
         """
-        shown = [lines_within_tokens(note, int(self._budget_tokens * _NOTES_SHARE)) for note in notes]
-        shown = shown or [""] * len(questions)
-        seen = [self._seen(*each) for each in zip(questions, contexts, shown, strict=True)]
+        notes = [lines_within_tokens(item.notes, int(self._budget_tokens * _NOTES_SHARE)) for item in items]
+        seen = [self._seen(item, shown) for item, shown in zip(items, notes, strict=True)]
         asked = [place for place, passages in enumerate(seen) if passages]
-        outcomes = self._chat.ask([self._request(questions[place], seen[place], shown[place]) for place in asked])
+        outcomes = self._chat.ask([self._request(items[place].question, seen[place], notes[place]) for place in asked])
         read = dict(zip(asked, outcomes, strict=True))
         return [
-            self._reading(question, context, passages, read.get(place))
-            for place, (question, context, passages) in enumerate(zip(questions, contexts, seen, strict=True))
+            self._reading(item, passages, read.get(place))
+            for place, (item, passages) in enumerate(zip(items, seen, strict=True))
         ]
 
-    def _seen(self, question: Question, context: Sequence[ContextPassage], note: str) -> list[ContextPassage]:
-        left = self._budget_tokens - estimate_tokens(question.text) - estimate_tokens(note)
-        return within_tokens(context[: self._passages], left)
+    def _seen(self, item: ReadingItem, notes: str) -> list[ContextPassage]:
+        left = self._budget_tokens - estimate_tokens(item.question.text) - estimate_tokens(notes)
+        return within_tokens(item.context[: self._passages], left)
 
-    def _request(self, question: Question, passages: Sequence[ContextPassage], note: str) -> ChatRequest[ReadReply]:
-        inputs = (("question", question.text), ("passages", numbered(passages)), ("notes", note or _NO_NOTES))
+    def _request(self, question: Question, passages: Sequence[ContextPassage], notes: str) -> ChatRequest[ReadReply]:
+        inputs = (("question", question.text), ("passages", numbered(passages)), ("notes", notes or _NO_NOTES))
         return ChatRequest(self._task, question.id or question.text, inputs)
 
     def _reading(
-        self,
-        question: Question,
-        context: Sequence[ContextPassage],
-        seen: Sequence[ContextPassage],
-        outcome: ChatOutcome[ReadReply] | None,
+        self, item: ReadingItem, seen: Sequence[ContextPassage], outcome: ChatOutcome[ReadReply] | None
     ) -> Reading:
         if outcome is None:
-            return self._unread(question, context, self._too_long() if context else None)
+            return self._unread(item, self._too_long() if item.context else None)
         use = use_of(self._task, outcome)
         if outcome.reply is not None:
             return _checked(outcome.reply, seen, use)
         outage: ModelUnavailableError | None = outage_of(outcome)
         if outage is not None:
             return Reading("", use=use, outage=outage)
-        return self._unread(question, context, use)
+        return self._unread(item, use)
 
-    def _unread(self, question: Question, context: Sequence[ContextPassage], use: ModelUse | None) -> Reading:
-        (reading,) = self._fallback.read([question], [context])
+    def _unread(self, item: ReadingItem, use: ModelUse | None) -> Reading:
+        (reading,) = self._fallback.read([item])
         return replace(reading, use=use)
 
     def _too_long(self) -> ModelUse:

@@ -1,27 +1,30 @@
 """Options of a question (`A or B`, `both A and B`) and the pages that tell about them.
 
-Compares nothing. Source: design/reader.md 6.4.
+Compares nothing. Source: reader.md 6.4.
 Decided here: what a question calls `the author of NAME` is followed from NAME's page to the author's as
 `the director of NAME` is, by the text that stands before a person with that role (lists/comparisons.toml).
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from schemas.graph import Mention
-from schemas.names import NameFinder, name_tokens
-from worker.reading.countries import places_in
-from worker.reading.pages import Page
-from worker.reading.parsing import ParsedQuestion
-from worker.reading.word_lists import comparison_lists
+from polyhop.schemas.graph import Mention
+from polyhop.schemas.names import NameFinder, name_tokens
+from polyhop.worker.reading.countries import places_in
+from polyhop.worker.reading.pages import Page
+from polyhop.worker.reading.parsing import ParsedQuestion
+from polyhop.worker.reading.word_lists import comparison_lists
 
 _NEAR_OR = 12
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
+# `between … and`, `of … and …,` on one line: from each line's beginning, the first such words are kept (`(?>…)`),
+# because no later ones can match where the first do not; otherwise every pair of them would be tried
 _PAIRED = re.compile(
-    r"\bbetween\b.+\band\b|\bof the two\b|\bof .+ and .+,|\bwhich (?:was|is|came)\b"
-    r"|\bwho (?:is|was) (?:older|younger|first|born)\b",
-    re.IGNORECASE,
+    r"^(?>.*?\bbetween\b).+\band\b|^(?>.*?\bof )(?>.+? and ).+,"
+    r"|\bof the two\b|\bwhich (?:was|is|came)\b|\bwho (?:is|was) (?:older|younger|first|born)\b",
+    re.IGNORECASE | re.MULTILINE,
 )
 _ROLE_OF = re.compile(r"([a-z]+) of (?:the |both )?(?:[a-z]+ ){0,2}$", re.IGNORECASE)
 _POSSESSIVE_ROLE = re.compile(r"['’]s? (\w+)")
@@ -50,16 +53,15 @@ class Option:
 def choice(question: ParsedQuestion) -> tuple[Mention, Mention] | None:
     """The two names that a question lets choose between, None if it does not."""
     names = question.names
+    starts = [name.start for name in names]
     for sign in reversed(list(_OR.finditer(question.text))):
-        if any(name.start <= sign.start() < name.end for name in names):
+        after = bisect_left(starts, sign.end())
+        last = names[after - 1] if after else None
+        if last is None or last.end > sign.start() or after == len(names):
             continue
-        before = [name for name in names if 0 <= sign.start() - name.end <= _NEAR_OR]
-        behind = [name for name in names if 0 <= name.start - sign.end() <= _NEAR_OR]
-        if before and behind:
-            return before[-1], behind[0]
-        described = _described(question, sign.start(), sign.end())
-        if described is not None:
-            return described
+        chosen = _near(question, sign, last, names[after])
+        if chosen is not None:
+            return chosen
     lists = comparison_lists()
     compares = not (lists.larger | lists.smaller).isdisjoint(plain_words(question))
     if compares and len(names) >= 2 and _PAIRED.search(question.text):
@@ -67,21 +69,33 @@ def choice(question: ParsedQuestion) -> tuple[Mention, Mention] | None:
     return None
 
 
-def _described(question: ParsedQuestion, start: int, end: int) -> tuple[Mention, Mention] | None:
-    """The nearest names, if `the ROLE of NAME` stands at one side of `or` at least."""
-    before = [name for name in question.names if 0 <= start - name.end <= _NEAR_OR]
-    behind = [name for name in question.names if 0 <= name.start - end <= _NAME_GAP]
-    if not before or not behind:
+def lets_choose(question: ParsedQuestion) -> bool:
+    """Whether a question names its alternatives (`A or B`), so that nothing else can answer it."""
+    starts = [name.start for name in question.names]
+    for sign in _OR.finditer(question.text):
+        before = bisect_right(starts, sign.start())
+        if not before or question.names[before - 1].end <= sign.start():
+            return True
+    return False
+
+
+def _near(
+    question: ParsedQuestion, sign: re.Match[str], before: Mention, behind: Mention
+) -> tuple[Mention, Mention] | None:
+    """The names beside an `or` if both are near; the one after it may be further away as `the ROLE of NAME`."""
+    if sign.start() - before.end > _NEAR_OR:
         return None
-    return (before[-1], behind[0]) if role_of(question, behind[0]) else None
+    distance = behind.start - sign.end()
+    is_choice = distance <= _NEAR_OR or (distance <= _NAME_GAP and role_of(question, behind) != "")
+    return (before, behind) if is_choice else None
 
 
 def plain_words(question: ParsedQuestion) -> frozenset[str]:
     """Words of a question outside its names."""
-    text = question.text
-    for name in reversed(question.names):
-        text = f"{text[: name.start]} {text[name.end :]}"
-    return frozenset(name_tokens(text))
+    ends = [0, *(name.end for name in question.names)]
+    starts = [*(name.start for name in question.names), len(question.text)]
+    outside = [question.text[end:start] for end, start in zip(ends, starts, strict=True)]
+    return frozenset(name_tokens(" ".join(outside)))
 
 
 def role_of(question: ParsedQuestion, name: Mention) -> str:

@@ -2,7 +2,7 @@
 
 Scores nothing. At most `MOST_CHARACTERS` of a passage and `MOST_SENTENCES` of its sentences are read, so that a text
 without a full stop costs no more than a page; offsets hold in the whole passage, because only its end is cut.
-Source: design/reader.md 6.
+Source: reader.md 6.
 """
 
 import re
@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from schemas.graph import Mention
-from schemas.names import NameFinder, name_tokens, title_keys
-from schemas.query import ContextPassage, Sentence
-from schemas.sentences import split_sentences
-from schemas.text import fold
-from worker.reading.parsing import stem_of
+from polyhop.schemas.graph import Mention
+from polyhop.schemas.names import NameFinder, name_tokens, title_keys
+from polyhop.schemas.query import ContextPassage, Sentence
+from polyhop.schemas.sentences import split_sentences
+from polyhop.schemas.text import fold
+from polyhop.worker.reading.clauses import defining_words, first_pronoun
+from polyhop.worker.reading.parsing import stem_of
 
 MOST_CHARACTERS = 4_000
 MOST_SENTENCES = 60
@@ -60,6 +61,11 @@ class PageSentence:
     def places(self) -> Mapping[str, Sequence[int]]:
         """Word numbers by stem, ascending."""
         return _places(self.text)
+
+    @cached_property
+    def key_text(self) -> str:
+        """The sentence as a name's key would write it, between spaces."""
+        return f" {' '.join(name_tokens(self.text))} "
 
     @cached_property
     def names(self) -> Sequence[Mention]:
@@ -140,6 +146,17 @@ class Page:
     def stems(self) -> frozenset[str]:
         """Stems of the title and all sentences."""
         return self.title_stems.union(*(sentence.places for sentence in self.sentences))
+
+    @cached_property
+    def pronoun(self) -> str:
+        """The pronoun that stands for the page's subject."""
+        return first_pronoun(sentence.text for sentence in self.sentences)
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """Words that the title and the first definition call the page's subject by."""
+        defined = defining_words(self.sentences[0].text) if self.sentences else frozenset()
+        return defined.union(*(key.split() for key in self.title_keys))
 
     @cached_property
     def _tokens(self) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """A question taken apart: wh-word, head noun, expected type, words of its main clause, relations, names.
 
-Looks at no passage. Source: design/reader.md 6.1.
+Looks at no passage. Source: reader.md 6.1.
 Decided here: `whose` wants any type; words behind a cut relative clause belong to the main clause again;
 of a question of several sentences the one with the wh-word counts; words in -ed and -ly are no head nouns either.
 """
@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from schemas.graph import Mention
-from schemas.names import STOP_WORDS, name_tokens
-from schemas.sentences import split_sentences
-from schemas.stems import stem_tokens
-from schemas.text import fold
-from worker.reading.word_lists import Relation, question_lists, relations, synonyms
+from polyhop.schemas.graph import Mention
+from polyhop.schemas.names import STOP_WORDS, name_tokens
+from polyhop.schemas.sentences import split_sentences
+from polyhop.schemas.stems import stem_tokens
+from polyhop.schemas.text import fold
+from polyhop.worker.reading.clauses import begins_sentence
+from polyhop.worker.reading.word_lists import Relation, clause_lists, question_lists, relations, synonyms
 
 PERSON, PLACE, DATE, YEAR, NUMBER, NATIONALITY, WORK, ANY, YES_NO = (
     "PER", "LOC", "DATE", "YEAR", "NUM", "NAT", "WORK", "ANY", "YES-NO",
@@ -30,6 +31,7 @@ _ARTICLES = frozenset(("a", "an", "the"))
 _MOST_HEAD_WORDS = 6
 _LATE = 4
 _REACH = 9
+_CLAUSE_STOP = re.compile(r"[,?;]")
 _AND_VERB = re.compile(r" and (?:is|was|has) ")
 _NOT_CONTENT = frozenset(("name", "called"))
 _OWN_WORDS_FIRST, _OWN_WORDS_LAST = 3, 2
@@ -51,6 +53,7 @@ class ParsedQuestion:
         wh: Its wh-word, "" if it has none.
         head: Words of the head noun, lower case, the head last; () if there is none.
         expected: Type of the answer.
+        main_words: Content words of its main clause, in order.
         main_stems: M, the stems of its main clause, in order of the clause.
         weights: M+, weight by stem: 1 for M, .8 for synonyms.
         relations: Relations it asks for.
@@ -64,6 +67,7 @@ class ParsedQuestion:
     wh: str
     head: tuple[str, ...]
     expected: str
+    main_words: tuple[str, ...]
     main_stems: tuple[str, ...]
     weights: dict[str, float]
     relations: tuple[Relation, ...]
@@ -92,7 +96,7 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
         text: The question.
         found: Its names, from the finder that found those of the passages.
 
-    Source: design/reader.md 6.1. Cost: O(characters).
+    Source: reader.md 6.1. Cost: O(characters).
     """
     tokens = [_Token(fold(match[0]).lower(), match.start(), match.end()) for match in _TOKEN.finditer(text)]
     names = _apart(found)
@@ -108,6 +112,7 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
         wh=wh,
         head=head,
         expected=expected,
+        main_words=tuple(words),
         main_stems=stems,
         weights=_weights(words, stems),
         relations=_relations(words, expected),
@@ -119,10 +124,12 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
 
 
 def _apart(found: Sequence[Mention]) -> list[Mention]:
-    """Names that do not overlap: the longest first, left to right."""
+    """Names that do not overlap: the longest first, left to right. Cost: O(characters of all names)."""
     chosen: list[Mention] = []
+    taken = bytearray(max((mention.end for mention in found), default=0))
     for mention in sorted(found, key=lambda m: (m.start - m.end, m.start)):
-        if all(mention.end <= other.start or mention.start >= other.end for other in chosen):
+        if taken.find(1, mention.start, mention.end) < 0:
+            taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
             chosen.append(mention)
     return sorted(chosen, key=lambda m: m.start)
 
@@ -142,14 +149,17 @@ def wh_place(text: str, tokens: Sequence[_Token]) -> int | None:
     """Place of the wh-word that asks; None without one and in yes-no questions."""
     places = [place for place, token in enumerate(tokens) if token.low in _WH_WORDS]
     if places and places[0] < 3:
-        return places[0]
+        is_relative = places[0] > 0 and tokens[places[0] - 1].low not in clause_lists().prepositions
+        if not (is_relative and begins_sentence(text, [tokens[place].start for place in places[1:]])):
+            return places[0]
     if not places or _begins_yes_no(tokens):
         return None
     for place in places:
         if place >= len(tokens) - 2:
             return place
     for place in places:
-        if text[: tokens[place].start].rstrip()[-1:] in (".", "?", "!"):
+        # only the text between two words can end with a full stop, and all before would be read again for each word
+        if text[tokens[place - 1].end : tokens[place].start].rstrip()[-1:] in (".", "?", "!"):
             return place
     for word in ("what", "which"):
         last = [place for place in places if tokens[place].low == word]
@@ -171,6 +181,7 @@ def _head(text: str, tokens: Sequence[_Token], wh: int, names: Sequence[Mention]
     words: list[str] = []
     for token, before in zip(tokens[place:], [None, *tokens[place:]], strict=False):
         stops = token.low in STOP_WORDS or token.low in lists.auxiliaries or len(words) == _MOST_HEAD_WORDS
+        stops = stops or token.low in clause_lists().prepositions or (bool(words) and token.low in lists.head_verbs)
         is_name = any(name.start <= token.start < name.end for name in names)
         if stops or is_name or (before is not None and text[before.end : token.start].strip()):
             break
@@ -221,14 +232,24 @@ def _main_words(text: str, tokens: Sequence[_Token], wh: int | None, names: Sequ
     spans = _without_relative_clauses(text, begin) if early else [(_late_clause(text, tokens, wh or 0), len(text))]
     dropped = [(name.start, name.end) for name in names if _is_dropped(text, name)]
     words = []
-    for token in tokens:
-        inside = any(start <= token.start < end for start, end in spans)
-        if inside and not any(start <= token.start < end for start, end in dropped):
-            words += [part for part in name_tokens(_POSSESSIVE.sub("", token.low)) if part not in STOP_WORDS]
+    for number in sorted(_begin_in(spans, tokens) - _begin_in(dropped, tokens)):
+        words += [part for part in name_tokens(_POSSESSIVE.sub("", tokens[number].low)) if part not in STOP_WORDS]
     content = [word for word in words if word not in _NOT_CONTENT]
     if content:
         return content
     return [word for word in name_tokens(text) if word not in STOP_WORDS]
+
+
+def _begin_in(spans: Sequence[tuple[int, int]], tokens: Sequence[_Token]) -> set[int]:
+    """Numbers of the words that begin inside a span; the spans are in order and do not overlap."""
+    found = set()
+    span = 0
+    for number, token in enumerate(tokens):
+        while span < len(spans) and spans[span][1] <= token.start:
+            span += 1
+        if span < len(spans) and spans[span][0] <= token.start:
+            found.add(number)
+    return found
 
 
 def _sentence_of(text: str, tokens: Sequence[_Token], wh: int | None) -> int:
@@ -249,21 +270,33 @@ def _late_clause(text: str, tokens: Sequence[_Token], wh: int) -> int:
 
 
 def _without_relative_clauses(text: str, begin: int) -> list[tuple[int, int]]:
-    """Spans of a question outside its relative clauses."""
+    """Spans of a question outside its relative clauses. Cost: O(characters), whatever the number of clauses."""
     lists = question_lists()
     spans = []
     free = begin
+    sign, verbs = _Ahead(_CLAUSE_STOP, text), _Ahead(lists.clause_end, text)
     while True:
         clause = lists.relative_clause.search(text, free)
         if clause is None:
             spans.append((free, len(text)))
             return spans
         spans.append((free, clause.start()))
-        stops = [place for sign in ",?;" if (place := text.find(sign, clause.end())) >= 0]
-        finished = lists.clause_end.search(text, clause.end())
-        if finished:
-            stops.append(finished.end())
-        free = min(stops, default=len(text))
+        stop, finished = sign.find(clause.end()), verbs.find(clause.end())
+        free = min(stop.start() if stop else len(text), finished.end() if finished else len(text))
+
+
+class _Ahead:
+    """The next match of a pattern after ascending offsets: no character is searched twice."""
+
+    def __init__(self, pattern: re.Pattern[str], text: str) -> None:
+        self._pattern, self._text = pattern, text
+        self._found = pattern.search(text)
+
+    def find(self, start: int) -> re.Match[str] | None:
+        """The first match that begins at `start` or later; each call's `start` is at least the last one's."""
+        if self._found is not None and self._found.start() < start:
+            self._found = self._pattern.search(self._text, start)
+        return self._found
 
 
 def _is_dropped(text: str, name: Mention) -> bool:

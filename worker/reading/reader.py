@@ -1,28 +1,29 @@
 """The reader without a model: rules for comparisons and yes-no questions, else the candidate that fits best.
 
 Owns the order of steps; the rules are comparisons.py and yes_no.py, the rest candidates.py, features.py, scoring.py.
-Calls no model and ranks no passages. Source: design/reader.md.
+Calls no model and ranks no passages. Source: reader.md.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from schemas.ports import IndexReader
-from schemas.query import ContextPassage, Question, Reading, Sentence
-from worker.reading.candidates import find_candidates
-from worker.reading.comparisons import Computed, compare
-from worker.reading.corpus_pages import CorpusPages
-from worker.reading.features import Situation, features_of, keys_of, question_share
-from worker.reading.pages import Page, pages_of
-from worker.reading.parsing import YES_NO, ParsedQuestion, parse_question
-from worker.reading.scoring import Best, choose
-from worker.reading.stem_weights import StemWeights
-from worker.reading.yes_no import answer_yes_no
+from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.query import Question, Reading, ReadingItem, Sentence
+from polyhop.warehouse.artefacts import NAMES, lexical_of, vectors_of
+from polyhop.worker.reading.candidates import find_candidates
+from polyhop.worker.reading.comparisons import Computed, compare
+from polyhop.worker.reading.corpus_pages import CorpusPages
+from polyhop.worker.reading.evidence import factors_of
+from polyhop.worker.reading.features import Situation, features_of, keys_of, question_share
+from polyhop.worker.reading.pages import Page, pages_of
+from polyhop.worker.reading.parsing import YES_NO, ParsedQuestion, parse_question
+from polyhop.worker.reading.scoring import Best, StemWeights, choose
+from polyhop.worker.reading.yes_no import answer_yes_no
 
 ANALYSER = "stems"
-MIN_CONFIDENCE = 0.06
-"""Extracted answers below it are not given (about 5 % of questions)."""
+MIN_CONFIDENCE = 0.02
+"""Extracted answers below it are not given: a single hop without its name or its predicate stays under .017."""
 
 
 class RuleReader:
@@ -36,31 +37,32 @@ class RuleReader:
         index: The open version: idf, vectors and the corpus's own pages of names.
         min_confidence: Answers below it are not given.
 
-    Source: design/reader.md. Cost: O(characters of the context) per question.
+    Source: reader.md. Cost: O(characters of the context) per question.
     """
+
+    batches = False
 
     def __init__(self, index: IndexReader, *, min_confidence: float = MIN_CONFIDENCE) -> None:
         self._index = index
         self._min_confidence = min_confidence
         self._corpus = CorpusPages(index)
         has_stems = f"lexical:{ANALYSER}" in index.artefacts
-        self._idf = StemWeights(index.lexical(ANALYSER) if has_stems else None)
+        self._idf = StemWeights(index.artefact(lexical_of(ANALYSER)) if has_stems else None)
 
-    def read(
-        self, questions: Sequence[Question], contexts: Sequence[Sequence[ContextPassage]], notes: Sequence[str] = ()
-    ) -> list[Reading]:
-        """One Reading per question, in order; reads sentences of passages, no notes."""
-        return [self._read(question, context) for question, context in zip(questions, contexts, strict=True)]
+    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
+        """One Reading per item, in order; reads sentences of passages, no notes."""
+        return [self._read(item) for item in items]
 
-    def _read(self, question: Question, context: Sequence[ContextPassage]) -> Reading:
-        pages = pages_of(context)
-        parsed = parse_question(question.text, self._index.names.find(question.text))
+    def _read(self, item: ReadingItem) -> Reading:
+        question = item.question
+        pages = pages_of(item.context)
+        parsed = parse_question(question.text, self._index.artefact(NAMES).find(question.text))
         if not pages or not parsed.main_stems:
             return Reading("")
         cosines = self._cosines(question, parsed, pages)
-        computed = compare(parsed, pages, self._idf, lambda page: cosines[page.place])
+        computed = compare(parsed, pages, self._idf)
         if computed is None and parsed.expected == YES_NO:
-            computed = answer_yes_no(parsed, pages, self._idf)
+            computed = answer_yes_no(parsed, pages)
         if computed is not None:
             return self._computed(computed)
         return self._extracted(parsed, pages, cosines)
@@ -69,16 +71,17 @@ class RuleReader:
         candidates = [candidate for page in pages for candidate in find_candidates(parsed, page)]
         self._corpus.prepare(keys_of(candidates))
         situation = Situation(parsed, pages, cosines, self._idf, self._corpus)
-        best = choose(candidates, features_of(situation, candidates))
+        rows = features_of(situation, candidates)
+        best = choose(candidates, rows, factors_of(situation, candidates, rows))
         if best is None:
             return Reading("")
-        if best.confidence < self._min_confidence:
+        if round(best.confidence, 6) < self._min_confidence:
             return Reading("", confidence=round(best.confidence, 6))
         return _reading(best)
 
     def _computed(self, computed: Computed) -> Reading:
-        if computed.confidence < self._min_confidence:
-            return Reading("", confidence=computed.confidence)
+        if not computed.answer or computed.confidence < self._min_confidence:
+            return Reading("", confidence=computed.confidence, rule=computed.rule, values=computed.values)
         sentences = tuple(dict.fromkeys(value.sentence for value in computed.values if value.sentence is not None))
         return Reading(
             computed.answer,
@@ -96,7 +99,8 @@ class RuleReader:
         numbers = [number_of.get(page.passage.passage_id) for page in pages]
         if question.vector is None or "vectors:passage" not in self._index.artefacts or None in numbers:
             return [question_share(parsed, page, self._idf) for page in pages]
-        vectors = np.asarray(self._index.vectors("passage")[[number for number in numbers if number is not None]])
+        held = self._index.artefact(vectors_of("passage"))
+        vectors = np.asarray(held[[number for number in numbers if number is not None]])
         return [float(value) for value in vectors.astype(np.float64) @ question.vector.astype(np.float64)]
 
 

@@ -1,7 +1,7 @@
 """The reader's word lists as they are used: sets, tables and compiled patterns.
 
 Decides nothing; what each list is for stands in the files themselves (lists/*.toml). Read when first asked for.
-Source: design/reader.md, reader_lists.json.
+Source: reader.md 6.
 """
 
 import re
@@ -69,10 +69,9 @@ class ComparisonLists:
     larger: frozenset[str]
     smaller: frozenset[str]
     amounts: frozenset[str]
-    birth_words: frozenset[str]
-    death_words: frozenset[str]
+    ages: frozenset[str]
     start_words: frozenset[str]
-    founded: re.Pattern[str]
+    sizes: frozenset[str]
     roles: Mapping[str, re.Pattern[str]]
 
 
@@ -85,6 +84,50 @@ class Geography:
     demonyms: Mapping[str, str]
     parts: Mapping[str, str]
     places: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseLists:
+    """lists/clauses.toml."""
+
+    auxiliaries: frozenset[str]
+    adverbs: frozenset[str]
+    prepositions: frozenset[str]
+    verbs: frozenset[str]
+    making: frozenset[str]
+    other_events: re.Pattern[str]
+    date_links: re.Pattern[str]
+    irregular: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class KindLists:
+    """lists/kinds.toml; `groups` gives the group of a kind."""
+
+    narrower: Mapping[str, frozenset[str]]
+    groups: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DateAttribute:
+    """A kind of date in lists/attributes.toml: the words that ask for it and those that state it."""
+
+    name: str
+    asked: frozenset[str]
+    verbs: frozenset[str]
+    nouns: frozenset[str]
+    intransitive: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A kind of measure in lists/attributes.toml: what stands around the number, and its units in one base unit."""
+
+    name: str
+    asked: frozenset[str]
+    behind: re.Pattern[str]
+    before: re.Pattern[str]
+    units: Mapping[str, float]
 
 
 @cache
@@ -119,8 +162,50 @@ def comparison_lists() -> ComparisonLists:
         for words, pattern in table.pop("roles").items()
         for word in words.split("|")
     }
-    founded = re.compile(table.pop("founded"), re.IGNORECASE)
-    return ComparisonLists(**{name: frozenset(words) for name, words in table.items()}, founded=founded, roles=roles)
+    return ComparisonLists(**{name: frozenset(words) for name, words in table.items()}, roles=roles)
+
+
+@cache
+def clause_lists() -> ClauseLists:
+    """Words that tell a clause's parts."""
+    raw = _table("clauses")
+    irregular = {plain: tuple(forms) for plain, forms in raw.pop("irregular").items()}
+    table: dict[str, Any] = {name: re.compile(raw.pop(name)) for name in ("other_events", "date_links")}
+    table |= {name: frozenset(words) for name, words in raw.items()}
+    return ClauseLists(**table, irregular=irregular)
+
+
+@cache
+def kind_lists() -> KindLists:
+    """What is a kind of what."""
+    table = _table("kinds")
+    groups = {kind: group for group, kinds in table["groups"].items() for kind in kinds}
+    return KindLists({wide: frozenset(words) for wide, words in table["narrower"].items()}, groups)
+
+
+@cache
+def date_attributes() -> Mapping[str, DateAttribute]:
+    """Kinds of dates by name, in the order in which `older` tries them."""
+    return {
+        name: DateAttribute(name, **{part: frozenset(words) for part, words in entry.items()})
+        for name, entry in _table("attributes")["dates"].items()
+    }
+
+
+@cache
+def measures() -> Mapping[str, Measure]:
+    """Kinds of measures by name."""
+    table = _table("attributes")
+    return {
+        name: Measure(
+            name,
+            frozenset(entry["asked"]),
+            re.compile(entry["behind"]),
+            re.compile(entry["before"]),
+            table["units"].get(entry["unit"], {}),
+        )
+        for name, entry in table["measures"].items()
+    }
 
 
 @cache

@@ -1,175 +1,193 @@
-"""Yes-no questions: what two pages share, or whether both say what the question says.
+"""Yes-no questions: what two pages share, which of two values is larger, or whether a page says what is asked.
 
-Each rule returns an answer with what it compared, or None where it is not asked. Source: design/reader.md 6.4.
-Decided here: `the same year` compares dates; nothing in common is a `no` only where both pages name something.
+Each rule returns an answer with what it compared ("" and what is missing), or None where it is not asked.
+Nothing is answered `no` because nothing was found: a `no` needs two values that differ, or a definition that excludes
+what is asked. Source: reader.md 6.4.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 
-from schemas.names import STOP_WORDS, name_tokens
-from schemas.query import ComparedValue, Sentence
-from worker.reading.comparisons import Computed, Idf, by_birth, by_date, by_death, larger_wins
-from worker.reading.countries import Place, nationalities, places_in, shared_countries
-from worker.reading.dates import Dated, life, when, written
-from worker.reading.options import Option, option_of, plain_words, role_of, shared_role_of
-from worker.reading.pages import Page
-from worker.reading.parsing import ParsedQuestion, stem_of
-from worker.reading.word_lists import comparison_lists, geography
+from polyhop.schemas.names import name_tokens
+from polyhop.schemas.query import ComparedValue, Sentence
+from polyhop.worker.reading.attributes import Stated, stated_date
+from polyhop.worker.reading.comparisons import (
+    MISSING,
+    Computed,
+    by_dates,
+    compares,
+    date_kinds,
+    larger_wins,
+    measure,
+)
+from polyhop.worker.reading.countries import Place, nationalities, places_in, shared_countries
+from polyhop.worker.reading.options import Option, option_of, plain_words, shared_role_of
+from polyhop.worker.reading.pages import Page
+from polyhop.worker.reading.parsing import ParsedQuestion
+from polyhop.worker.reading.quantities import written
+from polyhop.worker.reading.statements import by_definition, by_statement
+from polyhop.worker.reading.word_lists import DateAttribute, date_attributes, geography
 
 _SAME = re.compile(r"\b(?:same|shares?|common)\b", re.IGNORECASE)
 _COUNTRY = re.compile(r"\b(?:nationalit(?:y|ies)|country|countries|nation|citizenship)\b", re.IGNORECASE)
 _STATE = re.compile(r"\bstate\b", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:year|date|day|time|decade|century)\b", re.IGNORECASE)
 _THAN = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
-_ENOUGH = 0.5
 _SPANS = {"year": 1, "decade": 10, "century": 100}
+_PAIR = 2
 
 
-def answer_yes_no(question: ParsedQuestion, pages: Sequence[Page], idf: Idf) -> Computed:
-    """Yes or no, with what the pages have in common or lack. Source: design/reader.md 6.4."""
+def answer_yes_no(question: ParsedQuestion, pages: Sequence[Page]) -> Computed:
+    """Yes or no with its values, "" with those that were found if no rule decides. Source: reader.md 6.4."""
     options = options_of(question, pages)
-    if not options:
-        return Computed("no", "no page", ())
-    rules = (by_order, by_same_time, by_country, by_state, by_shared_name)
-    for rule in rules:
-        found = rule(question, options)
-        if found is not None:
-            return found
-    return by_predicate(question, options, idf)
+    found = by_order(question, options, pages) or by_same_time(question, options, pages)
+    for rule in (by_country, by_state, by_shared_name, by_definition):
+        found = found or rule(question, options)
+    return found or by_statement(question, options)
 
 
 def options_of(question: ParsedQuestion, pages: Sequence[Page]) -> list[Option]:
-    """Names of the question with a page to look at, left to right."""
+    """Names of the question, left to right, with their pages as far as there are some."""
     role = shared_role_of(question)
-    found = [option_of(question, name, pages, role) for name in question.names]
-    return [option for option in found if option.page is not None]
+    names = [name for name in question.names if name.key not in geography().demonyms]
+    return [option_of(question, name, pages, role) for name in names]
 
 
-def by_order(question: ParsedQuestion, options: Sequence[Option]) -> Computed | None:
-    """`Is A older than B?`; silent unless two options have the dates and the question compares them."""
-    if len(options) != 2 or not _THAN.search(question.text) or _SAME.search(question.text):
+def with_pages(options: Sequence[Option]) -> list[Option]:
+    """The options that have a page to look at."""
+    return [option for option in options if option.page is not None]
+
+
+def by_order(question: ParsedQuestion, options: Sequence[Option], pages: Sequence[Page]) -> Computed | None:
+    """`Is A older than B?`, `Was A born before B died?`; None unless the question compares two names."""
+    if len(options) != _PAIR or not _THAN.search(question.text) or _SAME.search(question.text):
         return None
-    words, lists = plain_words(question), comparison_lists()
-    first, second = options
-    if words & lists.death_words:
-        found = by_death(first, second)
-    elif words & (lists.birth_words | lists.start_words):
-        found = by_birth(first, second) or by_date(first, second)
+    pair = (options[0], options[1])
+    kinds = _kinds_in_order(question)
+    if len(kinds) == _PAIR:
+        found = by_dates(pair, (kinds[0], kinds[1]), pages)
     else:
-        return None
-    if found is None:
-        return None
-    is_larger = larger_wins(question) or "after" in words
-    return Computed("yes" if (found.sign > 0) == is_larger else "no", found.rule, found.values)
+        measured = measure(question, pair, pages) if compares(question) else None
+        if measured is None:
+            return None
+        found = measured
+    is_larger = larger_wins(question) or "after" in plain_words(question)
+    answer = "" if not found.sign else "yes" if (found.sign > 0) == is_larger else "no"
+    return Computed(answer, found.rule, found.values)
 
 
-def by_same_time(question: ParsedQuestion, options: Sequence[Option]) -> Computed | None:
-    """`in the same year`; silent unless all options have that date."""
+def _kinds_in_order(question: ParsedQuestion) -> list[DateAttribute]:
+    """The kinds of dates that the words of a question name, in their order; `born` and `birth` are one."""
+    found: list[DateAttribute] = []
+    plain = plain_words(question)
+    for word in question.words:
+        kind = next((one for one in date_attributes().values() if word in one.asked and word in plain), None)
+        if kind is not None and kind not in found:
+            found.append(kind)
+    return found
+
+
+def by_same_time(question: ParsedQuestion, options: Sequence[Option], pages: Sequence[Page]) -> Computed | None:
+    """`born in the same year`; "" unless that date is stated of all options."""
     unit = _YEAR.search(question.text)
-    if len(options) < 2 or unit is None or not _SAME.search(question.text):
+    if len(options) < _PAIR or unit is None or not _SAME.search(question.text):
         return None
-    words = plain_words(question)
-    found = [_date_asked(option, words) for option in options]
-    if any(one is None for one in found):
-        return None
-    dates = [one for one in found if one is not None]
+    kinds = date_kinds(question)
+    if len(kinds) != 1:
+        return Computed("", "", ())
+    options = _asked_options(options)
+    found = [stated_date(option.name, option.page, pages, kinds[0]) for option in options]
+    values = tuple(_value(option, one) for option, one in zip(options, found, strict=True))
+    dates = [one.date for one in found if one is not None]
+    if len(dates) < max(_PAIR, len(options)):
+        return Computed("", kinds[0].name, values)
     span = _SPANS.get(unit[0].lower())
     keys = {one.day[0] // span if span else one.day for one in dates}
-    values = tuple(
-        ComparedValue(option.name, written(one.day), _cite(option, one.start))
-        for option, one in zip(options, dates, strict=True)
-    )
-    return Computed("yes" if len(keys) == 1 else "no", "date", values)
+    return Computed("yes" if len(keys) == 1 else "no", kinds[0].name, values)
+
+
+def _asked_options(options: Sequence[Option]) -> Sequence[Option]:
+    """The options with pages if there are two of them, else all."""
+    known = with_pages(options)
+    return known if len(known) >= _PAIR else options
+
+
+def _value(option: Option, stated: Stated | None) -> ComparedValue:
+    if stated is None:
+        return ComparedValue(option.name, MISSING)
+    return ComparedValue(option.name, written(stated.date.day), stated.page.cite(stated.sentence))
 
 
 def by_country(question: ParsedQuestion, options: Sequence[Option]) -> Computed | None:
-    """`the same nationality`, `from the same country`; silent unless every page names a country."""
-    if len(options) < 2 or not _SAME.search(question.text) or not _COUNTRY.search(question.text):
+    """`the same nationality`, `born in the same country`; "" unless every page names a country."""
+    if len(options) < _PAIR or not _SAME.search(question.text) or not _COUNTRY.search(question.text):
         return None
-    found = [nationalities(option.page.lead) for option in options if option.page]
-    if not all(found):
-        return None
-    shared = reduce(shared_countries, ({place.country for place in places} for places in found))
-    shown = [_first(places, shared) for places in found]
-    rule = "demonym" if all(place.is_demonym for place in shown) else "country"
-    values = tuple(
-        ComparedValue(option.name, place.country, _cite(option, place.start))
-        for option, place in zip(options, shown, strict=True)
-    )
-    return Computed("yes" if shared else "no", rule, values)
+    is_birth = not date_attributes()["birth"].asked.isdisjoint(plain_words(question))
+    return _by_places(_asked_options(options), _born_in if is_birth else nationalities, country_of_place)
+
+
+def _born_in(lead: str) -> list[Place]:
+    """Countries behind `born`; demonyms are none of birth."""
+    start = re.search(r"\bborn\b", lead)
+    if start is None:
+        return []
+    end = lead.find(". ", start.end())
+    reach = lead[: end if end >= 0 else len(lead)]
+    return [place for place in places_in(reach) if place.start > start.end() and not place.is_demonym]
+
+
+def country_of_place(place: Place) -> str:
+    """The country of a place."""
+    return place.country
 
 
 def by_state(question: ParsedQuestion, options: Sequence[Option]) -> Computed | None:
-    """`in the same state`; silent unless every page names one."""
-    if len(options) < 2 or not _SAME.search(question.text) or not _STATE.search(question.text):
+    """`in the same state`; "" unless every page names one."""
+    if len(options) < _PAIR or not _SAME.search(question.text) or not _STATE.search(question.text):
         return None
-    found = [[place for place in places_in(option.page.lead) if place.state] for option in options if option.page]
-    if not all(found):
-        return None
-    shared = set.intersection(*({place.state for place in places} for places in found))
-    shown = [next((place for place in places if place.state in shared), places[0]) for places in found]
+
+    def states(lead: str) -> list[Place]:
+        return [place for place in places_in(lead) if place.state]
+
+    return _by_places(_asked_options(options), states, lambda place: place.state)
+
+
+def _by_places(options: Sequence[Option], find: Callable[[str], list[Place]], key: Callable[[Place], str]) -> Computed:
+    """Whether all pages name one place, with the one that each names; "" unless every page names one."""
+    found = [find(option.page.lead) if option.page else [] for option in options]
+    sets = [{key(place) for place in places} for places in found]
+    shared = reduce(shared_countries, sets)
+    shown = [next((place for place in places if key(place) in shared), (*places, None)[0]) for places in found]
     values = tuple(
-        ComparedValue(option.name, place.state, _cite(option, place.start))
+        ComparedValue(option.name, MISSING)
+        if place is None
+        else ComparedValue(option.name, key(place), _cite(option, place.start))
         for option, place in zip(options, shown, strict=True)
     )
-    return Computed("yes" if shared else "no", "shared name", values)
+    if not all(found) or len(found) < _PAIR:
+        return Computed("", "country", values)
+    known = [place for place in shown if place is not None]
+    rule = "shared name" if all(place.state for place in known) and key is not country_of_place else "country"
+    rule = "demonym" if all(place.is_demonym for place in known) else rule
+    return Computed("yes" if shared else "no", rule, values)
 
 
 def by_shared_name(question: ParsedQuestion, options: Sequence[Option]) -> Computed | None:
-    """`the same X` of any other kind: a name that the first two sentences of all pages share."""
-    if len(options) < 2 or not _SAME.search(question.text):
+    """`the same X` of any other kind: yes if the first two sentences of all pages share a name, else ""."""
+    if len(options) < _PAIR or not _SAME.search(question.text):
         return None
+    options = _asked_options(options)
     own = {word for name in question.names for word in name_tokens(name.surface)}
-    found = [_lead_names(option.page, own) for option in options if option.page]
+    found = [_lead_names(option.page, own) if option.page else {} for option in options]
     shared = sorted(set.intersection(*(set(names) for names in found)))
-    first = shared[0] if shared else ""
+    if not shared:
+        return Computed("", "shared name", tuple(ComparedValue(option.name, MISSING) for option in options))
     values = tuple(
-        ComparedValue(option.name, first, _cite(option, names.get(first, 0)))
+        ComparedValue(option.name, shared[0], _cite(option, names[shared[0]]))
         for option, names in zip(options, found, strict=True)
     )
-    return Computed("yes" if shared else "no", "shared name", values)
-
-
-def by_predicate(question: ParsedQuestion, options: Sequence[Option], idf: Idf) -> Computed:
-    """Whether the leads of all pages (a single page as a whole) say what the question says, and fit its demonym."""
-    names = {word for option in options for word in name_tokens(option.asked)}
-    roles = {role_of(question, name) for name in question.names}
-    stems = sorted(
-        {
-            stem
-            for word in question.words
-            if word not in names | STOP_WORDS | roles | geography().demonyms.keys() and (stem := stem_of(word))
-        }
-    )
-    asked = {place.country for place in places_in(_outside(question, options)) if place.is_demonym}
-    total = sum(idf(stem) for stem in stems)
-    verdicts, values = [], []
-    for option in options:
-        if option.page is None:
-            continue
-        held = option.page.lead_stems if len(options) > 1 else option.page.stems
-        covered = sum(idf(stem) for stem in stems if stem in held) / total if total else 1.0
-        fits = not asked or any(place.country in asked for place in places_in(option.page.lead))
-        verdicts.append(covered >= _ENOUGH and fits)
-        values.append(ComparedValue(option.name, f"{covered:.2f}", option.page.cite(None)))
-    return Computed("yes" if all(verdicts) else "no", "predicate", tuple(values))
-
-
-def _date_asked(option: Option, words: frozenset[str]) -> Dated | None:
-    if option.page is None:
-        return None
-    lists = comparison_lists()
-    if words & lists.death_words:
-        return life(option.page.lead).died
-    if words & lists.birth_words:
-        return life(option.page.lead).born
-    return when(option.page.lead)
-
-
-def _first(places: Sequence[Place], shared: set[str]) -> Place:
-    return next((place for place in places if place.country in shared), places[0])
+    return Computed("yes", "shared name", values)
 
 
 def _lead_names(page: Page, own: set[str]) -> dict[str, int]:
@@ -180,14 +198,6 @@ def _lead_names(page: Page, own: set[str]) -> dict[str, int]:
             if not own.issuperset(mention.key.split()):
                 names.setdefault(mention.key, sentence.start - page.lead_start + mention.start)
     return names
-
-
-def _outside(question: ParsedQuestion, options: Sequence[Option]) -> str:
-    """The question without the names of its options."""
-    text = question.text
-    for option in options:
-        text = text.replace(option.asked, " ")
-    return text
 
 
 def _cite(option: Option, offset: int) -> Sentence | None:

@@ -6,22 +6,23 @@ whatever the limit (a multiple of 100), so that fewer passages are the first of 
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from schemas.ports import IndexReader
-from schemas.query import Question, Retrieval
-from worker.ranking.fusion import reciprocal_rank_fusion
-from worker.ranking.similarity import mentioned_in
-from worker.ranking.traversal import expand, passages_by_hops
-from worker.strategies.arcana_entities import Matcher, StartEntities, start_by
-from worker.strategies.arcana_evidence import EXPLAINED, ArcanaEvidence
-from worker.strategies.dense import DenseRanker
-from worker.strategies.results import Ranking, ranked_passages, retrieve_each
-from worker.strategies.spec import Parameters
+from polyhop.schemas.evidence import BY_VECTOR, NOTHING_SEARCHED, Fallback
+from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.warehouse.artefacts import GRAPH, RELATIONS
+from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
+from polyhop.worker.ranking.similarity import mentioned_in
+from polyhop.worker.ranking.traversal import expand, passages_by_hops
+from polyhop.worker.strategies.arcana_entities import Matcher, StartEntities, start_by
+from polyhop.worker.strategies.arcana_evidence import EXPLAINED, ArcanaEvidence
+from polyhop.worker.strategies.base import Parameters, Ranking, ranked_passages, retrieve_each, strategy
+from polyhop.worker.strategies.dense import DenseRanker
 
 GRAPH_SEARCH = "graph-search"
 FUSION = "fusion"
@@ -78,19 +79,19 @@ class VectorFusion:
         """The list by cosine, as long as `limit` at least, in case it is all there is."""
         return self._dense.rank(question, max(limit, self.length))
 
-    def join(self, by_vector: Ranking, found: Reached) -> tuple[Ranking, str]:
-        """Both lists by reciprocal rank, cosine first, and what stood in for the graph.
+    def join(self, by_vector: Ranking, found: Reached) -> tuple[Ranking, Fallback | None]:
+        """Both lists by reciprocal rank, cosine first, and what took the place of the graph.
 
         A question without any name keeps the list by cosine; with names that no entity has, it is fused with an empty
         list, which is the same order. Source: algorithms.md 5.2 (fusion_search, search_with_graph).
         """
         if not found.start.has_names:
-            return by_vector, "vector"
+            return by_vector, BY_VECTOR
         lists = [numbers[: self.length].tolist() for numbers in (by_vector[0], found.ranking[0])]
         fused = reciprocal_rank_fusion(lists, self._k)
         numbers = np.array([number for number, _ in fused], dtype=np.intp)
         scores = np.array([score for _, score in fused], dtype=np.float64)
-        return (numbers, scores), "none" if found.start.numbers else "vector"
+        return (numbers, scores), None if found.start.numbers else BY_VECTOR
 
 
 class ArcanaStrategy:
@@ -104,8 +105,8 @@ class ArcanaStrategy:
         self._parameters = p
         self._fusion = fusion
         self._passage_ids = reader.passage_ids
-        self._relations = reader.relations
-        self._mentioned_in = mentioned_in(reader.graph)
+        self._relations = reader.artefact(RELATIONS)
+        self._mentioned_in = mentioned_in(reader.artefact(GRAPH))
         self._start = start_by(reader, name, p.matcher, p.entities, p.min_similarity)
         self._evidence = ArcanaEvidence(reader, self._relations)
 
@@ -114,7 +115,7 @@ class ArcanaStrategy:
         return [question.text] if self._parameters.matcher == "embedding" and question.vector is None else []
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `schemas.ports.Strategy`."""
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
         return retrieve_each(questions, limit, self._retrieve_one)
 
     def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
@@ -123,14 +124,14 @@ class ArcanaStrategy:
         start = self._start.find(question)
         seeding = time.perf_counter() - begun
         found = self._reach(start, max(limit, self._fusion.length if self._fusion else EXPLAINED))
-        ranking, fallback = found.ranking, "none" if start.numbers else "empty"
+        ranking, fallback = found.ranking, None if start.numbers else NOTHING_SEARCHED
         if self._fusion and by_vector:
             ranking, fallback = self._fusion.join(by_vector, found)
         evidence = self._evidence.of(start, (found.entities, found.hops), found.ranking[0])
         count = max(limit, 0)
         passages = ranked_passages(self._passage_ids, (ranking[0][:count], ranking[1][:count]))
         seconds = {"seed": seeding, "traversal": max(0.0, time.perf_counter() - begun - seeding)}
-        return Retrieval(passages, {**evidence, "fallback": fallback}, seconds)
+        return Retrieval(passages, replace(evidence, fallback=fallback), seconds)
 
     def _reach(self, start: StartEntities, count: int) -> Reached:
         entities, hops = expand(self._relations, start.numbers, self._parameters.depth)
@@ -138,11 +139,25 @@ class ArcanaStrategy:
         return Reached(start, entities, hops, ranking)
 
 
-def build_graph_search(reader: IndexReader, parameters: GraphSearchParameters) -> ArcanaStrategy:
+@strategy(
+    "graph-search",
+    "Arcana: passages of entities within a few relations of the question's, fewest relations first.",
+    GraphSearchParameters,
+    needs={"graph", "graph:relations"},
+    needs_question_names=True,
+)
+def build_graph_search(reader: IndexReader, parameters: GraphSearchParameters, _services: Services) -> ArcanaStrategy:
     """`graph-search` on an open version."""
     return ArcanaStrategy(GRAPH_SEARCH, reader, parameters)
 
 
-def build_fusion(reader: IndexReader, parameters: ArcanaFusionParameters) -> ArcanaStrategy:
+@strategy(
+    "fusion",
+    "Arcana: graph search and dense, fused by rank.",
+    ArcanaFusionParameters,
+    needs={"graph", "graph:relations", "vectors:passage"},
+    needs_question_names=True,
+)
+def build_fusion(reader: IndexReader, parameters: ArcanaFusionParameters, _services: Services) -> ArcanaStrategy:
     """`fusion` on an open version."""
     return ArcanaStrategy(FUSION, reader, parameters, VectorFusion(reader, parameters))

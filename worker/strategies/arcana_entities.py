@@ -10,11 +10,12 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.errors import AlgorithmError, ConfigurationError
-from schemas.ports import IndexReader
-from schemas.query import Question, QuestionName
-from worker.ranking.entity_search import NameSearch, similar_entities
-from worker.strategies.lookup import NameLookup
+from polyhop.schemas.errors import AlgorithmError, ConfigurationError
+from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.query import Question, QuestionName
+from polyhop.warehouse.artefacts import GRAPH, NAMES, vectors_of
+from polyhop.worker.ranking.entity_search import NameSearch, similar_entities
+from polyhop.worker.strategies.lookup import NameLookup
 
 Matcher = Literal["exact", "fuzzy", "embedding"]
 
@@ -48,9 +49,9 @@ class NamedStart:
     """By the question's names: those it came with, else those that the index's own finder finds."""
 
     def __init__(self, reader: IndexReader, *, is_fuzzy: bool) -> None:
-        self._finder = reader.names
+        self._finder = reader.artefact(NAMES)
         self._lookup = NameLookup(reader)
-        self._search = NameSearch(reader.graph.keys) if is_fuzzy else None
+        self._search = NameSearch(reader.artefact(GRAPH).keys) if is_fuzzy else None
 
     def find(self, question: Question) -> StartEntities:
         """Entities of these names, or of names that contain them; a name merged into an entity's stands for it."""
@@ -105,4 +106,4 @@ def start_by(reader: IndexReader, strategy: str, matcher: Matcher, count: int, m
             f"matcher=embedding of strategy '{strategy}' needs 'vectors:entity', which index '{reader.name}' was built "
             f"without. Build it with: polyhop index --index {reader.name} --add-strategy naive-vector"
         )
-    return SimilarStart(np.asarray(reader.vectors("entity")), count, min_similarity)
+    return SimilarStart(np.asarray(reader.artefact(vectors_of("entity"))), count, min_similarity)

@@ -10,20 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from schemas.ports import IndexReader
-from schemas.query import Question, Retrieval
-from schemas.stems import ANALYSERS
-from worker.ranking.bm25 import containment, count_terms, impacts, score
-from worker.ranking.bridge import cover, fuse, relative, seed_passages
-from worker.ranking.order import best
-from worker.ranking.pagerank import walk_passages
-from worker.ranking.seeds import WalkSeeds, entity_weights, mix
-from worker.ranking.similarity import cosines
-from worker.ranking.transitions import bipartite_transition
-from worker.strategies.entities import EntityMatcher
-from worker.strategies.results import question_vector, ranked_passages, retrieve_each
-from worker.strategies.spec import Parameters
-from worker.strategies.start import Start
+from polyhop.schemas.evidence import PASSAGES_ONLY
+from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.schemas.stems import ANALYSERS
+from polyhop.warehouse.artefacts import GRAPH, lexical_of, vectors_of
+from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score
+from polyhop.worker.ranking.bridge import cover, fuse, relative, seed_passages
+from polyhop.worker.ranking.order import best
+from polyhop.worker.ranking.pagerank import WalkSeeds, bipartite_transition, entity_weights, mix, walk_passages
+from polyhop.worker.ranking.similarity import cosines
+from polyhop.worker.strategies.base import Parameters, question_vector, ranked_passages, retrieve_each, strategy
+from polyhop.worker.strategies.entities import EntityMatcher, Start
 
 ANALYSER = "stems"
 K1, B = 1.2, 0.75
@@ -92,15 +90,16 @@ class BridgeStrategy:
         self._likeness = likeness
         self._positive_only = positive_only
         self._passage_ids = reader.passage_ids
-        self._keys = reader.graph.keys
+        graph = reader.artefact(GRAPH)
+        self._keys = graph.keys
         self._matcher = EntityMatcher(reader)
-        self._entity_weights = parameters.entity_weight * entity_weights(np.maximum(reader.graph.df, 1), ENTITY_PENALTY)
-        self._matrices = bipartite_transition(reader.graph, title_boost=parameters.title_boost)
-        self._impacts = impacts(reader.lexical(ANALYSER), K1, B)
+        self._entity_weights = parameters.entity_weight * entity_weights(np.maximum(graph.df, 1), ENTITY_PENALTY)
+        self._matrices = bipartite_transition(graph, title_boost=parameters.title_boost)
+        self._impacts = impacts(reader.artefact(lexical_of(ANALYSER)), K1, B)
         self._stems = ANALYSERS[ANALYSER]
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `schemas.ports.Strategy`."""
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
         return retrieve_each(questions, limit, self._retrieve_one)
 
     def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
@@ -124,7 +123,7 @@ class BridgeStrategy:
         entities = self._matcher.match(question.text)
         weights, passages = mix(self._entity_weights[entities.numbers], passages)
         seeds = WalkSeeds(entities.numbers, weights, numbers, passages)
-        return Start(entities, seeds, "none" if entities.matched else "passages_only")
+        return Start(entities, seeds, None if entities.matched else PASSAGES_ONLY)
 
     def _spread(self, seeds: WalkSeeds) -> NDArray[np.float64]:
         parameters = self._parameters
@@ -142,9 +141,15 @@ class BridgeStrategy:
         return np.concatenate((pool[order], numbers[parameters.pool :]))[: max(limit, 0)]
 
 
-def build_bridge(reader: IndexReader, parameters: BridgeParameters) -> BridgeStrategy:
+@strategy(
+    "bridge",
+    "Cosine and BM25 seed a walk over shared entities; the top passages are re-ranked to cover the question's terms.",
+    BridgeParameters,
+    needs={"graph", "lexical:stems", "vectors:passage"},
+)
+def build_bridge(reader: IndexReader, parameters: BridgeParameters, _services: Services) -> BridgeStrategy:
     """`bridge` on an open version."""
-    vectors = np.asarray(reader.vectors("passage"))
+    vectors = np.asarray(reader.artefact(vectors_of("passage")))
 
     def likeness(question: Question, lexical: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         cosine = cosines(vectors, question_vector(question, "bridge"))
@@ -153,7 +158,15 @@ def build_bridge(reader: IndexReader, parameters: BridgeParameters) -> BridgeStr
     return BridgeStrategy("bridge", reader, parameters, likeness, positive_only=False)
 
 
-def build_bridge_lexical(reader: IndexReader, parameters: BridgeLexicalParameters) -> BridgeStrategy:
+@strategy(
+    "bridge-lexical",
+    "As bridge, with BM25 in place of vectors.",
+    BridgeLexicalParameters,
+    needs={"graph", "lexical:stems"},
+)
+def build_bridge_lexical(
+    reader: IndexReader, parameters: BridgeLexicalParameters, _services: Services
+) -> BridgeStrategy:
     """`bridge-lexical` on an open version: relative BM25 is the likeness; what shares nothing is not returned."""
 
     def likeness(_question: Question, lexical: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

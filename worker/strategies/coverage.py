@@ -6,7 +6,7 @@ Source: algorithms.md 2.11 (NER proxy analysis).
 from collections.abc import Collection, Iterable
 from typing import Literal, get_args
 
-from worker.strategies.nodes import GraphNodes
+from polyhop.worker.strategies.nodes import GraphNodes
 
 Bucket = Literal["no_entity", "entity_no_gold", "entity_gold"]
 BUCKETS: tuple[Bucket, ...] = get_args(Bucket)

@@ -10,16 +10,22 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from schemas.errors import MissingArtefactError
-from schemas.ports import IndexReader
-from schemas.query import Question, Retrieval
-from worker.ranking.order import best
-from worker.ranking.similarity import cosines, mentioned_in, passages_of_entities
-from worker.strategies.ranked import RankedStrategy, Ranker
-from worker.strategies.results import Ranking, question_vector, ranked_passages, retrieve_each
-from worker.strategies.spec import Parameters
-
-ANN = "ann:passage"
+from polyhop.schemas.evidence import Evidence, Node
+from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.warehouse.artefacts import GRAPH, NEAREST_PASSAGES, vectors_of
+from polyhop.worker.ranking.order import best
+from polyhop.worker.ranking.similarity import cosines, mentioned_in, passages_of_entities
+from polyhop.worker.strategies.base import (
+    Parameters,
+    RankedStrategy,
+    Ranker,
+    Ranking,
+    question_vector,
+    ranked_passages,
+    retrieve_each,
+    strategy,
+)
 
 
 class DenseParameters(Parameters):
@@ -54,7 +60,7 @@ class DenseRanker:
     """Exact cosines with all passages."""
 
     def __init__(self, reader: IndexReader, strategy: str) -> None:
-        self._vectors = np.asarray(reader.vectors("passage"))
+        self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
         self._strategy = strategy
 
     def rank(self, question: Question, count: int) -> Ranking:
@@ -68,10 +74,8 @@ class ApproximateRanker:
     """The nearest passages that an HNSW graph finds, ordered by their exact cosines."""
 
     def __init__(self, reader: IndexReader, strategy: str, ef_search: int) -> None:
-        if ANN not in reader.artefacts:
-            raise MissingArtefactError(ANN, reader.name, "dense-ann")
-        self._nearest = reader.nearest_passages
-        self._vectors = np.asarray(reader.vectors("passage"))
+        self._nearest = reader.artefact(NEAREST_PASSAGES)
+        self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
         self._strategy = strategy
         self._ef_search = ef_search
 
@@ -99,13 +103,14 @@ class NearEntitiesStrategy:
 
     def __init__(self, reader: IndexReader, entities: int) -> None:
         self._passage_ids = reader.passage_ids
-        self._keys = reader.graph.keys
-        self._vectors = np.asarray(reader.vectors("entity"))
+        graph = reader.artefact(GRAPH)
+        self._keys = graph.keys
+        self._vectors = np.asarray(reader.artefact(vectors_of("entity")))
         self._entities = entities
-        self._mentioned_in = mentioned_in(reader.graph)
+        self._mentioned_in = mentioned_in(graph)
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `schemas.ports.Strategy`."""
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
         return retrieve_each(questions, limit, self._retrieve_one)
 
     def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
@@ -114,26 +119,46 @@ class NearEntitiesStrategy:
         nearest = best(scores, self._entities)
         seeded = time.perf_counter()
         ranking = passages_of_entities(self._mentioned_in, nearest, scores[nearest], limit)
-        found = ((self._keys[n], round(float(scores[n]), 6)) for n in nearest.tolist())
+        nodes = tuple(Node(self._keys[n], self._keys[n], round(float(scores[n]), 6)) for n in nearest.tolist())
         return Retrieval(
             ranked_passages(self._passage_ids, ranking),
-            {"nearest_entities": dict(found)},
+            Evidence(nodes=nodes, measure="similarity", node_count=len(nodes)),
             {"seed": seeded - begun, "traversal": time.perf_counter() - seeded},
         )
 
 
-def build_dense(reader: IndexReader, parameters: DenseParameters) -> RankedStrategy:
+@strategy(
+    "dense",
+    "Passages by cosine of their vectors.",
+    DenseParameters,
+    needs={"vectors:passage"},
+)
+def build_dense(reader: IndexReader, parameters: DenseParameters, _services: Services) -> RankedStrategy:
     """`dense` on an open version; it has no parameters."""
     del parameters
     return RankedStrategy("dense", reader.passage_ids, DenseRanker(reader, "dense"))
 
 
-def build_dense_ann(reader: IndexReader, parameters: DenseAnnParameters) -> RankedStrategy:
+@strategy(
+    "dense-ann",
+    "As dense, searched approximately by an HNSW graph.",
+    DenseAnnParameters,
+    needs={"vectors:passage", "ann:passage"},
+)
+def build_dense_ann(reader: IndexReader, parameters: DenseAnnParameters, _services: Services) -> RankedStrategy:
     """`dense-ann` on an open version."""
     ranker = ApproximateRanker(reader, "dense-ann", parameters.ef_search)
     return RankedStrategy("dense-ann", reader.passage_ids, ranker)
 
 
-def build_naive_vector(reader: IndexReader, parameters: NaiveVectorParameters) -> NearEntitiesStrategy:
+@strategy(
+    "naive-vector",
+    "Passages that mention the entities nearest to the question.",
+    NaiveVectorParameters,
+    needs={"graph", "vectors:entity"},
+)
+def build_naive_vector(
+    reader: IndexReader, parameters: NaiveVectorParameters, _services: Services
+) -> NearEntitiesStrategy:
     """`naive-vector` on an open version."""
     return NearEntitiesStrategy(reader, parameters.entities)

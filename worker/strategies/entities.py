@@ -1,15 +1,22 @@
-"""Question entities: names in the question that are nodes of the graph, under their own key or their entity's.
+"""Question entities: names in the question that are nodes of the graph, and where a walk starts because of them.
 
-Finds no names itself: the index brings the finder that built its graph. Source: algorithms.md 2.3, 2B.1, 1.4 (8).
+A name counts under its own key or its entity's. Finds no names itself (the index brings the finder that built its
+graph) and weighs no seeds (worker/ranking does). Source: algorithms.md 2.3, 2B.1, 1.4 (8).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from schemas.ports import IndexReader
+from polyhop.schemas.evidence import UNIFORM, Evidence, Fallback, QuestionNames, Seed
+from polyhop.schemas.ports import IndexReader
+from polyhop.warehouse.artefacts import ALIASES, GRAPH, NAMES
+from polyhop.worker.ranking.pagerank import WalkSeeds
+
+NODE_KINDS = {"entities": "entity", "terms": "term"}
+"""What one node is called, by what the keys of a graph are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +64,46 @@ class EntityMatcher(NodeMatcher):
     """Matches names by equality of their keys; a name that was merged away stands for its entity."""
 
     def __init__(self, reader: IndexReader) -> None:
-        names, entity_of = reader.names, entity_keys(reader)
+        names, entity_of, graph = reader.artefact(NAMES), entity_keys(reader), reader.artefact(GRAPH)
         super().__init__(
             lambda text: (entity_of(mention.key) for mention in names.find(text)),
-            reader.graph.number_of,
-            reader.graph.df > 0,
+            graph.number_of,
+            graph.df > 0,
         )
 
 
 def entity_keys(reader: IndexReader) -> Callable[[str], str]:
     """The key of a name to its entity's; a node of its own comes before every alias."""
-    aliases, number_of = reader.aliases, reader.graph.number_of
+    aliases, number_of = reader.artefact(ALIASES), reader.artefact(GRAPH).number_of
     return lambda key: key if key in number_of else aliases.get(key, key)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Seeds and where they come from.
+
+    Attributes:
+        entities: The question's.
+        seeds: Of the walk.
+        fallback: What took the place of a missing part; None if nothing is missing.
+    """
+
+    entities: QuestionEntities
+    seeds: WalkSeeds
+    fallback: Fallback | None
+
+    def evidence(self, passage_ids: Sequence[str], keys: Sequence[str], noun: str = "entities") -> Evidence:
+        """Names and seeds; a uniform start is not listed passage by passage. `noun` says what the keys are of."""
+        seeds = self.seeds
+        listed = [*_seeds(NODE_KINDS[noun], keys, seeds.entities, seeds.entity_weights)]
+        if self.fallback != UNIFORM:
+            listed += _seeds("passage", passage_ids, seeds.passages, seeds.passage_weights)
+        names = QuestionNames(tuple(self.entities.matched), tuple(self.entities.unmatched), noun)
+        return Evidence(names, tuple(sorted(listed, key=lambda seed: -seed.weight)), fallback=self.fallback)
+
+
+def _seeds(kind: str, names: Sequence[str], numbers: NDArray[np.intp], weights: NDArray[np.float64]) -> Iterator[Seed]:
+    """Those with a weight, rounded for reading."""
+    for number, weight in zip(numbers.tolist(), weights.tolist(), strict=True):
+        if weight > 0:
+            yield Seed(kind, names[number], round(weight, 6))

@@ -5,18 +5,20 @@ One class; the two differ only in what is added. Source: algorithms.md 2.9.
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 from pydantic import Field
-from scipy import sparse
 
-from schemas.names import STOP_WORDS
-from schemas.ports import IndexReader
-from schemas.query import Question, Retrieval
-from schemas.stems import ANALYSERS
-from worker.ranking.bm25 import count_terms, impacts, score
-from worker.ranking.feedback import (
+from polyhop.schemas.evidence import Evidence, Note, Seed
+from polyhop.schemas.names import STOP_WORDS
+from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.schemas.stems import ANALYSERS
+from polyhop.warehouse.artefacts import GRAPH, lexical_of
+from polyhop.worker.ranking.bm25 import count_terms, impacts, score
+from polyhop.worker.ranking.feedback import (
     add_terms,
     expansion_entities,
     interpolate,
@@ -24,12 +26,11 @@ from worker.ranking.feedback import (
     term_shares,
     too_common,
 )
-from worker.ranking.order import best_positive
-from worker.ranking.transitions import edge_weights
-from worker.strategies.entities import EntityMatcher
-from worker.strategies.lexical import ANALYSER
-from worker.strategies.results import Ranking, ranked_passages, retrieve_each
-from worker.strategies.spec import LexicalParameters
+from polyhop.worker.ranking.order import best_positive
+from polyhop.worker.ranking.pagerank import edge_weights
+from polyhop.worker.strategies.base import LexicalParameters, Ranking, ranked_passages, retrieve_each, strategy
+from polyhop.worker.strategies.entities import EntityMatcher
+from polyhop.worker.strategies.lexical import ANALYSER
 
 
 class RelevanceModelParameters(LexicalParameters):
@@ -61,10 +62,8 @@ class TwoStepParameters(LexicalParameters):
 class Expansion(Protocol):
     """Adds to a question what its first passages suggest."""
 
-    def expand(
-        self, question: Question, counts: Mapping[int, int], first: Ranking
-    ) -> tuple[Mapping[int, float], dict[str, Any]]:
-        """Weight by term number, ascending, and what was added, as plain data."""
+    def expand(self, question: Question, counts: Mapping[int, int], first: Ranking) -> tuple[Mapping[int, float], Note]:
+        """Weight by term number, ascending, and what was added."""
         ...
 
 
@@ -76,12 +75,12 @@ class FeedbackStrategy:
     ) -> None:
         self.name = name
         self._passage_ids = reader.passage_ids
-        self._impacts = impacts(reader.lexical(ANALYSER), parameters.k1, parameters.b)
+        self._impacts = impacts(reader.artefact(lexical_of(ANALYSER)), parameters.k1, parameters.b)
         self._expansion = expansion
         self._fb_docs = fb_docs
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `schemas.ports.Strategy`."""
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
         return retrieve_each(questions, limit, self._retrieve_one)
 
     def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
@@ -89,75 +88,87 @@ class FeedbackStrategy:
         counts = count_terms(ANALYSERS[ANALYSER](question.text), self._impacts.terms)
         scores = score(self._impacts, counts)
         first = best_positive(scores, self._fb_docs)
+        first_scores = scores[first]
         seeded = time.perf_counter()
-        weights, added = self._expansion.expand(question, counts, (first, scores[first]))
+        weights, added = self._expansion.expand(question, counts, (first, first_scores))
         scores = score(self._impacts, weights)
         numbers = best_positive(scores, limit)
         ranked = ranked_passages(self._passage_ids, (numbers, scores[numbers]))
         seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
-        evidence = {"feedback": {"passages": [self._passage_ids[number] for number in first.tolist()], **added}}
-        return Retrieval(ranked, evidence, seconds)
+        weighed = zip(first.tolist(), first_scores.tolist(), strict=True)
+        seeds = tuple(Seed("passage", self._passage_ids[number], round(weight, 6)) for number, weight in weighed)
+        label = f"{added.label} suggested by the top {len(first)} passages"
+        return Retrieval(ranked, Evidence(seeds=seeds, notes=(replace(added, label=label),)), seconds)
 
 
 class RelevanceTerms:
     """RM3: the words that are likely in the first passages."""
 
     def __init__(self, reader: IndexReader, parameters: RelevanceModelParameters) -> None:
-        lexical = reader.lexical(ANALYSER)
+        lexical = reader.artefact(lexical_of(ANALYSER))
         self._shares = term_shares(lexical)
         self._terms = list(lexical.terms)
         self._parameters = parameters
         self._dropped = np.array([term in STOP_WORDS for term in self._terms]) if parameters.drop_stopwords else None
 
-    def expand(
-        self, question: Question, counts: Mapping[int, int], first: Ranking
-    ) -> tuple[Mapping[int, float], dict[str, Any]]:
+    def expand(self, question: Question, counts: Mapping[int, int], first: Ranking) -> tuple[Mapping[int, float], Note]:
         """The question's words and the relevance model's, mixed."""
         terms, weights = relevance_model(self._shares, *first, self._parameters.fb_terms, self._dropped)
         length = len(ANALYSERS[ANALYSER](question.text))
         mixed = interpolate(counts, length, terms, weights, self._parameters.original_weight)
-        return mixed, {"terms": _rounded([self._terms[term] for term in terms.tolist()], weights.tolist())}
+        return mixed, Note("Terms", items=_rounded([self._terms[term] for term in terms.tolist()], weights.tolist()))
 
 
 class RelevanceEntities:
     """BM25-2step: the words of the entities that weigh most in the first passages and are not in the question."""
 
     def __init__(self, reader: IndexReader, parameters: TwoStepParameters) -> None:
-        graph = reader.graph
+        from scipy import sparse
+
+        graph = reader.artefact(GRAPH)
         shape = (graph.passage_count, graph.entity_count)
         self._weights = sparse.csr_array((edge_weights(graph), graph.indices, graph.indptr), shape=shape)
         self._too_common = too_common(graph, parameters.max_df_ratio)
         self._keys = graph.keys
         self._matcher = EntityMatcher(reader)
-        self._terms = reader.lexical(ANALYSER).terms
+        self._terms = reader.artefact(lexical_of(ANALYSER)).terms
         self._parameters = parameters
 
-    def expand(
-        self, question: Question, counts: Mapping[int, int], first: Ranking
-    ) -> tuple[Mapping[int, float], dict[str, Any]]:
+    def expand(self, question: Question, counts: Mapping[int, int], first: Ranking) -> tuple[Mapping[int, float], Note]:
         """The question's words and those of the added entities."""
         excluded = self._too_common.copy()
         excluded[self._matcher.match(question.text).numbers] = True
         entities, sums = expansion_entities(self._weights, first[0], excluded, self._parameters.fb_entities)
         keys = [self._keys[entity] for entity in entities.tolist()]
         added = count_terms((token for key in keys for token in ANALYSERS[ANALYSER](key)), self._terms)
-        return add_terms(counts, added, self._parameters.entity_word_weight), {
-            "entities": _rounded(keys, sums.tolist())
-        }
+        weights = add_terms(counts, added, self._parameters.entity_word_weight)
+        return weights, Note("Entities", items=_rounded(keys, sums.tolist()))
 
 
-def build_bm25_rm3(reader: IndexReader, parameters: RelevanceModelParameters) -> FeedbackStrategy:
+@strategy(
+    "bm25-rm3",
+    "BM25 with words that the top passages suggest (RM3).",
+    RelevanceModelParameters,
+    needs={"lexical:plain"},
+)
+def build_bm25_rm3(reader: IndexReader, parameters: RelevanceModelParameters, _services: Services) -> FeedbackStrategy:
     """`bm25-rm3` on an open version."""
     terms = RelevanceTerms(reader, parameters)
     return FeedbackStrategy("bm25-rm3", reader, parameters, terms, parameters.fb_docs)
 
 
-def build_bm25_2step(reader: IndexReader, parameters: TwoStepParameters) -> FeedbackStrategy:
+@strategy(
+    "bm25-2step",
+    "BM25 with the entities of its own top passages.",
+    TwoStepParameters,
+    needs={"graph", "lexical:plain"},
+)
+def build_bm25_2step(reader: IndexReader, parameters: TwoStepParameters, _services: Services) -> FeedbackStrategy:
     """`bm25-2step` on an open version."""
     entities = RelevanceEntities(reader, parameters)
     return FeedbackStrategy("bm25-2step", reader, parameters, entities, parameters.fb_docs)
 
 
-def _rounded(names: Sequence[str], weights: Sequence[float]) -> dict[str, float]:
-    """Weights by name, rounded for reading."""
-    return {name: round(weight, 6) for name, weight in zip(names, weights, strict=True)}
+def _rounded(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
+    """Names with their weights, rounded for reading."""
+    return tuple((name, round(weight, 6)) for name, weight in zip(names, weights, strict=True))

@@ -5,14 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import Field
 
-from schemas.ports import IndexReader
-from schemas.query import Question
-from worker.ranking.fusion import reciprocal_rank_fusion
-from worker.strategies.dense import DenseRanker
-from worker.strategies.lexical import LexicalRanker
-from worker.strategies.ranked import RankedStrategy, Ranker
-from worker.strategies.results import Ranking
-from worker.strategies.spec import LexicalParameters
+from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.query import Question
+from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
+from polyhop.worker.strategies.base import LexicalParameters, RankedStrategy, Ranker, Ranking, strategy
+from polyhop.worker.strategies.dense import DenseRanker
+from polyhop.worker.strategies.lexical import LexicalRanker
 
 
 class FusionParameters(LexicalParameters):
@@ -44,6 +42,12 @@ def fused_ranker(reader: IndexReader, parameters: FusionParameters, strategy: st
     return FusedRanker(rankers, parameters.depth, parameters.rrf_k)
 
 
-def build_rrf(reader: IndexReader, parameters: FusionParameters) -> RankedStrategy:
+@strategy(
+    "rrf",
+    "BM25 and dense, fused by rank.",
+    FusionParameters,
+    needs={"lexical:plain", "vectors:passage"},
+)
+def build_rrf(reader: IndexReader, parameters: FusionParameters, _services: Services) -> RankedStrategy:
     """`rrf` on an open version."""
     return RankedStrategy("rrf", reader.passage_ids, fused_ranker(reader, parameters, "rrf"))

@@ -1,13 +1,12 @@
 """`bm25`: passages by shared words. Source: algorithms.md 2.9."""
 
-from schemas.ports import IndexReader
-from schemas.query import Question
-from schemas.stems import ANALYSERS
-from worker.ranking.bm25 import count_terms, impacts, score
-from worker.ranking.order import best_positive
-from worker.strategies.ranked import RankedStrategy
-from worker.strategies.results import Ranking
-from worker.strategies.spec import LexicalParameters
+from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.query import Question
+from polyhop.schemas.stems import ANALYSERS
+from polyhop.warehouse.artefacts import lexical_of
+from polyhop.worker.ranking.bm25 import count_terms, impacts, score
+from polyhop.worker.ranking.order import best_positive
+from polyhop.worker.strategies.base import LexicalParameters, RankedStrategy, Ranking, strategy
 
 ANALYSER = "plain"
 
@@ -16,7 +15,7 @@ class LexicalRanker:
     """BM25 over plain tokens; repeated question words count repeatedly. Passages without a shared word are left out."""
 
     def __init__(self, reader: IndexReader, parameters: LexicalParameters) -> None:
-        self._impacts = impacts(reader.lexical(ANALYSER), parameters.k1, parameters.b)
+        self._impacts = impacts(reader.artefact(lexical_of(ANALYSER)), parameters.k1, parameters.b)
         self._tokens = ANALYSERS[ANALYSER]
 
     def rank(self, question: Question, count: int) -> Ranking:
@@ -26,6 +25,12 @@ class LexicalRanker:
         return numbers, scores[numbers]
 
 
-def build_bm25(reader: IndexReader, parameters: LexicalParameters) -> RankedStrategy:
+@strategy(
+    "bm25",
+    "Passages by shared words (BM25).",
+    LexicalParameters,
+    needs={"lexical:plain"},
+)
+def build_bm25(reader: IndexReader, parameters: LexicalParameters, _services: Services) -> RankedStrategy:
     """`bm25` on an open version."""
     return RankedStrategy("bm25", reader.passage_ids, LexicalRanker(reader, parameters))

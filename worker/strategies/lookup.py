@@ -3,11 +3,12 @@
 Finds no names (worker/questions does) and searches no vectors (engines do). Source: algorithms.md 1.5 step 2a.
 """
 
-from schemas.names import name_tokens
-from schemas.ports import IndexReader
-from schemas.query import QuestionName
-from schemas.spreading import Match
-from schemas.text import norm_ws
+from polyhop.schemas.names import name_tokens
+from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.query import QuestionName
+from polyhop.schemas.spreading import Match
+from polyhop.schemas.text import norm_ws
+from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH
 
 
 class NameLookup:
@@ -18,12 +19,12 @@ class NameLookup:
 
     def find(self, name: QuestionName) -> tuple[Match, tuple[int, ...]]:
         """How the name was found and the entities of that name, ascending; "vector" and none if nobody has it."""
-        number_of = self._reader.graph.number_of
+        number_of = self._reader.artefact(GRAPH).number_of
         folded = " ".join(name_tokens(name.key))
-        exact = set(self._reader.exact_names.get(norm_ws(name.key), ()))
+        exact = set(self._reader.artefact(EXACT_NAMES).get(norm_ws(name.key), ()))
         if folded in number_of:
             exact.add(number_of[folded])
         if exact:
             return "exact", tuple(sorted(exact))
-        merged = number_of.get(self._reader.aliases.get(folded, folded))
+        merged = number_of.get(self._reader.artefact(ALIASES).get(folded, folded))
         return ("vector", ()) if merged is None else ("alias", (merged,))

@@ -13,16 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from schemas.graph import BipartiteGraph, Mention
-from schemas.names import name_tokens
-from schemas.ports import IndexReader
-from schemas.stems import ANALYSERS
-from schemas.text import norm_lower, norm_simple
-from worker.ranking.pruning import kept_edges
-from worker.ranking.relabelling import filtered, relabelled, term_graph
-from worker.strategies.entities import NodeMatcher, entity_keys
-from worker.strategies.spec import Parameters
-from worker.strategies.title_aliases import title_aliases
+from polyhop.schemas.graph import BipartiteGraph, Mention
+from polyhop.schemas.names import name_tokens
+from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.stems import ANALYSERS
+from polyhop.schemas.text import norm_lower, norm_simple
+from polyhop.warehouse.artefacts import GRAPH, NAMES, SURFACES, lexical_of
+from polyhop.worker.ranking.pruning import kept_edges
+from polyhop.worker.ranking.relabelling import filtered, relabelled, term_graph
+from polyhop.worker.strategies.base import Parameters
+from polyhop.worker.strategies.entities import NodeMatcher, entity_keys
+from polyhop.worker.strategies.title_aliases import title_aliases
 
 Label = Callable[[str], str]
 """A name or title as written to the label of its node."""
@@ -87,7 +88,7 @@ class GraphNodes:
 def entity_nodes(reader: IndexReader, parameters: NodeParameters) -> GraphNodes:
     """Entities of an open version as nodes. Source: algorithms.md 2.3, 2.7."""
     by_key = parameters.entity_norm == "key"
-    source = reader.graph if by_key else reader.surfaces
+    source = reader.artefact(GRAPH if by_key else SURFACES)
     label = _key_label(reader) if by_key else _NORMS[parameters.entity_norm]
     aliases = title_aliases(reader.passage_titles, label) if parameters.title_aliases else {}
     graph = _renamed(source, aliases, None if by_key else label)
@@ -104,7 +105,7 @@ def entity_nodes(reader: IndexReader, parameters: NodeParameters) -> GraphNodes:
         return aliases.get(own, own)
 
     def labels(text: str) -> Iterable[str]:
-        return map(mention_label, reader.names.find(text))
+        return map(mention_label, reader.artefact(NAMES).find(text))
 
     return GraphNodes(graph, kept, NodeMatcher(labels, graph.number_of, _has_edge(graph, kept)), title_label)
 
@@ -112,7 +113,7 @@ def entity_nodes(reader: IndexReader, parameters: NodeParameters) -> GraphNodes:
 def term_nodes(reader: IndexReader, parameters: TermParameters) -> GraphNodes:
     """Terms of an open version as nodes. Source: algorithms.md 2.4."""
     tokens = ANALYSERS[_TERMS]
-    graph = term_graph(reader.lexical(_TERMS), parameters.min_df, parameters.max_df_ratio)
+    graph = term_graph(reader.artefact(lexical_of(_TERMS)), parameters.min_df, parameters.max_df_ratio)
     matcher = NodeMatcher(tokens, graph.number_of, _has_edge(graph, None))
     return GraphNodes(graph, None, matcher, lambda title: " ".join(tokens(title)), "terms")
 

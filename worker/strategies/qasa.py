@@ -10,9 +10,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from schemas.ports import IndexReader
-from schemas.query import Question, QuestionName, Retrieval
-from schemas.spreading import (
+from polyhop.schemas.evidence import NOTHING_SEARCHED, QUESTION_VECTOR
+from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.query import Question, QuestionName, Retrieval
+from polyhop.schemas.spreading import (
     ChainRule,
     Dedupe,
     Gate,
@@ -23,15 +24,16 @@ from schemas.spreading import (
     SpreadQuestion,
     SpreadRule,
 )
-from worker.ranking.similarity import mentioned_in, passages_of_entities
-from worker.strategies.lookup import NameLookup
-from worker.strategies.qasa_evidence import QasaEvidence
-from worker.strategies.results import question_vector, ranked_passages, retrieve_each
-from worker.strategies.spec import Parameters
-from worker.strategies.spreading import EmbeddedEngine, Engine, QasaRules
-from worker.strategies.spreading_neo4j import Neo4jEngine
+from polyhop.warehouse.artefacts import GRAPH
+from polyhop.worker.ranking.similarity import mentioned_in, passages_of_entities
+from polyhop.worker.strategies.base import Parameters, question_vector, ranked_passages, retrieve_each, strategy
+from polyhop.worker.strategies.lookup import NameLookup
+from polyhop.worker.strategies.qasa_evidence import QasaEvidence
+from polyhop.worker.strategies.spreading import EmbeddedEngine, Engine, QasaRules
+from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
 
 NAME = "qasa"
+_FALLBACKS = {"question_vector": QUESTION_VECTOR, "empty": NOTHING_SEARCHED}
 
 
 class QasaParameters(Parameters):
@@ -88,8 +90,9 @@ class QasaStrategy:
         self._engine = engine
         self._lookup = NameLookup(reader)
         self._passage_ids = reader.passage_ids
-        self._entity_count = reader.graph.entity_count
-        self._mentioned_in = mentioned_in(reader.graph)
+        graph = reader.artefact(GRAPH)
+        self._entity_count = graph.entity_count
+        self._mentioned_in = mentioned_in(graph)
         self._evidence = QasaEvidence(reader, parameters.top_k_entities)
 
     def searched_hints(self, question: Question) -> list[str]:
@@ -97,7 +100,7 @@ class QasaStrategy:
         return [name.search_hint for name in question.names if self._lookup.find(name)[0] == "vector"]
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `schemas.ports.Strategy`."""
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
         return retrieve_each(questions, limit, self._retrieve_one)
 
     def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
@@ -107,7 +110,7 @@ class QasaStrategy:
         numbers, scores = passages_of_entities(
             self._mentioned_in, activation.entities, activation.values, max(limit, 0)
         )
-        fallback = "none" if question.names else self._parameters.no_entity_policy
+        fallback = None if question.names else _FALLBACKS[self._parameters.no_entity_policy]
         evidence = self._evidence.of(asked, activation, fallback)
         seeding = activation.seconds["seed"]
         seconds = {"seed": seeding, "traversal": max(0.0, time.perf_counter() - begun - seeding)}
@@ -127,11 +130,18 @@ class QasaStrategy:
         return SeedName(name.key, match, entities, question.hint_vectors.get(name.search_hint))
 
 
-def build_qasa(reader: IndexReader, parameters: QasaParameters) -> QasaStrategy:
+@strategy(
+    "qasa",
+    "QASA: activation spreads from the question's names, gated by similarity to the question.",
+    QasaParameters,
+    needs={"graph", "graph:relations", "vectors:entity"},
+    needs_question_names=True,
+)
+def build_qasa(reader: IndexReader, parameters: QasaParameters, services: Services) -> QasaStrategy:
     """`qasa` on an open version."""
     rules = rules_of(parameters)
     if parameters.engine == "neo4j":
-        return QasaStrategy(reader, parameters, Neo4jEngine(reader.spreading_database(), rules))
+        return QasaStrategy(reader, parameters, Neo4jEngine(services.graph_database(), rules))
     return QasaStrategy(reader, parameters, EmbeddedEngine(reader, rules))
 
 

@@ -1,18 +1,21 @@
-"""What of an activation goes into the evidence, as plain data: seeds, entities, chains, and the context they make.
+"""What of an activation goes into the evidence: seeds, entities, chains, and the context they make.
 
 Ranks nothing. Source: algorithms.md 1.1, 1.5 steps 4 and 6.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from itertools import pairwise
 
-from schemas.graph import Entity
-from schemas.ports import IndexReader
-from schemas.spreading import Activation, Chain, Hop, SpreadQuestion
-from worker.ranking.chain_text import chain_line, context_text, entity_line
-from worker.ranking.order import best
+from polyhop.schemas.evidence import Edge, Evidence, Fallback, Node, Note, Path, QuestionNames, Seed
+from polyhop.schemas.graph import Entity
+from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.spreading import Activation, Chain, SpreadQuestion
+from polyhop.warehouse.artefacts import ENTITIES, GRAPH
+from polyhop.worker.ranking.chain_text import chain_line, context_text, entity_line
+from polyhop.worker.ranking.order import best
 
 _DIGITS = 6
+_CUT = Note("Search for chains cut short", "it stopped at max_paths_enumerated, so stronger chains may exist")
 
 
 class QasaEvidence:
@@ -22,75 +25,61 @@ class QasaEvidence:
         self._reader = reader
         self._entity_limit = entity_limit
 
-    def of(self, question: SpreadQuestion, activation: Activation, fallback: str) -> dict[str, Any]:
+    def of(self, question: SpreadQuestion, activation: Activation, fallback: Fallback | None) -> Evidence:
         """The evidence of one question.
 
         Args:
             question: With its names looked up.
             activation: What an engine returned for it.
-            fallback: "none", or what stood in for the question's names.
+            fallback: What took the place of the question's names.
 
         Returns:
-            `question_entities` (keys found, names not found), `seeds`, `entities` (the first K_e by activation),
-            `chains`, `activations` (of all entities in these), `activated` (how many there are in all), `is_cut`,
-            `context` (chains and entities as a reader gets them) and `fallback`.
+            Names, seeds, the top K_e entities by activation and those of seeds and chains as nodes, chains as paths,
+            and both as a reader gets them in `context`.
         """
         first = activation.entities[best(activation.values, self._entity_limit)].tolist()
         shown = {*first, *(seed.entity for seed in activation.seeds)}
         shown.update(entity for chain in activation.chains for entity in chain.entities)
         numbers = sorted(shown)
-        entities = dict(zip(numbers, self._reader.entities(numbers), strict=True))
+        entities = dict(zip(numbers, self._reader.artefact(ENTITIES)(numbers), strict=True))
         value_of = dict(zip(activation.entities.tolist(), activation.values.tolist(), strict=True))
-        chains = [_chain(chain, entities) for chain in activation.chains]
-        return {
-            "question_entities": self._names(question),
-            "seeds": [
-                {
-                    **_named(entities[seed.entity]),
-                    "match": seed.match,
-                    "score": round(seed.score, _DIGITS),
-                    "activation": round(seed.activation, _DIGITS),
-                }
+        paths = tuple(_path(chain, entities) for chain in activation.chains)
+        ranked = [*first, *sorted(shown - set(first), key=lambda number: (-value_of[number], number))]
+        return Evidence(
+            names=self._names(question),
+            seeds=tuple(
+                Seed(
+                    "entity",
+                    entities[seed.entity].key,
+                    round(seed.activation, _DIGITS),
+                    entities[seed.entity].name,
+                    seed.match,
+                    round(seed.score, _DIGITS),
+                )
                 for seed in activation.seeds
-            ],
-            "entities": [_entity(entities[number], value_of[number]) for number in first],
-            "chains": chains,
-            "activations": {entities[number].key: round(value_of[number], _DIGITS) for number in numbers},
-            "activated": len(activation.entities),
-            "is_cut": activation.is_cut,
-            "context": context_text(
-                [chain["text"] for chain in chains], [entity_line(entities[number]) for number in first]
             ),
-            "fallback": fallback,
-        }
+            nodes=tuple(_node(entities[number], value_of[number]) for number in ranked),
+            paths=paths,
+            notes=(_CUT,) if activation.is_cut else (),
+            fallback=fallback,
+            measure="activation",
+            node_count=len(activation.entities),
+            context=context_text([path.text for path in paths], [entity_line(entities[number]) for number in first]),
+        )
 
-    def _names(self, question: SpreadQuestion) -> dict[str, list[str]]:
-        keys = self._reader.graph.keys
+    def _names(self, question: SpreadQuestion) -> QuestionNames:
+        keys = self._reader.artefact(GRAPH).keys
         found = {keys[entity] for name in question.names for entity in name.entities}
         missed = {name.name for name in question.names if name.name and not name.entities}
-        return {"matched": sorted(found), "unmatched": sorted(missed)}
+        return QuestionNames(tuple(sorted(found)), tuple(sorted(missed)))
 
 
-def _named(entity: Entity) -> dict[str, Any]:
-    return {"key": entity.key, "name": entity.name}
+def _node(entity: Entity, value: float) -> Node:
+    return Node(entity.key, entity.name, round(value, _DIGITS), type=entity.type, description=entity.description)
 
 
-def _entity(entity: Entity, value: float) -> dict[str, Any]:
-    details = {"type": entity.type, "description": entity.description}
-    return {**_named(entity), **details, "activation": round(value, _DIGITS)}
-
-
-def _chain(chain: Chain, entities: Mapping[int, Entity]) -> dict[str, Any]:
-    names = [entities[number].name for number in chain.entities]
-    return {
-        "keys": [entities[number].key for number in chain.entities],
-        "names": names,
-        "hops": [_relations(hop) for hop in chain.hops],
-        "score": round(chain.score, _DIGITS),
-        "text": chain_line(names, chain.hops),
-    }
-
-
-def _relations(hop: Hop) -> list[dict[str, Any]]:
-    ways = ((hop.forward, True), (hop.backward, False))
-    return [{"relation": relation, "forward": forward} for labels, forward in ways for relation in labels]
+def _path(chain: Chain, entities: Mapping[int, Entity]) -> Path:
+    names = tuple(entities[number].name for number in chain.entities)
+    keys = tuple(entities[number].key for number in chain.entities)
+    edges = tuple(Edge(*pair, hop.forward, hop.backward) for pair, hop in zip(pairwise(keys), chain.hops, strict=True))
+    return Path(chain_line(names, chain.hops), keys, names, edges, round(chain.score, _DIGITS))

@@ -1,138 +1,74 @@
-"""The strategies by name, and how to make one.
+"""The strategies by name: ours, and those that other packages bring; how to make one.
 
-A new strategy is one more entry here and in schemas.strategies.NEEDS.
+A strategy is declared by `@strategy` in its module (base.py). A module is imported when one of its strategies is asked
+for, so that a command pays for the strategy it uses. Ours are named in `MODULES`; another package names its own as
+entry points of the group `polyhop.strategies` (name: the strategy; value: the module that declares it).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from schemas.errors import ConfigurationError, UnknownSettingError, UnknownStrategyError
-from schemas.ports import IndexReader, Strategy
-from worker.strategies.arcana import (
-    ArcanaFusionParameters,
-    GraphSearchParameters,
-    build_fusion,
-    build_graph_search,
-)
-from worker.strategies.bridge import BridgeLexicalParameters, BridgeParameters, build_bridge, build_bridge_lexical
-from worker.strategies.dense import (
-    DenseAnnParameters,
-    DenseParameters,
-    NaiveVectorParameters,
-    build_dense,
-    build_dense_ann,
-    build_naive_vector,
-)
-from worker.strategies.feedback import (
-    RelevanceModelParameters,
-    TwoStepParameters,
-    build_bm25_2step,
-    build_bm25_rm3,
-)
-from worker.strategies.fused import FusionParameters, build_rrf
-from worker.strategies.lexical import build_bm25
-from worker.strategies.qasa import QasaParameters, build_qasa
-from worker.strategies.rerank import FusedRerankParameters, LexicalRerankParameters, build_bm25_ce, build_rrf_ce
-from worker.strategies.rrf_ppr import RrfPprParameters, build_rrf_ppr
-from worker.strategies.spec import LexicalParameters, Parameters, StrategySpec
-from worker.strategies.sprig import (
-    GraphDenseParameters,
-    GraphHybridParameters,
-    GraphParameters,
-    GraphRrfParameters,
-    TfidfGraphParameters,
-    build_graph,
-    build_graph_dense,
-    build_graph_hybrid,
-    build_graph_rrf,
-    build_tfidf_graph,
-)
+from polyhop.schemas.errors import ConfigurationError, UnknownSettingError, UnknownStrategyError
+from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
+from polyhop.worker.strategies.base import DECLARED, NoServices, Parameters, StrategySpec
 
-_SPECS = (
-    StrategySpec(
-        "bridge",
-        "Cosine and BM25 seed a walk over shared entities; the first passages together cover the question.",
-        BridgeParameters,
-        build_bridge,
-    ),
-    StrategySpec(
-        "bridge-lexical", "As bridge, with BM25 in place of vectors.", BridgeLexicalParameters, build_bridge_lexical
-    ),
-    StrategySpec("bm25", "Passages by shared words (BM25).", LexicalParameters, build_bm25),
-    StrategySpec(
-        "bm25-rm3", "BM25 with words that the first passages suggest (RM3).", RelevanceModelParameters, build_bm25_rm3
-    ),
-    StrategySpec(
-        "bm25-2step", "BM25 with the entities of its own first passages.", TwoStepParameters, build_bm25_2step
-    ),
-    StrategySpec(
-        "bm25-ce",
-        "BM25's first, put in order by a cross-encoder or its stand-in.",
-        LexicalRerankParameters,
-        build_bm25_ce,
-    ),
-    StrategySpec("dense", "Passages by cosine of their vectors.", DenseParameters, build_dense),
-    StrategySpec(
-        "dense-ann", "As dense, searched approximately by an HNSW graph.", DenseAnnParameters, build_dense_ann
-    ),
-    StrategySpec("rrf", "BM25 and dense, fused by rank.", FusionParameters, build_rrf),
-    StrategySpec(
-        "rrf-ce",
-        "As rrf, its first put in order by a cross-encoder or its stand-in.",
-        FusedRerankParameters,
-        build_rrf_ce,
-    ),
-    StrategySpec(
-        "naive-vector",
-        "Passages that mention the entities nearest to the question.",
-        NaiveVectorParameters,
-        build_naive_vector,
-    ),
-    StrategySpec(
-        "qasa",
-        "QASA: activation spreads from the question's names, gated by likeness to the question.",
-        QasaParameters,
-        build_qasa,
-        needs_question_names=True,
-    ),
-    StrategySpec("graph", "SPRIG: a walk from the question's entities.", GraphParameters, build_graph),
-    StrategySpec(
-        "graph-hybrid", "SPRIG: a walk from entities and BM25's first.", GraphHybridParameters, build_graph_hybrid
-    ),
-    StrategySpec(
-        "graph-dense", "SPRIG: a walk from entities and the nearest passages.", GraphDenseParameters, build_graph_dense
-    ),
-    StrategySpec(
-        "graph-rrf",
-        "SPRIG: a walk from entities and the first of the fused rankings.",
-        GraphRrfParameters,
-        build_graph_rrf,
-    ),
-    StrategySpec(
-        "rrf-ppr", "SPRIG: scores of rrf and of a walk from entities, added.", RrfPprParameters, build_rrf_ppr
-    ),
-    StrategySpec(
-        "tfidf-graph", "SPRIG: a walk from the question's terms over terms.", TfidfGraphParameters, build_tfidf_graph
-    ),
-    StrategySpec(
-        "graph-search",
-        "Arcana: passages of entities within a few relations of the question's, nearer ones first.",
-        GraphSearchParameters,
-        build_graph_search,
-        needs_question_names=True,
-    ),
-    StrategySpec(
-        "fusion",
-        "Arcana: graph search and dense, fused by rank.",
-        ArcanaFusionParameters,
-        build_fusion,
-        needs_question_names=True,
-    ),
-)
-STRATEGIES: Mapping[str, StrategySpec] = {spec.name: spec for spec in _SPECS}
+MODULES: Mapping[str, str] = {
+    "bridge": "bridge",
+    "bridge-lexical": "bridge",
+    "bm25": "lexical",
+    "bm25-rm3": "feedback",
+    "bm25-2step": "feedback",
+    "bm25-ce": "rerank",
+    "dense": "dense",
+    "dense-ann": "dense",
+    "rrf": "fused",
+    "rrf-ce": "rerank",
+    "naive-vector": "dense",
+    "qasa": "qasa",
+    "proprag": "proprag",
+    "graph": "sprig",
+    "graph-hybrid": "sprig",
+    "graph-dense": "sprig",
+    "graph-rrf": "sprig",
+    "rrf-ppr": "rrf_ppr",
+    "tfidf-graph": "sprig",
+    "graph-search": "arcana",
+    "fusion": "arcana",
+}
+"""Our strategies, in the order in which they are listed, and the module beside this one that declares each."""
+
+GROUP = "polyhop.strategies"
+
+
+class Registry(Mapping[str, StrategySpec]):
+    """The strategies by name; a strategy's module is imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> StrategySpec:
+        if name not in DECLARED:
+            if name in MODULES:
+                import_module(f"polyhop.worker.strategies.{MODULES[name]}")
+            elif name in _of_others():
+                _load(_of_others()[name])
+        return DECLARED[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from MODULES
+        yield from (name for name in _of_others() if name not in MODULES)
+
+    def __len__(self) -> int:
+        return len(MODULES.keys() | _of_others().keys())
+
+    def __contains__(self, name: object) -> bool:
+        return name in MODULES or name in _of_others()
+
+
+STRATEGIES: Mapping[str, StrategySpec] = Registry()
 
 
 def spec_of(name: str) -> StrategySpec:
@@ -140,10 +76,20 @@ def spec_of(name: str) -> StrategySpec:
 
     Raises:
         UnknownStrategyError: If there is none.
+        ConfigurationError: If it is another package's, and that package does not load.
     """
     if name not in STRATEGIES:
         raise UnknownStrategyError(name, STRATEGIES)
     return STRATEGIES[name]
+
+
+def needed_artefacts(strategies: Iterable[str]) -> frozenset[str]:
+    """What an index must hold for these strategies.
+
+    Raises:
+        UnknownStrategyError: For a name that is not registered.
+    """
+    return frozenset[str]().union(*(spec_of(name).needs for name in strategies))
 
 
 def parse_parameters(spec: StrategySpec, given: Mapping[str, object]) -> Parameters:
@@ -170,13 +116,14 @@ def parse_parameters(spec: StrategySpec, given: Mapping[str, object]) -> Paramet
         ) from error
 
 
-def make(name: str, reader: IndexReader, params: Mapping[str, object]) -> Strategy:
+def make(name: str, reader: IndexReader, params: Mapping[str, object], services: Services | None = None) -> Strategy:
     """A strategy ready on an open version.
 
     Args:
         name: One of `STRATEGIES`.
         reader: The open version; it must hold what the strategy needs.
         params: Parameters that differ from their defaults.
+        services: What a strategy may ask of models and databases when it answers; None: of nothing.
 
     Raises:
         UnknownStrategyError: If there is no such strategy.
@@ -184,7 +131,49 @@ def make(name: str, reader: IndexReader, params: Mapping[str, object]) -> Strate
         MissingArtefactError: If the version was built without something it needs.
     """
     spec = spec_of(name)
-    return spec.build(reader, parse_parameters(spec, params))
+    return spec.build(reader, parse_parameters(spec, params), services or NoServices())
+
+
+def make_reader(
+    name: str, index: IndexReader, params: Mapping[str, object], services: Services, configured: Reader
+) -> Reader:
+    """Who reads what a strategy retrieves: its own reader, or the configured one if it has none.
+
+    Raises:
+        UnknownStrategyError: If there is no such strategy.
+        ConfigurationError: If a parameter is unknown or out of its range.
+    """
+    spec = spec_of(name)
+    if spec.reader is None:
+        return configured
+    return spec.reader(index, parse_parameters(spec, params), services, configured)
+
+
+@cache
+def _of_others() -> Mapping[str, EntryPoint]:
+    """Strategies that installed packages bring, by name."""
+    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+
+
+def _load(point: EntryPoint) -> None:
+    """Imports the module that an entry point names.
+
+    Raises:
+        ConfigurationError: If it cannot be imported, or does not declare the strategy.
+    """
+    package = point.dist.name if point.dist else point.module
+    try:
+        point.load()
+    except Exception as error:  # another package's module may fail in any way
+        raise ConfigurationError(
+            f"Strategy '{point.name}' of the package '{package}' does not load: {type(error).__name__}: {error}. "
+            "Update or uninstall that package."
+        ) from error
+    if point.name not in DECLARED:
+        raise ConfigurationError(
+            f"The package '{package}' names a strategy '{point.name}', but its module {point.module} declares none of "
+            f"that name with @strategy. Update or uninstall that package."
+        )
 
 
 def _allowed(field: FieldInfo) -> str:

@@ -11,18 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from schemas.ports import IndexReader, Reranker
-from schemas.query import Question, Retrieval
-from schemas.stems import ANALYSERS
-from schemas.text import passage_text
-from worker.ranking.bm25 import inverse_document_frequency
-from worker.ranking.coverage_rerank import coverage_and_proximity
-from worker.ranking.order import best
-from worker.strategies.fused import FusionParameters, fused_ranker
-from worker.strategies.lexical import ANALYSER, LexicalRanker
-from worker.strategies.ranked import Ranker
-from worker.strategies.results import ranked_passages, retrieve_each
-from worker.strategies.spec import LexicalParameters, Parameters
+from polyhop.schemas.evidence import Evidence, Note
+from polyhop.schemas.ports import IndexReader, Reranker, Services
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.schemas.stems import ANALYSERS
+from polyhop.schemas.text import passage_text
+from polyhop.warehouse.artefacts import lexical_of
+from polyhop.worker.ranking.bm25 import inverse_document_frequency
+from polyhop.worker.ranking.coverage_rerank import coverage_and_proximity
+from polyhop.worker.ranking.order import best
+from polyhop.worker.strategies.base import (
+    LexicalParameters,
+    Parameters,
+    Ranker,
+    ranked_passages,
+    retrieve_each,
+    strategy,
+)
+from polyhop.worker.strategies.fused import FusionParameters, fused_ranker
+from polyhop.worker.strategies.lexical import ANALYSER, LexicalRanker
 
 
 class RerankParameters(Parameters):
@@ -58,7 +65,7 @@ class LexicalReranker:
     model = "lexical"
 
     def __init__(self, reader: IndexReader, proximity_weight: float) -> None:
-        lexical = reader.lexical(ANALYSER)
+        lexical = reader.artefact(lexical_of(ANALYSER))
         self._terms = lexical.terms
         self._idf = inverse_document_frequency(np.diff(lexical.indptr), len(lexical.lengths))
         self._proximity_weight = proximity_weight
@@ -71,21 +78,28 @@ class LexicalReranker:
         return np.array([coverage + self._proximity_weight * proximity for coverage, proximity in parts], np.float64)
 
 
+RERANKED = "Re-ranked"
+"""Label of the note that says who re-ranked."""
+
+
 class RerankedStrategy:
     """A ranker's first passages by a reranker's scores, equal ones as the ranker had them; the rest unchanged.
 
     A passage that was put in order carries the reranker's score, the others keep the ranker's.
     """
 
-    def __init__(self, name: str, reader: IndexReader, ranker: Ranker, parameters: RerankParameters) -> None:
+    def __init__(
+        self, name: str, reader: IndexReader, ranker: Ranker, parameters: RerankParameters, reranker: Reranker | None
+    ) -> None:
         self.name = name
         self._reader = reader
         self._ranker = ranker
         self._depth = parameters.rerank_depth
-        self._reranker: Reranker = reader.reranker() or LexicalReranker(reader, parameters.proximity_weight)
+        self._reranker: Reranker = reranker or LexicalReranker(reader, parameters.proximity_weight)
+        self._judge = f"the cross-encoder {reranker.model}" if reranker else "shared words (no cross-encoder is set)"
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `schemas.ports.Strategy`."""
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
         return retrieve_each(questions, limit, self._retrieve_one)
 
     def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
@@ -98,7 +112,7 @@ class RerankedStrategy:
         numbers = np.concatenate((head[order], numbers[self._depth :]))[: max(limit, 0)]
         scores = np.concatenate((values[order], scores[self._depth :]))[: max(limit, 0)]
         passages = ranked_passages(self._reader.passage_ids, (numbers, scores))
-        evidence = {"ce": self._reranker.model, "reranked": len(head)}
+        evidence = Evidence(notes=(Note(RERANKED, f"the top {len(head)} passages, by {self._judge}"),))
         return Retrieval(passages, evidence, {"seed": ranked - begun, "traversal": time.perf_counter() - ranked})
 
     def _read(self, question: str, numbers: Sequence[int]) -> NDArray[np.float64]:
@@ -108,11 +122,25 @@ class RerankedStrategy:
         return self._reranker.score(question, texts)
 
 
-def build_bm25_ce(reader: IndexReader, parameters: LexicalRerankParameters) -> RerankedStrategy:
+@strategy(
+    "bm25-ce",
+    "The top of BM25, re-ranked by a cross-encoder (or its lexical fallback).",
+    LexicalRerankParameters,
+    needs={"lexical:plain"},
+)
+def build_bm25_ce(reader: IndexReader, parameters: LexicalRerankParameters, services: Services) -> RerankedStrategy:
     """`bm25-ce` on an open version."""
-    return RerankedStrategy("bm25-ce", reader, LexicalRanker(reader, parameters), parameters)
+    return RerankedStrategy("bm25-ce", reader, LexicalRanker(reader, parameters), parameters, services.reranker())
 
 
-def build_rrf_ce(reader: IndexReader, parameters: FusedRerankParameters) -> RerankedStrategy:
+@strategy(
+    "rrf-ce",
+    "The top of rrf, re-ranked by a cross-encoder (or its lexical fallback).",
+    FusedRerankParameters,
+    needs={"lexical:plain", "vectors:passage"},
+)
+def build_rrf_ce(reader: IndexReader, parameters: FusedRerankParameters, services: Services) -> RerankedStrategy:
     """`rrf-ce` on an open version."""
-    return RerankedStrategy("rrf-ce", reader, fused_ranker(reader, parameters, "rrf-ce"), parameters)
+    return RerankedStrategy(
+        "rrf-ce", reader, fused_ranker(reader, parameters, "rrf-ce"), parameters, services.reranker()
+    )

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from schemas.ports import IndexReader
-from schemas.query import Question, Retrieval
-from worker.ranking.order import best
-from worker.ranking.score_fusion import weighted_fusion
-from worker.strategies.fused import FusedRanker, FusionParameters, fused_ranker
-from worker.strategies.results import ranked_passages, retrieve_each
-from worker.strategies.sprig import GraphParameters, GraphStrategy, build_graph
+from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.worker.ranking.order import best
+from polyhop.worker.ranking.score_fusion import weighted_fusion
+from polyhop.worker.strategies.base import ranked_passages, retrieve_each, strategy
+from polyhop.worker.strategies.fused import FusedRanker, FusionParameters, fused_ranker
+from polyhop.worker.strategies.sprig import GraphParameters, GraphStrategy, build_graph
 
 
 class RrfPprParameters(GraphParameters, FusionParameters):
@@ -40,7 +40,7 @@ class RrfPprStrategy:
         self._weights = (parameters.rrf_share, 1 - parameters.rrf_share)
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `schemas.ports.Strategy`."""
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
         if not self._passage_ids:
             return [Retrieval(()) for _ in questions]
         return retrieve_each(questions, limit, self._retrieve_one)
@@ -59,7 +59,13 @@ class RrfPprStrategy:
         return Retrieval(ranked, self._graph.evidence(start), seconds)
 
 
-def build_rrf_ppr(reader: IndexReader, parameters: RrfPprParameters) -> RrfPprStrategy:
+@strategy(
+    "rrf-ppr",
+    "SPRIG: scores of rrf and of a walk from the question's entities, added.",
+    RrfPprParameters,
+    needs={"graph", "lexical:plain", "vectors:passage"},
+)
+def build_rrf_ppr(reader: IndexReader, parameters: RrfPprParameters, services: Services) -> RrfPprStrategy:
     """`rrf-ppr` on an open version."""
     fused = fused_ranker(reader, parameters, RrfPprStrategy.name)
-    return RrfPprStrategy(reader.passage_ids, fused, build_graph(reader, parameters), parameters)
+    return RrfPprStrategy(reader.passage_ids, fused, build_graph(reader, parameters, services), parameters)

@@ -10,10 +10,11 @@ from typing import Protocol
 
 import numpy as np
 
-from schemas.ports import IndexReader
-from schemas.spreading import Activation, ChainRule, SeedRule, SpreadQuestion, SpreadRule
-from worker.ranking.activation import find_seeds, spread
-from worker.ranking.chains import best_chains
+from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.spreading import Activation, ChainRule, SeedRule, SpreadQuestion, SpreadRule
+from polyhop.warehouse.artefacts import RELATIONS, vectors_of
+from polyhop.worker.ranking.activation import find_seeds, spread
+from polyhop.worker.ranking.chains import best_chains
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,8 @@ class EmbeddedEngine:
     """Runs on the memory-mapped arrays of an open version."""
 
     def __init__(self, reader: IndexReader, rules: QasaRules) -> None:
-        self._graph = reader.relations
-        self._vectors = np.asarray(reader.vectors("entity"))
+        self._graph = reader.artefact(RELATIONS)
+        self._vectors = np.asarray(reader.artefact(vectors_of("entity")))
         self._rules = rules
 
     def activate(self, questions: Sequence[SpreadQuestion]) -> list[Activation]:

@@ -6,10 +6,10 @@ Opens no server. Source: algorithms.md 1.6.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from schemas.ports import SpreadingDatabase
-from schemas.spreading import Activation, SpreadQuestion
-from worker.ranking.chains import without_doubles
-from worker.strategies.spreading import QasaRules
+from polyhop.schemas.ports import SpreadingDatabase
+from polyhop.schemas.spreading import Activation, SpreadQuestion
+from polyhop.worker.ranking.chains import without_doubles
+from polyhop.worker.strategies.spreading import QasaRules
 
 
 class Neo4jEngine:

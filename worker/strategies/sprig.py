@@ -7,25 +7,24 @@ Source: algorithms.md 2.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from schemas.ports import IndexReader
-from schemas.query import Question, Retrieval
-from worker.ranking.order import best
-from worker.ranking.seeds import Mixing, WalkSeeds, Weighting, entity_weights, mix, passage_weights
-from worker.strategies.dense import SearchParameters, nearest_ranker
-from worker.strategies.fused import FusionParameters, fused_ranker
-from worker.strategies.lexical import LexicalRanker
-from worker.strategies.nodes import GraphNodes, NodeParameters, TermParameters, entity_nodes, term_nodes
-from worker.strategies.ranked import Ranker
-from worker.strategies.results import ranked_passages, retrieve_each
-from worker.strategies.spec import LexicalParameters
-from worker.strategies.start import UNIFORM, Start
-from worker.strategies.walks import WalkParameters, make_walk
+from polyhop.schemas.evidence import BM25_TOP1, ENTITIES_ONLY, PASSAGES_ONLY, UNIFORM, Evidence, Fallback
+from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.worker.ranking.order import best
+from polyhop.worker.ranking.pagerank import Mixing, WalkSeeds, Weighting, entity_weights, mix, passage_weights
+from polyhop.worker.strategies.base import LexicalParameters, Ranker, ranked_passages, retrieve_each, strategy
+from polyhop.worker.strategies.dense import SearchParameters, nearest_ranker
+from polyhop.worker.strategies.entities import Start
+from polyhop.worker.strategies.fused import FusionParameters, fused_ranker
+from polyhop.worker.strategies.lexical import LexicalRanker
+from polyhop.worker.strategies.nodes import GraphNodes, NodeParameters, TermParameters, entity_nodes, term_nodes
+from polyhop.worker.strategies.walks import WalkParameters, make_walk
 
 _NOTHING = np.empty(0)
 
@@ -112,7 +111,7 @@ class GraphStrategy:
         self._walk = make_walk(nodes.graph, nodes.kept, parameters)
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `schemas.ports.Strategy`."""
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
         if self._nodes.graph.passage_count == 0:
             return [Retrieval(()) for _ in questions]
         return retrieve_each(questions, limit, self._retrieve_one)
@@ -136,7 +135,7 @@ class GraphStrategy:
         if self._fallback is not None:
             numbers, _ = self._fallback.rank(question, 1)
             if len(numbers):
-                return Start(entities, replace(seeds, passages=numbers, passage_weights=np.ones(1)), "bm25_top1")
+                return Start(entities, replace(seeds, passages=numbers, passage_weights=np.ones(1)), BM25_TOP1)
         count = self._nodes.graph.passage_count
         everywhere = replace(seeds, passages=np.arange(count), passage_weights=np.full(count, 1 / count))
         return Start(entities, everywhere, UNIFORM)
@@ -145,8 +144,8 @@ class GraphStrategy:
         """The passages' mass, shape (n_passages,)."""
         return self._walk(start.seeds)
 
-    def evidence(self, start: Start) -> dict[str, Any]:
-        """Where the walk started, as plain data."""
+    def evidence(self, start: Start) -> Evidence:
+        """Where the walk started."""
         return start.evidence(self._passage_ids, self._nodes.graph.keys, self._nodes.noun)
 
     def _seeds(self, question: Question, entities: NDArray[np.intp]) -> WalkSeeds:
@@ -159,37 +158,67 @@ class GraphStrategy:
         mixed = mix(weights, passage_weights(scores, seeding.weighting), seeding.mixing, seeding.entity_share)
         return WalkSeeds(entities, mixed[0], passages, mixed[1])
 
-    def _missing(self, seeds: WalkSeeds) -> str:
+    def _missing(self, seeds: WalkSeeds) -> Fallback | None:
         if not seeds.entity_weights.any():
-            return "passages_only"
-        return "none" if self._seeding is None or seeds.passage_weights.any() else "entities_only"
+            return PASSAGES_ONLY
+        return None if self._seeding is None or seeds.passage_weights.any() else ENTITIES_ONLY
 
 
-def build_graph(reader: IndexReader, parameters: GraphParameters) -> GraphStrategy:
+@strategy(
+    "graph",
+    "SPRIG: personalised PageRank seeded by the question's entities.",
+    GraphParameters,
+    needs={"graph", "lexical:plain"},
+)
+def build_graph(reader: IndexReader, parameters: GraphParameters, _services: Services) -> GraphStrategy:
     """`graph`: question entities only."""
     fallback = LexicalRanker(reader, parameters) if parameters.entity_fallback == "bm25_top1" else None
     return GraphStrategy("graph", reader, entity_nodes(reader, parameters), parameters, fallback=fallback)
 
 
-def build_graph_hybrid(reader: IndexReader, parameters: GraphHybridParameters) -> GraphStrategy:
+@strategy(
+    "graph-hybrid",
+    "SPRIG: personalised PageRank seeded by question entities and the BM25 top k.",
+    GraphHybridParameters,
+    needs={"graph", "lexical:plain"},
+)
+def build_graph_hybrid(reader: IndexReader, parameters: GraphHybridParameters, _services: Services) -> GraphStrategy:
     """`graph-hybrid`: question entities and BM25's first passages."""
     seeding = _seeding(LexicalRanker(reader, parameters), parameters)
     return GraphStrategy("graph-hybrid", reader, entity_nodes(reader, parameters), parameters, seeding=seeding)
 
 
-def build_graph_dense(reader: IndexReader, parameters: GraphDenseParameters) -> GraphStrategy:
+@strategy(
+    "graph-dense",
+    "SPRIG: personalised PageRank seeded by question entities and the nearest passages.",
+    GraphDenseParameters,
+    needs={"graph", "lexical:plain", "vectors:passage"},
+)
+def build_graph_dense(reader: IndexReader, parameters: GraphDenseParameters, _services: Services) -> GraphStrategy:
     """`graph-dense`: question entities and the nearest passages."""
     seeding = _seeding(nearest_ranker(reader, "graph-dense", parameters), parameters)
     return GraphStrategy("graph-dense", reader, entity_nodes(reader, parameters), parameters, seeding=seeding)
 
 
-def build_graph_rrf(reader: IndexReader, parameters: GraphRrfParameters) -> GraphStrategy:
+@strategy(
+    "graph-rrf",
+    "SPRIG: personalised PageRank seeded by question entities and the top k of rrf.",
+    GraphRrfParameters,
+    needs={"graph", "lexical:plain", "vectors:passage"},
+)
+def build_graph_rrf(reader: IndexReader, parameters: GraphRrfParameters, _services: Services) -> GraphStrategy:
     """`graph-rrf`: question entities and the first passages of the fused rankings."""
     seeding = _seeding(fused_ranker(reader, parameters, "graph-rrf"), parameters)
     return GraphStrategy("graph-rrf", reader, entity_nodes(reader, parameters), parameters, seeding=seeding)
 
 
-def build_tfidf_graph(reader: IndexReader, parameters: TfidfGraphParameters) -> GraphStrategy:
+@strategy(
+    "tfidf-graph",
+    "SPRIG: personalised PageRank over terms, seeded by the question's terms.",
+    TfidfGraphParameters,
+    needs={"lexical:plain"},
+)
+def build_tfidf_graph(reader: IndexReader, parameters: TfidfGraphParameters, _services: Services) -> GraphStrategy:
     """`tfidf-graph`: question terms on the graph of passages and terms."""
     return GraphStrategy("tfidf-graph", reader, term_nodes(reader, parameters), parameters)
 

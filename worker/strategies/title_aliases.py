@@ -3,10 +3,9 @@
 Source: algorithms.md 2.7.
 """
 
-import re
 from collections.abc import Callable, Iterable
 
-_TRAILING_PARENTHESES = re.compile(r"\s*\([^()]*\)\s*$")
+from polyhop.schemas.text import without_last_parenthesis
 
 
 def title_aliases(titles: Iterable[str], label: Callable[[str], str]) -> dict[str, str]:
@@ -26,7 +25,7 @@ def title_aliases(titles: Iterable[str], label: Callable[[str], str]) -> dict[st
         canonical = label(title)
         if not canonical:
             continue
-        for alias in (canonical, label(_TRAILING_PARENTHESES.sub("", title))):
+        for alias in (canonical, label(without_last_parenthesis(title))):
             if alias:
                 meanings.setdefault(alias, set()).add(canonical)
     return {alias: min(found) for alias, found in sorted(meanings.items()) if len(found) == 1}

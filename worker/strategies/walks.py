@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from schemas.graph import BipartiteGraph
-from worker.ranking.pagerank import walk_passages
-from worker.ranking.push import ppr_push
-from worker.ranking.seeds import WalkSeeds
-from worker.ranking.transitions import BipartiteTransition, bipartite_transition, joined
-from worker.strategies.spec import Parameters
+from polyhop.schemas.graph import BipartiteGraph
+from polyhop.worker.ranking.pagerank import BipartiteTransition, WalkSeeds, bipartite_transition, joined, walk_passages
+from polyhop.worker.ranking.push import ppr_push
+from polyhop.worker.strategies.base import Parameters
 
 
 class WalkParameters(Parameters):

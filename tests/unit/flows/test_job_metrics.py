@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from flows.answer import job_metrics
-from schemas.queue import QuestionState, ResultRow
+from polyhop.flows.job_metrics import job_metrics
+from polyhop.schemas.queue import QuestionState, ResultRow
 
 
 def _row(number: int, result: Mapping[str, object]) -> ResultRow:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from flows.index import DirectRunner, run_index
-from flows.reports import IndexRequest
 from polyhop.commands.diagnose import diagnose
-from schemas.errors import MissingArtefactError, SourceError, UnknownSettingError
-from schemas.settings import Settings
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.errors import MissingArtefactError, SourceError, UnknownSettingError
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
 
 PAGES = {
     "ada": ("Ada Lovelace", "Ada Lovelace wrote for Charles Babbage."),

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from polyhop.commands.generate import generate
-from schemas.errors import ConfigurationError, StoreError
-from warehouse.files.questions import read_questions
+from polyhop.schemas.errors import ConfigurationError, StoreError
+from polyhop.warehouse.files.questions import read_questions
 
 
 def test_the_same_numbers_write_the_same_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,15 +1,18 @@
 """`Index.graph` on the graph of G-ARC: the golden look-ups, traversals and fusions, and what is refused."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from memory_index import MemoryIndex
 
 from polyhop.graph_api import EntityGraph
-from schemas.errors import AlgorithmError, MissingArtefactError
-from schemas.graph import BipartiteGraph, Entity, RelationGraph
-from schemas.ids import entity_id
+from polyhop.schemas.errors import AlgorithmError, MissingArtefactError
+from polyhop.schemas.graph import BipartiteGraph, RelationGraph
+from polyhop.schemas.ids import entity_id
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH, RELATIONS, vectors_of
+from polyhop.worker.session import IndexSession
 
 KEYS = ("alder", "alder street", "birch", "cedar", "dogwood", "elm")
 NEIGHBOURS = [[2, 3, 4], [], [0], [0], [0, 5], [4]]
@@ -29,27 +32,23 @@ def flat(rows: list[list[int]]) -> Any:
 def graph_with(artefacts: frozenset[str] = ARTEFACTS) -> EntityGraph:
     edges = flat(MENTIONS)
     vectors = np.array([[1, 0], [0, 0], [0.8, 0.6], [0, 1], [-1, 0], [0, 0]], dtype=np.float32)
-    index = SimpleNamespace(
-        name="trees",
-        artefacts=artefacts,
-        passage_ids=["k1", "k2", "k3", "k4", "k5"],
-        graph=BipartiteGraph(
+    given = {
+        GRAPH: BipartiteGraph(
             starts(MENTIONS), edges, np.ones(len(edges)), np.zeros(len(edges), dtype=np.bool_), keys=KEYS
         ),
-        relations=RelationGraph(
+        RELATIONS: RelationGraph(
             starts(NEIGHBOURS),
             flat(NEIGHBOURS),
             np.zeros(len(flat(NEIGHBOURS)) + 1, dtype=np.int64),
             np.empty(0, dtype=np.int32),
             (),
         ),
-        aliases={"tanglewood": "birch"},
-        exact_names={"the old alder!": [0]},
-        vectors=lambda owner: vectors,
-        entities=lambda numbers: [Entity(KEYS[n], KEYS[n].title(), "", "") for n in numbers],
-    )
-    session: Any = SimpleNamespace(published=index)
-    return EntityGraph(session)
+        ALIASES: {"tanglewood": "birch"},
+        EXACT_NAMES: {"the old alder!": [0]},
+        vectors_of("entity"): vectors,
+    }
+    index: Any = MemoryIndex([(f"k{number}", "", "") for number in range(1, 6)], given, artefacts, "trees")
+    return EntityGraph(IndexSession(index, Settings()))
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from polyhop.commands.score import score
-from schemas.errors import SourceError
+from polyhop.schemas.errors import SourceError
 
 # Source: algorithms.md G-EVAL.
 GOLDEN: list[tuple[str, list[str], float, float]] = [

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from polyhop.commands.sweep import print_sweep, sweep
+from polyhop.schemas.errors import ConfigurationError, MeasurementError, UnknownStrategyError
+from polyhop.schemas.settings import Settings
 from polyhop.sweep import SweepRequest, run_sweep
-from schemas.errors import ConfigurationError, MeasurementError, UnknownStrategyError
-from schemas.settings import Settings
 
 
 def _measured_by_hand(order: str) -> subprocess.CompletedProcess[str]:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from polyhop.evaluation.settings import answering_settings
-from polyhop.variants import Variant, expand_labels, parse_variant
-from schemas.errors import ConfigurationError
-from schemas.settings import Settings, known_settings
+from polyhop.flows.evaluation.settings import answering_settings
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.settings import Settings, known_settings
+from polyhop.schemas.variants import Variant, expand_labels, parse_variant
 
 
 def test_all_stands_for_every_strategy_and_none_comes_twice() -> None:
@@ -24,7 +24,7 @@ def test_own_parameters_win_over_those_of_all() -> None:
 def test_settings_that_decide_speed_cost_or_place_are_not_part_of_an_evaluation() -> None:
     settings = Settings()
     named = answering_settings(settings, settings.model_dump(mode="json"))
-    assert named["reader.min_confidence"] == 0.06
+    assert named["reader.min_confidence"] == 0.02
     assert named["index.corpus.max_passage_characters"] == 2000
     idle = Settings(
         root="elsewhere",

@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 import polyhop
-from flows.index import DirectRunner, run_index
-from flows.reports import IndexRequest
 from polyhop.commands.ask import print_answer
 from polyhop.commands.doctor import doctor
 from polyhop.commands.versions import versions
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
 from polyhop.health import Check
-from schemas.errors import ConfigurationError, ManifestMismatchError, MissingArtefactError, UnknownIdError
-from schemas.settings import Settings
+from polyhop.schemas.errors import ConfigurationError, ManifestMismatchError, MissingArtefactError, UnknownIdError
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
 
 PAGES = (
     {"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace wrote for Charles Babbage."},
@@ -99,23 +100,27 @@ def test_what_needs_relations_says_so_without_naming_a_strategy_nobody_asked_for
 @pytest.mark.parametrize(
     ("strategy", "question", "line"),
     [
-        ("bm25-2step", "Where did Charles Babbage live?", "Entities suggested by the first 2 passages  "),
-        ("bm25-rm3", "Where did Charles Babbage live?", "Words suggested by the first 2 passages  "),
-        ("bm25-ce", "Where did Charles Babbage live?", "by a stand-in that reads words (ce: lexical)"),
-        ("tfidf-graph", "Where did Charles Babbage live?", "Question words  in the graph: none; not: babbage, "),
-        ("graph", "what is this?", "Question names  none found\nNo name of the question is an entity here: the walk"),
-        ("graph-search", "what is this?", "No name of the question is an entity here: nothing was searched"),
+        ("bm25-2step", "Where did Charles Babbage live?", "Entities suggested by the top 2 passages  "),
+        ("bm25-rm3", "Where did Charles Babbage live?", "Terms suggested by the top 2 passages  "),
+        (
+            "bm25-ce",
+            "Where did Charles Babbage live?",
+            "Re-ranked  the top 2 passages, by shared words (no cross-encoder is set)",
+        ),
+        ("tfidf-graph", "Where did Charles Babbage live?", "Question terms  unmatched: babbage, "),
+        ("graph", "what is this?", "Question names  none found\nFallback  the walk"),
+        ("graph-search", "what is this?", "Fallback  nothing was searched"),
     ],
 )
 def test_the_explanation_says_what_led_the_ranking(
     index: polyhop.Index, capsys: pytest.CaptureFixture[str], strategy: str, question: str, line: str
 ) -> None:
-    print_answer(index.ask(question, strategy=strategy), explain=True)
+    print_answer(index.ask(question, strategy=strategy), {}, explain=True)
     assert line in capsys.readouterr().out
 
 
 def test_a_ranking_led_by_names_mentions_no_stand_in(index: polyhop.Index, capsys: pytest.CaptureFixture[str]) -> None:
-    print_answer(index.ask("Where did Charles Babbage live?", strategy="graph"), explain=True)
+    print_answer(index.ask("Where did Charles Babbage live?", strategy="graph"), {}, explain=True)
     assert "No name of the question" not in capsys.readouterr().out
 
 

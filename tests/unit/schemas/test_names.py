@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.graph import Mention
-from schemas.names import MAX_NAME_TOKENS, STOP_WORDS, NameFinder, name_tokens, title_forms, title_keys
-from schemas.text import fold
+from polyhop.schemas.graph import Mention
+from polyhop.schemas.names import MAX_NAME_TOKENS, STOP_WORDS, NameFinder, name_tokens, title_forms, title_keys
+from polyhop.schemas.text import fold
 
 TITLES = ["The Beatles", "Paris (mythology)", "Springfield, Illinois", "Curie", "What If", "東京都", "New York"]
 

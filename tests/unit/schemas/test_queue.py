@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors import ContractError
-from schemas.queue import (
+from polyhop.schemas.errors import ContractError
+from polyhop.schemas.queue import (
     JobSpec,
     NewQuestion,
     backoff_seconds,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.names import title_keys
-from schemas.type_words import HEADS, PLACES
-from schemas.types import mention_type, name_type, title_type
+from polyhop.schemas.names import title_keys
+from polyhop.schemas.type_words import HEADS, PLACES
+from polyhop.schemas.types import mention_type, name_type, title_type
 
 TYPES = {"PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK"}
 
@@ -30,6 +30,10 @@ TYPES = {"PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK"}
         ("ada lovelace", "PERSON"),
         ("apollo", "ORGANIZATION"),
         ("one two three four", "ORGANIZATION"),
+        ("of the securities exchange act of", "ORGANIZATION"),
+        ("of the city of leeds", "LOCATION"),
+        ("of", "ORGANIZATION"),
+        ("of of of of", "ORGANIZATION"),
     ],
 )
 def test_cues_in_the_name(key: str, expected: str) -> None:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.graph import Mention
-from schemas.values import find_dates, find_numbers
+from polyhop.schemas.graph import Mention
+from polyhop.schemas.values import find_dates, find_numbers
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,18 @@
 """HNSW graphs over LanceDB tables, on a real database."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import lancedb
 import numpy as np
 import pytest
 
-from schemas.settings import VectorSettings
-from warehouse.vectors.approximate import has_hnsw, open_table, search_hnsw
-from warehouse.vectors.lance import VectorRows, sync_table
+from polyhop.schemas.errors import DamagedStoreError
+from polyhop.schemas.settings import VectorSettings
+from polyhop.schemas.stores import VectorRows
+from polyhop.warehouse.vectors.approximate import has_hnsw
+from polyhop.warehouse.vectors.lance import LanceVectors, _optimize
 
 SETTINGS = VectorSettings(hnsw_m=16, hnsw_ef_construction=64)
 
@@ -28,53 +31,83 @@ def first_of(whole: VectorRows, count: int) -> VectorRows:
 
 def test_the_graph_finds_what_exact_search_finds_and_says_how_often(tmp_path: Path) -> None:
     wanted = rows(600)
-    synced = sync_table(tmp_path, "passages", wanted, SETTINGS)
+    synced = LanceVectors(tmp_path).sync("passages", wanted, SETTINGS)
     assert synced.hnsw is not None
     assert (synced.hnsw.m, synced.hnsw.ef_construction, synced.hnsw.ef_search) == (16, 64, 64)
     assert 0.9 <= synced.hnsw.recall_at_10 <= 1
-    table = open_table(tmp_path, "passages", synced.lance_version)
+    table = LanceVectors(tmp_path).open("passages", synced.version)
     for number in (0, 17, 599):
         cosines = wanted.vectors @ wanted.vectors[number]
-        found = search_hnsw(table, wanted.vectors[number], 5, 64)
+        found = table.nearest(wanted.vectors[number], 5, 64)
         assert found[0] == wanted.ids[number]
         exact = {wanted.ids[n] for n in np.argsort(-cosines)[:5]}
         assert len(exact.intersection(found)) >= 4
 
 
 def test_a_graph_is_built_again_only_for_other_rows_or_other_settings(tmp_path: Path) -> None:
-    first = sync_table(tmp_path, "passages", rows(300), SETTINGS)
-    assert sync_table(tmp_path, "passages", rows(300), SETTINGS).lance_version == first.lance_version
+    first = LanceVectors(tmp_path).sync("passages", rows(300), SETTINGS)
+    assert LanceVectors(tmp_path).sync("passages", rows(300), SETTINGS).version == first.version
     other = VectorSettings(hnsw_m=8, hnsw_ef_construction=64)
-    denser = sync_table(tmp_path, "passages", rows(300), other)
-    assert denser.lance_version > first.lance_version
+    denser = LanceVectors(tmp_path).sync("passages", rows(300), other)
+    assert denser.version > first.version
     table = lancedb.connect(tmp_path).open_table("passages")
     assert has_hnsw(table, other)
     assert not has_hnsw(table, SETTINGS)
     fewer = replace(rows(300), ids=rows(300).ids[:290], texts=rows(300).texts[:290], hashes=rows(300).hashes[:290])
-    synced = sync_table(tmp_path, "passages", replace(fewer, vectors=fewer.vectors[:290]), other)
-    table = open_table(tmp_path, "passages", synced.lance_version)
-    assert has_hnsw(table, other)
-    assert "p0295" not in search_hnsw(table, rows(300).vectors[295], 290, 300)
+    synced = LanceVectors(tmp_path).sync("passages", replace(fewer, vectors=fewer.vectors[:290]), other)
+    assert has_hnsw(lancedb.connect(tmp_path).open_table("passages"), other)
+    table = LanceVectors(tmp_path).open("passages", synced.version)
+    assert "p0295" not in table.nearest(rows(300).vectors[295], 290, 300)
 
 
 def test_a_version_pinned_before_keeps_its_own_graph(tmp_path: Path) -> None:
-    first = sync_table(tmp_path, "passages", rows(50), SETTINGS)
-    lancedb.connect(tmp_path).open_table("passages").tags.create("v1", first.lance_version)
-    sync_table(tmp_path, "passages", rows(50, seed=7), SETTINGS)
-    found = search_hnsw(open_table(tmp_path, "passages", first.lance_version), rows(50).vectors[3], 1, 64)
+    first = LanceVectors(tmp_path).sync("passages", rows(50), SETTINGS)
+    LanceVectors(tmp_path).pin("passages", first.version, "v1")
+    LanceVectors(tmp_path).sync("passages", rows(50, seed=7), SETTINGS)
+    found = LanceVectors(tmp_path).open("passages", first.version).nearest(rows(50).vectors[3], 1, 64)
     assert found == ["p0003"]
 
 
 @pytest.mark.parametrize("count", [1, 2, 9])
 def test_a_table_of_a_few_rows_has_a_graph_as_well(tmp_path: Path, count: int) -> None:
     wanted = rows(count)
-    synced = sync_table(tmp_path, "passages", wanted, SETTINGS)
+    synced = LanceVectors(tmp_path).sync("passages", wanted, SETTINGS)
     assert synced.hnsw is not None
     assert synced.hnsw.recall_at_10 == 1.0
-    assert len(search_hnsw(open_table(tmp_path, "passages", synced.lance_version), wanted.vectors[0], 10, 64)) == count
+    assert len(LanceVectors(tmp_path).open("passages", synced.version).nearest(wanted.vectors[0], 10, 64)) == count
 
 
 def test_rows_added_beside_a_graph_bring_no_warning(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    sync_table(tmp_path, "passages", first_of(rows(300), 290), SETTINGS)
-    sync_table(tmp_path, "passages", rows(300), SETTINGS)
+    LanceVectors(tmp_path).sync("passages", first_of(rows(300), 290), SETTINGS)
+    LanceVectors(tmp_path).sync("passages", rows(300), SETTINGS)
     assert capfd.readouterr().err == ""
+
+
+def test_cleaning_never_passes_a_tagged_version(tmp_path: Path) -> None:
+    """LanceDB refuses to; by its default of seven days edits failed a week after a version that is still kept."""
+    first = LanceVectors(tmp_path).sync("passages", rows(20), SETTINGS)
+    LanceVectors(tmp_path).pin("passages", first.version, "v000001")
+    second = LanceVectors(tmp_path).sync("passages", rows(25), SETTINGS)
+    LanceVectors(tmp_path).pin("passages", second.version, "v000002")
+    table = lancedb.connect(tmp_path).open_table("passages")
+    with pytest.raises(RuntimeError, match="tagged version"):
+        table.optimize(cleanup_older_than=timedelta(milliseconds=1))
+    _optimize(table, timedelta(milliseconds=1))
+    LanceVectors(tmp_path).clean(["v000002"], ["passages"])
+    assert list(table.tags.list()) == ["v000002"]
+    LanceVectors(tmp_path).clean([], [])
+    assert not list(tmp_path.glob("*.lance"))
+
+
+def test_a_damaged_database_is_one_sentence(tmp_path: Path) -> None:
+    folder = tmp_path / "indexes" / "towns" / "vectors"
+    synced = LanceVectors(folder).sync("passages", rows(20), SETTINGS)
+    for file in folder.glob("passages.lance/_versions/*.manifest"):
+        file.write_bytes(b"x" * 40)
+    for use in (
+        lambda: LanceVectors(folder).sync("passages", rows(20), SETTINGS),
+        lambda: LanceVectors(folder).open("passages", synced.version),
+        lambda: LanceVectors(folder).pin("passages", synced.version, "v000001"),
+    ):
+        with pytest.raises(DamagedStoreError, match=r"LanceDB says: .*polyhop verify --index towns --repair$"):
+            use()

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.chat import Usage
-from schemas.errors import BudgetExceededError, ConfigurationError
-from warehouse.models.budget import Budget, Price
+from polyhop.schemas.chat import Usage
+from polyhop.schemas.errors import BudgetExceededError, ConfigurationError
+from polyhop.warehouse.models.budget import Budget, Price
+from polyhop.warehouse.models.usage import Counted, believed
 
 PRICE = Price(prompt=1.0, completion=10.0)
 
@@ -109,3 +110,41 @@ def test_calls_that_keep_to_what_was_set_aside_never_exceed_the_limit(calls, lim
         budget.settle(reservation, used(prompt, taken))
         spent += prompt + taken
     assert spent <= limit
+
+
+def test_a_report_below_our_own_count_lifts_no_limit():
+    budget = Budget(None, 100)
+    budget.settle(budget.reserve(60, 20), used(15, 5), own=used(60, 20))
+    with pytest.raises(BudgetExceededError, match="80 of 100 tokens"):
+        budget.reserve(21, 0)
+
+
+@given(
+    calls=st.lists(
+        st.tuples(st.integers(0, 50), st.integers(0, 50), st.floats(0, 1), st.integers(), st.integers()), max_size=30
+    ),
+    limit=st.integers(0, 300),
+)
+def test_whatever_a_server_reports_the_limits_hold_by_our_own_count(calls, limit):
+    budget, spent = Budget(limit / 1e6, limit, Price(1, 1)), 0
+    for prompt, longest, share, reported_prompt, reported_completion in calls:
+        try:
+            reservation = budget.reserve(prompt, longest)
+        except BudgetExceededError:
+            continue
+        own = Counted(prompt, int(longest * share))
+        taken, _ = believed(Counted(reported_prompt, reported_completion), own, longest)
+        budget.settle(reservation, used(taken.prompt, taken.completion), own=used(own.prompt, own.completion))
+        spent += own.prompt + own.completion
+    assert spent <= limit
+
+
+def test_the_sentence_names_the_limits_that_there_are():
+    with pytest.raises(
+        BudgetExceededError, match=r"used up: 0 of 5 tokens and 0\.0000 USD are spent, .* max_cost_usd\.$"
+    ):
+        Budget(None, 5).reserve(6, 0)
+    with pytest.raises(
+        BudgetExceededError, match=r"used up: 0 tokens and 0\.0000 of 0\.5000 USD are spent, .* take 10000"
+    ):
+        Budget(0.5, None, PRICE).reserve(0, 100_000)

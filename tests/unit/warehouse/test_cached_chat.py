@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-import warehouse.models.cached_chat
-from schemas.chat import ChatOutcome, ChatRequest, ChatTask, Role, Rung, Usage
-from schemas.errors import BudgetExceededError, ConfigurationError, StoreError
-from schemas.prompts import Prompt
-from schemas.settings import ModelSettings, Settings
-from warehouse.cache.replies import ReplyCache, StoredFailure
-from warehouse.models.budget import Budget, Price
-from warehouse.models.cached_chat import CachedChat, canonical_json
-from warehouse.open_models import close_chats, model_name, open_chat
+import polyhop.warehouse.models.cached_chat
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Role, Rung, Usage
+from polyhop.schemas.errors import BudgetExceededError, ConfigurationError, StoreError
+from polyhop.schemas.prompts import Prompt
+from polyhop.schemas.settings import ModelSettings, Settings
+from polyhop.warehouse.cache.replies import ReplyCache, StoredFailure
+from polyhop.warehouse.models.budget import Budget, Price
+from polyhop.warehouse.models.cached_chat import CachedChat, canonical_json
+from polyhop.warehouse.open_models import close_chats, model_name, open_chat
 
 UNLIMITED = Budget(None, None)
 CALL = Usage(calls=1, prompt_tokens=10, completion_tokens=5, cost_usd=0.01, seconds=0.5)
@@ -135,7 +135,9 @@ def test_a_newer_parser_reads_stored_texts_without_a_call(cache, monkeypatch):
     gateway = FakeGateway({"x": [fenced], "y": ["nothing to read"]})
     chat_of(cache, gateway).ask([ask_for("x"), ask_for("y")])
     monkeypatch.setattr(
-        warehouse.models.cached_chat, "REPAIR_REVISION", warehouse.models.cached_chat.REPAIR_REVISION + 1
+        polyhop.warehouse.models.cached_chat,
+        "REPAIR_REVISION",
+        polyhop.warehouse.models.cached_chat.REPAIR_REVISION + 1,
     )
     silent = FakeGateway({"y": [KeyboardInterrupt()]})
     (outcome,) = chat_of(cache, silent).ask([ask_for("x")])
@@ -196,7 +198,7 @@ def test_the_budget_stops_new_calls_and_keeps_those_in_flight(cache):
     with pytest.raises(BudgetExceededError, match="budget of this run is used up"):
         chat.ask(requests)
     assert sorted(gateway.asked) == ["large", "slow"]
-    assert len(cache.known_keys([ask_for(text).key(chat.model) for text in gateway.asked])) == 2
+    assert len(cache.replies([ask_for(text).key(chat.model) for text in gateway.asked])) == 2
     assert chat.spent == CALL + large
 
 

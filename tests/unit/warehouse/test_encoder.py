@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors import ConfigurationError, ModelFileError
-from warehouse.models import weights
-from warehouse.models.encoder import LocalEncoder, equal_length_batches
+from polyhop.schemas.errors import ConfigurationError, ModelFileError
+from polyhop.warehouse.models import weights
+from polyhop.warehouse.models.encoder import LocalEncoder, _open_session, equal_length_batches
 
 REFERENCE = json.loads((Path(__file__).parents[2] / "golden" / "encoder_reference.json").read_text(encoding="utf-8"))
 TEXTS = [row["text"] for row in REFERENCE["texts"]]
@@ -22,7 +22,7 @@ TEXTS = [row["text"] for row in REFERENCE["texts"]]
 ENCODE_IN_PROCESS = """
 import hashlib, sys
 from pathlib import Path
-from warehouse.models.encoder import LocalEncoder
+from polyhop.warehouse.models.encoder import LocalEncoder
 vectors = LocalEncoder(Path(sys.argv[1])).encode(["one text", "another, longer text", ""])
 print(hashlib.sha256(vectors.tobytes()).hexdigest())
 """
@@ -148,11 +148,23 @@ def test_a_missing_wheel_says_how_to_install_it(monkeypatch):
         weights.find_model_folder()
 
 
-def test_a_damaged_graph_file_says_what_to_delete(tmp_path, folder, encoder):
+def test_a_graph_file_that_changed_is_assembled_again(tmp_path, folder, encoder):
+    """One flipped bit of a weight used to give other vectors for ever."""
     name = f"{encoder.model}.onnx"
-    (tmp_path / name).write_bytes((folder / name).read_bytes()[:1_000_000])
+    whole = (folder / name).read_bytes()
+    flipped = bytearray(whole)
+    flipped[40_000_002] ^= 0x40
+    for damaged in (bytes(flipped), whole[:1_000_000]):
+        shutil.copy(folder / f"{name}.sha256", tmp_path)
+        (tmp_path / name).write_bytes(damaged)
+        assert np.array_equal(LocalEncoder(tmp_path).encode(["a town"]), encoder.encode(["a town"]))
+        assert (tmp_path / name).read_bytes() == whole
+
+
+def test_a_graph_that_onnxruntime_refuses_says_what_to_delete(tmp_path):
+    (tmp_path / "broken.onnx").write_bytes(b"no graph")
     with pytest.raises(ModelFileError, match="delete that file"):
-        LocalEncoder(tmp_path)
+        _open_session(tmp_path / "broken.onnx", 1)
 
 
 @pytest.mark.parametrize("setting", [{"threads": 0}, {"batch_size": 0}])
@@ -167,11 +179,13 @@ def test_processes_that_assemble_at_once_get_the_same_vectors_and_print_nothing_
     assert {errors for _, errors in outputs} == {""}
     assert len({digest for digest, _ in outputs}) == 1
     assert len(outputs[0][0]) == 65
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".onnx"]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".onnx", ".sha256"]
 
 
 def test_importing_the_encoder_loads_no_model_library():
-    code = "import sys, warehouse.models.encoder; print({'onnx', 'onnxruntime', 'tokenizers'} & set(sys.modules))"
+    code = (
+        "import sys, polyhop.warehouse.models.encoder; print({'onnx', 'onnxruntime', 'tokenizers'} & set(sys.modules))"
+    )
     assert run_python(code).communicate(timeout=60) == ("set()\n", "")
 
 

@@ -9,13 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.index import DirectRunner, IndexRequest, run_index
-from schemas.errors import SourceError
-from schemas.settings import Settings, parse_settings
-from warehouse.files.disk import file_hash
-from warehouse.files.extractions import export_extractions, read_extractions
-from warehouse.files.layout import Layout
-from warehouse.tables.connection import connect
+from polyhop.flows.index import IndexRequest, run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.errors import SourceError
+from polyhop.schemas.settings import Settings, parse_settings
+from polyhop.warehouse.files.disk import file_hash
+from polyhop.warehouse.files.extractions import export_extractions, read_extractions
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.tables.connection import connect
 
 OPENIE = {"id": "a", "entities": ["Rome"], "triples": [["Rome", "is", "old"]]}
 HIPPORAG = {"idx": 0, "passage": "Rome\nRome is old.", "extracted_entities": ["Rome"], "extracted_triples": []}

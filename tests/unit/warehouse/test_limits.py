@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warehouse.models.limits import SLOWEST_SHARE, RateLimiter
+from polyhop.warehouse.models.limits import SLOWEST_SHARE, RateLimiter, Window
 
 
 class Clock:
@@ -125,6 +125,8 @@ def test_a_pause_of_a_day_is_cut_to_five_minutes() -> None:
 
 def test_after_a_429_half_as_many_calls_are_in_flight_on_real_threads() -> None:
     limiter = RateLimiter(concurrency=4)
+    for _ in range(4):
+        limiter.succeeded()
     limiter.throttled(limiter.now())
     lock, in_flight, most = Lock(), 0, 0
 
@@ -148,3 +150,68 @@ def test_a_call_that_raises_is_no_longer_in_flight() -> None:
     with pytest.raises(KeyError), limiter.call(1):
         raise KeyError
     assert _starts(limiter, clock, [1]) == [0.0]
+
+
+def test_the_first_call_goes_alone_and_more_follow_while_replies_come_in_time() -> None:
+    limiter = RateLimiter(concurrency=8, timeout_seconds=100)
+    sizes = [limiter.window.size]
+    for _ in range(10):
+        limiter.succeeded(seconds=5)
+        sizes.append(limiter.window.size)
+    assert sizes == [1, 2, 3, 4, 5, 6, 7, 8, 8, 8, 8]
+
+
+def test_a_timeout_halves_the_calls_in_flight_once_and_replies_bring_them_back_one_per_round() -> None:
+    limiter, clock = _limiter(concurrency=8)
+    for _ in range(8):
+        limiter.succeeded()
+    started = limiter.now()
+    clock.now += 1
+    for _ in range(8):
+        limiter.timed_out(started)
+    assert limiter.window.size == 4
+    for _ in range(4):
+        limiter.succeeded()
+    assert 4.8 < limiter.window.size < 5
+    for _ in range(40):
+        limiter.succeeded()
+    assert limiter.window.size == 8
+
+
+def test_the_calls_in_flight_never_become_none() -> None:
+    limiter, clock = _limiter(concurrency=8)
+    for _ in range(20):
+        clock.now += 1
+        limiter.timed_out(limiter.now())
+    assert limiter.window.size == 1
+    assert _starts(limiter, clock, [1]) == [20.0]
+
+
+def _asked_of_one_slot(seconds: list[float], timeout: float, most: int) -> tuple[int, int]:
+    """(timeouts, most calls in flight) of a server that works on one call at a time, for replies that take so long."""
+    window = Window(most, timeout)
+    now, free_at, timeouts, widest = 0.0, 0.0, 0, 0
+    in_flight: list[tuple[float, float, int]] = []  # begun, ends, calls in flight when it began
+    waiting = list(seconds)
+    while waiting or in_flight:
+        while waiting and len(in_flight) < int(window.size):
+            free_at = max(free_at, now) + waiting.pop(0)
+            in_flight.append((now, free_at, len(in_flight) + 1))
+        widest = max(widest, len(in_flight))
+        begun, ends, beside = in_flight.pop(0)
+        now = max(now, ends)
+        if ends - begun > timeout:
+            timeouts += 1
+            window.timed_out()
+        else:
+            window.replied(ends - begun, beside)
+    return timeouts, widest
+
+
+@given(seconds=st.lists(st.floats(8, 10), min_size=1, max_size=60), timeout=st.floats(12, 200), most=st.integers(1, 32))
+def test_a_server_with_one_slot_is_never_asked_so_much_at_once_that_a_reply_comes_late(
+    seconds: list[float], timeout: float, most: int
+) -> None:
+    timeouts, widest = _asked_of_one_slot(seconds, timeout, most)
+    assert timeouts == 0
+    assert widest <= max(1, int(timeout / 8))

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.corpus import BadRecord, SourceRecord
-from schemas.errors import SourceError
-from warehouse.files.lines import MAX_RECORD_BYTES, open_bytes, read_lines
-from warehouse.files.readers import read_corpus
+from polyhop.schemas.corpus import BadRecord, SourceRecord
+from polyhop.schemas.errors import SourceError
+from polyhop.warehouse.files.formats import text_reader
+from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, open_bytes, read_lines
+from polyhop.warehouse.files.readers import read_corpus
 
 GOOD = b'{"id": "good", "text": "fine"}'
 
@@ -188,7 +189,7 @@ def test_a_folder_without_usable_files_counts_the_others(tmp_path: Path) -> None
     for name in ("a.png", "b.png", "c.jsonl", "LICENSE"):
         (tmp_path / name).write_bytes(b"x")
     with pytest.raises(
-        SourceError, match=r"only others \(1 \.jsonl, 2 \.png, 1 no suffix\); name such a file itself\."
+        SourceError, match=r"only others \(2 \.png, 1 \.jsonl, 1 no suffix\); name such a file itself\."
     ):
         list(read_corpus(tmp_path))
 
@@ -245,6 +246,7 @@ def powerless() -> Iterator[Path]:
         (folder / "hidden.txt").write_bytes(b"x")
         for closed in ("secret", "c.jsonl", "hidden.txt"):
             (folder / closed).chmod(0)
+        text_reader(".txt")  # readers are imported when used, which that user may not do
         if user == 0:
             os.seteuid(65534)
         try:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.corpus import BadRecord, SourceRecord
-from schemas.ids import record_id
-from warehouse.files.readers import read_corpus
+from polyhop.schemas.corpus import BadRecord, SourceRecord
+from polyhop.schemas.ids import record_id
+from polyhop.warehouse.files.readers import read_corpus
 
 ADA = {"id": "a", "title": "Ada", "text": "Ada wrote.", "metadata": {"year": 1843}}
 BOB = {"_id": 7, "contents": "Bob read.", "lang": "en"}

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.corpus import BadRecord, SourceRecord
-from schemas.errors import SourceError
-from schemas.ids import record_id
-from schemas.questions import QuestionRecord
-from warehouse.files.questions import read_questions
-from warehouse.files.readers import read_corpus
+from polyhop.schemas.corpus import BadRecord, SourceRecord
+from polyhop.schemas.errors import SourceError
+from polyhop.schemas.ids import record_id
+from polyhop.schemas.questions import QuestionRecord
+from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.files.readers import read_corpus
 
 FIELDS = {
     "id": 5,
@@ -140,6 +140,7 @@ def test_musique_has_all_spellings_of_the_answer_and_leaves_out_what_is_not_answ
         ('{"text": "a"}', "there is no question: expected a field named question"),
         ('{"question": " "}', "the question is empty"),
         ('{"question": 3}', "the question is not a string but a number"),
+        (json.dumps({"question": "x" * 10_001}), "the question is 10,001 characters long; the limit is 10,000"),
         ('{"question": "?", "answers": [true]}', "the answers are not strings but hold true or false"),
         ('{"question": "?", "answer": {}}', "the answer are not strings but hold an object"),
         ('{"question": "?", "supporting": [["a"]]}', "the supporting are not strings but hold a list"),

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from schemas import errors
-from warehouse.models.loose_json import read_loosely
-from warehouse.models.repair import read_reply
+from polyhop.schemas import errors
+from polyhop.warehouse.models.loose_json import read_loosely
+from polyhop.warehouse.models.repair import read_reply
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "broken_replies.jsonl"
 CASES = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]

@@ -13,14 +13,15 @@ import pytest
 from onnx import TensorProto, helper
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from flows.index import DirectRunner, run_index
-from flows.reports import IndexRequest
 from polyhop.api import open_index
-from schemas.errors import ConfigurationError, ModelFileError
-from schemas.ports import Reranker
-from schemas.settings import ModelSettings, Settings
-from warehouse.models.reranker import FastembedReranker, OnnxReranker, open_reranker
-from worker.pool import IndexPool
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.errors import ConfigurationError, ModelFileError
+from polyhop.schemas.ports import Reranker
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import ModelSettings, Settings
+from polyhop.warehouse.models.reranker import FastembedReranker, OnnxReranker, open_reranker
+from polyhop.worker.pool import IndexPool
 
 WORDS = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "paris", "london", "is", "a", "city", "where", "river")
 NAME = "Xenova/ms-marco-MiniLM-L-6-v2"
@@ -211,14 +212,14 @@ def test_the_configured_cross_encoder_reads_for_asking_and_for_workers(folder: P
     run_index(plain, IndexRequest("one", path), DirectRunner())
     with open_index("one", settings=plain) as index:
         assert index.ask("paris", strategy="bm25").passages[0]["id"] == "p1"
-        assert index.ask("paris", strategy="bm25-ce").evidence["ce"] == "lexical"
+        assert index.ask("paris", strategy="bm25-ce").evidence["notes"][0]["text"].endswith("(no cross-encoder is set)")
     settings = plain.model_copy(update={"models": ModelSettings(rerank=str(folder))})
     with open_index("one", settings=settings) as index:
         answer = index.ask("paris", strategy="bm25-ce")
-    assert (answer.evidence["ce"], answer.evidence["reranked"]) == (folder.as_posix(), 2)
+    assert answer.evidence["notes"][0]["text"] == f"the top 2 passages, by the cross-encoder {folder.as_posix()}"
     assert [(row["id"], row["score"]) for row in answer.passages] == [("p2", 3.0), ("p1", 2.0)]
     pool = IndexPool(settings)
-    reranker = pool.session("one").published.reranker()
+    reranker = pool.session("one").services.reranker()
     pool.close()
     assert reranker is not None
     assert reranker.model == folder.as_posix()

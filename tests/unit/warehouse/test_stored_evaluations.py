@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from schemas.errors import ContractError, SourceError, StoreError, UnknownIdError
-from warehouse.files import evaluations
-from warehouse.files.disk import file_hash
-from warehouse.files.evaluations import check_folder, read_run, run_numbers, store_run
+from polyhop.schemas.errors import ContractError, SourceError, StoreError, UnknownIdError
+from polyhop.warehouse.files import evaluations
+from polyhop.warehouse.files.disk import file_hash
+from polyhop.warehouse.files.evaluations import check_folder, read_run, run_numbers, store_run
 
 RUN: dict[str, object] = {"index": "i", "version": 1, "questions": {}, "strategies": [], "parameters": {}}
 RUN |= {"settings_hash": "x", "results": {}}

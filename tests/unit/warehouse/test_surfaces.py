@@ -2,10 +2,11 @@
 
 import duckdb
 
-from schemas.graph import BipartiteGraph
-from schemas.tables import TABLES
-from warehouse.graph.surfaces import read_surfaces
-from warehouse.tables.connection import create_statement
+from polyhop.schemas.graph import BipartiteGraph
+from polyhop.schemas.tables import TABLES
+from polyhop.warehouse.artefacts import surface_graph
+from polyhop.warehouse.statements import statement
+from polyhop.warehouse.tables.definitions import create_statement
 
 Row = tuple[str, str, str, int, bool, str]
 
@@ -28,6 +29,10 @@ def tables(texts: dict[str, str], keys: dict[str, bool], mentions: list[Row]) ->
     return connection
 
 
+def surfaces_in(connection: duckdb.DuckDBPyConnection, passage_count: int) -> BipartiteGraph:
+    return surface_graph(connection.execute(statement("read", "surfaces")).fetchnumpy(), passage_count)
+
+
 def as_rows(graph: BipartiteGraph) -> list[dict[str, tuple[float, bool]]]:
     rows: list[dict[str, tuple[float, bool]]] = [{} for _ in range(graph.passage_count)]
     for row, entity, tf, is_title in zip(graph.rows, graph.indices, graph.tf, graph.is_title, strict=True):
@@ -46,7 +51,7 @@ def test_every_place_counts_under_its_own_spelling() -> None:
             ("p2", "year", "1815", 1, False, "[[0,1]]"),
         ],
     )
-    graph = read_surfaces(connection, 3)
+    graph = surfaces_in(connection, 3)
     assert graph.keys == ("ADA", "Ada", "Ada King", "Ada Lovelace", "Lovelace")
     assert as_rows(graph) == [
         {"Ada King": (1, True), "Ada Lovelace": (1, True), "Lovelace": (1, True)},
@@ -67,7 +72,7 @@ def test_mentions_without_a_place_count_under_the_row_s_spelling() -> None:
             ("p2", "tiber", "Tiber", 1, False, "[]"),
         ],
     )
-    assert as_rows(read_surfaces(connection, 2)) == [
+    assert as_rows(surfaces_in(connection, 2)) == [
         {"Rome": (1, True), "Tiber": (4, False)},
         {"Tiber": (1, False), "rome": (1, True)},
     ]
@@ -79,9 +84,9 @@ def test_entities_that_are_written_alike_are_one_spelling() -> None:
         {"city": True, "hero": True},
         [("p1", "city", "Paris", 1, False, "[[0,5]]"), ("p1", "hero", "Paris", 1, True, "[[10,15]]")],
     )
-    assert as_rows(read_surfaces(connection, 1)) == [{"Paris": (2, True)}]
+    assert as_rows(surfaces_in(connection, 1)) == [{"Paris": (2, True)}]
 
 
 def test_an_empty_version_has_no_names() -> None:
-    graph = read_surfaces(tables({}, {}, []), 0)
+    graph = surfaces_in(tables({}, {}, []), 0)
     assert (graph.keys, graph.passage_count, len(graph.indices)) == ((), 0, 0)

@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import warehouse.cache.database
-import warehouse.cache.vectors
-from schemas.errors import InvalidVectorError, StoreError, StoreUnavailableError
-from warehouse.cache.vectors import CacheSize, VectorCache, vector_key
-from warehouse.models.cached import CachedEncoder
-from warehouse.sql_files import read_statements
+import polyhop.warehouse.cache.database
+import polyhop.warehouse.cache.vectors
+from polyhop.schemas.errors import InvalidVectorError, StoreError, StoreUnavailableError
+from polyhop.warehouse.cache.vectors import CacheSize, VectorCache, vector_key
+from polyhop.warehouse.models.cached import CachedEncoder
+from polyhop.warehouse.statements import read_statements
 
-STATEMENTS = read_statements(Path(warehouse.cache.vectors.__file__).parent / "sql" / "vectors.sql")
+STATEMENTS = read_statements(Path(polyhop.warehouse.cache.vectors.__file__).parent / "sql" / "vectors.sql")
 WRITE_FOR_EVER = """
 import sys
 from pathlib import Path
 import numpy as np
-from warehouse.cache.vectors import VectorCache
+from polyhop.warehouse.cache.vectors import VectorCache
 cache, batch = VectorCache(Path(sys.argv[1])), 0
 while True:
     cache.put_many({f"{batch}-{n}": np.full(384, batch + 1, np.float32) for n in range(50)})
@@ -36,7 +36,7 @@ WRITE_AND_READ = """
 import sys
 from pathlib import Path
 import numpy as np
-from warehouse.cache.vectors import VectorCache
+from polyhop.warehouse.cache.vectors import VectorCache
 path, me = Path(sys.argv[1]), int(sys.argv[2])
 for n in range(40):
     cache = VectorCache(path)
@@ -108,7 +108,7 @@ def test_a_known_key_keeps_its_vector(cache):
 
 
 def test_more_keys_than_one_read_holds_are_all_found(cache, monkeypatch):
-    monkeypatch.setattr(warehouse.cache.vectors, "KEYS_PER_READ", 7)
+    monkeypatch.setattr(polyhop.warehouse.cache.vectors, "KEYS_PER_READ", 7)
     vectors = {f"k{n}": np.full(1, n + 1, np.float32) for n in range(100)}
     cache.put_many(vectors)
     assert {key: value.tolist() for key, value in cache.get_many(list(vectors)).items()} == {
@@ -157,7 +157,7 @@ def test_several_processes_open_write_and_read_the_same_file_at_once(path):
 
 def test_a_file_that_is_no_cache_is_named(path):
     path.write_bytes(b"this is not a database, and it is long enough to be read as a header of one" * 20)
-    with pytest.raises(StoreError, match=r"vectors\.sqlite does not hold the cache"):
+    with pytest.raises(StoreError, match=r"vectors\.sqlite is damaged .*polyhop cache repair"):
         VectorCache(path)
 
 
@@ -168,7 +168,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 
 
 def test_a_lock_that_others_do_not_release_is_a_retryable_error(path, monkeypatch):
-    monkeypatch.setattr(warehouse.cache.database, "BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(polyhop.warehouse.cache.database, "BUSY_TIMEOUT_SECONDS", 0.05)
     cache = VectorCache(path)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -183,10 +183,10 @@ def test_a_lock_that_others_do_not_release_is_a_retryable_error(path, monkeypatc
 @pytest.mark.parametrize("name", list(STATEMENTS))
 def test_every_statement_is_used_and_accepted_by_sqlite(name, cache, path):
     connection = sqlite3.connect(path)
-    values = {"keys": "[]", "key": "k", "vector": b""}
+    values = {"keys": "[]", "key": "k", "vector": b"", "checksum": b""}
     connection.execute("EXPLAIN " + re.sub(r"^--.*$", "", STATEMENTS[name], flags=re.MULTILINE), values)
     connection.close()
-    source = Path(warehouse.cache.vectors.__file__).read_text(encoding="utf-8")
+    source = Path(polyhop.warehouse.cache.vectors.__file__).read_text(encoding="utf-8")
     assert name.startswith("create_") or f'"{name}"' in source
 
 
@@ -253,10 +253,69 @@ def test_no_texts_give_no_rows_and_call_no_encoder(cache):
     assert model.calls == []
 
 
-def test_a_cached_vector_of_another_dimension_is_refused(cache):
+def test_a_cached_vector_of_another_dimension_is_computed_again(cache):
     cache.put_many({vector_key("counting", "entity", "a"): np.ones(1, np.float32)})
-    with pytest.raises(InvalidVectorError, match="does not have 3 dimensions"):
-        CachedEncoder(CountingEncoder(), cache).encode(["a"], "entity")
+    encoder = CachedEncoder(CountingEncoder(), cache)
+    assert encoder.encode(["a"], "entity").tolist() == [[1, 1, 0]]
+    assert (encoder.damaged, encoder.misses) == (1, 1)
+    assert CachedEncoder(CountingEncoder(), cache).encode(["a"], "entity").tolist() == [[1, 1, 0]]
+    assert cache.damaged == 1
+
+
+def test_an_encoder_of_another_dimension_is_refused(cache):
+    class LyingEncoder(CountingEncoder):
+        dimension = 4
+
+    with pytest.raises(InvalidVectorError, match="does not have 4 dimensions"):
+        CachedEncoder(LyingEncoder(), cache).encode(["a"], "entity")
+
+
+def damaged_values():
+    """What one row's vector (1, 0, 0) may become."""
+    whole = np.array([1, 0, 0], dtype="<f4").tobytes()
+    flipped = [whole[:at] + bytes([whole[at] ^ (1 << bit)]) + whole[at + 1 :] for at in range(12) for bit in (0, 6)]
+    others = [[np.nan, 0, 0], [np.inf, 0, 0], [1e38, 0, 0], [0, 0, 0], [1, 0]]
+    return [*flipped, *(np.array(vector, dtype="<f4").tobytes() for vector in others), b"", whole[:-1], "text", 7]
+
+
+def test_every_damaged_row_is_computed_again_counted_and_replaced(cache, path):
+    """One flipped bit of a cached vector used to publish a vector of 1e38 that ranked first."""
+    key = vector_key("counting", "passage", "a")
+    for value in damaged_values():
+        cache.put_many({key: np.array([1, 0, 0], np.float32)})
+        other = sqlite3.connect(path)
+        other.execute("UPDATE vectors SET vector = ? WHERE key = ?", (value, key))
+        other.commit()
+        other.close()
+        encoder, before = CachedEncoder(CountingEncoder(), cache), cache.damaged
+        assert encoder.encode(["a"], "passage").tolist() == [[1, 1, 0]], value
+        assert (encoder.damaged - before, encoder.misses) == (1, 1)
+        assert CachedEncoder(CountingEncoder(), cache).encode(["a"], "passage").tolist() == [[1, 1, 0]]
+        assert cache.damaged == before + 1
+
+
+def old_cache(path, rows):
+    """A cache as it was before rows had checksums."""
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL)")
+    connection.executemany("INSERT INTO vectors VALUES (?, ?)", [(k, np.array(v, "<f4").tobytes()) for k, v in rows])
+    connection.commit()
+    connection.close()
+
+
+def test_an_old_cache_keeps_its_vectors_and_its_rows_get_checksums_when_read(path):
+    old_cache(
+        path, [("good", [0.6, 0.8]), ("unread", [1, 0]), ("nan", [np.nan, 1]), ("long", [1e38, 0]), ("zero", [0, 0])]
+    )
+    cache = VectorCache(path)
+    found = cache.get_many(["good", "nan", "long", "zero"])
+    assert {key: vector.tolist() for key, vector in found.items()} == {"good": np.array([0.6, 0.8], "<f4").tolist()}
+    assert cache.damaged == 3
+    cache.close()
+    with sqlite3.connect(path) as connection:
+        rows = dict(connection.execute("SELECT key, length(checksum) FROM vectors").fetchall())
+    connection.close()
+    assert rows == {"good": 8, "unread": None}
 
 
 @given(texts=st.lists(st.text(min_size=1, max_size=3), max_size=12), chunk_size=st.integers(1, 4))

@@ -1,11 +1,13 @@
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import duckdb
 import pytest
 
-from schemas.errors import (
+from polyhop.schemas.errors import (
     ConfigurationError,
     ManifestMismatchError,
     StoreConflictError,
@@ -13,25 +15,29 @@ from schemas.errors import (
     UnknownIdError,
     UnknownIndexError,
 )
-from schemas.manifest import Manifest
-from warehouse.files.disk import write_whole, writing
-from warehouse.files.layout import IndexFolder, Layout
-from warehouse.files.lease import SharedHold, writer_lease
-from warehouse.files.versions import (
+from polyhop.schemas.manifest import Manifest, VectorRecord
+from polyhop.warehouse.files.disk import write_whole, writing
+from polyhop.warehouse.files.layout import IndexFolder, Layout
+from polyhop.warehouse.files.versions import (
+    SharedHold,
     current_version,
+    hold_version,
     point_to,
     prune_versions,
     publish_folder,
     published_versions,
     read_manifest,
+    remove_leftovers,
     require_version,
+    writer_lease,
 )
+from polyhop.warehouse.tables.query import query_rows
 
 
-def _publish(index: IndexFolder, number: int) -> None:
+def _publish(index: IndexFolder, number: int, tables: bytes = b"x") -> None:
     built = index.staging / "version"
     built.mkdir(parents=True)
-    (built / "index.duckdb").write_bytes(b"x")
+    (built / "index.duckdb").write_bytes(tables)
     manifest = Manifest(
         index=index.name,
         version=number,
@@ -111,6 +117,59 @@ def test_pruning_keeps_the_newest_the_current_and_those_in_use(layout: Layout) -
     assert published_versions(index) == [2, 5, 6]
 
 
+def test_what_a_killed_removal_left_goes_away_and_the_current_version_never_does(layout: Layout) -> None:
+    index = layout.index("a")
+    for number in range(1, 5):
+        _publish(index, number)
+    index.version(1).manifest.unlink()  # as a kill between removing the manifest and the rest leaves it
+    index.version(4).manifest.unlink()
+    assert remove_leftovers(index) == [1]
+    assert sorted(folder.name for folder in index.versions.iterdir()) == ["000002", "000003", "000004"]
+
+
+def test_a_pointer_to_a_version_that_does_not_exist_says_how_to_set_it(layout: Layout) -> None:
+    index = layout.index("a")
+    _publish(index, 1)
+    index.current.write_text("7\n")
+    with pytest.raises(ManifestMismatchError, match=r"version 7.*has 1.*polyhop versions --index a --use N"):
+        require_version(layout, "a")
+
+
+def test_a_held_version_is_not_pruned(layout: Layout) -> None:
+    index = layout.index("a")
+    _publish(index, 1)
+    with hold_version(layout, "a") as held:
+        assert (held.number, held.folder) == (1, index.version(1))
+        _publish(index, 2)
+        assert prune_versions(index, keep=1) == []
+    assert prune_versions(index, keep=1) == [1]
+
+
+def test_queries_never_fail_while_versions_come_and_go(layout: Layout, tmp_path: Path) -> None:
+    """The version that a query reads used to be pruned under it, or between looking it up and opening it."""
+    index = layout.index("a")
+    with duckdb.connect(str(tmp_path / "one.duckdb")) as connection:
+        connection.execute("CREATE TABLE passages AS SELECT range AS n FROM range(10)")
+    tables = (tmp_path / "one.duckdb").read_bytes()
+    _publish(index, 1, tables)
+
+    def publish_and_prune() -> None:
+        for number in range(2, 120):
+            _publish(index, number, tables)
+            prune_versions(index, keep=1)
+
+    writer = threading.Thread(target=publish_and_prune)
+    writer.start()
+    reads = 0
+    while writer.is_alive():
+        assert query_rows(layout, "a", "SELECT count(*) AS n FROM passages").to_pylist() == [{"n": 10}]
+        reads += 1
+    writer.join()
+    assert reads > 2  # on two busy cores; ten and more on idle ones
+    prune_versions(index, keep=1)
+    assert published_versions(index) == [119]
+
+
 def test_a_damaged_pointer_says_how_to_set_it(layout: Layout) -> None:
     index = layout.index("a")
     _publish(index, 1)
@@ -130,7 +189,7 @@ def test_a_damaged_manifest_is_named(layout: Layout) -> None:
 def test_a_second_writer_is_told_who_the_first_is(layout: Layout) -> None:
     index = layout.index("a")
     script = (
-        "import sys; from pathlib import Path; from warehouse.files.lease import writer_lease\n"
+        "import sys; from pathlib import Path; from polyhop.warehouse.files.versions import writer_lease\n"
         "with writer_lease(Path(sys.argv[1]), 'a'):\n    print('held', flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(
@@ -158,3 +217,13 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 def test_a_full_disk_is_said_in_words(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="the disk is full"), writing("x", tmp_path):
         raise OSError(28, "No space left on device")
+
+
+def test_a_manifest_keeps_the_name_under_which_the_version_of_a_table_is_stored() -> None:
+    """Versions that were published when the store was called by its maker's name must open, and be written alike."""
+    stored = {"table": "passages", "lance_version": 4, "rows": 2, "dimension": 3, "model": "m", "hnsw": None}
+    record = VectorRecord.model_validate(stored)
+    assert record.table_version == 4
+    assert record.model_dump(mode="json") == stored
+    assert list(record.model_dump(mode="json")) == list(stored)
+    assert record == VectorRecord(table="passages", table_version=4, rows=2, dimension=3, model="m")

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from schemas.chat import Usage
-from schemas.errors import ModelUnavailableError, StoreUnavailableError
-from schemas.query import ModelUse
-from schemas.queue import ClaimedQuestion
-from worker.answer import PartialOutageError
-from worker.batch import LONGEST_ERROR, BatchOutcome, answer_group, grouped
+from polyhop.schemas.chat import Usage
+from polyhop.schemas.errors import ModelUnavailableError, StoreUnavailableError
+from polyhop.schemas.query import ModelUse
+from polyhop.schemas.queue import ClaimedQuestion
+from polyhop.worker.answer import PartialOutageError
+from polyhop.worker.batch import LONGEST_ERROR, BatchOutcome, answer_group, grouped
+from polyhop.worker.turns import Watch
 
 
 def claimed(question_id: str, **changes: Any) -> ClaimedQuestion:
@@ -45,7 +46,7 @@ def raising(error: Exception, *texts: str) -> Any:
 
 def answered(pool: Any, *questions: ClaimedQuestion) -> BatchOutcome:
     outcome = BatchOutcome()
-    answer_group(pool, questions, outcome)
+    answer_group(pool, questions, outcome, Watch(60.0))
     return outcome
 
 
@@ -163,7 +164,7 @@ def test_what_a_model_answered_before_it_went_away_is_kept(
 ) -> None:
     """Only a reply of just now says that the model is there, and that b and c were left for reasons of their own."""
     use = ModelUse("m", "qa.answer", "hash", is_cached=is_cached, usage=Usage(calls=1))
-    good = SimpleNamespace(reading=SimpleNamespace(answer="A", use=use))
+    good = SimpleNamespace(reading=SimpleNamespace(answer="A", use=use), total_seconds=0.5)
     error = PartialOutageError(ModelUnavailableError("away"), [good, None, None])
     outcome = answered(scripted_pool(raising(error, "a")), *map(claimed, "abc"))
     assert [(one.lease_token, one.answer) for one in outcome.finished] == [("token-a", "A")]

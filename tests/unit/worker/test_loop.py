@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from schemas.chat import Usage
-from schemas.errors import ModelRateLimitError, ModelUnavailableError, StoreUnavailableError
-from schemas.query import ModelUse
-from schemas.queue import JobSpec, NewQuestion, QuestionState
-from warehouse.queue.dialects import sqlite_url
-from warehouse.queue.queue import QuestionQueue, open_queue
-from worker.answer import PartialOutageError
-from worker.loop import Worker, WorkerOptions, WorkerReport
+from polyhop.schemas.chat import Usage
+from polyhop.schemas.errors import ModelKeyError, ModelRateLimitError, ModelUnavailableError, StoreUnavailableError
+from polyhop.schemas.query import ModelUse
+from polyhop.schemas.queue import JobSpec, NewQuestion, QuestionState
+from polyhop.warehouse.queue.dialects import sqlite_url
+from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
+from polyhop.worker.answer import PartialOutageError
+from polyhop.worker.loop import Worker, WorkerOptions, WorkerReport
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -34,8 +34,8 @@ def queue(tmp_path: Path) -> Iterator[QuestionQueue]:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaker and backoff in hundredths of a second."""
-    monkeypatch.setattr("worker.breaker.FIRST_PAUSE_SECONDS", 0.05)
-    monkeypatch.setattr("schemas.queue.BACKOFF_BASE_SECONDS", 0.02)
+    monkeypatch.setattr("polyhop.worker.breaker.FIRST_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr("polyhop.schemas.queue.BACKOFF_BASE_SECONDS", 0.02)
 
 
 def submit(waiting: QuestionQueue, /, *texts: str, **spec: Any) -> int:
@@ -165,6 +165,15 @@ def test_a_model_outage_uses_no_attempt_and_everything_is_answered_after_it(
     assert pool.asked[:4] == [["a", "b", "c"]] * 4
 
 
+def test_a_refused_key_ends_the_worker_and_spoils_no_question(queue: QuestionQueue, scripted_pool: Any) -> None:
+    job = submit(queue, *"abc")
+    with pytest.raises(ModelKeyError, match="the key is refused"):
+        work(queue, scripted_pool(raising_once(ModelKeyError("the key is refused"), "b")))
+    assert queue.job(job).counts[QuestionState.QUEUED] == 3
+    assert work(queue, scripted_pool()).finished == 3
+    assert [row.attempts for row in queue.results(job)] == [1, 1, 1]
+
+
 def test_a_success_closes_the_breaker(queue: QuestionQueue, scripted_pool: Any) -> None:
     submit(queue, "a")
     worker = Worker(
@@ -220,8 +229,10 @@ def test_a_question_that_a_model_never_answers_is_dead_in_the_end_and_keeps_no_o
     use = ModelUse("m", "qa.answer", "hash", usage=Usage(calls=1))
 
     class Pool(scripted_pool):  # type: ignore[misc]
-        def _answer(self, questions: Any, limit: int) -> list[Any]:
-            rows = [SimpleNamespace(reading=SimpleNamespace(answer=q.text, use=use)) for q in questions]
+        def _answer(self, questions: Any, limit: int, turns: Any) -> list[Any]:
+            rows = [
+                SimpleNamespace(reading=SimpleNamespace(answer=q.text, use=use), total_seconds=1) for q in questions
+            ]
             if any(q.text == "poison" for q in questions):
                 left = [None if q.text == "poison" else row for q, row in zip(questions, rows, strict=True)]
                 raise PartialOutageError(ModelUnavailableError("timeout"), left)
@@ -300,8 +311,8 @@ def _away_until(end: float, method: Callable[..., Any]) -> Callable[..., Any]:
 SCRIPT = """
     import dataclasses, json, sys, time
     from types import SimpleNamespace
-    from warehouse.queue.queue import open_queue
-    from worker.loop import Worker, WorkerOptions
+    from polyhop.warehouse.queue.queue import open_queue
+    from polyhop.worker.loop import Worker, WorkerOptions
 
     class Pool:
         def session(self, name):
@@ -312,10 +323,10 @@ SCRIPT = """
                 document=lambda strategy, answered: {},
             )
 
-        def answer(self, questions, limit):
+        def answer(self, questions, limit, turns):
             print("answering", flush=True)
             time.sleep(float(sys.argv[2]))
-            return [SimpleNamespace(reading=SimpleNamespace(answer="x")) for _ in questions]
+            return [SimpleNamespace(reading=SimpleNamespace(answer="x"), total_seconds=0.0) for _ in questions]
 
         def versions(self):
             return {}

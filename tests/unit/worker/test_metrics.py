@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from schemas.errors import StoreError
-from worker.metrics import WorkerMetrics, serve_metrics
+from polyhop.schemas.errors import StoreError
+from polyhop.worker.metrics import WorkerMetrics, serve_metrics
 
 
 @pytest.fixture

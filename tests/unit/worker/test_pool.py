@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from flows.index import DirectRunner, run_index
-from flows.reports import IndexRequest
-from schemas.errors import UnknownIndexError
-from schemas.settings import Settings
-from warehouse.files.layout import Layout
-from warehouse.files.versions import point_to, prune_versions
-from worker.pool import IndexPool
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.errors import UnknownIndexError
+from polyhop.schemas.query import Question
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import point_to, prune_versions
+from polyhop.worker.pool import IndexPool
 
-Publish = Callable[[int], int]
+Publish = Callable[..., int]
 
 
 @pytest.fixture
@@ -24,7 +26,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def publish(settings: Settings, tmp_path: Path) -> Publish:
-    def run(count: int) -> int:
+    def run(count: int, settings: Settings = settings) -> int:
         corpus = tmp_path / "corpus.jsonl"
         records = [{"id": f"p{n}", "title": f"Town {n}", "text": f"Town {n} lies on a river."} for n in range(count)]
         corpus.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
@@ -74,6 +76,33 @@ def test_an_unknown_index_is_named(settings: Settings, publish: Publish) -> None
     with pytest.raises(UnknownIndexError, match="known indexes: tiny"):
         pool.session("nil")
     pool.close()
+
+
+def open_files_of(folder: Path) -> list[str]:
+    """Files below a folder that this process has open or mapped, whether or not they still exist."""
+    descriptors = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    mapped = [line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()]
+    return sorted({path for path in (*descriptors, *mapped) if path.startswith(str(folder.resolve()))})
+
+
+def test_no_file_of_a_pruned_version_stays_open(settings: Settings, publish: Publish) -> None:
+    """Strategies keep arrays, name finders and tables of their version; none may survive the move to the next one."""
+    everything = settings.model_copy(update={"strategies": ("bridge", "dense-ann", "qasa")})
+    publish(12, everything)
+    folder = Layout(settings.root).index("tiny")
+    pool = IndexPool(everything)
+    session = pool.session("tiny")
+    for strategy in everything.strategies:
+        answered = session.answerer(strategy, {}).answer([Question("What lies on a river near Town 3?")], limit=3)
+        session.document(strategy, answered[0])
+    del session, answered
+    assert any("/versions/000001/" in path for path in open_files_of(folder.path))
+    publish(13, everything)
+    pool.session("tiny")
+    assert prune_versions(folder, keep=1) == [1]
+    assert [path for path in open_files_of(folder.path) if "/versions/000002/" not in path] == []
+    pool.close()
+    assert open_files_of(folder.path) == []
 
 
 def test_a_closed_pool_holds_nothing(settings: Settings, publish: Publish) -> None:

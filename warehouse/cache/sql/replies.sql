@@ -1,7 +1,8 @@
 -- Statements of the cache of model replies (SQLite).
 
 -- name: create_replies
--- Valid replies by the hash of all that determined them; `reply` is compressed JSON, `usage` numbers are what it took.
+-- Valid replies by the hash of all that determined them; `reply` is compressed JSON, `usage` numbers are what it took;
+-- `checksum` is of what results depend on, NULL in rows that older versions wrote.
 CREATE TABLE IF NOT EXISTS replies (
     key TEXT PRIMARY KEY,
     model TEXT NOT NULL,
@@ -16,7 +17,8 @@ CREATE TABLE IF NOT EXISTS replies (
     completion_tokens INTEGER NOT NULL,
     cost_usd REAL NOT NULL,
     seconds REAL NOT NULL,
-    stored_at REAL NOT NULL
+    stored_at REAL NOT NULL,
+    checksum BLOB
 );
 
 -- name: create_raw_replies
@@ -72,14 +74,21 @@ CREATE INDEX IF NOT EXISTS calls_by_key ON calls (key);
 -- For the latest output lengths of a task.
 CREATE INDEX IF NOT EXISTS calls_by_task ON calls (task, model, call_id);
 
+-- name: create_calls_in_flight
+-- For the calls of processes that died.
+CREATE INDEX IF NOT EXISTS calls_in_flight ON calls (call_id) WHERE error = 'InFlight';
+
+-- name: create_shortened_replies
+-- Of replies that were cut, the longest reply (in tokens) that was asked for: under a higher limit they are asked again.
+CREATE TABLE IF NOT EXISTS shortened_replies (
+    key TEXT PRIMARY KEY,
+    max_tokens INTEGER NOT NULL
+);
+
 -- name: read_replies
 -- Those of the given keys (a JSON array) that have a reply.
-SELECT key, model, reply, rung, attempts, calls, prompt_tokens, completion_tokens, cost_usd, seconds
+SELECT key, model, reply, rung, attempts, calls, prompt_tokens, completion_tokens, cost_usd, seconds, checksum
 FROM replies WHERE key IN (SELECT value FROM json_each(:keys));
-
--- name: read_known_keys
--- Those of the given keys (a JSON array) that have a reply, without it.
-SELECT key FROM replies WHERE key IN (SELECT value FROM json_each(:keys));
 
 -- name: read_failures
 -- Those of the given keys (a JSON array) that failed.
@@ -91,10 +100,27 @@ FROM failures WHERE key IN (SELECT value FROM json_each(:keys));
 SELECT key, text, error_class, calls, prompt_tokens, completion_tokens, cost_usd, seconds
 FROM raw_replies WHERE key IN (SELECT value FROM json_each(:keys)) ORDER BY key, sequence DESC;
 
--- name: write_call
--- Adds a line to the journal.
+-- name: begin_call
+-- Writes a call into the journal just before it is sent, at its worst case; returns its number.
 INSERT INTO calls (called_at, key, task, model, prompt_tokens, completion_tokens, cost_usd, seconds, error)
-VALUES (:now, :key, :task, :model, :prompt_tokens, :completion_tokens, :cost_usd, :seconds, :error);
+VALUES (:now, :key, :task, :model, :prompt_tokens, :completion_tokens, :cost_usd, 0, 'InFlight')
+RETURNING call_id;
+
+-- name: end_call
+-- Replaces the worst case of a call by what it took.
+UPDATE calls
+SET prompt_tokens = :prompt_tokens, completion_tokens = :completion_tokens, cost_usd = :cost_usd,
+    seconds = :seconds, error = :error
+WHERE call_id = :call_id;
+
+-- name: read_open_calls
+-- Calls that were sent and have not ended, by any process, dead or alive.
+SELECT call_id, key, prompt_tokens, completion_tokens, cost_usd FROM calls
+WHERE error = 'InFlight' ORDER BY call_id;
+
+-- name: abandon_call
+-- A call whose process has died keeps its worst case; whether it was answered stays unknown.
+UPDATE calls SET error = 'OutcomeUnknown' WHERE call_id = :call_id AND error = 'InFlight';
 
 -- name: write_raw_reply
 -- Adds a raw text after those that its key has.
@@ -107,13 +133,13 @@ FROM raw_replies WHERE key = :key;
 -- Stores a valid reply; one that was there (and no longer valid) is replaced.
 INSERT OR REPLACE INTO replies
 VALUES (:key, :model, :task, :prompt_hash, :schema_version, :reply, :rung, :attempts,
-    :calls, :prompt_tokens, :completion_tokens, :cost_usd, :seconds, :now);
+    :calls, :prompt_tokens, :completion_tokens, :cost_usd, :seconds, :now, :checksum);
 
 -- name: add_reply
 -- Stores a reply from elsewhere unless its key has one.
 INSERT OR IGNORE INTO replies
 VALUES (:key, :model, :task, :prompt_hash, :schema_version, :reply, :rung, :attempts,
-    :calls, :prompt_tokens, :completion_tokens, :cost_usd, :seconds, :now);
+    :calls, :prompt_tokens, :completion_tokens, :cost_usd, :seconds, :now, :checksum);
 
 -- name: write_failure
 -- Stores why a request has no (valid) reply; the latest reason counts.
@@ -133,15 +159,33 @@ DELETE FROM failures WHERE key IN (SELECT key FROM replies);
 SELECT count(*) FROM calls WHERE key = :key;
 
 -- name: read_output_lengths
--- Completion tokens of the latest calls of a task that brought a text, latest first.
+-- Completion tokens of the latest calls of a task that brought a text, latest first; worst cases are no lengths.
 SELECT completion_tokens FROM calls
-WHERE task = :task AND model = :model AND completion_tokens > 0
+WHERE task = :task AND model = :model AND completion_tokens > 0 AND error IN ('', 'MalformedReplyError')
 ORDER BY call_id DESC LIMIT :limit;
 
 -- name: sum_calls
--- What was spent, by model and task.
-SELECT model, task, count(*), sum(prompt_tokens), sum(completion_tokens), sum(cost_usd), sum(seconds), sum(error <> '')
+-- What was spent, by model and task; calls without a known outcome count at their worst case.
+SELECT model, task, count(*), sum(prompt_tokens), sum(completion_tokens), sum(cost_usd), sum(seconds), sum(error <> ''),
+    sum(error IN ('InFlight', 'OutcomeUnknown'))
 FROM calls GROUP BY model, task ORDER BY model, task;
+
+-- name: sum_answered_calls
+-- What the calls of a model took that brought a text, by task.
+SELECT task, count(*), sum(prompt_tokens), sum(completion_tokens), sum(cost_usd), sum(seconds)
+FROM calls WHERE model = :model AND error IN ('', 'MalformedReplyError') GROUP BY task ORDER BY task;
+
+-- name: write_shortened
+-- Remembers under which limit a reply was cut.
+INSERT OR REPLACE INTO shortened_replies VALUES (:key, :max_tokens);
+
+-- name: forget_shortened
+-- A whole reply was not cut.
+DELETE FROM shortened_replies WHERE key = :key;
+
+-- name: read_shortened
+-- Limits under which replies to the given keys (a JSON array) were cut.
+SELECT key, max_tokens FROM shortened_replies WHERE key IN (SELECT value FROM json_each(:keys));
 
 -- name: count_by_task
 -- Replies and failures by model and task.
@@ -162,6 +206,10 @@ SELECT
 DELETE FROM replies
 WHERE (:model IS NULL OR model = :model) AND (:before IS NULL OR stored_at < :before);
 
+-- name: evict_shortened
+-- Removes the limits of replies that are gone.
+DELETE FROM shortened_replies WHERE key NOT IN (SELECT key FROM replies);
+
 -- name: evict_failures
 -- Removes failures of a model, stored before a time; NULL stands for any.
 DELETE FROM failures
@@ -174,7 +222,7 @@ WHERE (:model IS NULL OR model = :model) AND (:before IS NULL OR stored_at < :be
     AND key NOT IN (SELECT key FROM replies) AND key NOT IN (SELECT key FROM failures);
 
 -- name: read_page
--- Replies after a key, in the order of their keys.
+-- Replies after a key, in the order of their keys; not those cut under a limit of this project, which a file cannot tell.
 SELECT key, model, task, prompt_hash, schema_version, reply, rung, attempts,
-    calls, prompt_tokens, completion_tokens, cost_usd, seconds
-FROM replies WHERE key > :after ORDER BY key LIMIT :limit;
+    calls, prompt_tokens, completion_tokens, cost_usd, seconds, checksum
+FROM replies WHERE key > :after AND key NOT IN (SELECT key FROM shortened_replies) ORDER BY key LIMIT :limit;

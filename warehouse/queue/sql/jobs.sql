@@ -14,9 +14,27 @@ SET state = 'queued', attempts = 0, lost_leases = 0, available_at = :now, deadli
     error_class = NULL, finished_at = NULL
 WHERE job_id = :job_id AND state IN ('dead', 'cancelled');
 
+-- name: stored
+-- Questions by the asker's own ids, with their answers.
+SELECT q.number, q.question_id, q.state, r.answer, r.result_json
+FROM questions AS q
+LEFT JOIN results AS r ON r.job_id = q.job_id AND r.question_id = q.question_id
+WHERE q.job_id = :job_id AND q.question_id IN :question_ids;
+
+-- name: forget_answers
+-- Answers that cannot be read make room for new ones.
+DELETE FROM results WHERE job_id = :job_id AND question_id IN :question_ids;
+
+-- name: retry_named
+-- Chosen questions get all their attempts again.
+UPDATE questions
+SET state = 'queued', attempts = 0, lost_leases = 0, available_at = :now, deadline_at = :deadline_at, error = NULL,
+    error_class = NULL, finished_at = NULL, worker_id = NULL, lease_token = NULL, lease_until = NULL
+WHERE number IN :numbers;
+
 -- name: move_deadline
--- The deadline counts anew from a retry.
-UPDATE jobs SET deadline_at = :deadline_at WHERE job_id = :job_id;
+-- The deadline counts from a retry, and may be another from then on.
+UPDATE jobs SET deadline_at = :deadline_at, deadline_seconds = :deadline_seconds WHERE job_id = :job_id;
 
 -- name: newest
 -- Jobs, the last submitted first.

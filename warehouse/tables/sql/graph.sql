@@ -14,26 +14,13 @@ ORDER BY p.n, e.n;
 -- Number of passages and of named entities.
 SELECT (SELECT count(*) FROM passages), (SELECT count(*) FROM entities WHERE is_named);
 
--- name: passage_texts
--- Title and text of one batch of passages in number order; only ids are sorted to find them.
-SELECT passage_id, title, text
-FROM passages
-WHERE passage_id IN (SELECT passage_id FROM passages ORDER BY passage_id LIMIT $limit OFFSET $offset)
-ORDER BY passage_id;
-
 -- name: all_passage_texts
 -- Title and text of all passages in number order.
 SELECT passage_id, title, text FROM passages ORDER BY passage_id;
 
--- name: entity_texts
--- Name and description of one batch of named entities in number order; only keys are sorted to find them.
-SELECT entity_id, name, description
-FROM entities
-WHERE entity_id IN (SELECT entity_id FROM entities WHERE is_named ORDER BY key LIMIT $limit OFFSET $offset)
-ORDER BY key;
-
 -- name: relation_edges
--- Numbers of source, target and label of every relation between named entities, in order.
+-- Numbers of source, target and label of every relation between two named entities, in order. Spreading and chains are
+-- defined on simple graphs: relations of an entity to itself, which only a knowledge graph has, stay in the table.
 WITH e AS (SELECT entity_id, row_number() OVER (ORDER BY key) - 1 AS n FROM entities WHERE is_named),
 l AS (SELECT relation, row_number() OVER (ORDER BY relation) - 1 AS n FROM (SELECT DISTINCT relation FROM relations))
 SELECT s.n AS source, t.n AS target, l.n AS label
@@ -41,6 +28,7 @@ FROM relations AS r
 JOIN e AS s ON s.entity_id = r.source_id
 JOIN e AS t ON t.entity_id = r.target_id
 JOIN l ON l.relation = r.relation
+WHERE s.n <> t.n
 ORDER BY s.n, t.n, l.n;
 
 -- name: entity_fields

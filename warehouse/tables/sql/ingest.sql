@@ -116,3 +116,54 @@ SELECT
     (SELECT coalesce(hex(bit_xor(md5_number((p.passage_id, p.record_id, p.ordinal, p.start_offset)::VARCHAR))), '')
         FROM passages AS p),
     (SELECT coalesce(hex(bit_xor(md5_number(q::VARCHAR))), '') FROM quarantine AS q);
+
+-- name: places_in_parts
+-- Where each passage stands in the source.
+CREATE OR REPLACE TEMP TABLE places AS
+SELECT passage_id, min((source, line))[1] AS source, min((source, line))[2] AS line
+FROM read_parquet($passages) GROUP BY passage_id;
+
+-- name: places_in_documents
+-- The file of each passage, where its line is not known any more.
+CREATE OR REPLACE TEMP TABLE places AS
+SELECT p.passage_id, d.source, 0::BIGINT AS line FROM passages AS p JOIN documents AS d USING (document_id);
+
+-- name: quarantine_faults
+-- Passages that a rule failed on join the refused records.
+INSERT INTO quarantine
+SELECT w.source, w.line, 'passage ''' || p.passage_id || ''': ' || min(f.reason), left(any_value(p.text), 200)
+FROM read_parquet($faults) AS f
+JOIN passages AS p USING (passage_id)
+JOIN places AS w USING (passage_id)
+GROUP BY w.source, w.line, p.passage_id;
+
+-- name: drop_faults
+-- They are passages no more.
+DELETE FROM passages WHERE passage_id IN (SELECT passage_id FROM read_parquet($faults));
+
+-- name: number_again
+-- The passages left, numbered inside their documents.
+UPDATE passages SET ordinal = q.number
+FROM (
+    SELECT passage_id, row_number() OVER (PARTITION BY document_id ORDER BY record_id, start_offset) - 1 AS number
+    FROM passages
+) AS q
+WHERE q.passage_id = passages.passage_id AND q.number <> passages.ordinal;
+
+-- name: drop_empty_documents
+-- Documents whose passages are all gone.
+DELETE FROM documents WHERE document_id NOT IN (SELECT document_id FROM passages);
+
+-- name: count_again
+-- Sizes and checksums of the documents left.
+UPDATE documents SET passage_count = q.passage_count, content_hash = q.content_hash
+FROM (
+    SELECT document_id, count(*) AS passage_count,
+        sha256(string_agg(content_hash, '' ORDER BY passage_id)) AS content_hash
+    FROM passages GROUP BY document_id
+) AS q
+WHERE q.document_id = documents.document_id AND q.content_hash <> documents.content_hash;
+
+-- name: count_left
+-- Accepted records and refused ones after passages were refused.
+SELECT (SELECT count(DISTINCT record_id) FROM passages), (SELECT count(DISTINCT (source, line)) FROM quarantine);

@@ -8,6 +8,15 @@ SELECT passage_id, title, record_id FROM passages ORDER BY passage_id;
 -- Keys of named entities in number order.
 SELECT key FROM entities WHERE is_named ORDER BY key;
 
+-- name: entity_ids
+-- Ids of named entities in number order.
+SELECT entity_id FROM entities WHERE is_named ORDER BY key;
+
+-- name: mentions_columns
+-- Columns of the table of mentions; none in a database without it.
+SELECT column_name FROM duckdb_columns()
+WHERE database_name = current_database() AND table_name = 'mentions';
+
 -- name: passages_by_id
 -- Texts of the passages asked for.
 SELECT passage_id, title, text FROM passages WHERE passage_id IN (SELECT unnest($ids));

@@ -2,34 +2,27 @@
 
 from typing import Any
 
-from polyhop.pages.graph import DRAWN_NODES, Edge, chain_edges, entity_rows, evidence_graph
+from polyhop.pages.graph import DRAWN_NODES, Edge, evidence_graph
+from polyhop.schemas.evidence import Edge as Walked
+from polyhop.schemas.evidence import evidence_of
 
 Document = dict[str, Any]
 
 
 def test_a_relation_walked_by_two_chains_is_one_edge_with_all_labels(qasa_answer: Document) -> None:
-    assert chain_edges(qasa_answer["evidence"]) == [
-        Edge("ada lovelace", "london", ("born in",)),
-        Edge("london", "river thames", ("lies on", "near")),
-        Edge("river thames", "thames head", (), ("rises at",)),
-    ]
-
-
-def test_a_chain_that_walks_back_turns_its_labels(qasa_answer: Document) -> None:
-    back = {"keys": ["london", "ada lovelace"], "names": ["London", "Ada Lovelace"], "score": 0.1, "text": ""}
-    back["hops"] = [[{"relation": "home of", "forward": True}, {"relation": "lived in", "forward": False}]]
-    qasa_answer["evidence"]["chains"].append(back)
-    assert chain_edges(qasa_answer["evidence"])[0] == Edge(
-        "ada lovelace", "london", ("born in", "lived in"), ("home of",)
+    """The document is one of an earlier release."""
+    assert evidence_of(qasa_answer["evidence"]).all_edges() == (
+        Walked("ada lovelace", "london", ("born in",)),
+        Walked("london", "river thames", ("lies on", "near")),
+        Walked("river thames", "thames head", (), ("rises at",)),
     )
 
 
 def test_entities_are_listed_by_activation_with_what_is_known(qasa_answer: Document) -> None:
-    rows = entity_rows(qasa_answer["evidence"])
-    assert [row["name"] for row in rows] == ["Ada Lovelace", "London", "River Thames", "Thames Head", "England"]
-    assert rows[0]["match"] == "exact"
-    assert rows[0]["type"] == "PERSON"
-    assert rows[2] == {"key": "river thames", "name": "River Thames", "activation": 0.4}
+    nodes = evidence_of(qasa_answer["evidence"]).nodes
+    assert [node.name for node in nodes] == ["Ada Lovelace", "London", "River Thames", "Thames Head", "England"]
+    assert nodes[0].type == "PERSON"
+    assert (nodes[2].weight, nodes[2].type) == (0.4, "")
 
 
 def test_a_passage_hangs_at_its_two_strongest_entities(qasa_answer: Document) -> None:

@@ -1,13 +1,15 @@
 """Shapes on the sheet: columns by distance, nothing outside, labels with arrows, marks that grow with weight."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.pages.drawing import SHEET, clipped, draw, text_width
+from polyhop.pages.drawing import NAME_LINES, SHEET, draw
 from polyhop.pages.graph import Edge, EvidenceGraph, Node, evidence_graph
+from polyhop.pages.lettering import clipped, text_width, wrapped
 
 Document = dict[str, Any]
 
@@ -80,3 +82,33 @@ def test_clipped_text_is_one_line_that_fits(text: str, width: float) -> None:
     assert text_width(line) <= width + 1e-9
     assert line == " ".join(line.split())
     assert line in (" ".join(text.split()), line[:-1] + "…")
+
+
+@given(st.text(max_size=60), st.floats(3, 40), st.integers(1, 4))
+def test_wrapped_lines_fit_and_hold_the_whole_text_unless_it_is_cut(text: str, width: float, most: int) -> None:
+    lines, is_cut = wrapped(text, width, most)
+    whole = "".join(text.split())
+    shown = "".join("".join(lines).split())
+    assert 1 <= len(lines) <= most
+    assert all(text_width(line) <= width + 1e-9 for line in lines)
+    assert whole.startswith(shown[:-1]) and shown.endswith("…") if is_cut else shown == whole
+
+
+def test_lines_break_at_spaces_and_inside_words_only_where_there_are_none() -> None:
+    assert wrapped("European Space Agency", 12, 3) == (("European", "Space Agency"), False)
+    assert wrapped("Donaudampfschiff", 8, 3) == (("Donauda", "mpfschiff"), False)
+    assert wrapped("one two three four", 6, 2) == (("one", "two t…"), True)
+
+
+def test_a_node_grows_with_the_lines_of_its_name_and_what_is_cut_is_told_in_full() -> None:
+    names = ["short", "a name of several words that goes on", "word " * 40]
+    nodes = tuple(Node(name, "entity", name, 1.0) for name in names)
+    drawing = draw(EvidenceGraph(nodes, (Edge(names[0], names[1], ("x",)),), dict.fromkeys(names, 0), 0))
+    count = {shape.node.name: len(shape.lines) for shape in drawing.nodes}
+    assert (count[names[0]], count[names[2]]) == (1, NAME_LINES)
+    assert 1 < count[names[1]] < NAME_LINES + 1
+    assert drawing.cut_names == (names[2],)
+    boxes = sorted((shape.y - shape.height / 2, shape.y + shape.height / 2) for shape in drawing.nodes)
+    assert all(above[1] < below[0] for above, below in pairwise(boxes))
+    assert boxes[0][0] >= 0
+    assert boxes[-1][1] <= drawing.height

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.corpus import Passage, SourceRecord
-from schemas.ids import document_id, record_id
-from tasks.corpus.split import split_record
+from polyhop.schemas.corpus import Passage, SourceRecord
+from polyhop.schemas.ids import document_id, record_id
+from polyhop.tasks.corpus.split import split_record
 
 
 def record(text: str, *, id_: str = "r", title: str = "T") -> SourceRecord:

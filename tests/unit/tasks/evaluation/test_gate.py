@@ -2,8 +2,8 @@
 
 import pytest
 
-from schemas.errors import ConfigurationError
-from tasks.evaluation.gate import Gate, check_names, failure_sentence, gate_rows, parse_gate
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.tasks.evaluation.gate import Gate, check_names, failure_sentence, gate_rows, parse_gate
 
 STRATEGIES = {"bridge": {"recall@5": 0.65, "em": None}, "bm25": {"recall@5": 0.4992, "em": 0.1}}
 

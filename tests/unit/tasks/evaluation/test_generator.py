@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.corpus import Passage
-from schemas.errors import ConfigurationError
-from schemas.names import NameFinder, name_tokens
-from tasks.evaluation.generated_names import Kind, Thing, name_of
-from tasks.evaluation.generator import MIN_PASSAGES, World, generate
-from tasks.extraction.rules import extract
+from polyhop.schemas.corpus import Passage
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.names import NameFinder, name_tokens
+from polyhop.tasks.evaluation.generated_names import Kind, Thing, name_of
+from polyhop.tasks.evaluation.generator import MIN_PASSAGES, World, generate
+from polyhop.tasks.extraction.rules import extract
 
 SIZES = st.integers(MIN_PASSAGES, 240)
 SEEDS = st.integers(-3, 3)
@@ -28,7 +28,7 @@ BORN = re.compile(r"[Bb]orn in \w+ in (\d+)")
 INHABITANTS = re.compile(r"([\d,]+) inhabitants")
 _DIGEST = (
     "import hashlib, json, sys\n"
-    "from tasks.evaluation.generator import generate\n"
+    "from polyhop.tasks.evaluation.generator import generate\n"
     "records, questions = generate(300, 60, 13)\n"
     "print(hashlib.sha256(json.dumps([*records, *questions]).encode()).hexdigest())\n"
 )

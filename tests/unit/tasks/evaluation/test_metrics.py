@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import RR, R, Success
 
-from schemas.text import norm_answer
-from tasks.evaluation.metrics import (
+from polyhop.schemas.text import norm_answer
+from polyhop.tasks.evaluation.metrics import (
     all_at,
     exact_match,
     hit_at,

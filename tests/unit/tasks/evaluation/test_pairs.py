@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.evaluation.pairs import against, compare_pairs
+from polyhop.tasks.evaluation.pairs import against, compare_pairs
 
 ROW = st.fixed_dictionaries({"em": st.sampled_from([0.0, 0.5, 1.0, None])})
 

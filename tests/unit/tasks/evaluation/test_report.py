@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from schemas.errors import AlgorithmError
-from tasks.evaluation.report import METRICS, GoldQuestion, Outcome, evaluate, question_values
+from polyhop.schemas.errors import AlgorithmError
+from polyhop.tasks.evaluation.report import METRICS, GoldQuestion, Outcome, evaluate, question_values
 
 GOLD = [
     GoldQuestion("q1", ("Paris",), frozenset({"b", "e"})),

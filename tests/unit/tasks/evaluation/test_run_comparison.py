@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tasks.evaluation.comparison import CHANGED_QUESTIONS, compare_runs
-from tasks.evaluation.report import METRICS
+from polyhop.tasks.evaluation.comparison import CHANGED_QUESTIONS, compare_runs
+from polyhop.tasks.evaluation.report import METRICS
 
 
 def run_of(results: dict[str, float], **changes: Any) -> dict[str, Any]:

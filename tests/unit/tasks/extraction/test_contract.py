@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from schemas.settings import ExtractionSettings
-from tasks.extraction.contract import Contract
+from polyhop.schemas.settings import ExtractionSettings
+from polyhop.tasks.extraction.contract import Contract
 
 
 def contract(**settings: str) -> Contract:

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.chat import ChatOutcome, ChatRequest, ReplyT, Rung, Usage
-from schemas.corpus import Passage
-from schemas.errors import BudgetExceededError
-from schemas.names import NameFinder
-from schemas.settings import ExtractionSettings
-from tasks.extraction.contract import Contract
-from tasks.extraction.ledger import LedgerRow, counts_table, ledger_table
-from tasks.extraction.model_batch import DocumentPart, document_parts, model_pages
-from tasks.extraction.results import BatchPages
-from tasks.extraction.rows import Page, bundle_of
-from tasks.extraction.rules import rules_page
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ReplyT, Rung, Usage
+from polyhop.schemas.corpus import Passage
+from polyhop.schemas.errors import BudgetExceededError
+from polyhop.schemas.names import NameFinder
+from polyhop.schemas.settings import ExtractionSettings
+from polyhop.tasks.extraction.contract import Contract
+from polyhop.tasks.extraction.ledger import LedgerRow, counts_table, ledger_table
+from polyhop.tasks.extraction.model_batch import DocumentPart, document_parts, model_pages
+from polyhop.tasks.extraction.results import BatchPages
+from polyhop.tasks.extraction.rows import Page, bundle_of
+from polyhop.tasks.extraction.rules import rules_page
 
 CONTRACT = Contract.of(ExtractionSettings())
 INJECTION = "Robert'); DROP TABLE entities; -- MATCH (n) DETACH DELETE n"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.names import NameFinder
-from tasks.extraction.places import PlacedText, key_of
+from polyhop.schemas.names import NameFinder
+from polyhop.tasks.extraction.places import PlacedText, key_of
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 import pytest
 
-from schemas.corpus import Passage
-from schemas.names import NameFinder, title_keys
-from schemas.sentences import split_sentences
-from schemas.values import find_dates
-from tasks.extraction.propositions import sentence_propositions
+from polyhop.schemas.corpus import Passage
+from polyhop.schemas.names import NameFinder, title_keys
+from polyhop.schemas.sentences import split_sentences
+from polyhop.schemas.values import find_dates
+from polyhop.tasks.extraction.propositions import sentence_propositions
 
 
 def propositions(title: str, text: str) -> list[tuple[str, list[str]]]:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from schemas.names import NameFinder
-from schemas.sentences import split_sentences
-from tasks.extraction.relations import sentence_relations, title_relations
+from polyhop.schemas.names import NameFinder
+from polyhop.schemas.sentences import split_sentences
+from polyhop.tasks.extraction.relations import sentence_relations, title_relations
 
 
 def relations(text: str, *titles: str) -> list[tuple[str, str, str]]:

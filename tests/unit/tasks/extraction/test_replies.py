@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 from pydantic import ValidationError
 
-from schemas.settings import ExtractionSettings
-from tasks.extraction.contract import Contract
-from tasks.extraction.questions import (
+from polyhop.schemas.settings import ExtractionSettings
+from polyhop.tasks.extraction.contract import Contract
+from polyhop.tasks.extraction.questions import (
     KgReply,
     PhrasesReply,
     PropositionsReply,
@@ -15,8 +15,8 @@ from tasks.extraction.questions import (
     prop_entities,
     prop_propositions,
 )
-from tasks.extraction.replies import phrases_in_passage, propositions_in_passage, stated_in_document
-from tasks.extraction.stated import named
+from polyhop.tasks.extraction.replies import phrases_in_passage, propositions_in_passage, stated_in_document
+from polyhop.tasks.extraction.stated import named
 
 CONTRACT = Contract.of(ExtractionSettings())
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, Bundle
-from schemas.corpus import Passage
-from schemas.names import NameFinder, title_keys
-from schemas.names_regex import RegexNames
-from tasks.extraction.rows import cut
-from tasks.extraction.rules import extract
+from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, Bundle
+from polyhop.schemas.corpus import Passage
+from polyhop.schemas.names import NameFinder, title_keys
+from polyhop.tasks.extraction.rows import cut
+from polyhop.tasks.extraction.rules import extract
+from polyhop.warehouse.names import RegexNames
 
 
 def passage(title: str, text: str, passage_id: str = "p1") -> Passage:

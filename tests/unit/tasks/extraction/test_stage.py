@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from schemas.chat import ChatRequest
-from schemas.settings import parse_settings
-from tasks.corpus.stage import ingest_batch, ingest_fingerprints, ingest_finish
-from tasks.extraction.stage import EXTRACT
-from tasks.stage import Counts
-from warehouse.build import Build, part_files, start_build
+from polyhop.schemas.chat import ChatRequest
+from polyhop.schemas.settings import parse_settings
+from polyhop.tasks.corpus.stage import INGEST
+from polyhop.tasks.extraction.stage import EXTRACT
+from polyhop.tasks.stage import Counts
+from polyhop.warehouse.build import Build, part_files, start_build
 
 
 class Model:
@@ -30,7 +30,7 @@ class Model:
         return [self._outcome(request) for request in requests]
 
     def _outcome(self, request: ChatRequest[Any]) -> Any:
-        from schemas.chat import ChatOutcome, Rung, Usage
+        from polyhop.schemas.chat import ChatOutcome, Rung, Usage
 
         if request.unit_id in self.failing:
             return ChatOutcome(None, self.model, False, None, 5, "ReplyRefusedError", "No.", Usage(5, 5, 0, 0.0, 1.0))
@@ -55,18 +55,17 @@ def build(folder: Path, **settings: object) -> Build:
     known = {"root": str(folder / "root"), "extraction.extractor": "model", "models.extract": "test/model"}
     made = Build(parse_settings({"test": known | settings}), "one", corpus, ())
     start_build(made)
-    ingest_batch(made, 0)
-    ingest_finish(made)
-    for name, value in ingest_fingerprints(made).items():
-        made = made.with_fingerprint(name, value)
+    INGEST.run(made, 0)
+    INGEST.finish(made)
+    made = INGEST.done(made)
     return made.with_fingerprint("extract", EXTRACT.fingerprint(made))
 
 
 def run(made: Build, model: Model, monkeypatch: pytest.MonkeyPatch) -> Counts:
-    opened = SimpleNamespace(open_chat=lambda *_: model)
-    monkeypatch.setitem(sys.modules, "warehouse.open_models", opened)
+    opened = SimpleNamespace(open_chat=lambda *_: model, expect_requests=lambda count: None)
+    monkeypatch.setitem(sys.modules, "polyhop.warehouse.open_models", opened)
     for number in EXTRACT.batches(made):
-        EXTRACT.run_batch(made, number)
+        EXTRACT.run(made, number)
     return EXTRACT.finish(made)
 
 

@@ -1,8 +1,8 @@
 """Statements about a document, located in its passages: by hand."""
 
-from schemas.corpus import Passage
-from tasks.extraction.rows import bundle_of
-from tasks.extraction.stated import Stated, clean, distribute, named, stated_page
+from polyhop.schemas.corpus import Passage
+from polyhop.tasks.extraction.rows import bundle_of
+from polyhop.tasks.extraction.stated import Stated, clean, distribute, named, stated_page
 
 
 def passage(text: str, passage_id: str = "p", title: str = "Ann Roe") -> Passage:

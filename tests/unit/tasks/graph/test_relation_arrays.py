@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from schemas.graph import EntityTexts, RelationGraph
-from tasks.graph.relations import relation_arrays, text_arrays
+from polyhop.schemas.graph import EntityTexts, RelationGraph
+from polyhop.tasks.graph.relations import relation_arrays, text_arrays
 
 
 def graph_of(triples: list[tuple[int, int, int]], entity_count: int, names: tuple[str, ...]) -> RelationGraph:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.lexical.postings import build_postings
+from polyhop.tasks.lexical.postings import build_postings
 
 TOKENS = st.lists(st.lists(st.sampled_from(["a", "b", "zz", "é"]), max_size=8), max_size=8)
 

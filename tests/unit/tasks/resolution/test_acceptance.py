@@ -1,10 +1,10 @@
 import pytest
 
-from tasks.resolution.acceptance import accept, preferred
-from tasks.resolution.candidates import Name, candidate_pairs
-from tasks.resolution.links import Links
-from tasks.resolution.resolve import resolve
-from tasks.resolution.verdict import Verdict
+from polyhop.tasks.resolution.acceptance import accept, preferred
+from polyhop.tasks.resolution.candidates import Name, candidate_pairs
+from polyhop.tasks.resolution.links import Links
+from polyhop.tasks.resolution.resolve import resolve
+from polyhop.tasks.resolution.verdict import Verdict
 
 
 def merged(names: list[str], kind: str, **mentions: int) -> dict[str, str]:

@@ -1,5 +1,5 @@
-from tasks.resolution.candidates import Name, candidate_pairs, name_words
-from tasks.resolution.clusters import clusters_of
+from polyhop.tasks.resolution.candidates import Name, candidate_pairs, name_words
+from polyhop.tasks.resolution.clusters import clusters_of
 
 PERSONS = (
     "louis xiii",

@@ -1,9 +1,9 @@
 import pytest
 
-from schemas.errors import ConfigurationError
-from schemas.resolution import Decision
-from tasks.resolution.explain import Explanation, explain
-from warehouse.tables.decisions import NameRecords
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.resolution import Decision
+from polyhop.tasks.resolution.explain import Explanation, explain, keys_of
+from polyhop.warehouse.tables.decisions import NameRecords
 
 ENTITIES: dict[str, tuple[str, str | None]] = {
     "acme corp": ("Acme Corp", "ORGANIZATION"),
@@ -69,3 +69,16 @@ def test_without_resolution_the_answer_says_so() -> None:
 def test_a_name_without_letters_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="is no name"):
         told("!!!", "Paris")
+
+
+def test_a_name_with_an_article_in_front_is_the_name_that_stands_in_the_texts() -> None:
+    found = told("the Acme Corp", "Acme Corp")
+    assert (found.same, found.nearest) == (True, {})
+    assert found.reason == "both are 'acme corp' once function words in front are dropped"
+    assert told("the Paris", "Paris Hilton").reason.startswith("names are one only within one type")
+
+
+def test_an_article_that_belongs_to_a_name_stays() -> None:
+    assert not told("The Thing", "Thing").same
+    assert keys_of("The Thing", "Thing") == ("the thing", "thing")
+    assert keys_of("The The", "a") == ("the the", "a")

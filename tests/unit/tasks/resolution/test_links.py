@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from schemas.errors import ConfigurationError
-from schemas.resolution import NamePair
-from tasks.resolution.acceptance import accept
-from tasks.resolution.candidates import Name
-from tasks.resolution.links import Links
-from tasks.resolution.resolve import Resolution, resolve
-from warehouse.link_files import links_hash, read_links
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.resolution import NamePair
+from polyhop.tasks.resolution.acceptance import accept
+from polyhop.tasks.resolution.candidates import Name
+from polyhop.tasks.resolution.links import Links
+from polyhop.tasks.resolution.resolve import Resolution, resolve
+from polyhop.warehouse.link_files import links_hash, read_links
 
 
 def decide(names: list[Name], must: tuple[NamePair, ...] = (), cannot: tuple[NamePair, ...] = ()) -> Resolution:

@@ -8,16 +8,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS
-from schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
-from schemas.errors import ConfigurationError
-from schemas.settings import Settings, parse_settings
-from schemas.text import norm_ws
-from tasks.publish.publish import check_laws
-from tasks.resolution.stage import RESOLVE
-from tasks.resolution.verification import NameGroup, NameGroups
-from tasks.stage import Counts
-from warehouse.build import Build, start_build, write_part
+from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.settings import Settings, parse_settings
+from polyhop.schemas.tables import TABLES
+from polyhop.schemas.text import norm_ws
+from polyhop.tasks.corpus.stage import INGEST
+from polyhop.tasks.publish.publish import check_laws
+from polyhop.tasks.resolution.stage import RESOLVE
+from polyhop.tasks.resolution.verification import NameGroup, NameGroups
+from polyhop.tasks.stage import Counts
+from polyhop.warehouse.build import Build, start_build, write_part
 
 Mention = tuple[str, str, str, int, bool, str, str | None, str]
 EVIL = "Robert'); DROP TABLE entities; -- MATCH (n) DETACH DELETE n"
@@ -59,14 +61,13 @@ def run(tmp_path: Path, **resolution: object) -> tuple[Counts, Rows]:
             return connection.execute(query).fetchall()
 
     with build.tables() as connection:
-        check_laws(connection)
+        check_laws(connection, [INGEST, RESOLVE], TABLES)
     return counts, rows
 
 
 def prepared(settings: Settings) -> Build:
-    build = (
-        Build(settings, "tiny", None, ()).with_fingerprint("passages", "p" * 64).with_fingerprint("extract", "e" * 64)
-    )
+    build = Build(settings, "tiny", None, ()).with_fingerprint("extract", "e" * 64)
+    build = build.with_results([("passages", "passages", "p" * 64), ("extraction", "extract", "e" * 64)])
     start_build(build)
     with build.tables() as connection:
         connection.execute("INSERT INTO documents VALUES ('d1', 'Acme', 'acme', 's', 'h', 2, '{}')")
@@ -242,8 +243,8 @@ class ScriptedModel:
 
 def _scripted(monkeypatch: pytest.MonkeyPatch, *, fails: bool) -> ScriptedModel:
     model = ScriptedModel(fails=fails)
-    monkeypatch.setattr("warehouse.open_models.open_chat", lambda settings, role: model)
-    monkeypatch.setattr("warehouse.open_models.model_name", lambda models, role: model.model)
+    monkeypatch.setattr("polyhop.warehouse.open_models.open_chat", lambda settings, role: model)
+    monkeypatch.setattr("polyhop.warehouse.open_models.model_name", lambda models, role: model.model)
     return model
 
 

@@ -1,12 +1,12 @@
 import json
 from collections.abc import Sequence
 
-from schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
-from tasks.resolution.candidates import Name
-from tasks.resolution.links import Links
-from tasks.resolution.resolve import resolve
-from tasks.resolution.verdict import Judge, Verdict
-from tasks.resolution.verification import NameGroup, NameGroups, cluster_request, valid_groups, verdict_of
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
+from polyhop.tasks.resolution.candidates import Name
+from polyhop.tasks.resolution.links import Links
+from polyhop.tasks.resolution.resolve import resolve
+from polyhop.tasks.resolution.verdict import Judge, Verdict
+from polyhop.tasks.resolution.verification import NameGroup, NameGroups, cluster_request, valid_groups, verdict_of
 
 NAMES = [
     Name(key, key.title(), "PERSON", descriptions=(f"{key} is a person.",))

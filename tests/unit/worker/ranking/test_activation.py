@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.errors import AlgorithmError
-from schemas.graph import RelationGraph
-from schemas.spreading import SeedName, SeedRule, SpreadQuestion, SpreadRule
-from worker.ranking.activation import entities_per_name, find_seeds, nearest, normalised, seed_scores, spread
+from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.graph import RelationGraph
+from polyhop.schemas.spreading import SeedName, SeedRule, SpreadQuestion, SpreadRule
+from polyhop.worker.ranking.activation import entities_per_name, find_seeds, nearest, normalised, seed_scores, spread
 
 ASKED = np.array([1, 0], dtype=np.float32)
 DEFAULTS = SpreadRule()
@@ -141,6 +141,28 @@ def test_a_seed_without_vector_sends_but_does_not_receive(make_relations: Any) -
     entities, values = spread(graph, vectors_of([None, 0.8, 0.8]), ASKED, {0: 0.5, 2: 1.0}, DEFAULTS)
     assert dict(zip(entities.tolist(), values.tolist(), strict=True))[0] == 0.5
     assert values[1] > 0
+
+
+@pytest.mark.parametrize(("threshold", "expected"), [(0.5, {0: 0.5}), (0.49, {0: 0.5, 1: 1.5})])
+def test_a_source_at_the_threshold_sends_nothing(
+    make_relations: Any, threshold: float, expected: dict[int, float]
+) -> None:
+    """By hand: three relations carry 3 * 0.5 = 1.5, far above tau, but the source itself must be above it."""
+    graph = make_relations("ab", [("a", label, "b") for label in ("r", "s", "t")])
+    rule = SpreadRule(steps=1, decay=1.0, threshold=threshold, gate="none", edge_multiplicity="per_edge")
+    entities, values = spread(graph, vectors_of([1, 1]), ASKED, {0: 0.5}, rule)
+    assert dict(zip(entities.tolist(), values.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize(("threshold", "expected"), [(0.5, {0: 1.0}), (0.49, {0: 1.0, 1: 0.5})])
+def test_an_increment_at_the_threshold_is_dropped(
+    make_relations: Any, threshold: float, expected: dict[int, float]
+) -> None:
+    """By hand: one relation carries 0.5 * 1.0 = 0.5."""
+    graph = make_relations("ab", [("a", "r", "b")])
+    rule = SpreadRule(steps=1, decay=0.5, threshold=threshold, gate="none")
+    entities, values = spread(graph, vectors_of([1, 1]), ASKED, {0: 1.0}, rule)
+    assert dict(zip(entities.tolist(), values.tolist(), strict=True)) == expected
 
 
 def test_a_question_s_vector_of_another_length_is_refused(golden: RelationGraph) -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.graph import LexicalIndex
-from worker.ranking.bm25 import containment, count_terms, impacts, score
+from polyhop.schemas.graph import LexicalIndex
+from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score
 
 MakeLexical = Callable[..., LexicalIndex]
 GOLDEN = [

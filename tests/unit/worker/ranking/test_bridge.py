@@ -7,11 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.graph import BipartiteGraph
-from worker.ranking.bridge import cover, fuse, relative, seed_passages
-from worker.ranking.pagerank import walk_passages
-from worker.ranking.seeds import WalkSeeds, entity_weights, mix
-from worker.ranking.transitions import bipartite_transition, edge_weights
+from polyhop.schemas.graph import BipartiteGraph
+from polyhop.worker.ranking.bridge import cover, fuse, relative, seed_passages
+from polyhop.worker.ranking.pagerank import (
+    WalkSeeds,
+    bipartite_transition,
+    edge_weights,
+    entity_weights,
+    mix,
+    walk_passages,
+)
 
 COSINES = np.array([0.60, 0.20, 0.10, 0.58, 0.05, 0.28, 0.12, 0.15, 0.02, 0.01, 0, -0.05])
 BM25 = np.array([4.0, 1, 0, 4, 0, 1, 0, 0, 0, 0, 0, 0])

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.graph import RelationGraph
-from schemas.spreading import ChainRule, Hop
-from worker.ranking.chains import best_chains, search_paths, without_doubles
+from polyhop.schemas.graph import RelationGraph
+from polyhop.schemas.spreading import ChainRule, Hop
+from polyhop.worker.ranking.chains import best_chains, search_paths, without_doubles
 
 DEFAULTS = ChainRule()
 KEYS = "abcdefgh"
@@ -121,6 +121,14 @@ def test_equal_scores_go_to_the_shorter_then_to_the_smaller_entities(make_relati
     graph = make_relations("abcd", [("a", "r", "b"), ("a", "r", "c"), ("c", "r", "d")])
     found = search_paths(graph, np.arange(4), np.ones(4), [0], DEFAULTS)
     assert [chain.entities for chain in found.chains] == [(0, 1), (0, 2), (0, 2, 3)]
+
+
+def test_a_path_found_late_takes_the_first_rank_and_the_worst_one_goes(make_relations: Any) -> None:
+    """From the weakest seed to the strongest: each path of two is better than those before it."""
+    graph = make_relations("abcdef", [("a", "r", "b"), ("c", "r", "d"), ("e", "r", "f")])
+    values = np.array([0.1, 0.1, 0.5, 0.5, 0.9, 0.9])
+    found = search_paths(graph, np.arange(6), values, [0, 2, 4], replace(DEFAULTS, limit=2))
+    assert [chain.entities for chain in found.chains] == [(4, 5), (2, 3)]
 
 
 def test_the_bound_saves_work_on_a_hub(make_relations: Any) -> None:

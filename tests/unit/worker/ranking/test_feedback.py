@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from schemas.graph import BipartiteGraph, LexicalIndex
-from worker.ranking.bm25 import count_terms, impacts, score
-from worker.ranking.feedback import (
+from polyhop.schemas.graph import BipartiteGraph, LexicalIndex
+from polyhop.worker.ranking.bm25 import count_terms, impacts, score
+from polyhop.worker.ranking.feedback import (
     add_terms,
     expansion_entities,
     interpolate,
@@ -20,8 +20,8 @@ from worker.ranking.feedback import (
     term_shares,
     too_common,
 )
-from worker.ranking.order import best_positive
-from worker.ranking.transitions import edge_weights
+from polyhop.worker.ranking.order import best_positive
+from polyhop.worker.ranking.pagerank import edge_weights
 
 MakeLexical = Callable[..., LexicalIndex]
 GOLDEN = [

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.ranking.fusion import reciprocal_rank_fusion
+from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
 
 A, B, C, D = range(4)
 LISTS = st.lists(st.lists(st.integers(0, 20), max_size=10), max_size=4)
@@ -33,6 +33,12 @@ def test_golden_fusions(lists: list[list[int]], k: float, expected: list[tuple[i
 
 def test_a_tie_goes_to_the_first_list_and_not_to_the_smaller_number() -> None:
     assert [item for item, _ in reciprocal_rank_fusion([[7], [2]])] == [7, 2]
+
+
+def test_k_is_60_unless_given_and_items_of_equal_ranks_go_by_number() -> None:
+    assert reciprocal_rank_fusion([[7]]) == [(7, pytest.approx(1 / 61))]
+    # 5 is first in one list and missing in the other, 2 the other way round: the first list decides.
+    assert [item for item, _ in reciprocal_rank_fusion([[5], [2]])] == [5, 2]
 
 
 @given(LISTS)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from schemas.graph import BipartiteGraph
-from worker.ranking.graph_statistics import graph_statistics, hub_coverage
+from polyhop.schemas.graph import BipartiteGraph
+from polyhop.worker.ranking.graph_statistics import graph_statistics, hub_coverage
 
 
 def test_statistics_of_the_golden_graph(golden_graph: BipartiteGraph) -> None:

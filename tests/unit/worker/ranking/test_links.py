@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from schemas.errors import UnknownIdError
-from schemas.graph import BipartiteGraph
-from schemas.query import Link
-from worker.ranking.links import EXPLAINED, NumberedLink, connect, strongest_links
+from polyhop.schemas.errors import UnknownIdError
+from polyhop.schemas.evidence import QuestionNames
+from polyhop.schemas.graph import BipartiteGraph
+from polyhop.schemas.query import Link
+from polyhop.worker.ranking.links import EXPLAINED, NumberedLink, connect, strongest_links
 
 MakeGraph = Callable[..., BipartiteGraph]
 
@@ -42,18 +43,18 @@ def test_a_passage_that_shares_nothing_has_no_link(make_graph: MakeGraph) -> Non
 
 
 def test_links_carry_ids_keys_and_rarity(memory_index: Any) -> None:
-    evidence = {"question_entities": {"matched": ["ada lovelace"], "unmatched": ["nobody"]}}
-    links = connect(memory_index, evidence, ["p00", "p01", "p11"])
+    names = QuestionNames(("ada lovelace",), ("nobody",))
+    links = connect(memory_index, names, ["p00", "p01", "p11"])
     assert links[0] == Link("question", "ada lovelace", "p00", pytest.approx(log(14 / 2)))
     assert [(link.source, link.target) for link in links] == [("question", "p00"), ("p00", "p01")]
 
 
 def test_only_the_first_passages_are_explained(memory_index: Any, corpus: Any) -> None:
     ids = [row[0] for row in corpus]
-    shown = {link.target for link in connect(memory_index, {}, ids)}
+    shown = {link.target for link in connect(memory_index, None, ids)}
     assert shown <= set(ids[:EXPLAINED])
 
 
 def test_a_passage_of_another_version_is_refused(memory_index: Any) -> None:
     with pytest.raises(UnknownIdError, match="p99"):
-        connect(memory_index, {}, ["p99"])
+        connect(memory_index, None, ["p99"])

@@ -1,5 +1,6 @@
-"""Personalised PageRank: golden vectors, laws, and igraph as the independent judge."""
+"""Personalised PageRank: golden weights, matrices and vectors, laws, and igraph as the independent judge."""
 
+from collections.abc import Callable
 from typing import Any
 
 import igraph
@@ -9,13 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from schemas.errors import NoSeedError
-from schemas.graph import BipartiteGraph
-from worker.ranking.order import best
-from worker.ranking.pagerank import normalised_seeds, ppr_exact, ppr_power, walk_passages
-from worker.ranking.seeds import WalkSeeds
-from worker.ranking.transitions import Transition, bipartite_transition, joined, transition
+from polyhop.schemas.errors import NoSeedError
+from polyhop.schemas.graph import BipartiteGraph
+from polyhop.worker.ranking.order import best
+from polyhop.worker.ranking.pagerank import (
+    BipartiteTransition,
+    WalkSeeds,
+    bipartite_transition,
+    edge_weights,
+    joined,
+    normalised_seeds,
+    walk_passages,
+)
 
+ALICE, BOB, FRANCE, PARIS = range(4)
 GOLDEN: dict[str, tuple[dict[int, float], list[float], list[float]]] = {
     "graph": (
         {0: 1, 1: 2**-0.5},
@@ -56,39 +64,101 @@ ORDERS = {
 }
 
 
-def dense_seeds(weights: dict[int, float], n: int = 9) -> np.ndarray:
-    seeds = np.zeros(n)
-    seeds[list(weights)] = list(weights.values())
-    return seeds
+def test_golden_edge_weights(golden_graph: BipartiteGraph) -> None:
+    """G-SPRIG-1; passage by passage, entities ascending."""
+    expected = [3.197225, 1.693147, 1.693147, 1.693147, 1.693147, 2.386294, 1.693147]
+    assert edge_weights(golden_graph) == pytest.approx(expected, abs=1e-6)
+
+
+def test_golden_transitions_with_hub_penalty(golden_graph: BipartiteGraph) -> None:
+    """G-SPRIG-1, p = .5."""
+    matrices = bipartite_transition(golden_graph, hub_penalty=0.5)
+    from_entities, from_passages = matrices.to_passages.toarray().T, matrices.to_entities.toarray().T
+    assert from_entities[ALICE] == pytest.approx([1, 0, 0, 0, 0])
+    assert from_entities[BOB] == pytest.approx([0.5, 0.5, 0, 0, 0])
+    assert from_entities[FRANCE] == pytest.approx([0, 0, 0.5, 0.5, 0])
+    assert from_entities[PARIS] == pytest.approx([0, 0.415044, 0.584956, 0, 0], abs=1e-6)
+    assert from_passages[0] == pytest.approx([0.727558, 0.272442, 0, 0], abs=1e-6)
+    assert from_passages[1] == pytest.approx([0, 0.5, 0, 0.5])
+    assert from_passages[2] == pytest.approx([0, 0, 0.415044, 0.584956], abs=1e-6)
+    assert from_passages[3] == pytest.approx([0, 0, 1, 0])
+    assert from_passages[4] == pytest.approx([0, 0, 0, 0])
+    assert matrices.dangling.tolist() == [False, False, False, False, True]
+
+
+def test_golden_transition_without_hub_penalty(golden_graph: BipartiteGraph) -> None:
+    """G-SPRIG-1, p = 0."""
+    from_passages = bipartite_transition(golden_graph).to_entities.toarray().T
+    assert from_passages[0] == pytest.approx([0.653779, 0.346221, 0, 0], abs=1e-6)
+
+
+def test_a_title_boost_favours_the_passage_that_the_entity_names(make_graph: Callable[..., BipartiteGraph]) -> None:
+    graph = make_graph([{"a": 1}, {"a": 1}], {1: ["a"]})
+    matrices = bipartite_transition(graph, title_boost=4.0)
+    assert matrices.to_passages.toarray().ravel() == pytest.approx([0.2, 0.8])
+    assert matrices.to_entities.toarray().ravel() == pytest.approx([1, 1])
+
+
+def test_the_joined_walk_puts_entities_before_passages(golden_graph: BipartiteGraph) -> None:
+    parts = bipartite_transition(golden_graph, hub_penalty=0.5)
+    walk = joined(parts)
+    dense = walk.toarray()
+    assert np.array_equal(dense[:4, 4:], parts.to_passages.toarray().T)
+    assert np.array_equal(dense[4:, :4], parts.to_entities.toarray().T)
+    assert (dense.sum(axis=1) > 0).tolist() == [True] * 8 + [False]
+    assert all(np.all(np.diff(walk.indices[a:b]) > 0) for a, b in zip(walk.indptr, walk.indptr[1:], strict=False))
+
+
+def test_one_passage_alone_has_weight_one(make_graph: Callable[..., BipartiteGraph]) -> None:
+    """N = 1: ln(2 / 2) * tf + 1."""
+    assert edge_weights(make_graph([{"a": 7}])).tolist() == [1.0]
+
+
+def test_the_graph_s_own_arrays_are_left_alone(golden_graph: BipartiteGraph) -> None:
+    before = [golden_graph.indptr.copy(), golden_graph.indices.copy(), golden_graph.tf.copy()]
+    joined(bipartite_transition(golden_graph, hub_penalty=1.0, title_boost=3.0))
+    for old, new in zip(before, [golden_graph.indptr, golden_graph.indices, golden_graph.tf], strict=True):
+        assert np.array_equal(old, new)
+
+
+ENTITY_COUNT = 4
+
+
+def seeds_of(weights: dict[int, float]) -> WalkSeeds:
+    """Weights by node, entities before passages, that sum to 1."""
+    total = sum(weights.values())
+    entities = {node: weight / total for node, weight in weights.items() if node < ENTITY_COUNT}
+    passages = {node - ENTITY_COUNT: weight / total for node, weight in weights.items() if node >= ENTITY_COUNT}
+    return WalkSeeds(
+        *(np.array([*entities], dtype=np.intp), np.array([*entities.values()])),
+        *(np.array([*passages], dtype=np.intp), np.array([*passages.values()])),
+    )
 
 
 @pytest.fixture
-def golden_walk(golden_graph: BipartiteGraph) -> Transition:
-    return joined(bipartite_transition(golden_graph, hub_penalty=0.5))
+def golden_walk(golden_graph: BipartiteGraph) -> BipartiteTransition:
+    return bipartite_transition(golden_graph, hub_penalty=0.5)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_golden_scores_after_five_steps_and_at_convergence(golden_walk: Transition, name: str) -> None:
+def test_golden_scores_after_five_steps_and_at_convergence(golden_walk: BipartiteTransition, name: str) -> None:
     """G-SPRIG-2."""
     weights, five, exact = GOLDEN[name]
-    scores = ppr_power(golden_walk, dense_seeds(weights), 0.15, 5)
-    assert scores[4:] == pytest.approx(five, abs=1e-6)
-    assert scores.sum() == pytest.approx(1)
-    assert ppr_exact(golden_walk, dense_seeds(weights), 0.15)[4:] == pytest.approx(exact, abs=1e-6)
+    scores = walk_passages(golden_walk, seeds_of(weights), 0.15, 5, return_dangling=True)
+    assert scores == pytest.approx(five, abs=1e-6)
+    converged = walk_passages(golden_walk, seeds_of(weights), 0.15, 200, return_dangling=True)
+    assert converged == pytest.approx(exact, abs=1e-6)
     if name in ORDERS:
-        assert best(scores[4:], 5).tolist() == ORDERS[name]
+        assert best(scores, 5).tolist() == ORDERS[name]
 
 
-def test_golden_entities_after_five_steps(golden_walk: Transition) -> None:
+def test_the_judge_gives_the_golden_entities_after_five_steps(
+    golden_walk: BipartiteTransition, plain_walk: Any
+) -> None:
     """G-SPRIG-2, entity part."""
-    scores = ppr_power(golden_walk, dense_seeds(GOLDEN["graph"][0]), 0.15, 5)
-    assert scores[:4] == pytest.approx([0.192353, 0.120419, 0.001969, 0.021935], abs=1e-6)
-
-
-def test_mass_of_dangling_nodes_returns_to_the_seeds_as_in_igraph() -> None:
-    """algorithms.md 0.4: an edge and an isolated node."""
-    walk = transition(sparse.csr_array(np.array([[0, 1.0, 0], [1, 0, 0], [0, 0, 0]])))
-    assert ppr_exact(walk, np.array([1.0, 0, 1]), 0.25) == pytest.approx([0.457143, 0.342857, 0.2], abs=1e-6)
+    seeds = np.array([1, 2**-0.5, 0, 0, 0, 0, 0, 0, 0])
+    scores = plain_walk(joined(golden_walk), seeds, 0.15).after(5)
+    assert scores[:ENTITY_COUNT] == pytest.approx([0.192353, 0.120419, 0.001969, 0.021935], abs=1e-6)
 
 
 @st.composite
@@ -103,65 +173,41 @@ def random_walks(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return weights, seeds
 
 
-def walk_of(weights: np.ndarray) -> Transition:
-    totals = weights.sum(axis=1, keepdims=True)
-    rows = np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0)
-    return transition(sparse.csr_array(rows))
-
-
 @given(random_walks(), st.sampled_from([0.1, 0.15, 0.25, 0.55, 0.9]))
-def test_the_exact_scores_are_those_of_igraph(case: tuple[np.ndarray, np.ndarray], restart: float) -> None:
+def test_the_judge_agrees_with_igraph(plain_walk: Any, case: tuple[np.ndarray, np.ndarray], restart: float) -> None:
     weights, seeds = case
     sources, targets = np.nonzero(weights)
-    judge = igraph.Graph(n=len(seeds), edges=list(zip(sources.tolist(), targets.tolist(), strict=True)), directed=True)
-    expected = judge.personalized_pagerank(
+    totals = weights.sum(axis=1, keepdims=True)
+    rows = sparse.csr_array(np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0))
+    graph = igraph.Graph(n=len(seeds), edges=list(zip(sources.tolist(), targets.tolist(), strict=True)), directed=True)
+    expected = graph.personalized_pagerank(
         damping=1 - restart, reset=seeds.tolist(), weights=weights[sources, targets].tolist(), implementation="prpack"
     )
-    assert ppr_exact(walk_of(weights), seeds, restart) == pytest.approx(expected, abs=1e-9)
+    assert plain_walk(rows, seeds, restart).at_last() == pytest.approx(expected, abs=1e-9)
 
 
-@given(random_walks(), st.integers(0, 9))
-def test_scores_sum_to_one_after_every_step(case: tuple[np.ndarray, np.ndarray], steps: int) -> None:
-    scores = ppr_power(walk_of(case[0]), case[1], 0.15, steps)
-    assert scores.sum() == pytest.approx(1, abs=1e-12)
-    assert np.all(scores >= 0)
-
-
-@given(random_walks(), st.sampled_from([0.0, 1e-3, 1e-12]))
-def test_a_column_of_a_block_gets_what_it_gets_alone(case: tuple[np.ndarray, np.ndarray], tol: float) -> None:
-    weights, seeds = case
-    walk = walk_of(weights)
-    others = np.eye(len(seeds))
-    together = ppr_power(walk, np.column_stack([seeds, others]), 0.15, 60, tol)
-    alone = [ppr_power(walk, column, 0.15, 60, tol) for column in (seeds, *others)]
-    assert together == pytest.approx(np.column_stack(alone), abs=1e-14)
-
-
-def test_mass_in_flight_shrinks_with_the_steps(golden_walk: Transition) -> None:
+def test_mass_in_flight_shrinks_with_the_steps(golden_walk: BipartiteTransition) -> None:
     """G-SPRIG-2: .85 ** T is the bound of what later steps can still move."""
-    seeds = dense_seeds(GOLDEN["graph"][0])
-    exact = ppr_exact(golden_walk, seeds, 0.15)
+    weights, _, exact = GOLDEN["graph"]
     for steps in (5, 10, 20):
-        assert np.abs(ppr_power(golden_walk, seeds, 0.15, steps) - exact).sum() <= 2 * 0.85**steps
+        scores = walk_passages(golden_walk, seeds_of(weights), 0.15, steps, return_dangling=True)
+        assert 0 < np.abs(scores - exact).sum() <= 2 * 0.85**steps
 
 
 def test_negative_and_missing_seeds_count_as_zero() -> None:
     assert normalised_seeds(np.array([1.0, -5.0, np.nan, 3.0])).tolist() == [0.25, 0, 0, 0.75]
 
 
-@pytest.mark.parametrize("seeds", [[0.0] * 9, [-1.0] * 9, [np.nan] * 9])
-def test_a_walk_without_a_seed_is_refused(golden_walk: Transition, seeds: list[float]) -> None:
+@pytest.mark.parametrize("seeds", [[0.0] * 9, [-1.0] * 9, [np.nan] * 9, [np.inf] * 9])
+def test_seeds_without_a_weight_above_zero_are_refused(seeds: list[float]) -> None:
     with pytest.raises(NoSeedError, match="fallback"):
-        ppr_power(golden_walk, np.array(seeds), 0.15, 5)
-
-
-def test_a_block_with_one_empty_column_is_refused(golden_walk: Transition) -> None:
-    with pytest.raises(ValueError, match="seed"):
-        ppr_power(golden_walk, np.column_stack([np.ones(9), np.zeros(9)]), 0.15, 5)
+        normalised_seeds(np.array(seeds))
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 8))
-def test_the_passages_half_is_the_passages_part_of_the_whole_walk(make_graph: Any, seed: int, steps: int) -> None:
+def test_the_passages_half_is_the_passages_part_of_the_whole_walk(
+    make_graph: Any, plain_walk: Any, seed: int, steps: int
+) -> None:
     """Also for passages without entity, seeded or not."""
     rng = np.random.default_rng(seed)
     rows = [{key: float(rng.integers(1, 4)) for key in "abcdef" if rng.random() < 0.3} for _ in range(7)]
@@ -174,7 +220,7 @@ def test_the_passages_half_is_the_passages_part_of_the_whole_walk(make_graph: An
     seeds = WalkSeeds(np.array([0]), total[:1], passages, total[1:])
     whole = np.zeros(n + m)
     whole[0], whole[n + passages] = total[0], total[1:]
-    expected = ppr_power(joined(parts), whole, 0.15, steps)[n:]
+    expected = plain_walk(joined(parts), whole, 0.15).after(steps)[n:]
     assert walk_passages(parts, seeds, 0.15, steps, return_dangling=True) == pytest.approx(expected, abs=1e-13)
 
 

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.graph import BipartiteGraph
-from worker.ranking.pagerank import walk_passages
-from worker.ranking.pruning import hubs, kept_edges, most_passages
-from worker.ranking.seeds import WalkSeeds
-from worker.ranking.transitions import bipartite_transition
+from polyhop.schemas.graph import BipartiteGraph
+from polyhop.worker.ranking.pagerank import WalkSeeds, bipartite_transition, walk_passages
+from polyhop.worker.ranking.pruning import hubs, kept_edges, most_passages
 
 ALICE, BOB = 0, 1
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from schemas.errors import AlgorithmError
-from worker.ranking.similarity import cosines, passages_of_entities
+from polyhop.schemas.errors import AlgorithmError
+from polyhop.worker.ranking.similarity import cosines, passages_of_entities
 
 
 def test_cosines_come_as_float64_without_rounding_again() -> None:
@@ -16,7 +16,10 @@ def test_cosines_come_as_float64_without_rounding_again() -> None:
 
 
 def test_a_vector_of_another_model_is_refused() -> None:
-    with pytest.raises(AlgorithmError, match="encode questions with the model"):
+    with pytest.raises(
+        AlgorithmError,
+        match=r"vector has shape \(5,\), the index has vectors of shape \(4,\).*encode questions with the model",
+    ):
         cosines(np.zeros((3, 4), dtype=np.float32), np.zeros(5, dtype=np.float32))
 
 
@@ -27,6 +30,14 @@ def test_passages_go_by_best_entity_then_sum_then_number() -> None:
     assert numbers.tolist() == [1, 0, 2, 3]
     assert scores.tolist() == [0.9, 0.9, 0.9, 0.5]
     assert passages_of_entities(mentioned_in, np.array([0, 1]), np.array([0.9, 0.5]), 2)[0].tolist() == [1, 0]
+
+
+def test_one_close_entity_outranks_several_of_a_larger_sum() -> None:
+    """By hand: p0 mentions x (.9); p1 mentions y and z (.5 + .5 = 1.0); p2 mentions z (.5). Largest first, not sum."""
+    mentioned_in = sparse.csr_array(np.array([[1, 0, 0], [0, 1, 0], [0, 1, 1]]))
+    numbers, scores = passages_of_entities(mentioned_in, np.array([0, 1, 2]), np.array([0.9, 0.5, 0.5]), 10)
+    assert numbers.tolist() == [0, 1, 2]
+    assert scores.tolist() == [0.9, 0.5, 0.5]
 
 
 def test_no_entities_give_no_passages() -> None:

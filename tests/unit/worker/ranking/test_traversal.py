@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors import AlgorithmError
-from schemas.graph import RelationGraph
-from worker.ranking.similarity import mentioned_in
-from worker.ranking.traversal import (
+from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.graph import RelationGraph
+from polyhop.worker.ranking.similarity import mentioned_in
+from polyhop.worker.ranking.traversal import (
     expand,
     passages_by_hops,
     passages_mentioning,
@@ -71,6 +71,16 @@ def test_golden_scores_of_passages(trees: RelationGraph, make_graph: Any) -> Non
     numbers, scores = passages_by_hops(mentioned_in(make_graph(CHUNKS)), entities, hops, 0.5, 10)
     assert numbers.tolist() == [0, 1, 2, 3]
     assert scores.tolist() == pytest.approx([0.15, 0.075, 0.075, 0.025], abs=1e-12)
+
+
+def test_every_hop_halves_what_a_mention_is_worth(make_relations: Any, make_graph: Any) -> None:
+    """By hand: a path n0 - n1 - … - n5 with a passage for each entity: 0.1 * 0.5 ** hop, beyond hop 2 as well."""
+    graph = graph_of(make_relations, [(n, n + 1) for n in range(5)], count=6)
+    entities, hops = expand(graph, [0], 5)
+    passages = mentioned_in(make_graph([{f"n{n:02d}": 1} for n in range(6)]))
+    numbers, scores = passages_by_hops(passages, entities, hops, 0.5, 10)
+    assert numbers.tolist() == [0, 1, 2, 3, 4, 5]
+    assert scores.tolist() == pytest.approx([0.1, 0.05, 0.025, 0.0125, 0.00625, 0.003125], abs=1e-12)
 
 
 def test_mentions_of_one_entity_in_a_passage_count_once(make_graph: Any) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from worker.reading.candidates import MOST_CANDIDATES, find_candidates
-from worker.reading.pages import Page
-from worker.reading.parsing import ParsedQuestion
+from polyhop.worker.reading.candidates import MOST_CANDIDATES, find_candidates
+from polyhop.worker.reading.pages import Page
+from polyhop.worker.reading.parsing import ParsedQuestion
 
 Parse = Callable[..., ParsedQuestion]
 Pages = Callable[..., list[Page]]

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from schemas.query import Reading
-from worker.reading.comparisons import by_birth, by_date, by_death, by_life_span, by_number, compare, larger_wins
-from worker.reading.options import Option, choice, follow, option_of, role_of
-from worker.reading.pages import Page
-from worker.reading.parsing import ParsedQuestion
+from polyhop.schemas.query import Reading
+from polyhop.worker.reading.comparisons import MISSING, by_dates, by_life_span, compare, larger_wins, measure
+from polyhop.worker.reading.options import Option, choice, follow, option_of, role_of
+from polyhop.worker.reading.pages import Page
+from polyhop.worker.reading.parsing import ParsedQuestion
+from polyhop.worker.reading.word_lists import date_attributes
 
 Ask = Callable[..., Reading]
 Parse = Callable[..., ParsedQuestion]
@@ -38,12 +39,12 @@ TIMES = ("Lute Times", "Lute Times is a magazine founded in 1981. It has 12 edit
         ("Who is younger, Ann Roe or Ben Poe?", (ANN, BEN), "Ben Poe", "birth", ["1516-06-12", "1546-01-20"]),
         ("Was Ben Poe or Ann Roe born first?", (ANN, BEN), "Ann Roe", "birth", ["1546-01-20", "1516-06-12"]),
         ("Between Ann Roe and Ben Poe, who is older?", (ANN, BEN), "Ann Roe", "birth", ["1516-06-12", "1546-01-20"]),
-        ("Which film came out later, Down Low or Up High?", (UP, DOWN), "Up High", "date", ["1977", "1988"]),
+        ("Which film came out later, Down Low or Up High?", (UP, DOWN), "Up High", "release", ["1977", "1988"]),
         (
             "Which magazine is older, Lute Times or Guitar World?",
             (WORLD, TIMES),
             "Guitar World",
-            "date",
+            "founding",
             ["1981", "1980-07"],
         ),
         ("Which has more editors, Lute Times or Guitar World?", (WORLD, TIMES), "Guitar World", "number", ["12", "30"]),
@@ -80,9 +81,70 @@ def test_both_sentences_of_a_comparison_are_evidence(ask: Ask) -> None:
     assert reading.confidence == 0.85
 
 
-def test_an_undecided_comparison_goes_to_the_page_that_covers_more(ask: Ask) -> None:
-    reading = ask("Which one is a painter, Ann Roe or Dan Moe?", ANN, BLANK)
+def test_a_choice_without_a_value_goes_to_the_one_of_whom_a_sentence_says_it(ask: Ask) -> None:
+    reading = ask("Which one is a painter of note, Ann Roe or Dan Moe?", ANN, BLANK)
     assert (reading.answer, reading.rule, reading.confidence) == ("Dan Moe", "cover", 0.4)
+    silent = ask("Which one met Al Fay in Rome, Ann Roe or Dan Moe?", ANN, BLANK)
+    assert (silent.answer, silent.kind, silent.rule) == ("", "none", "cover")
+
+
+BYRON = ("Lord Byron", "Lord Byron was an English poet. He died of fever at Missolonghi in Greece in 1824.")
+LOVELACE = ("Ada Lovelace", "Ada Lovelace was an English mathematician born in London in 1815.")
+BABBAGE = ("Charles Babbage", "Charles Babbage was an English inventor. He designed an engine.")
+EIFFEL = ("Eiffel Tower", "The Eiffel Tower is a tower in Paris. It opened in May 1889.")
+GATE = ("Golden Gate Bridge", "The Golden Gate Bridge is a bridge. Work began in 1933. The bridge opened in May 1937.")
+ELM = ("Elm Building", "The Elm Building is a skyscraper that was completed in May 1930.")
+
+
+@pytest.mark.parametrize(
+    ("question", "passages", "rule", "missing"),
+    [
+        ("Was Lord Byron born before Ada Lovelace?", (BYRON, LOVELACE), "birth", "Lord Byron"),
+        ("Who was born first, Lord Byron or Ada Lovelace?", (LOVELACE, BYRON), "birth", "Lord Byron"),
+        ("Was Ada Lovelace born before Charles Babbage?", (LOVELACE, BABBAGE), "birth", "Charles Babbage"),
+        ("Did Ada Lovelace die before Lord Byron?", (LOVELACE, BYRON), "death", "Ada Lovelace"),
+        (
+            "Is the Elm Building older than the Golden Gate Bridge?",
+            (ELM, GATE),
+            "opening",
+            "Elm Building",
+        ),
+        (
+            "Which opened first, the Elm Building or the Eiffel Tower?",
+            (ELM, EIFFEL),
+            "opening",
+            "Elm Building",
+        ),
+        ("Was Ada Lovelace born before Lord Byron was born?", (LOVELACE, BYRON), "birth", "Lord Byron"),
+        ("Which is taller, the Eiffel Tower or the Elm Building?", (ELM, EIFFEL), "measure", "Eiffel Tower"),
+    ],
+)
+def test_without_both_values_of_what_is_asked_there_is_no_answer_and_the_missing_one_is_shown(
+    ask: Ask, question: str, passages: tuple[tuple[str, str], ...], rule: str, missing: str
+) -> None:
+    reading = ask(question, *passages)
+    assert (reading.answer, reading.kind, reading.sentences) == ("", "none", ())
+    assert {value.name for value in reading.values if value.value == MISSING} >= {missing}
+    assert all((value.sentence is None) == (value.value == MISSING) for value in reading.values)
+    assert reading.rule == rule
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "values"),
+    [
+        ("Is the Eiffel Tower older than the Golden Gate Bridge?", "yes", ["1889-05", "1937-05"]),
+        ("Is the Golden Gate Bridge older than the Eiffel Tower?", "no", ["1937-05", "1889-05"]),
+        ("Was the Golden Gate Bridge opened after the Eiffel Tower?", "yes", ["1937-05", "1889-05"]),
+        ("Was Ada Lovelace born before Lord Byron died?", "yes", ["1815", "1824"]),
+        ("Did Lord Byron die before Ada Lovelace was born?", "no", ["1824", "1815"]),
+    ],
+)
+def test_an_order_is_computed_from_the_two_dates_that_the_question_names(
+    ask: Ask, question: str, answer: str, values: list[str]
+) -> None:
+    reading = ask(question, EIFFEL, GATE, LOVELACE, BYRON)
+    assert (reading.answer, reading.kind, [value.value for value in reading.values]) == (answer, "computed", values)
+    assert all(value.sentence is not None for value in reading.values)
 
 
 def options_of(pages: list[Page]) -> tuple[Option, Option]:
@@ -90,33 +152,43 @@ def options_of(pages: list[Page]) -> tuple[Option, Option]:
     return first, second
 
 
-@pytest.mark.parametrize("rule", [by_life_span, by_death, by_birth, by_date])
-def test_no_date_rule_speaks_where_a_page_has_no_date(pages: Pages, rule: Callable[..., object]) -> None:
-    assert rule(*options_of(pages(ANN, BLANK))) is None
+@pytest.mark.parametrize("kind", ["birth", "death", "founding", "release"])
+def test_no_date_decides_where_a_page_has_none(pages: Pages, kind: str) -> None:
+    prepared = pages(ANN, BLANK)
+    one = date_attributes()[kind]
+    found = by_dates(options_of(prepared), (one, one), prepared)
+    assert found.sign == 0
+    assert [value.value for value in found.values][1] == MISSING
 
 
-@pytest.mark.parametrize("rule", [by_life_span, by_death])
-def test_no_death_is_compared_with_a_living_person(pages: Pages, rule: Callable[..., object]) -> None:
-    assert rule(*options_of(pages(ANN, BEN))) is None
+def test_no_life_span_or_death_is_compared_with_a_living_person(pages: Pages) -> None:
+    prepared = pages(ANN, BEN)
+    death = date_attributes()["death"]
+    assert by_life_span(options_of(prepared), prepared).sign == 0
+    assert by_dates(options_of(prepared), (death, death), prepared).sign == 0
 
 
-def test_a_birth_is_not_read_from_a_film_or_a_magazine(pages: Pages) -> None:
-    assert by_birth(*options_of(pages(UP, WORLD))) is None
-
-
-@pytest.mark.parametrize("rule", [by_life_span, by_death, by_birth])
-def test_equal_values_decide_nothing(pages: Pages, rule: Callable[..., object]) -> None:
-    assert rule(*options_of(pages(ANN, ("Ann Roe II", ANN[1])))) is None
+def test_equal_values_decide_nothing(pages: Pages) -> None:
+    prepared = pages(ANN, ("Ann Roe II", ANN[1].replace("Ann Roe", "Ann Roe II")))
+    birth = date_attributes()["birth"]
+    found = by_dates(options_of(prepared), (birth, birth), prepared)
+    assert (found.sign, found.missing) == (0, 0)
+    assert by_life_span(options_of(prepared), prepared).sign == 0
 
 
 def test_a_year_does_not_decide_against_a_day_of_that_year(pages: Pages) -> None:
-    assert by_date(*options_of(pages(UP, ("Up Low", "Up Low was released on 3 May 1988.")))) is None
+    prepared = pages(UP, ("Up Low", "Up Low was released on 3 May 1988."))
+    release = date_attributes()["release"]
+    assert by_dates(options_of(prepared), (release, release), prepared).sign == 0
 
 
 def test_numbers_are_compared_only_where_both_pages_count_the_noun(parsed: Parse, pages: Pages) -> None:
     question = parsed("Which has more editors, Lute Times or Up High?", "Lute Times", "Up High")
-    assert by_number(question, *options_of(pages(TIMES, UP))) is None
-    assert by_number(parsed("Which is better?"), *options_of(pages(TIMES, WORLD))) is None
+    prepared = pages(TIMES, UP)
+    found = measure(question, options_of(prepared), prepared)
+    assert found is not None
+    assert (found.sign, [value.value for value in found.values]) == (0, ["12", MISSING])
+    assert measure(parsed("Which is better?"), options_of(prepared), prepared) is None
 
 
 @pytest.mark.parametrize(
@@ -132,12 +204,14 @@ def test_numbers_are_compared_only_where_both_pages_count_the_noun(parsed: Parse
 def test_without_two_names_to_choose_from_nothing_is_compared(parsed: Parse, pages: Pages, question: str) -> None:
     found = parsed(question, "Ann Roe", "Ben Poe")
     assert choice(found) is None
-    assert compare(found, pages(ANN, BEN), lambda _: 1.0, lambda _: 0.0) is None
+    assert compare(found, pages(ANN, BEN), lambda _: 1.0) is None
 
 
-def test_options_without_pages_are_not_compared(parsed: Parse, pages: Pages) -> None:
+def test_options_without_pages_or_dates_elsewhere_are_not_compared(parsed: Parse, pages: Pages) -> None:
     question = parsed("Who is older, Eve Doe or Gus Hoe?", "Eve Doe", "Gus Hoe")
-    assert compare(question, pages(ANN, BEN), lambda _: 1.0, lambda _: 0.0) is None
+    found = compare(question, pages(ANN, BEN), lambda _: 1.0)
+    assert found is not None
+    assert (found.answer, found.confidence) == ("", 0.0)
 
 
 def test_an_or_within_a_name_separates_nothing(parsed: Parse) -> None:

@@ -5,12 +5,13 @@ from math import exp, log
 
 import pytest
 
-from worker.reading.candidates import Candidate, find_candidates
-from worker.reading.corpus_pages import CorpusPages
-from worker.reading.features import Features, Situation, features_of
-from worker.reading.pages import Page, pages_of
-from worker.reading.parsing import ParsedQuestion, parse_question
-from worker.reading.scoring import WEIGHTS, choose, confidence, score
+from polyhop.warehouse.artefacts import NAMES
+from polyhop.worker.reading.candidates import Candidate, find_candidates
+from polyhop.worker.reading.corpus_pages import CorpusPages
+from polyhop.worker.reading.features import Features, Situation, features_of
+from polyhop.worker.reading.pages import Page, pages_of
+from polyhop.worker.reading.parsing import ParsedQuestion, parse_question
+from polyhop.worker.reading.scoring import WEIGHTS, choose, confidence, score
 
 Titled = tuple[str, str]
 Rows = dict[str, Features]
@@ -25,7 +26,7 @@ def rows(reading_index: type) -> Callable[..., Rows]:
 
     def compute(question: str, *passages: Titled, cosines: tuple[float, ...] = (0.9, 0.5, 0.1)) -> Rows:
         index = reading_index(passages)
-        parsed: ParsedQuestion = parse_question(question, index.names.find(question))
+        parsed: ParsedQuestion = parse_question(question, index.artefact(NAMES).find(question))
         pages: list[Page] = pages_of(index.context())
         candidates: list[Candidate] = [one for page in pages for one in find_candidates(parsed, page)]
         situation = Situation(parsed, pages, cosines[: len(pages)], lambda _: 1.0, CorpusPages(index))
@@ -180,10 +181,10 @@ def test_equal_scores_go_to_the_better_page_then_to_the_earlier_offset(
     prepared = pages(("T", "There Ann Roe met Ben Poe."), ("U", "There was Cat Loe."))
     candidates = [one for page in prepared for one in find_candidates(parsed("Who was it?"), page)]
     zeros = [Features(*[0.0] * 13)] * 3
-    best = choose(candidates[::-1], zeros)
+    best = choose(candidates[::-1], zeros, [1.0] * len(zeros))
     assert best is not None
     assert (best.candidate.answer, best.share) == ("Ann Roe", pytest.approx(1 / 3))
-    assert choose([], []) is None
+    assert choose([], [], []) is None
 
 
 def test_an_answer_found_twice_has_the_share_of_both(
@@ -191,6 +192,6 @@ def test_an_answer_found_twice_has_the_share_of_both(
 ) -> None:
     prepared = pages(("T", "There Ann Roe met Ben Poe."), ("U", "There was Ann Roe."))
     candidates = [one for page in prepared for one in find_candidates(parsed("Who was it?"), page)]
-    best = choose(candidates, [Features(*[0.0] * 13)] * 3)
+    best = choose(candidates, [Features(*[0.0] * 13)] * 3, [1.0] * 3)
     assert best is not None
     assert best.share == pytest.approx(2 / 3)

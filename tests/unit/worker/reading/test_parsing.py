@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.names import NameFinder
-from worker.reading.parsing import ParsedQuestion, parse_question, stem_of
+from polyhop.schemas.names import NameFinder
+from polyhop.worker.reading.parsing import ParsedQuestion, parse_question, stem_of
 
 Parse = Callable[..., ParsedQuestion]
 

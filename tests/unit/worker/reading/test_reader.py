@@ -1,18 +1,21 @@
 """The reader without a model: evidence, confidence, silence, the same answer in any batch, odd texts, own questions."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_index import MemoryIndex
 
-from schemas.names import NameFinder
-from schemas.query import ContextPassage, Question, Reading
-from worker.reading.pages import MOST_CHARACTERS
-from worker.reading.reader import RuleReader
+from polyhop.schemas.evidence import Evidence
+from polyhop.schemas.names import NameFinder
+from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval
+from polyhop.warehouse.artefacts import NAMES
+from polyhop.worker.reading.pages import MOST_CHARACTERS
+from polyhop.worker.reading.reader import RuleReader
 
 Ask = Callable[..., Reading]
 Titled = tuple[str, str]
@@ -26,6 +29,11 @@ TOWER = ("Eiffel Tower", "The Eiffel Tower was designed by Stephen Sauvestre. It
 PROJECT = Path(__file__).resolve().parents[4]
 GOLDEN = PROJECT / "tests" / "golden" / "comparison_questions.jsonl"
 CORPUS = PROJECT.parent / "shared" / "data" / "wiki2" / "corpus.jsonl"
+
+
+def item(question: str | Question, context: Sequence[ContextPassage], notes: str = "") -> ReadingItem:
+    asked = Question(question) if isinstance(question, str) else question
+    return ReadingItem(asked, Retrieval((), Evidence(context=notes)), context)
 
 
 @pytest.mark.parametrize(
@@ -83,31 +91,31 @@ def test_vectors_decide_which_page_is_close_to_the_question(reading_index: Calla
     context = index.context()  # type: ignore[attr-defined]
     for vector, answer in (([1.0, 0.0], "Ed Noe"), ([0.0, 1.0], "Al Moe")):
         question = Question("Whom did she see?", vector=np.array(vector, dtype=np.float32))
-        assert reader.read([question], [context])[0].answer == answer
+        assert reader.read([item(question, context)])[0].answer == answer
 
 
 def test_notes_beside_the_passages_change_nothing(reading_index: Callable[..., object]) -> None:
     index = reading_index((CURIE, WARSAW))
     reader = RuleReader(index)  # type: ignore[arg-type]
-    question, context = Question("Where was Marie Curie born?"), index.context()  # type: ignore[attr-defined]
-    assert reader.read([question], [context], ["Paris"]) == reader.read([question], [context])
+    question, context = "Where was Marie Curie born?", index.context()  # type: ignore[attr-defined]
+    assert reader.read([item(question, context, "Paris")]) == reader.read([item(question, context)])
 
 
 def test_a_passage_that_the_index_does_not_hold_can_be_read(reading_index: Callable[..., object]) -> None:
     index = reading_index((WARSAW,), np.ones((1, 2), dtype=np.float32))
     reader = RuleReader(index, min_confidence=0.0)  # type: ignore[arg-type]
     question = Question("Who designed the Eiffel Tower?", vector=np.ones(2, dtype=np.float32))
-    assert reader.read([question], [[ContextPassage("x", *TOWER, 1, 1.0)]])[0].answer == "Stephen Sauvestre"
+    assert reader.read([item(question, [ContextPassage("x", *TOWER, 1, 1.0)])])[0].answer == "Stephen Sauvestre"
 
 
 def test_answers_do_not_depend_on_the_batch_or_on_what_was_asked_before(reading_index: Callable[..., object]) -> None:
     index = reading_index((CURIE, WARSAW, TOWER))
     context = index.context()  # type: ignore[attr-defined]
     texts = ["Who designed the Eiffel Tower?", "Where was Marie Curie born?", "Is Warsaw a capital?", "", "What is it?"]
-    questions = [Question(text) for text in texts]
-    together = RuleReader(index).read(questions, [context] * len(questions))  # type: ignore[arg-type]
+    items = [item(text, context) for text in texts]
+    together = RuleReader(index).read(items)  # type: ignore[arg-type]
     reader = RuleReader(index)  # type: ignore[arg-type]
-    apart = [reader.read([question], [context])[0] for question in reversed(questions)][::-1]
+    apart = [reader.read([each])[0] for each in reversed(items)][::-1]
     assert together == apart
 
 
@@ -146,20 +154,12 @@ QUESTIONS = st.one_of(
 def test_odd_texts_are_read_without_harm(question: str, texts: list[str]) -> None:
     titles = ["Aa", "Bb", "Cc (film)"]
     context = [ContextPassage(f"p{n}", titles[n], text, n + 1, 1.0 / (n + 1)) for n, text in enumerate(texts)]
-    reading = RuleReader(_OddIndex(), min_confidence=0.0).read([Question(question)], [context])[0]  # type: ignore[arg-type]
+    index = MemoryIndex([], {NAMES: NameFinder(("Aa", "Bb", "Cc"))}, artefacts=())
+    reading = RuleReader(index, min_confidence=0.0).read([item(question, context)])[0]
     assert (reading.kind == "none") == (reading.answer == "")
     assert 0 <= reading.confidence <= 1
     for sentence in reading.sentences:
         assert texts[int(sentence.passage_id[1:])][sentence.start : sentence.end] == sentence.text
-
-
-class _OddIndex:
-    """An index without artefacts and without passages."""
-
-    artefacts: frozenset[str] = frozenset()
-    passage_titles = ()
-    number_of_passage: dict[str, int] = {}  # noqa: RUF012
-    names = NameFinder(("Aa", "Bb", "Cc"))
 
 
 def test_only_the_beginning_of_an_endless_text_is_read(ask: Ask) -> None:
@@ -180,7 +180,7 @@ def test_own_comparison_questions_are_answered_from_their_passages(reading_index
             ContextPassage(i, rows[i]["title"], rows[i]["text"], n, 1 / n)
             for n, i in enumerate(question["passages"], start=1)
         ]
-        reading = reader.read([Question(question["question"])], [context])[0]
+        reading = reader.read([item(question["question"], context)])[0]
         computed += reading.kind == "computed"
         right += reading.kind == "computed" and reading.answer == question["answer"]
     assert len(questions) == 60

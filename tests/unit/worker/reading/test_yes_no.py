@@ -1,15 +1,14 @@
 """Yes-no rules: what each decides, with its values, and where it must stay silent."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 
-from schemas.query import Reading
-from worker.reading.comparisons import Computed
-from worker.reading.options import Option
-from worker.reading.pages import Page
-from worker.reading.parsing import ParsedQuestion
-from worker.reading.yes_no import by_country, by_order, by_same_time, by_shared_name, by_state, options_of
+from polyhop.schemas.query import Reading
+from polyhop.worker.reading.comparisons import Computed
+from polyhop.worker.reading.pages import Page
+from polyhop.worker.reading.parsing import ParsedQuestion
+from polyhop.worker.reading.yes_no import by_country, by_order, by_same_time, by_shared_name, by_state, options_of
 
 Ask = Callable[..., Reading]
 Parse = Callable[..., ParsedQuestion]
@@ -52,17 +51,22 @@ SCOTT = ("Sam Scott", "Sam Scott is a director. He was young. Later he made Red 
             ["pennsylvania", "pennsylvania"],
         ),
         ("Are Alfa High and Gamma Inn in the same state?", (HIGH, INN), "no", "shared name", ["pennsylvania", "texas"]),
-        ("Were Ann Roe and Ben Poe born in the same year?", (ANN, BEN), "yes", "date", ["1516-06-12", "1516-01-20"]),
-        ("Were Ann Roe and Cat Loe born in the same year?", (ANN, CAT), "no", "date", ["1516-06-12", "1510"]),
+        ("Were Ann Roe and Ben Poe born in the same year?", (ANN, BEN), "yes", "birth", ["1516-06-12", "1516-01-20"]),
+        ("Were Ann Roe and Cat Loe born in the same year?", (ANN, CAT), "no", "birth", ["1516-06-12", "1510"]),
         ("Did Ben Poe and Cat Loe meet the same man?", (BEN, CAT), "yes", "shared name", ["kim noe", "kim noe"]),
-        ("Did Ann Roe and Dan Moe meet the same man?", (ANN, DAN), "no", "shared name", ["", ""]),
         ("Was Ann Roe born before Cat Loe?", (ANN, CAT), "no", "birth", ["1516-06-12", "1510"]),
         ("Did Ann Roe die before Cat Loe?", (ANN, CAT), "yes", "death", ["1560-05-03", "1599"]),
-        ("Were Ann Roe and Cat Loe both writers?", (ANN, CAT), "yes", "predicate", ["1.00", "1.00"]),
-        ("Were Ann Roe and Ben Poe both American writers?", (ANN, BEN), "no", "predicate", ["1.00", "0.00"]),
-        ("Is Dan Moe a painter?", (DAN, ANN), "yes", "predicate", ["1.00"]),
-        ("Did Sam Scott make Red Sand?", (SCOTT, ANN), "yes", "predicate", None),
-        ("Is Zed Xoe a painter?", (DAN, ANN), "no", "no page", []),
+        (
+            "Were Ann Roe and Cat Loe both writers?",
+            (ANN, CAT),
+            "yes",
+            "definition",
+            ["was an English writer", "was a British writer"],
+        ),
+        ("Were Ann Roe and Ben Poe both American writers?", (ANN, BEN), "no", "definition", None),
+        ("Were Ann Roe and Up High both films?", (ANN, UP), "no", "definition", None),
+        ("Is Dan Moe a painter?", (DAN, ANN), "yes", "definition", ["is a painter of some note"]),
+        ("Did Sam Scott make Red Sand?", (SCOTT, ANN), "yes", "statement", ["Later he made Red Sand."]),
     ],
 )
 def test_yes_or_no_comes_with_its_rule_and_values(
@@ -71,6 +75,34 @@ def test_yes_or_no_comes_with_its_rule_and_values(
     reading = ask(question, *passages)
     assert (reading.answer, reading.kind, reading.rule) == (answer, "computed", rule)
     assert values is None or [value.value for value in reading.values] == values
+
+
+@pytest.mark.parametrize(
+    ("question", "passages"),
+    [
+        ("Is Zed Xoe a painter?", (DAN, ANN)),
+        ("Did Ann Roe and Dan Moe meet the same man?", (ANN, DAN)),
+        ("Did Sam Scott make Blue Sand?", (SCOTT, ANN)),
+        ("Did Sam Scott sell Red Sand?", (SCOTT, ANN)),
+        ("Was Ann Roe a scientist?", (ANN,)),
+        ("Is Dan Moe the father of Ann Roe?", (DAN, ANN)),
+        ("Were Ann Roe and Dan Moe born in the same year?", (ANN, DAN)),
+        ("Are Ann Roe and Dan Moe from the same country?", (ANN, DAN)),
+        ("Was Ann Roe born before Dan Moe?", (ANN, DAN)),
+    ],
+)
+def test_nothing_is_answered_no_because_nothing_was_found(
+    ask: Ask, question: str, passages: tuple[tuple[str, str], ...]
+) -> None:
+    reading = ask(question, *passages)
+    assert (reading.answer, reading.kind, reading.confidence) == ("", "none", 0.0)
+
+
+def test_a_statement_needs_the_question_s_preposition_before_its_name(ask: Ask) -> None:
+    city = ("Elm", "Elm is the capital of Ardenia and the second largest city of Borduria.")
+    assert ask("Is Elm the capital of Ardenia?", city).answer == "yes"
+    never = ("Sam Scott", "Sam Scott is a director. He never made Red Sand.")
+    assert ask("Did Sam Scott make Red Sand?", never).answer == ""
 
 
 def test_the_same_country_is_shown_by_the_sentence_that_names_it(ask: Ask) -> None:
@@ -85,32 +117,27 @@ def test_a_shared_role_asks_about_the_persons(ask: Ask) -> None:
     assert [value.value for value in reading.values] == ["united states", "england"]
 
 
-Rule = Callable[[ParsedQuestion, Sequence[Option]], Computed | None]
+Rule = Callable[..., Computed | None]
 
 
 @pytest.mark.parametrize(
     ("rule", "question"),
     [
-        (by_country, "Are Ann Roe and Dan Moe from the same country?"),
         (by_country, "Are Ann Roe and Cat Loe from England?"),
         (by_country, "Is Ann Roe from the same country?"),
         (by_country, "Did Ann Roe and Cat Loe meet the same man?"),
-        (by_state, "Are Ann Roe and Alfa High in the same state?"),
         (by_state, "Are Beta Low and Alfa High in the same country?"),
-        (by_same_time, "Were Ann Roe and Dan Moe born in the same year?"),
         (by_same_time, "Were Ann Roe and Cat Loe born that year?"),
-        (by_same_time, "Did Ben Poe and Cat Loe die in the same year?"),
         (by_shared_name, "Were Ann Roe and Cat Loe both writers?"),
         (by_shared_name, "Did Ann Roe meet the same man?"),
-        (by_order, "Was Ann Roe born before Dan Moe?"),
         (by_order, "Was Ann Roe born with Cat Loe?"),
         (by_order, "Was Ann Roe better than Cat Loe?"),
         (by_order, "Was Ann Roe born before the war?"),
     ],
 )
-def test_a_rule_is_silent_where_it_is_not_asked_or_a_page_does_not_tell(
-    parsed: Parse, pages: Pages, rule: Rule, question: str
-) -> None:
+def test_a_rule_is_silent_where_it_is_not_asked(parsed: Parse, pages: Pages, rule: Rule, question: str) -> None:
     passages = (ANN, BEN, CAT, DAN, HIGH, LOW)
     found = parsed(question, *(title for title, _ in passages))
-    assert rule(found, options_of(found, pages(*passages))) is None
+    prepared = pages(*passages)
+    more = (prepared,) if rule in (by_order, by_same_time) else ()
+    assert rule(found, options_of(found, prepared), *more) is None

@@ -1,15 +1,16 @@
 """graph-search and fusion: golden values, names, likeness, fallbacks, evidence."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from schemas.errors import AlgorithmError, ConfigurationError
-from schemas.graph import Entity, Mention
-from schemas.query import Question, QuestionName, Retrieval
-from worker.strategies.registry import STRATEGIES, make
+from polyhop.schemas.errors import AlgorithmError, ConfigurationError
+from polyhop.schemas.evidence import BY_VECTOR, NOTHING_SEARCHED, QuestionNames
+from polyhop.schemas.graph import Mention
+from polyhop.schemas.query import Question, QuestionName, Retrieval
+from polyhop.warehouse.artefacts import ALIASES, GRAPH, NAMES, RELATIONS, vectors_of
+from polyhop.worker.strategies.registry import STRATEGIES, make
 
 # Keys of G-ARC that keep the order of its ids; k6..k9 mention nothing.
 KEYS = ["alder", "birch", "cedar", "dogwood", "elm", "x alder street"]
@@ -41,22 +42,22 @@ class Words:
 
 
 @pytest.fixture
-def trees(make_graph: Any, make_relations: Any) -> Any:
+def trees(make_index: Any, make_graph: Any, make_relations: Any) -> Any:
     """G-ARC as an index; the vectors rank k3, k9, k1 first and all others equally."""
     ids = [f"k{number}" for number in range(1, 10)]
     vectors = np.array([[SIMILARITIES.get(i, 0.1), 0] for i in ids], dtype=np.float32)
     entity_vectors = np.array([[1, 0], [0.8, 0.6], [0, 1], [-1, 0], [0, 0], [0, 0]], dtype=np.float32)
-    return SimpleNamespace(
+    return make_index(
+        [(passage_id, "", "") for passage_id in ids],
+        {
+            GRAPH: make_graph([dict.fromkeys(row, 1.0) for row in MENTIONS]),
+            RELATIONS: make_relations(KEYS, TRIPLES),
+            NAMES: Words(),
+            ALIASES: {"tanglewood": "birch"},
+            vectors_of("passage"): vectors,
+            vectors_of("entity"): entity_vectors,
+        },
         name="trees",
-        artefacts=frozenset({"graph", "graph:relations", "vectors:passage", "vectors:entity"}),
-        passage_ids=ids,
-        graph=make_graph([dict.fromkeys(row, 1.0) for row in MENTIONS]),
-        relations=make_relations(KEYS, TRIPLES),
-        names=Words(),
-        aliases={"tanglewood": "birch"},
-        exact_names={},
-        vectors=lambda owner: vectors if owner == "passage" else entity_vectors,
-        entities=lambda numbers: [Entity(KEYS[n], KEYS[n].title(), "", "") for n in numbers],
     )
 
 
@@ -86,6 +87,7 @@ def test_golden_fusion(trees: Any) -> None:
     assert dense[:3] == ["k3", "k9", "k1"]
     found = ask(trees, "fusion", "where is Birch", depth=2, limit=2)
     assert scores(found) == {"k3": 0.032266, "k1": 0.032266}
+    assert found.evidence.fallback is None
     assert ids(found) == ["k3", "k1"]
 
 
@@ -93,8 +95,8 @@ def test_golden_fusion(trees: Any) -> None:
 def test_without_a_known_name_fusion_keeps_the_order_by_vector(trees: Any, text: str) -> None:
     found = ask(trees, "fusion", text, limit=3)
     assert ids(found) == ["k3", "k9", "k1"]
-    assert found.evidence["fallback"] == "vector"
-    assert found.evidence["question_entities"] == {"matched": [], "unmatched": ["oak"] if text == "Oak" else []}
+    assert found.evidence.fallback == BY_VECTOR
+    assert found.evidence.names == QuestionNames((), ("oak",) if text == "Oak" else ())
     assert scores(found)["k3"] == (round(1 / 61, 6) if text == "Oak" else 0.9)
 
 
@@ -102,7 +104,7 @@ def test_without_a_known_name_fusion_keeps_the_order_by_vector(trees: Any, text:
 def test_without_a_known_name_graph_search_finds_nothing(trees: Any, text: str) -> None:
     found = ask(trees, "graph-search", text)
     assert found.passages == ()
-    assert (found.evidence["fallback"], found.evidence["reached"], found.evidence["entities"]) == ("empty", 0, [])
+    assert (found.evidence.fallback, found.evidence.node_count, found.evidence.nodes) == (NOTHING_SEARCHED, 0, ())
 
 
 def test_depth_0_finds_the_passages_that_name_the_entity(trees: Any) -> None:
@@ -118,27 +120,28 @@ def test_decay_decides_how_much_distance_costs(trees: Any) -> None:
 def test_names_that_a_question_brings_come_before_those_of_the_finder(trees: Any) -> None:
     question = Question("Birch", names=(QuestionName("elm", "elm"),))
     found = make("graph-search", trees, {"depth": 0}).retrieve([question], limit=5)[0]
-    assert found.evidence["question_entities"]["matched"] == ["elm"]
+    assert found.evidence.names.matched == ("elm",)
 
 
 def test_a_merged_name_leads_to_its_entity(trees: Any) -> None:
-    assert ask(trees, "graph-search", "Tanglewood").evidence["question_entities"]["matched"] == ["birch"]
+    assert ask(trees, "graph-search", "Tanglewood").evidence.names.matched == ("birch",)
 
 
 def test_fuzzy_names_are_those_that_contain_the_name(trees: Any) -> None:
     exact, fuzzy = (ask(trees, "graph-search", "Alder", depth=0, matcher=matcher) for matcher in ("exact", "fuzzy"))
-    assert exact.evidence["question_entities"]["matched"] == ["alder"]
-    assert fuzzy.evidence["question_entities"]["matched"] == ["alder", "x alder street"]
+    assert exact.evidence.names.matched == ("alder",)
+    assert fuzzy.evidence.names.matched == ("alder", "x alder street")
     assert ids(fuzzy) == ["k1", "k2", "k3", "k5"]
 
 
 def test_likeness_needs_no_name(trees: Any) -> None:
     found = ask(trees, "graph-search", "where", depth=0, matcher="embedding")
-    assert found.evidence["similarities"] == {"alder": 1.0, "birch": pytest.approx(0.8, abs=1e-6)}
+    found_by = {seed.key: seed.similarity for seed in found.evidence.seeds if seed.match == "vector"}
+    assert found_by == {"alder": 1.0, "birch": pytest.approx(0.8, abs=1e-6)}
     assert ids(found) == ["k1", "k2", "k3"]
     assert ids(ask(trees, "graph-search", "where", depth=0, matcher="embedding", entities=1)) == ["k1", "k2", "k3"]
     nothing = ask(trees, "fusion", "where", matcher="embedding", min_similarity=1.0, entities=1, depth=0)
-    assert nothing.evidence["question_entities"]["matched"] == ["alder"]
+    assert nothing.evidence.names.matched == ("alder",)
 
 
 def test_a_question_without_its_vector_asks_for_it_only_where_likeness_is_wanted(trees: Any) -> None:
@@ -148,7 +151,7 @@ def test_a_question_without_its_vector_asks_for_it_only_where_likeness_is_wanted
     with pytest.raises(AlgorithmError, match="encode 'where' first"):
         strategy.retrieve([question], limit=1)
     hinted = Question("where", hint_vectors={"where": np.array([1, 0], dtype=np.float32)})
-    assert strategy.retrieve([hinted], limit=1)[0].evidence["question_entities"]["matched"] == ["alder", "birch"]
+    assert strategy.retrieve([hinted], limit=1)[0].evidence.names.matched == ("alder", "birch")
     exact: Any = make("graph-search", trees, {})
     assert exact.searched_hints(question) == []
 
@@ -161,13 +164,14 @@ def test_likeness_without_vectors_of_entities_is_refused_when_the_strategy_is_ma
 
 def test_the_evidence_shows_how_each_entity_was_reached(trees: Any) -> None:
     evidence = ask(trees, "graph-search", "Birch Oak", depth=2).evidence
-    assert evidence["question_entities"] == {"matched": ["birch"], "unmatched": ["oak"]}
-    assert evidence["reached"] == 4
-    assert [(row["key"], row["hop"], row["path"]) for row in evidence["entities"][:3]] == [
-        ("birch", 0, "Birch"),
-        ("alder", 1, "Birch --[grows by]--> Alder"),
-        ("cedar", 2, "Birch --[grows by]--> Alder --[shades]--> Cedar"),
+    assert evidence.names == QuestionNames(("birch",), ("oak",))
+    assert evidence.node_count == 4
+    assert [(node.key, node.distance) for node in evidence.nodes[:3]] == [("birch", 0), ("alder", 1), ("cedar", 2)]
+    assert [path.text for path in evidence.paths[:2]] == [
+        "Birch --[grows by]--> Alder",
+        "Birch --[grows by]--> Alder --[shades]--> Cedar",
     ]
+    assert evidence.paths[1].nodes == ("birch", "alder", "cedar")
 
 
 def test_the_limit_changes_neither_fusion_nor_evidence(trees: Any) -> None:

@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 
-from schemas.query import Question, Retrieval
-from worker.strategies.registry import make
+from polyhop.schemas.evidence import PASSAGES_ONLY, QuestionNames
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.warehouse.artefacts import GRAPH
+from polyhop.worker.strategies.bridge import ENTITY_PENALTY
+from polyhop.worker.strategies.registry import make
 
 HOPS = "Which river flows through the capital of Poland, Warsaw?"
 
@@ -21,17 +24,18 @@ def ids(retrieval: Retrieval) -> list[str]:
 
 def test_the_evidence_names_entities_and_seeds(memory_index: Any) -> None:
     evidence = ask(memory_index, "bridge", "Who knew Ada Lovelace and John Doe?").evidence
-    assert evidence["question_entities"] == {"matched": ["ada lovelace"], "unmatched": ["john doe"]}
-    assert list(evidence["seeds"]["entities"]) == ["ada lovelace"]
-    assert (evidence["n_e"], evidence["n_d"], evidence["fallback"]) == (1, 5, "none")
-    parts = [*evidence["seeds"]["entities"].values(), *evidence["seeds"]["passages"].values()]
+    assert evidence.names == QuestionNames(("ada lovelace",), ("john doe",))
+    assert list(evidence.seed_weights("entity")) == ["ada lovelace"]
+    assert [seed.kind for seed in evidence.seeds].count("passage") == 5
+    assert evidence.fallback is None
+    parts = [seed.weight for seed in evidence.seeds]
     assert sum(parts) == pytest.approx(1, abs=1e-5)
 
 
 def test_without_a_known_entity_passages_start_the_walk(memory_index: Any) -> None:
     evidence = ask(memory_index, "bridge", "longest river").evidence
-    assert evidence["fallback"] == "passages_only"
-    assert evidence["seeds"]["entities"] == {}
+    assert evidence.fallback == PASSAGES_ONLY
+    assert evidence.seed_weights("entity") == {}
 
 
 def test_the_walk_reaches_a_passage_that_shares_no_word_with_the_question(memory_index: Any) -> None:
@@ -70,7 +74,7 @@ def test_without_any_shared_word_or_name_bridge_lexical_finds_nothing(memory_ind
 
 def test_bridge_lexical_starts_from_no_passage_that_shares_no_word(memory_index: Any) -> None:
     evidence = ask(memory_index, "bridge-lexical", "Helen").evidence
-    assert set(evidence["seeds"]["passages"]) == {"p09", "p10"}
+    assert set(evidence.seed_weights("passage")) == {"p09", "p10"}
 
 
 def test_a_small_pool_bounds_what_the_cover_may_move(memory_index: Any) -> None:
@@ -78,3 +82,13 @@ def test_a_small_pool_bounds_what_the_cover_may_move(memory_index: Any) -> None:
     covered = ids(ask(memory_index, "bridge", HOPS, pool=4))
     assert set(covered[:4]) == set(plain[:4])
     assert covered[4:] == plain[4:]
+
+
+def test_an_entity_of_one_passage_weighs_more_than_one_of_two(make_index: Any) -> None:
+    """Weights are df ** -.5, so 1 against .707, whatever the passages' share is."""
+    index = make_index([("a", "Rome", "Rome met Oslo."), ("b", "Oslo", "It is cold."), ("c", "Bern", "Bern is small.")])
+    graph = index.artefact(GRAPH)
+    df = dict(zip(graph.keys, graph.df.tolist(), strict=True))
+    assert (df["bern"], df["oslo"]) == (1, 2)
+    weights = ask(index, "bridge-lexical", "Did Bern meet Oslo?").evidence.seed_weights("entity")
+    assert weights["oslo"] / weights["bern"] == pytest.approx(2**-ENTITY_PENALTY, abs=1e-5)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from worker.strategies.coverage import BUCKETS, coverage_buckets
-from worker.strategies.nodes import NodeParameters, entity_nodes
+from polyhop.worker.strategies.coverage import BUCKETS, coverage_buckets
+from polyhop.worker.strategies.nodes import NodeParameters, entity_nodes
 
 QUESTIONS = (
     ("what is a river", ["River Thames"]),

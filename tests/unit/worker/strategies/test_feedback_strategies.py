@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from schemas.query import Question, Retrieval
-from worker.strategies.registry import STRATEGIES, make
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.worker.strategies.registry import STRATEGIES, make
 
 GOLDEN = (
     ("p1", "", "the capital of france is paris"),
@@ -24,19 +24,27 @@ def scores(retrieval: Retrieval) -> dict[str, float]:
     return {passage.passage_id: passage.score for passage in retrieval.passages}
 
 
+def added_to(retrieval: Retrieval) -> dict[str, float]:
+    """What feedback added, with weights."""
+    (note,) = retrieval.evidence.notes
+    return dict(note.items)
+
+
 def test_golden_rm3_through_the_strategy(make_index: Any) -> None:
     """G-SPRIG-4."""
     found = ask(make_index(GOLDEN), "bm25-rm3", "capital of france", fb_docs=2, fb_terms=5)
     assert list(scores(found)) == ["p1", "p3", "p4", "p2"]
     assert scores(found) == pytest.approx({"p1": 0.616915, "p3": 0.465894, "p4": 0.151021, "p2": 0.048032}, abs=1e-6)
-    assert found.evidence["feedback"] == {
-        "passages": ["p1", "p3"],
-        "terms": {"capital": 0.217391, "is": 0.217391, "of": 0.217391, "the": 0.217391, "france": 0.130435},
-    }
+    assert list(found.evidence.seed_weights("passage")) == ["p1", "p3"]
+    (note,) = found.evidence.notes
+    assert note.label == "Terms suggested by the top 2 passages"
+    assert added_to(found) == {
+        "capital": 0.217391, "is": 0.217391, "of": 0.217391, "the": 0.217391, "france": 0.130435
+    }  # fmt: skip
 
 
 def test_stop_words_may_be_left_out_of_the_relevance_model(make_index: Any) -> None:
-    terms = ask(make_index(GOLDEN), "bm25-rm3", "capital of france", drop_stopwords=1).evidence["feedback"]["terms"]
+    terms = added_to(ask(make_index(GOLDEN), "bm25-rm3", "capital of france", drop_stopwords=1))
     assert set(terms) == {"capital", "france", "paris", "berlin", "germany", "share", "border"}
 
 
@@ -46,14 +54,16 @@ def test_stop_words_may_be_left_out_of_the_relevance_model(make_index: Any) -> N
 def test_with_nothing_added_the_ranking_is_bm25_s(memory_index: Any, name: str, parameters: dict[str, float]) -> None:
     found = ask(memory_index, name, RIVER, **parameters)
     assert list(scores(found)) == list(scores(ask(memory_index, "bm25", RIVER)))
-    assert found.evidence["feedback"]["passages"] == list(scores(found))[: len(found.evidence["feedback"]["passages"])]
+    first = list(found.evidence.seed_weights("passage"))
+    assert first
+    assert first == list(scores(found))[: len(first)]
 
 
 @pytest.mark.parametrize("name", ["bm25-rm3", "bm25-2step"])
 def test_without_a_shared_word_nothing_is_added_and_nothing_found(memory_index: Any, name: str) -> None:
     found = ask(memory_index, name, "zzz qqq")
     assert found.passages == ()
-    assert [len(part) for part in found.evidence["feedback"].values()] == [0, 0]
+    assert (found.evidence.seeds, added_to(found)) == ((), {})
 
 
 @pytest.mark.parametrize("name", ["bm25-rm3", "bm25-2step"])
@@ -67,8 +77,8 @@ def test_two_steps_reach_a_passage_that_shares_no_word_with_the_question(make_in
     text = "Marie Curie birthplace"
     assert list(scores(ask(index, "bm25", text))) == ["p05"]
     found = ask(index, "bm25-2step", text, max_df_ratio=0.2)
-    assert "warsaw" in found.evidence["feedback"]["entities"]
-    assert "marie curie" not in found.evidence["feedback"]["entities"]
+    assert "warsaw" in added_to(found)
+    assert "marie curie" not in added_to(found)
     assert {"p05", "p06"} <= set(scores(found))
 
 
@@ -76,12 +86,12 @@ def test_entities_in_too_many_passages_are_not_added(make_index: Any, corpus: An
     """Warsaw is in 2 of 13 passages."""
     index = make_index(corpus)
     for ratio, expected in ((2 / 13, True), (1.9 / 13, False)):
-        added = ask(index, "bm25-2step", "Marie Curie", max_df_ratio=ratio).evidence["feedback"]["entities"]
+        added = added_to(ask(index, "bm25-2step", "Marie Curie", max_df_ratio=ratio))
         assert ("warsaw" in added) is expected
 
 
 def test_no_more_entities_are_added_than_asked_for(memory_index: Any) -> None:
-    added = ask(memory_index, "bm25-2step", RIVER, fb_entities=2, max_df_ratio=1).evidence["feedback"]["entities"]
+    added = added_to(ask(memory_index, "bm25-2step", RIVER, fb_entities=2, max_df_ratio=1))
     assert len(added) == 2
 
 

@@ -1,15 +1,17 @@
 """Which nodes SPRIG walks on: norms, title aliases, filters, pruning; and what holds for all of them."""
 
 import random
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from memory_index import MemoryIndex
 
-from schemas.graph import BipartiteGraph, Mention
-from schemas.query import Question, Retrieval
-from worker.strategies.nodes import NodeParameters, TermParameters, entity_nodes, term_nodes
-from worker.strategies.registry import make
+from polyhop.schemas.evidence import UNIFORM, QuestionNames
+from polyhop.schemas.graph import BipartiteGraph, Mention
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.warehouse.artefacts import ALIASES, GRAPH, NAMES, SURFACES
+from polyhop.worker.strategies.nodes import NodeParameters, TermParameters, entity_nodes, term_nodes
+from polyhop.worker.strategies.registry import make
 
 ALL = {"title_aliases": True, "hub_top_percent": 10.0}
 SPRIG = ("graph", "graph-hybrid", "graph-dense", "graph-rrf", "rrf-ppr")
@@ -28,10 +30,9 @@ class Words:
         return [Mention(word.lower(), word, 0, 0) for word in text.split()]
 
 
-def index_of(graph: BipartiteGraph, surfaces: BipartiteGraph, **more: Any) -> Any:
-    ids = [f"d{number}" for number in range(graph.passage_count)]
-    known = {"passage_ids": ids, "passage_titles": [""] * len(ids), "names": Words(), "aliases": {}}
-    return SimpleNamespace(graph=graph, surfaces=surfaces, **(known | more))
+def index_of(graph: BipartiteGraph, surfaces: BipartiteGraph, aliases: dict[str, str] | None = None) -> MemoryIndex:
+    passages = [(f"d{number}", "", "") for number in range(graph.passage_count)]
+    return MemoryIndex(passages, {GRAPH: graph, SURFACES: surfaces, NAMES: Words(), ALIASES: aliases or {}})
 
 
 def rankings(name: str, index: Any, parameters: dict[str, Any]) -> list[list[tuple[str, float]]]:
@@ -64,9 +65,9 @@ def test_norms_make_different_names_one(make_graph: Any) -> None:
     }
     simple = entity_nodes(index, NodeParameters(entity_norm="simple")).graph
     assert (simple.tf.tolist(), simple.df.tolist()) == ([3, 1, 1], [3])
-    assert ask(index, "Spider-Man", entity_norm="none").evidence["question_entities"]["matched"] == ["Spider-Man"]
-    assert ask(index, "SPIDER-man", entity_norm="none").evidence["question_entities"]["unmatched"] == ["SPIDER-man"]
-    assert ask(index, "SPIDER-man", entity_norm="lower").evidence["question_entities"]["matched"] == ["spider-man"]
+    assert ask(index, "Spider-Man", entity_norm="none").evidence.names.matched == ("Spider-Man",)
+    assert ask(index, "SPIDER-man", entity_norm="none").evidence.names.unmatched == ("SPIDER-man",)
+    assert ask(index, "SPIDER-man", entity_norm="lower").evidence.names.matched == ("spider-man",)
 
 
 def test_other_norms_undo_what_resolution_merged(make_graph: Any) -> None:
@@ -102,8 +103,8 @@ def test_a_title_alias_joins_question_text_and_title(make_index: Any) -> None:
 
 def test_title_aliases_follow_what_resolution_merged(make_index: Any) -> None:
     """A name merged into `mercury` leads on to the title; without aliases it stops there."""
-    index = make_index([("a", "Mercury (planet)", "It is hot."), ("b", "", "NASA likes Mercury.")])
-    index.aliases = {"hermes": "mercury"}
+    passages = [("a", "Mercury (planet)", "It is hot."), ("b", "", "NASA likes Mercury.")]
+    index = make_index(passages, {ALIASES: {"hermes": "mercury"}})
     text = "Where is Hermes?"
     assert entity_nodes(index, NodeParameters()).matcher.match(text).matched == ("mercury",)
     assert entity_nodes(index, NodeParameters(title_aliases=True)).matcher.match(text).matched == ("mercury planet",)
@@ -112,13 +113,13 @@ def test_title_aliases_follow_what_resolution_merged(make_index: Any) -> None:
 def test_golden_pruned_entity_counts_as_unmatched(golden_graph: BipartiteGraph) -> None:
     """G-SPRIG-2, last line, as parameters; 2.13."""
     found = ask(index_of(golden_graph, golden_graph), "bob alice", hub_top_percent=25)
-    assert found.evidence["question_entities"] == {"matched": ["alice"], "unmatched": ["bob"]}
+    assert found.evidence.names == QuestionNames(("alice",), ("bob",))
     assert [round(passage.score, 6) for passage in found.passages] == [0.663324, 0, 0, 0, 0]
 
 
 def test_a_question_with_nothing_but_pruned_entities_falls_back(golden_graph: BipartiteGraph) -> None:
     found = ask(index_of(golden_graph, golden_graph), "bob", hub_top_percent=25)
-    assert found.evidence["fallback"] == "uniform"
+    assert found.evidence.fallback == UNIFORM
 
 
 def test_filters_make_the_graph_smaller(golden_graph: BipartiteGraph) -> None:
@@ -128,7 +129,7 @@ def test_filters_make_the_graph_smaller(golden_graph: BipartiteGraph) -> None:
     assert entity_nodes(index, NodeParameters(min_entity_df=2)).graph.keys == ("bob", "france", "paris")
     assert entity_nodes(index, NodeParameters(max_entity_df_ratio=0.2)).graph.keys == ("alice",)
     found = ask(index, "alice bob", min_entity_df=2)
-    assert found.evidence["question_entities"] == {"matched": ["bob"], "unmatched": ["alice"]}
+    assert found.evidence.names == QuestionNames(("bob",), ("alice",))
 
 
 @pytest.mark.parametrize("name", SPRIG)
@@ -157,3 +158,10 @@ def test_terms_are_nodes_under_their_tokens(memory_index: Any) -> None:
     assert found.matched == ("capital", "river")
     assert found.unmatched == ("is", "s", "the", "which")
     assert nodes.noun == "terms"
+
+
+def test_a_title_is_labelled_with_the_terms_that_the_graph_has(memory_index: Any) -> None:
+    nodes = term_nodes(memory_index, TermParameters(min_df=1, max_df_ratio=1.0))
+    labels = nodes.label("The River Thames").split()
+    assert len(labels) == 3
+    assert set(labels[1:]) <= set(nodes.graph.keys)

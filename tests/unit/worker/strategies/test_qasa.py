@@ -2,11 +2,18 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from schemas.errors import AlgorithmError
-from schemas.query import Question, QuestionName, Retrieval
-from worker.strategies.registry import STRATEGIES, make
+from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.evidence import NOTHING_SEARCHED, QUESTION_VECTOR, Evidence, QuestionNames, Seed
+from polyhop.schemas.query import Question, QuestionName, Retrieval
+from polyhop.schemas.spreading import Activation, Chain, ChainRule, SeedRule, SpreadQuestion, SpreadRule
+from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH
+from polyhop.worker.strategies.qasa import QasaParameters, rules_of
+from polyhop.worker.strategies.registry import STRATEGIES, make
+from polyhop.worker.strategies.spreading import QasaRules
+from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
 
 
 def asked(index: Any, text: str, *names: str, hints: bool = True) -> Question:
@@ -22,32 +29,31 @@ def retrieve(index: Any, question: Question, limit: int = 13, **parameters: obje
 
 def test_a_known_name_is_a_seed_of_full_activation(memory_index: Any) -> None:
     evidence = retrieve(memory_index, asked(memory_index, "Who is Charles Babbage?", "charles babbage")).evidence
-    assert evidence["question_entities"] == {"matched": ["charles babbage"], "unmatched": []}
-    (seed,) = evidence["seeds"]
-    assert seed == {"key": "charles babbage", "name": "Charles Babbage", "match": "exact", "score": 1, "activation": 1}
-    assert evidence["fallback"] == "none"
+    assert evidence.names == QuestionNames(("charles babbage",), ())
+    (seed,) = evidence.seeds
+    assert seed == Seed("entity", "charles babbage", 1, "Charles Babbage", "exact", 1)
+    assert evidence.fallback is None
 
 
 def test_a_name_with_accents_and_signs_is_found_by_its_folded_key(memory_index: Any) -> None:
     evidence = retrieve(memory_index, asked(memory_index, "Who?", "Chárles-Babbage")).evidence
-    assert [seed["match"] for seed in evidence["seeds"]] == ["exact"]
+    assert [seed.match for seed in evidence.seeds] == ["exact"]
 
 
 def test_normalised_names_and_merged_names_lead_to_their_entity(make_index: Any, corpus: Any) -> None:
-    index = make_index(corpus)
-    index.exact_names = {"o'london": [index.graph.number_of["london"]]}
-    index.aliases = {"city of light": "paris"}
+    number = make_index(corpus).artefact(GRAPH).number_of["london"]
+    index = make_index(corpus, {EXACT_NAMES: {"o'london": [number]}, ALIASES: {"city of light": "paris"}})
     evidence = retrieve(index, asked(index, "Where?", "O'LONDON", "City of Light", hints=False)).evidence
-    assert [(seed["key"], seed["match"]) for seed in evidence["seeds"]] == [("london", "exact"), ("paris", "alias")]
-    assert evidence["question_entities"]["matched"] == ["london", "paris"]
+    assert [(seed.key, seed.match) for seed in evidence.seeds] == [("london", "exact"), ("paris", "alias")]
+    assert evidence.names.matched == ("london", "paris")
 
 
 def test_an_unknown_name_is_searched_by_its_hint(memory_index: Any) -> None:
     question = asked(memory_index, "Which Thames is meant?", "the thames")
     assert make("qasa", memory_index, {}).searched_hints(question) == ["the thames"]  # type: ignore[attr-defined]
     evidence = retrieve(memory_index, question, seed_vector_budget=1).evidence
-    assert [(seed["key"], seed["match"]) for seed in evidence["seeds"]] == [("river thames", "vector")]
-    assert evidence["question_entities"]["unmatched"] == ["the thames"]
+    assert [(seed.key, seed.match) for seed in evidence.seeds] == [("river thames", "vector")]
+    assert evidence.names.unmatched == ("the thames",)
 
 
 def test_an_unknown_name_whose_hint_was_not_encoded_is_refused(memory_index: Any) -> None:
@@ -63,12 +69,12 @@ def test_no_hint_of_a_known_name_is_wanted(memory_index: Any) -> None:
 def test_without_names_the_question_itself_finds_seeds_or_nothing_does(memory_index: Any) -> None:
     question = asked(memory_index, "river thames")
     by_vector = retrieve(memory_index, question)
-    assert by_vector.evidence["fallback"] == "question_vector"
-    assert len(by_vector.evidence["seeds"]) == 5
+    assert by_vector.evidence.fallback == QUESTION_VECTOR
+    assert len(by_vector.evidence.seeds) == 5
     nothing = retrieve(memory_index, question, no_entity_policy="empty")
     assert nothing.passages == ()
-    assert (nothing.evidence["fallback"], nothing.evidence["activated"]) == ("empty", 0)
-    assert nothing.evidence["context"] == "Chains:\n(none)\n\nEntities:\n(none)"
+    assert (nothing.evidence.fallback, nothing.evidence.node_count) == (NOTHING_SEARCHED, 0)
+    assert nothing.evidence.context == "Chains:\n(none)\n\nEntities:\n(none)"
 
 
 def test_activation_reaches_passages_that_do_not_name_the_seed(memory_index: Any) -> None:
@@ -82,8 +88,8 @@ def test_activation_reaches_passages_that_do_not_name_the_seed(memory_index: Any
 
 def test_a_passage_s_score_is_its_strongest_entity_s_activation(memory_index: Any) -> None:
     retrieval = retrieve(memory_index, asked(memory_index, "Which river is in Warsaw?", "warsaw"), top_k_entities=100)
-    activation = {entity["key"]: entity["activation"] for entity in retrieval.evidence["entities"]}
-    graph = memory_index.graph
+    activation = {node.key: node.weight for node in retrieval.evidence.nodes}
+    graph = memory_index.artefact(GRAPH)
     for passage in retrieval.passages:
         number = memory_index.number_of_passage[passage.passage_id]
         mentioned = graph.indices[graph.indptr[number] : graph.indptr[number + 1]]
@@ -94,24 +100,23 @@ def test_a_passage_s_score_is_its_strongest_entity_s_activation(memory_index: An
 def test_the_gate_closes_what_a_question_is_not_about(memory_index: Any) -> None:
     question = asked(memory_index, "Where is London?", "london")
     gated, open_ = (retrieve(memory_index, question, gate=gate).evidence for gate in ("cosine", "none"))
-    assert gated["activations"]["london"] < open_["activations"]["london"]
+    assert _weights(gated)["london"] < _weights(open_)["london"]
 
 
 def test_chains_carry_names_relations_and_their_text(memory_index: Any) -> None:
     evidence = retrieve(memory_index, asked(memory_index, "Which river is in Warsaw?", "warsaw")).evidence
-    chain = next(chain for chain in evidence["chains"] if chain["keys"][:2] == ["warsaw", "vistula"])
-    first = chain["hops"][0]
-    assert {"relation": "mentions", "forward": True} in first
-    assert chain["text"].startswith("Warsaw --[mentions]--> ")
-    assert chain["text"] in evidence["context"]
-    assert set(chain["keys"]) <= set(evidence["activations"])
-    assert "Warsaw: All about warsaw." in evidence["context"]
+    chain = next(path for path in evidence.paths if path.nodes[:2] == ("warsaw", "vistula"))
+    assert "mentions" in chain.edges[0].forward
+    assert chain.text.startswith("Warsaw --[mentions]--> ")
+    assert chain.text in evidence.context
+    assert set(chain.nodes) <= {node.key for node in evidence.nodes}
+    assert "Warsaw: All about warsaw." in evidence.context
 
 
 def test_a_search_for_chains_that_was_cut_is_flagged(memory_index: Any) -> None:
     question = asked(memory_index, "Which river is in Warsaw?", "warsaw")
-    assert not retrieve(memory_index, question).evidence["is_cut"]
-    assert retrieve(memory_index, question, max_paths_enumerated=1).evidence["is_cut"]
+    assert not retrieve(memory_index, question).evidence.notes
+    assert retrieve(memory_index, question, max_paths_enumerated=1).evidence.notes
 
 
 def test_the_papers_values_are_the_defaults_of_qasa() -> None:
@@ -133,3 +138,58 @@ def test_the_papers_values_are_the_defaults_of_qasa() -> None:
         "chain_dedupe": "after_limit",
         "max_paths_enumerated": 200_000,
     }
+
+
+def _weights(evidence: Evidence) -> dict[str, float | None]:
+    return {node.key: node.weight for node in evidence.nodes}
+
+
+def test_every_parameter_reaches_the_engine_s_rules() -> None:
+    parameters = QasaParameters(
+        steps=2,
+        decay=0.6,
+        threshold=0.02,
+        gate="none",
+        edge_multiplicity="per_edge",
+        uniform_requires_embedding=False,
+        seed_vector_budget=4,
+        seed_score="entity",
+        top_k_chains=7,
+        max_chain_length=3,
+        chain_dedupe="before_limit",
+        max_paths_enumerated=99,
+    )
+    assert rules_of(parameters) == QasaRules(
+        SeedRule(4, "entity"),
+        SpreadRule(2, 0.6, 0.02, "none", "per_edge", uniform_requires_embedding=False),
+        ChainRule(7, 3, "before_limit", 99),
+    )
+
+
+def test_a_question_without_names_begins_at_entities_found_by_its_vector(memory_index: Any) -> None:
+    seeds = retrieve(memory_index, asked(memory_index, "longest river of poland")).evidence.seeds
+    assert seeds
+    assert {seed.match for seed in seeds} == {"vector"}
+
+
+class Recorded:
+    """A database that answers with what it is given, and knows what it was asked."""
+
+    def __init__(self, chains: list[Chain]) -> None:
+        self.asked: list[tuple[object, ...]] = []
+        self._found = Activation((), np.array([0]), np.array([1.0]), tuple(chains))
+
+    def activate(self, question: SpreadQuestion, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> Activation:
+        self.asked.append((question, seeds, spread, chains))
+        return self._found
+
+
+def test_the_engine_on_a_database_asks_with_its_rules_and_drops_doubles_up_to_the_limit() -> None:
+    rules = QasaRules(SeedRule(3), SpreadRule(steps=1), ChainRule(limit=2))
+    paths = [(0, 1, 2), (2, 1, 0), (0, 1), (3, 4), (5, 6)]
+    database = Recorded([Chain(path, 1 / place) for place, path in enumerate(paths, start=1)])
+    question = SpreadQuestion(np.array([1.0], dtype=np.float32), ())
+    (found,) = Neo4jEngine(database, rules).activate([question])
+    assert database.asked == [(question, rules.seeds, rules.spread, rules.chains)]
+    assert [chain.entities for chain in found.chains] == [(0, 1, 2), (3, 4)]
+    assert found.values.tolist() == [1.0]

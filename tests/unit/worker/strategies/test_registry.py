@@ -1,17 +1,37 @@
 """The registry: complete, described, and clear about what it refuses."""
 
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
+from memory_index import MemoryServices
 
-from schemas.errors import ConfigurationError, MissingArtefactError, UnknownSettingError, UnknownStrategyError
-from schemas.settings import DEFAULT_STRATEGIES
-from schemas.strategies import DEFAULT_STRATEGY, NEEDS
-from worker.strategies.registry import STRATEGIES, make, parse_parameters, spec_of
+from polyhop.schemas.artefacts import Artefact
+from polyhop.schemas.errors import ConfigurationError, MissingArtefactError, UnknownSettingError, UnknownStrategyError
+from polyhop.schemas.query import Question
+from polyhop.schemas.settings import DEFAULT_STRATEGIES
+from polyhop.schemas.strategies import DEFAULT_STRATEGY
+from polyhop.warehouse.artefacts import (
+    ENTITIES,
+    EXACT_NAMES,
+    GRAPH,
+    NEAREST_PASSAGES,
+    RELATIONS,
+    lexical_of,
+    vectors_of,
+)
+from polyhop.worker.strategies import registry
+from polyhop.worker.strategies.base import Parameters, strategy
+from polyhop.worker.strategies.registry import MODULES, STRATEGIES, make, parse_parameters, spec_of
+
+HANDLES = (
+    *(GRAPH, RELATIONS, ENTITIES, EXACT_NAMES, NEAREST_PASSAGES),
+    *map(lexical_of, ("plain", "stems")),
+    *map(vectors_of, ("passage", "entity")),
+)
 
 
-def test_every_strategy_that_indexes_are_built_for_can_be_made() -> None:
-    assert set(STRATEGIES) == set(NEEDS)
+def test_every_strategy_that_indexes_are_built_for_is_known() -> None:
     assert {DEFAULT_STRATEGY, *DEFAULT_STRATEGIES} <= set(STRATEGIES)
 
 
@@ -29,57 +49,32 @@ def test_a_strategy_and_its_parameters_are_described(name: str) -> None:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_made_strategy_knows_its_name(memory_index: Any, name: str) -> None:
-    assert make(name, memory_index, {}).name == name
+    assert make(name, memory_index, {}, MemoryServices(memory_index)).name == name
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_a_strategy_reads_nothing_but_what_it_declares(memory_index: Any, name: str) -> None:
-    """Every artefact that is not declared fails on touch."""
-
-    declared = NEEDS[name]
-
-    class Declared:
-        name = "declared"
-        version = 1
-        passage_ids = memory_index.passage_ids
-        names = memory_index.names
-        aliases = memory_index.aliases
-        exact_names = memory_index.exact_names
-        entities = memory_index.entities
-        reranker = memory_index.reranker
-
-        @property
-        def graph(self) -> Any:
-            assert "graph" in NEEDS[name]
-            return memory_index.graph
-
-        @property
-        def relations(self) -> Any:
-            assert "graph:relations" in NEEDS[name]
-            return memory_index.relations
-
-        artefacts = declared
-
-        def nearest_passages(self, vector: Any, count: int, ef_search: int) -> Any:
-            assert "ann:passage" in NEEDS[name]
-            return memory_index.nearest_passages(vector, count, ef_search)
-
-        def lexical(self, analyser: str) -> Any:
-            assert f"lexical:{analyser}" in NEEDS[name]
-            return memory_index.lexical(analyser)
-
-        def vectors(self, owner: str) -> Any:
-            assert f"vectors:{owner}" in NEEDS[name]
-            return memory_index.vectors(owner)
-
+def test_a_strategy_reads_nothing_but_what_it_declares(make_index: Any, corpus: Any, name: str) -> None:
+    """Every artefact that is not declared is missing."""
     fallback = {"entity_fallback": "bm25_top1"} if name == "graph" else {}
-    make(name, Declared(), fallback)  # type: ignore[arg-type]
+    index = make_index(corpus, artefacts=STRATEGIES[name].needs)
+    found = make(name, index, fallback, MemoryServices(index)).retrieve(
+        [Question("Paris", vector=index.encode(["Paris"])[0])], limit=3
+    )
+    assert found[0].passages
+
+
+@pytest.mark.parametrize("handle", HANDLES, ids=lambda handle: handle.name)
+def test_the_strategy_that_a_missing_artefact_is_built_for_needs_it(handle: Artefact[Any]) -> None:
+    assert handle.name in STRATEGIES[handle.strategy].needs
 
 
 def test_vectors_are_asked_of_questions_only_if_vectors_are_read() -> None:
     wanted = {name for name, spec in STRATEGIES.items() if spec.needs_question_vector}
     fused = {"rrf", "rrf-ce", "rrf-ppr", "fusion"}
-    assert wanted == {"bridge", "dense", "dense-ann", "naive-vector", "qasa", "graph-dense", "graph-rrf"} | fused
+    assert (
+        wanted
+        == {"bridge", "dense", "dense-ann", "naive-vector", "qasa", "graph-dense", "graph-rrf", "proprag"} | fused
+    )
 
 
 def test_an_unknown_strategy_names_the_nearest() -> None:
@@ -142,6 +137,42 @@ def test_the_papers_values_are_the_defaults() -> None:
 
 
 def test_a_missing_artefact_is_refused_when_the_strategy_is_made(make_index: Any, corpus: Any) -> None:
-    index = make_index(corpus, frozenset({"vectors:passage"}))
+    index = make_index(corpus, artefacts=())
     with pytest.raises(MissingArtefactError, match="vectors:passage"):
         make("dense", index, {})
+
+
+def _point(name: str, module: str) -> EntryPoint:
+    return EntryPoint(name, module, "polyhop.strategies")
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("no_such_module_anywhere", "does not load: ModuleNotFoundError"),
+        ("polyhop.schemas.ids", "declares none of that name with @strategy"),
+    ],
+)
+def test_a_strategy_of_another_package_that_cannot_be_had_says_why(
+    monkeypatch: pytest.MonkeyPatch, module: str, words: str
+) -> None:
+    monkeypatch.setattr(registry, "_of_others", lambda: {"theirs": _point("theirs", module)})
+    assert "theirs" in STRATEGIES
+    with pytest.raises(ConfigurationError, match=words):
+        spec_of("theirs")
+
+
+def test_two_modules_cannot_declare_one_name() -> None:
+    spec_of("bm25")
+
+    def build(reader: Any, parameters: Any, services: Any) -> Any: ...
+
+    with pytest.raises(
+        ConfigurationError, match=r"'bm25' is declared twice, by polyhop\.worker\.strategies\.lexical and"
+    ):
+        strategy("bm25", "Another.", Parameters, needs=())(build)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_module_table_names_the_module_that_declares_the_strategy(name: str) -> None:
+    assert STRATEGIES[name].build.__module__ == f"polyhop.worker.strategies.{MODULES[name]}"

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from schemas.query import Question, Retrieval
-from worker.strategies.registry import STRATEGIES, make
+from polyhop.schemas.evidence import Note
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.worker.strategies.base import NoServices
+from polyhop.worker.strategies.registry import STRATEGIES, make
 
 TEXT = "Which river flows through the capital of Poland?"
 
@@ -27,9 +29,20 @@ class ScriptedReranker:
         return np.array([self._judge(passage) for passage in passages])
 
 
+class OneReranker(NoServices):
+    """Services with a cross-encoder."""
+
+    def __init__(self, reranker: Any) -> None:
+        self._reranker = reranker
+
+    def reranker(self) -> Any:
+        return self._reranker
+
+
 def ask(index: Any, name: str, limit: int = 13, text: str = TEXT, **parameters: object) -> Retrieval:
     question = Question(text, vector=index.encode([text])[0])
-    return make(name, index, parameters).retrieve([question], limit=limit)[0]
+    services = OneReranker(getattr(index, "cross_encoder", None))
+    return make(name, index, parameters, services).retrieve([question], limit=limit)[0]
 
 
 def pairs(retrieval: Retrieval) -> list[tuple[str, float]]:
@@ -38,7 +51,7 @@ def pairs(retrieval: Retrieval) -> list[tuple[str, float]]:
 
 def with_reranker(make_index: Any, corpus: Any, judge: Callable[[str], float]) -> tuple[Any, ScriptedReranker]:
     index, reranker = make_index(corpus), ScriptedReranker(judge)
-    index.reranker = lambda: reranker
+    index.cross_encoder = reranker
     return index, reranker
 
 
@@ -46,7 +59,9 @@ def with_reranker(make_index: Any, corpus: Any, judge: Callable[[str], float]) -
 def test_without_a_cross_encoder_the_evidence_says_lexical(memory_index: Any, name: str) -> None:
     """algorithms.md 2.9: label results ce=lexical."""
     found = ask(memory_index, name)
-    assert found.evidence == {"ce": "lexical", "reranked": len(found.passages)}
+    assert found.evidence.notes == (
+        Note("Re-ranked", f"the top {len(found.passages)} passages, by shared words (no cross-encoder is set)"),
+    )
     assert all(0 <= score <= 1.5 for _, score in pairs(found))
 
 
@@ -62,7 +77,7 @@ def test_a_configured_cross_encoder_reads_title_and_text_and_gives_its_name(make
             ],
         )
     ]
-    assert found.evidence == {"ce": "scripted", "reranked": 2}
+    assert found.evidence.notes == (Note("Re-ranked", "the top 2 passages, by the cross-encoder scripted"),)
     assert pairs(found) == [("p10", -54.0), ("p09", -57.0)]
 
 
@@ -90,7 +105,7 @@ def test_equal_scores_leave_the_first_order(make_index: Any, corpus: Any, name: 
 def test_nothing_found_is_nothing_read(make_index: Any, corpus: Any) -> None:
     index, reranker = with_reranker(make_index, corpus, len)
     found = ask(index, "bm25-ce", text="zzz qqq")
-    assert (found.passages, found.evidence["reranked"], reranker.asked) == ((), 0, [])
+    assert (found.passages, reranker.asked) == ((), [])
 
 
 def test_passages_beyond_the_limit_are_read_too(make_index: Any, corpus: Any) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schemas.query import Question
-from worker.strategies.registry import make
+from polyhop.schemas.query import Question
+from polyhop.warehouse.artefacts import vectors_of
+from polyhop.worker.strategies.registry import make
 
 
 def ids(index: Any, name: str, text: str, limit: int = 13, **parameters: object) -> list[str]:
@@ -26,7 +27,7 @@ def test_bm25_without_length_norming_treats_equal_counts_alike(memory_index: Any
 def test_dense_returns_all_passages_by_cosine(memory_index: Any) -> None:
     text = "The Vistula is the longest river of Poland."
     found = ids(memory_index, "dense", text)
-    vectors, question = memory_index.vectors("passage"), memory_index.encode([text])[0]
+    vectors, question = memory_index.artefact(vectors_of("passage")), memory_index.encode([text])[0]
     expected = np.argsort(-(vectors @ question), kind="stable")
     assert found == [f"p{number:02}" for number in expected]
 
@@ -51,7 +52,7 @@ def test_naive_vector_returns_passages_of_the_nearest_entities_only(memory_index
 def test_naive_vector_says_which_entities_led_to_its_passages(memory_index: Any) -> None:
     question = Question("Vistula", vector=memory_index.encode(["Vistula"])[0])
     found = make("naive-vector", memory_index, {"entities": 3}).retrieve([question], limit=5)[0]
-    nearest = found.evidence["nearest_entities"]
+    nearest = {node.key: node.weight for node in found.evidence.nodes}
     assert len(nearest) == 3
     assert next(iter(nearest)) == "vistula"
     assert list(nearest.values()) == sorted(nearest.values(), reverse=True)

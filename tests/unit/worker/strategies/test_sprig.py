@@ -1,14 +1,15 @@
 """SPRIG's walks: golden order, seeds, fallbacks, power and push."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from schemas.graph import BipartiteGraph, Mention
-from schemas.query import Question, Retrieval
-from worker.strategies.registry import make
+from polyhop.schemas.evidence import BM25_TOP1, ENTITIES_ONLY, PASSAGES_ONLY, UNIFORM, Evidence, QuestionNames, Seed
+from polyhop.schemas.graph import BipartiteGraph, Mention
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.warehouse.artefacts import GRAPH, NAMES, lexical_of, vectors_of
+from polyhop.worker.strategies.registry import make
 
 
 class Words:
@@ -19,17 +20,11 @@ class Words:
 
 
 @pytest.fixture
-def golden_index(golden_graph: BipartiteGraph, make_lexical: Any) -> Any:
+def golden_index(make_index: Any, golden_graph: BipartiteGraph, make_lexical: Any) -> Any:
     lexical = make_lexical([["x", "x"], ["y"], ["x", "y", "y"], ["z"], ["w"]])
-    vectors = np.eye(5, dtype=np.float32)
-    return SimpleNamespace(
-        passage_ids=["d0", "d1", "d2", "d3", "d4"],
-        graph=golden_graph,
-        names=Words(),
-        aliases={},
-        lexical=lambda _: lexical,
-        vectors=lambda _: vectors,
-    )
+    given = {GRAPH: golden_graph, NAMES: Words(), lexical_of("plain"): lexical}
+    given[vectors_of("passage")] = np.eye(5, dtype=np.float32)
+    return make_index([(f"d{number}", "", "") for number in range(5)], given)
 
 
 def ask(index: Any, name: str, text: str, vector: Any = None, **parameters: object) -> Retrieval:
@@ -46,13 +41,10 @@ def test_golden_walk_from_question_entities(golden_index: Any) -> None:
     expected = {"d0": 0.473781, "d1": 0.137297, "d2": 0.046668, "d3": 0.005578, "d4": 0}
     assert scores(found) == pytest.approx(expected, abs=1e-6)
     assert list(scores(found)) == ["d0", "d1", "d2", "d3", "d4"]
-    assert found.evidence == {
-        "question_entities": {"matched": ["alice", "bob"], "unmatched": ["and"]},
-        "seeds": {"passages": {}, "entities": {"alice": 0.585786, "bob": 0.414214}},
-        "n_e": 2,
-        "n_d": 0,
-        "fallback": "none",
-    }
+    assert found.evidence == Evidence(
+        names=QuestionNames(("alice", "bob"), ("and",)),
+        seeds=(Seed("entity", "alice", 0.585786), Seed("entity", "bob", 0.414214)),
+    )
 
 
 def test_golden_push_from_question_entities(golden_index: Any) -> None:
@@ -74,8 +66,8 @@ def test_golden_walk_from_entities_and_passages(golden_index: Any, mix: str, exp
     vector = np.array([0.8, 0, 0.6, 0, 0], dtype=np.float32)
     found = ask(golden_index, "graph-dense", "alice bob", vector, seeds=2, mix=mix)
     assert scores(found) == pytest.approx(expected, abs=1e-6)
-    assert list(found.evidence["seeds"]["passages"]) == ["d0", "d2"]
-    assert (found.evidence["n_e"], found.evidence["n_d"]) == (2, 2)
+    assert list(found.evidence.seed_weights("passage")) == ["d0", "d2"]
+    assert len(found.evidence.seeds) == 4
 
 
 def test_golden_walk_from_passages_only(golden_index: Any) -> None:
@@ -84,7 +76,7 @@ def test_golden_walk_from_passages_only(golden_index: Any) -> None:
     found = ask(golden_index, "graph-dense", "nobody", vector, seeds=2)
     expected = {"d0": 0.204718, "d2": 0.084386, "d1": 0.03439, "d3": 0.013182, "d4": 0}
     assert scores(found) == pytest.approx(expected, abs=1e-6)
-    assert found.evidence["fallback"] == "passages_only"
+    assert found.evidence.fallback == PASSAGES_ONLY
 
 
 def test_without_a_known_entity_all_passages_are_seeds(golden_index: Any) -> None:
@@ -93,55 +85,54 @@ def test_without_a_known_entity_all_passages_are_seeds(golden_index: Any) -> Non
     expected = {"d2": 0.116639, "d0": 0.105029, "d1": 0.087241, "d3": 0.07618, "d4": 0.036168}
     assert scores(found) == pytest.approx(expected, abs=1e-6)
     assert list(scores(found)) == list(expected)
-    assert found.evidence["fallback"] == "uniform"
-    assert found.evidence["seeds"] == {"passages": {}, "entities": {}}
-    assert found.evidence["n_d"] == 5
+    assert found.evidence.fallback == UNIFORM
+    assert found.evidence.seeds == ()
 
 
 def test_without_a_known_entity_bm25_s_best_passage_can_be_the_seed(golden_index: Any) -> None:
     found = ask(golden_index, "graph", "y", entity_fallback="bm25_top1")
-    assert found.evidence["fallback"] == "bm25_top1"
-    assert found.evidence["seeds"]["passages"] == {"d1": 1.0}
+    assert found.evidence.fallback == BM25_TOP1
+    assert found.evidence.seed_weights("passage") == {"d1": 1.0}
 
 
 def test_a_known_entity_needs_no_fallback(golden_index: Any) -> None:
     found = ask(golden_index, "graph", "alice y", entity_fallback="bm25_top1")
-    assert found.evidence["fallback"] == "none"
-    assert found.evidence["seeds"] == {"passages": {}, "entities": {"alice": 1.0}}
+    assert found.evidence.fallback is None
+    assert found.evidence.seeds == (Seed("entity", "alice", 1.0),)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"entity_fallback": "bm25_top1"}])
 def test_without_entity_and_without_word_all_passages_are_seeds(golden_index: Any, parameters: Any) -> None:
-    assert ask(golden_index, "graph", "nobody", **parameters).evidence["fallback"] == "uniform"
+    assert ask(golden_index, "graph", "nobody", **parameters).evidence.fallback == UNIFORM
 
 
 def test_a_hybrid_without_a_shared_word_walks_from_entities(golden_index: Any) -> None:
     found = ask(golden_index, "graph-hybrid", "alice bob")
-    assert found.evidence["fallback"] == "entities_only"
+    assert found.evidence.fallback == ENTITIES_ONLY
     assert scores(found) == scores(ask(golden_index, "graph", "alice bob"))
 
 
 def test_a_hybrid_seeds_with_bm25_s_first_by_rank(golden_index: Any) -> None:
     found = ask(golden_index, "graph-hybrid", "x")
-    assert found.evidence["seeds"]["passages"] == {"d0": 0.666667, "d2": 0.333333}
+    assert found.evidence.seed_weights("passage") == {"d0": 0.666667, "d2": 0.333333}
 
 
 def test_raw_weights_are_the_ranker_s_scores(golden_index: Any) -> None:
     vector = np.array([0.8, 0, 0.6, 0, 0], dtype=np.float32)
     found = ask(golden_index, "graph-dense", "nobody", vector, seeds=5, seed_weighting="raw")
-    assert found.evidence["seeds"]["passages"] == pytest.approx({"d0": 0.571429, "d2": 0.428571}, abs=1e-6)
+    assert found.evidence.seed_weights("passage") == pytest.approx({"d0": 0.571429, "d2": 0.428571}, abs=1e-6)
 
 
 def test_the_fusion_of_both_rankings_seeds_graph_rrf(golden_index: Any) -> None:
     """BM25: d0, d2; cosine: d2, d1, then ties by id."""
     vector = np.array([0, 0.6, 0.8, 0, 0], dtype=np.float32)
     found = ask(golden_index, "graph-rrf", "x", vector, seeds=2)
-    assert found.evidence["seeds"]["passages"] == {"d2": 0.666667, "d0": 0.333333}
+    assert found.evidence.seed_weights("passage") == {"d2": 0.666667, "d0": 0.333333}
 
 
 def test_a_penalty_of_zero_makes_question_entities_equal(golden_index: Any) -> None:
     found = ask(golden_index, "graph", "alice bob", entity_penalty=0)
-    assert found.evidence["seeds"]["entities"] == {"alice": 0.5, "bob": 0.5}
+    assert found.evidence.seed_weights("entity") == {"alice": 0.5, "bob": 0.5}
 
 
 def test_a_name_found_twice_counts_once(golden_index: Any) -> None:

@@ -1,22 +1,34 @@
 """The term graph's walk: the golden graph with its entities as words, filters and fallback."""
 
-from types import SimpleNamespace
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from schemas.query import Question, Retrieval
-from worker.strategies.registry import make
+from polyhop.schemas.evidence import UNIFORM, QuestionNames
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.warehouse.artefacts import lexical_of
+from polyhop.worker.strategies.registry import make
 
 UNFILTERED = {"min_df": 1, "max_df_ratio": 1.0}
 ROWS = [["alice", "bob", "alice"], ["bob", "paris"], ["paris", "france", "paris"], ["france"], []]
 
 
 @pytest.fixture
-def golden_words(make_lexical: Any) -> Any:
-    """G-SPRIG-1 as words; reading anything but the postings fails."""
-    lexical = make_lexical(ROWS)
-    return SimpleNamespace(passage_ids=["d0", "d1", "d2", "d3", "d4"], lexical=lambda _: lexical)
+def index_of(make_index: Any, make_lexical: Any) -> Callable[[list[list[str]]], Any]:
+    """An index of nothing but postings."""
+
+    def index(rows: list[list[str]]) -> Any:
+        passages = [(f"p{number:02d}", "", "") for number in range(len(rows))]
+        return make_index(passages, {lexical_of("plain"): make_lexical(rows)}, artefacts={"lexical:plain"})
+
+    return index
+
+
+@pytest.fixture
+def golden_words(index_of: Any) -> Any:
+    """G-SPRIG-1 as words."""
+    return index_of(ROWS)
 
 
 def ask(index: Any, text: str, **parameters: object) -> Retrieval:
@@ -29,26 +41,23 @@ def test_golden_walk_from_terms(golden_words: Any) -> None:
     assert [passage.score for passage in found.passages] == pytest.approx(
         [0.473781, 0.137297, 0.046668, 0.005578, 0], abs=1e-6
     )
-    assert found.evidence["question_terms"] == {"matched": ["alice", "bob"], "unmatched": ["and"]}
-    assert found.evidence["seeds"]["terms"] == {"alice": 0.585786, "bob": 0.414214}
+    assert found.evidence.names == QuestionNames(("alice", "bob"), ("and",), "terms")
+    assert found.evidence.seed_weights("term") == {"alice": 0.585786, "bob": 0.414214}
 
 
 def test_seeds_are_uniform_and_a_repeated_term_counts_once(golden_words: Any) -> None:
     found = ask(golden_words, "bob alice bob", **UNFILTERED)
-    assert found.evidence["seeds"]["terms"] == {"alice": 0.5, "bob": 0.5}
+    assert found.evidence.seed_weights("term") == {"alice": 0.5, "bob": 0.5}
 
 
 def test_the_usual_filters_leave_nothing_of_a_toy_corpus_and_all_passages_are_seeds(golden_words: Any) -> None:
     found = ask(golden_words, "alice bob")
-    assert found.evidence["fallback"] == "uniform"
+    assert found.evidence.fallback == UNIFORM
     assert [passage.score for passage in found.passages] == pytest.approx([0.2] * 5)
 
 
-def test_frequent_and_rare_terms_are_no_nodes(make_lexical: Any) -> None:
+def test_frequent_and_rare_terms_are_no_nodes(index_of: Any) -> None:
     rows = [["common", "good"]] * 3 + [["common", "rare"]] + [["common"]] * 26
-    index = SimpleNamespace(
-        passage_ids=[f"p{number:02d}" for number in range(30)], lexical=lambda _: make_lexical(rows)
-    )
-    found = ask(index, "common good rare")
-    assert found.evidence["question_terms"] == {"matched": ["good"], "unmatched": ["common", "rare"]}
+    found = ask(index_of(rows), "common good rare")
+    assert found.evidence.names == QuestionNames(("good",), ("common", "rare"), "terms")
     assert [passage.passage_id for passage in found.passages[:3]] == ["p00", "p01", "p02"]

@@ -6,9 +6,9 @@ from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 
-from tasks.evaluation.findings import findings
-from tasks.evaluation.page import report_page
-from tasks.evaluation.rendering import listed, milliseconds
+from polyhop.tasks.evaluation.findings import findings
+from polyhop.tasks.evaluation.page import report_page
+from polyhop.tasks.evaluation.rendering import listed, milliseconds
 
 Make = Callable[[Sequence[str]], tuple[dict[str, Any], dict[str, Any]]]
 HOSTILE = "</td></style><script>document.title='x'</script><img src=//x onerror=alert(1)>{{ 7*7 }}&lt;b&gt;\"'"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 
-from tasks.evaluation.sweep_plots import sweep_findings, sweep_page, sweep_plots
+from polyhop.tasks.evaluation.sweep_plots import spaced, sweep_findings, sweep_page, sweep_plots
 
 SIZES = (1000, 5000, 20_000)
 NAMES = {"index_cost.png", "query_latency.png", "memory.png"}
@@ -46,6 +46,12 @@ def test_a_sweep_has_three_plots_the_same_every_time() -> None:
 def test_one_size_is_enough_for_plots(strategies: tuple[str, ...]) -> None:
     names = NAMES if strategies else NAMES - {"query_latency.png"}
     assert set(sweep_plots(_sweep((1000,), strategies))) == names
+
+
+def test_sizes_close_to_each_other_share_a_label() -> None:
+    assert spaced([1000, 1100, 100_000]) == [1000, 100_000]
+    assert spaced([10_000, 20_000, 40_000, 80_000]) == [10_000, 20_000, 40_000, 80_000]
+    assert spaced([7]) == [7]
 
 
 def test_a_sweep_that_measured_nothing_says_so() -> None:

@@ -1,0 +1,169 @@
+"""Figures of the code itself: sizes, imports between modules, what a command imports and which functions it calls.
+
+Run: uv run python benchmarks/house.py [FOLDER]   (a checkout with its .venv, default this one)
+The numbers of docs/decisions/0012-room-for-what-comes.md come from here.
+"""
+
+import ast
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+FOLDERS = ("polyhop", "flows", "tasks", "schemas", "warehouse", "worker")
+COMMANDS = {
+    "versions": ("versions", "--index", "demo"),
+    "jobs": ("jobs",),
+    "ask": ("ask", "Where was Ada Lovelace born?", "--index", "demo"),
+    "submit": ("submit", "polyhop/demo/questions.jsonl", "--index", "demo"),
+}
+_COUNT = """
+import sys, polyhop.cli
+try:
+    polyhop.cli.main()
+finally:
+    rooms = ("polyhop", "flows", "tasks", "schemas", "warehouse", "worker")
+    print(sum(name.split(".")[0] in rooms for name in sys.modules), file=sys.stderr)
+"""
+
+TRACED = {
+    "index": ("index", "{corpus}", "--index", "tiny"),
+    "ask": ("ask", "Where does the Nile flow?", "--index", "tiny"),
+    "submit": ("submit", "{questions}", "--index", "tiny"),
+    "worker": ("worker", "--until-empty"),
+}
+"""On an index of three passages and with one question."""
+CORPUS = """{"id": "p1", "title": "The Nile", "text": "The Nile flows through Cairo."}
+{"id": "p2", "title": "Cairo Tower", "text": "The Cairo Tower stands in Cairo."}
+{"id": "p3", "title": "Warsaw", "text": "Warsaw lies on the Vistula."}
+"""
+_TRACE = """
+import os, sys, threading
+here = os.getcwd() + os.sep
+rooms = tuple(here + room + os.sep for room in ("polyhop", "flows", "tasks", "schemas", "warehouse", "worker"))
+calls, functions, files, arrows = 0, set(), set(), set()
+real = {}
+def place(code):
+    if code.co_filename not in real:
+        path = os.path.realpath(code.co_filename)
+        real[code.co_filename] = path if path.startswith(rooms) else ""
+    return real[code.co_filename]
+def profile(frame, event, _):
+    global calls
+    if event != "call":
+        return
+    code = frame.f_code
+    path = place(code)
+    if not path or code.co_name.startswith("<"):
+        return
+    calls += 1
+    functions.add((path, code.co_firstlineno))
+    files.add(path)
+    caller = frame.f_back
+    while caller is not None and (not place(caller.f_code) or caller.f_code.co_name.startswith("<")):
+        caller = caller.f_back
+    if caller is not None and place(caller.f_code) != path:
+        arrows.add((place(caller.f_code), path))
+import polyhop.cli
+threading.setprofile(profile)
+sys.setprofile(profile)
+try:
+    polyhop.cli.main()
+finally:
+    sys.setprofile(None)
+    print(len(files), len(functions), calls, len(arrows), file=sys.stderr)
+"""
+
+
+def module_files(checkout: Path) -> dict[str, Path]:
+    """Files by module name, links left out; modules of the folders are polyhop.…, whatever they are imported as."""
+    found = {}
+    for folder in FOLDERS:
+        for path in sorted((checkout / folder).rglob("*.py")):
+            parts = path.relative_to(checkout).with_suffix("").parts
+            name = ".".join(parts if parts[-1] != "__init__" else parts[:-1])
+            found[name if folder == "polyhop" else f"polyhop.{name}"] = path
+    return found
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """Names that a module imports, wherever the statement stands; old names of the folders begin with polyhop, too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        yield from (f"polyhop.{name}" if name.split(".")[0] in FOLDERS[1:] else name for name in names)
+
+
+def shares(values: list[int]) -> str:
+    """Median, 90th percentile and maximum."""
+    ordered = sorted(values)
+    return f"{ordered[len(ordered) // 2]}/{ordered[len(ordered) * 9 // 10]}/{ordered[-1]}"
+
+
+def sizes(checkout: Path) -> None:
+    """Prints sizes and arrows."""
+    files = module_files(checkout)
+    texts = {name: path.read_text(encoding="utf-8") for name, path in files.items()}
+    filled = {name: text for name, text in texts.items() if text.strip()}
+    trees = {name: ast.parse(text) for name, text in filled.items()}
+    arrows = {name: {one for one in imported(tree) if one in filled and one != name} for name, tree in trees.items()}
+    importers = Counter(target for targets in arrows.values() for target in targets)
+    functions = [
+        (node.end_lineno or node.lineno) - node.lineno + 1
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    print(f"files {len(filled)}, lines {sum(text.count(chr(10)) for text in filled.values())}")
+    print(f"file lines p50/p90/max {shares([text.count(chr(10)) for text in filled.values()])}")
+    print(f"functions {len(functions)}, lines p50/p90/max {shares(functions)}")
+    print(f"arrows per module {sum(map(len, arrows.values())) / len(filled):.2f}")
+    print(f"modules with one importer {sum(count == 1 for count in importers.values())}")
+
+
+def commands(checkout: Path) -> None:
+    """Prints how many of our modules each command imports."""
+    root = checkout / "polyhop-data" / "house"
+    python = checkout / ".venv" / "bin" / "python"
+    subprocess.run([python, "-m", "polyhop.cli", "demo", "--root", root], capture_output=True, check=True, cwd=checkout)
+    for name, arguments in COMMANDS.items():
+        done = subprocess.run(
+            [python, "-c", _COUNT, *arguments, "--root", root],
+            capture_output=True,
+            text=True,
+            cwd=checkout,
+            check=False,
+        )
+        print(f"modules imported by {name}: {done.stderr.strip().splitlines()[-1]}")
+
+
+def traces(checkout: Path) -> None:
+    """Prints which functions of ours each command calls; functions of modules' bodies and comprehensions left out."""
+    with TemporaryDirectory() as folder:
+        corpus, questions = Path(folder, "corpus.jsonl"), Path(folder, "questions.jsonl")
+        corpus.write_text(CORPUS, encoding="utf-8")
+        questions.write_text('{"id": "q1", "question": "Where does the Nile flow?"}\n', encoding="utf-8")
+        for name, arguments in TRACED.items():
+            given = [part.format(corpus=corpus, questions=questions) for part in arguments]
+            done = subprocess.run(
+                [checkout / ".venv" / "bin" / "python", "-c", _TRACE, *given, "--root", Path(folder, "root")],
+                capture_output=True,
+                text=True,
+                cwd=checkout,
+                check=False,
+            )
+            files, functions, calls, arrows = done.stderr.strip().splitlines()[-1].split()
+            print(f"{name}: {functions} functions in {files} files, {calls} calls, {arrows} arrows between files")
+
+
+if __name__ == "__main__":
+    FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
+    sizes(FOLDER)
+    commands(FOLDER)
+    traces(FOLDER)

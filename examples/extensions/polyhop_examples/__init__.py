@@ -1,0 +1,1 @@
+"""What can be added to Polyhop from outside, one file each."""

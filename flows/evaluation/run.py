@@ -1,0 +1,236 @@
+"""Runs strategies over a question file and hands the outcomes to the metrics.
+
+Serial, one warm-up question left out of the timings (algorithms.md 6.4); a question that fails counts 0 and is listed.
+Stores nothing (store.py does).
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from polyhop.flows.evaluation.served import served
+from polyhop.flows.evaluation.settings import answering_settings
+from polyhop.schemas.chat import Usage
+from polyhop.schemas.corpus import BadRecord
+from polyhop.schemas.errors import ConfigurationError, PolyhopError, SourceError
+from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.query import ModelUse, Question
+from polyhop.schemas.questions import QuestionRecord
+from polyhop.schemas.requests import EvaluationRequest
+from polyhop.schemas.settings import Settings, with_min_confidence
+from polyhop.schemas.variants import expand_labels, parse_variant
+from polyhop.schemas.version import VERSION
+from polyhop.tasks.evaluation.report import GoldQuestion, Outcome, QuestionValues, evaluate, question_values
+from polyhop.tasks.evaluation.run_documents import RANKING_KEPT, RunFacts, rounded, run_document, timings_document
+from polyhop.warehouse.files.disk import file_hash
+from polyhop.warehouse.files.json_lines import check_place, write_json_lines
+from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.machine import machine, now, peak_rss_mb
+from polyhop.warehouse.open import open_published
+from polyhop.worker.answer import AnsweredQuestion, Answerer
+from polyhop.worker.session import IndexSession
+from polyhop.worker.strategies.registry import STRATEGIES, needed_artefacts
+
+_OUT = "the per-question file"
+DEPTH = 100
+"""Passages asked for: MRR's depth (algorithms.md 6.2)."""
+
+OnProgress = Callable[[str, int, int], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What came out: the JSON of `polyhop eval`, what is stored of it, the question records that were left out."""
+
+    report: dict[str, Any]
+    run: dict[str, Any]
+    timings: dict[str, Any]
+    rows: list[dict[str, Any]]
+    bad: list[BadRecord]
+
+
+@dataclass(slots=True)
+class _Measured:
+    """Outcomes of one strategy, and what reading took of a model, the warm-up question included."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    uses: list[ModelUse] = field(default_factory=list)
+
+
+def labels_of(request: EvaluationRequest) -> list[str]:
+    """The strategies by name, `all` taken apart."""
+    return expand_labels(request.strategies, STRATEGIES)
+
+
+def run_evaluation(settings: Settings, request: EvaluationRequest, on_progress: OnProgress = None) -> Evaluation:
+    """Evaluates strategies on a question file.
+
+    Raises:
+        SourceError: If the file has no usable question.
+        UnknownStrategyError: For a strategy that does not exist, before anything runs.
+        ConfigurationError: For a parameter that does not exist, a parameter or a confidence out of its range, or an
+            `out` that would replace the questions, before anything runs.
+        StoreError: If `out` cannot be written, before anything runs.
+        MissingArtefactError: If the index was not built for one of them, before anything runs.
+    """
+    started, start = now(), time.perf_counter()
+    settings = with_min_confidence(settings, request.min_confidence)
+    variants = [parse_variant(label, request.parameters) for label in labels_of(request)]
+    needed_artefacts([variant.strategy for variant in variants])
+    if request.out is not None:
+        _check_out(request.out, request.questions)
+    records, bad = read_questions(request.questions)
+    if not records:
+        raise SourceError(f"There is no usable question in {request.questions}.")
+    gold = [GoldQuestion(r.id, r.answers, frozenset(r.supporting), r.hops, r.type) for r in records]
+    with closing(IndexSession(open_published(settings.root, request.index), settings)) as session:
+        answerers, left_out = served(session, variants, request.strategies)
+        baseline = _baseline(request.baseline, list(answerers))
+        unknown = unknown_supporting(records, session.published)
+        measured = {name: _measure(answerer, name, records, on_progress) for name, answerer in answerers.items()}
+        outcomes = {name: found.outcomes for name, found in measured.items()}
+        record_of = session.published.record_of
+        values = {name: question_values(gold, given, record_of) for name, given in outcomes.items()}
+        evaluated = evaluate(gold, outcomes, record_of, baseline)
+        report = {"index": session.name, "version": session.version, **evaluated}
+        report["reading"] = {name: _taken(found.uses) for name, found in measured.items()}
+        facts = _facts(settings, request, session, left_out, baseline, len(bad), unknown)
+    rows = _rows(records, outcomes, values, facts.version)
+    run = run_document(facts, report, values)
+    timings = timings_document(report, started, time.perf_counter() - start, machine(), peak_rss_mb())
+    report |= {"baseline": baseline, "left_out": left_out, "settings_hash": run["settings_hash"]}
+    report["unknown_supporting"] = len(unknown)
+    if request.out is not None:
+        write_json_lines(request.out, rows, _OUT)
+    return Evaluation(report, run, timings, rows, bad)
+
+
+def _check_out(out: Path, questions: Path) -> None:
+    if out.exists() and questions.exists() and out.samefile(questions):
+        raise ConfigurationError(f"--out would replace the questions in {questions}; name another file.")
+    check_place(out, _OUT)
+
+
+def unknown_supporting(records: Sequence[QuestionRecord], published: IndexReader) -> list[str]:
+    """Supporting ids that the index holds neither as a record nor as a piece of one, each once, in the file's order."""
+    known = set(published.passage_ids)
+    known.update(map(published.record_of, published.passage_ids))
+    return list(dict.fromkeys(one for record in records for one in record.supporting if one not in known))
+
+
+def _baseline(named: str | None, labels: Sequence[str]) -> str:
+    if named is not None and named not in labels:
+        raise ConfigurationError(f"The baseline '{named}' is not evaluated; evaluated: {', '.join(labels)}.")
+    return named or labels[0]
+
+
+def _facts(
+    settings: Settings,
+    request: EvaluationRequest,
+    session: IndexSession,
+    left_out: Mapping[str, str],
+    baseline: str,
+    bad: int,
+    unknown: Sequence[str],
+) -> RunFacts:
+    return RunFacts(
+        index=session.name,
+        version=session.version,
+        questions={
+            "file": request.questions.name,
+            "sha256": file_hash(request.questions, "the questions"),
+            "left_out": bad,
+            "unknown_supporting": len(unknown),
+        },
+        parameters=request.parameters,
+        left_out=left_out,
+        settings=answering_settings(settings, session.published.manifest.settings),
+        reader=settings.models.read or "rules",
+        depth=DEPTH,
+        baseline=baseline,
+        polyhop=VERSION,
+    )
+
+
+def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
+    """What reading took of a model, the warm-up question included; `fallbacks` were read by rules after all."""
+    spent = sum((use.spent for use in uses), Usage())
+    return {
+        "model": uses[0].model if uses else None,
+        "prompt": {"name": uses[0].prompt, "hash": uses[0].prompt_hash} if uses else None,
+        "calls": spent.calls,
+        "cached": sum(use.is_cached for use in uses),
+        "fallbacks": sum(bool(use.error_class) for use in uses),
+        "prompt_tokens": spent.prompt_tokens,
+        "completion_tokens": spent.completion_tokens,
+        "cost_usd": spent.cost_usd,
+    }
+
+
+def _measure(
+    answerer: Answerer, strategy: str, records: Sequence[QuestionRecord], on_progress: OnProgress
+) -> _Measured:
+    measured = _Measured()
+    _one(answerer, records[0], measured.uses)
+    for done, record in enumerate(records, start=1):
+        measured.outcomes.append(_one(answerer, record, measured.uses))
+        if on_progress is not None:
+            on_progress(strategy, done, len(records))
+    return measured
+
+
+def _one(answerer: Answerer, record: QuestionRecord, uses: list[ModelUse]) -> Outcome:
+    start = time.perf_counter()
+    try:
+        answered = answerer.answer([Question(record.question, record.id, topic=record.topic)], limit=DEPTH)[0]
+    except PolyhopError as error:
+        return Outcome(error=str(error))
+    seconds = time.perf_counter() - start
+    return _outcome(answered, seconds, uses)
+
+
+def _outcome(answered: AnsweredQuestion, seconds: float, uses: list[ModelUse]) -> Outcome:
+    reading = answered.reading
+    own = [use for use in (reading.use, answered.naming) if use is not None]
+    uses.extend(own)
+    usage = sum((use.usage for use in own), Usage())
+    return Outcome(
+        ranking=tuple(passage.passage_id for passage in answered.retrieval.passages),
+        answer=reading.answer,
+        seconds=seconds,
+        confidence=None if reading.kind == "generated" else reading.confidence,
+        kind=reading.kind,
+        parts=dict(answered.seconds),
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        cost_usd=usage.cost_usd,
+    )
+
+
+def _rows(
+    records: Sequence[QuestionRecord],
+    outcomes: Mapping[str, Sequence[Outcome]],
+    values: Mapping[str, Sequence[QuestionValues]],
+    version: int,
+) -> list[dict[str, Any]]:
+    rows = [
+        {
+            "id": record.id,
+            "question": record.question,
+            "strategy": strategy,
+            "version": version,
+            "answer": outcome.answer,
+            "kind": outcome.kind,
+            "confidence": outcome.confidence,
+            "error": outcome.error,
+            "ranking": outcome.ranking[:RANKING_KEPT],
+            **value,
+        }
+        for strategy, given in outcomes.items()
+        for record, outcome, value in zip(records, given, values[strategy], strict=True)
+    ]
+    whole: list[dict[str, Any]] = rounded(rows)
+    return whole

@@ -1,0 +1,34 @@
+"""Strategies made ready on an open version; of `all`, those that it can serve.
+
+Answers nothing.
+"""
+
+from collections.abc import Sequence
+
+from polyhop.schemas.errors import ConfigurationError, PolyhopError
+from polyhop.schemas.variants import Variant
+from polyhop.worker.answer import Answerer
+from polyhop.worker.session import IndexSession
+
+
+def served(
+    session: IndexSession, variants: Sequence[Variant], asked: Sequence[str]
+) -> tuple[dict[str, Answerer], dict[str, str]]:
+    """Answerers by label, and the strategies that came with `all` and cannot be served, with the reason.
+
+    Raises:
+        PolyhopError: If a strategy cannot be served that was asked for by name.
+        ConfigurationError: If none is left.
+    """
+    ready: dict[str, Answerer] = {}
+    left_out: dict[str, str] = {}
+    for variant in variants:
+        try:
+            ready[variant.label] = session.answerer(variant.strategy, variant.parameters)
+        except PolyhopError as error:
+            if variant.label in asked:
+                raise
+            left_out[variant.label] = str(error)
+    if not ready:
+        raise ConfigurationError("There is no strategy to evaluate; name some with --strategies a,b or use 'all'.")
+    return ready, left_out

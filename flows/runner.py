@@ -1,0 +1,65 @@
+"""Who runs the functions of stages: this process, in order; `prefect_index.py` makes task runs of them.
+
+Knows no stage.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from polyhop.tasks.stage import BatchResult, Counts
+from polyhop.warehouse.build import Build
+
+
+class Runner(Protocol):
+    """Runs the functions of stages: directly, or as tasks of a flow run."""
+
+    def batches(
+        self, stage: str, run: Callable[[Build, int], BatchResult], build: Build, numbers: list[int]
+    ) -> Iterable[BatchResult]:
+        """Runs batches, yielding each result when it is there."""
+        ...
+
+    def step(self, stage: str, run: Callable[[Build], Counts], build: Build) -> Counts:
+        """Runs a stage's last step."""
+        ...
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Called after each batch."""
+        ...
+
+    def note(self, line: str) -> None:
+        """Shows a line about what the run waits for."""
+        ...
+
+
+class DirectRunner:
+    """Runs everything in this process, in order."""
+
+    def __init__(
+        self,
+        on_progress: Callable[[str, int, int], None] | None = None,
+        on_note: Callable[[str], None] | None = None,
+    ) -> None:
+        self._on_progress = on_progress
+        self._on_note = on_note
+
+    def batches(
+        self, stage: str, run: Callable[[Build, int], BatchResult], build: Build, numbers: list[int]
+    ) -> Iterator[BatchResult]:
+        """Runs the batches sequentially."""
+        for number in numbers:
+            yield run(build, number)
+
+    def step(self, stage: str, run: Callable[[Build], Counts], build: Build) -> Counts:
+        """Runs the step immediately."""
+        return run(build)
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Forwards to the callback."""
+        if self._on_progress is not None:
+            self._on_progress(stage, done, total)
+
+    def note(self, line: str) -> None:
+        """Shows a line, if anybody reads them."""
+        if self._on_note is not None:
+            self._on_note(line)

@@ -1,0 +1,230 @@
+"""Evidence: what led a strategy to its passages, as types that every strategy fills and every renderer draws.
+
+Knows no strategy. As JSON it is a plain document (`as_row`); `evidence_of` reads it again, and what earlier releases
+stored. Numbers are rounded by who writes them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionNames:
+    """What of the question the graph knows.
+
+    Attributes:
+        matched: Keys of the nodes that its names, or its terms, lead to.
+        unmatched: Those that lead to none.
+        noun: What they are: entities, or terms.
+    """
+
+    matched: tuple[str, ...] = ()
+    unmatched: tuple[str, ...] = ()
+    noun: str = "entities"
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """Where a search began.
+
+    Attributes:
+        kind: passage, entity, term, proposition…
+        key: Id of the passage, key of the entity.
+        weight: Its share of the start, or its activation.
+        name: As people read it; "": the key (a passage's title is looked up by the renderer).
+        match: How it was found: exact, fuzzy, vector; "" if there is one way only.
+        similarity: Its similarity, where it was found by one.
+    """
+
+    kind: str
+    key: str
+    weight: float
+    name: str = ""
+    match: str = ""
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Something reached on the way that is not a passage.
+
+    Attributes:
+        key: Unique among the nodes of an evidence.
+        name: As people read it.
+        weight: See `Evidence.measure`; None where nodes have none.
+        kind: entity, term, proposition, hub…
+        type: Its type, "" if unknown.
+        description: What is known of it.
+        distance: Steps from a seed, None if unknown.
+    """
+
+    key: str
+    name: str
+    weight: float | None = None
+    kind: str = "entity"
+    type: str = ""
+    description: str = ""
+    distance: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What connects two nodes.
+
+    Attributes:
+        source: Key of a node.
+        target: Key of another one.
+        forward: Labels of the relations from source to target.
+        backward: Labels of the relations from target to source.
+    """
+
+    source: str
+    target: str
+    forward: tuple[str, ...] = ()
+    backward: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A way over nodes that supports a passage or an answer.
+
+    Attributes:
+        text: The path in a line of text.
+        nodes: Keys of its nodes, in order.
+        names: Their names.
+        edges: Between neighbours, one fewer than nodes; empty if its steps have no labels.
+        score: Higher is better; None where paths have none.
+    """
+
+    text: str
+    nodes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Anything else worth a line: `label` says what it is, `text` what it was; `items` are names with weights."""
+
+    label: str
+    text: str = ""
+    items: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """What took the place of something missing: `code` for programs, `text` (no capital, no full stop) for people."""
+
+    code: str
+    text: str
+
+
+UNIFORM = Fallback("uniform", "the walk began at all passages alike, so the question did not lead it")
+BM25_TOP1 = Fallback("bm25_top1", "the walk began at BM25's top passage")
+PASSAGES_ONLY = Fallback("passages_only", "the walk began at passages only")
+ENTITIES_ONLY = Fallback("entities_only", "the walk began at entities only")
+NOTHING_SEARCHED = Fallback("empty", "nothing was searched")
+BY_VECTOR = Fallback("vector", "passages are ranked by similarity alone")
+QUESTION_VECTOR = Fallback("question_vector", "activation began at the entities most similar to the question")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What led to a ranking; every part may be empty.
+
+    Attributes:
+        names: What of the question the graph knows; None if the strategy does not look.
+        seeds: Where the search began, in descending order of weight where weights differ.
+        nodes: What was reached: the strongest, `node_count` in all.
+        edges: Between nodes, besides those of the paths.
+        paths: In descending order of score.
+        notes: Whatever else is worth a line.
+        fallback: What took the place of the question's names, or of another missing part; None if nothing did.
+        measure: What the weight of a node is, as a column's heading: activation, similarity…
+        node_count: How many nodes were reached in all, those left out of `nodes` included.
+        context: What a reader gets beside the passages, as text.
+        data: What else a strategy wants stored, as plain data; shown as it is.
+    """
+
+    names: QuestionNames | None = None
+    seeds: tuple[Seed, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    paths: tuple[Path, ...] = ()
+    notes: tuple[Note, ...] = ()
+    fallback: Fallback | None = None
+    measure: str = ""
+    node_count: int = 0
+    context: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def seed_weights(self, kind: str) -> dict[str, float]:
+        """Weight by key of the seeds of one kind."""
+        return {seed.key: seed.weight for seed in self.seeds if seed.kind == kind}
+
+    def all_edges(self) -> tuple[Edge, ...]:
+        """The edges of the paths, then the others; each pair of nodes once, in the direction in which it came first."""
+        merged: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
+        for edge in (*(edge for path in self.paths for edge in path.edges), *self.edges):
+            turned = (edge.target, edge.source) in merged
+            pair = (edge.target, edge.source) if turned else (edge.source, edge.target)
+            there, back = (edge.backward, edge.forward) if turned else (edge.forward, edge.backward)
+            labels = merged.setdefault(pair, ({}, {}))
+            labels[0].update(dict.fromkeys(there))
+            labels[1].update(dict.fromkeys(back))
+        return tuple(Edge(*pair, tuple(there), tuple(back)) for pair, (there, back) in merged.items())
+
+
+KNOWN = frozenset({*(part.name for part in fields(Evidence)), "links", "sentences"})
+"""Parts of an evidence's document: those of `Evidence`, and what is added to every answer beside it."""
+
+
+def as_row(evidence: Evidence) -> dict[str, Any]:
+    """The evidence as a JSON document; parts that are empty are left out."""
+    row = {name: _plain(value) for name, value in asdict(evidence).items() if value not in (None, (), "", 0)}
+    return {**row.pop("data"), **row}
+
+
+def evidence_of(row: Mapping[str, Any]) -> Evidence:
+    """Evidence from its JSON document, or from what earlier releases stored; what is unknown is passed over.
+
+    Args:
+        row: `evidence` of an answer (architecture.md section 9).
+    """
+    from polyhop.schemas.earlier_evidence import from_earlier, is_earlier
+
+    if is_earlier(row):
+        return from_earlier(row)
+    names, fallback = row.get("names"), row.get("fallback")
+    return Evidence(
+        names=QuestionNames(tuple(names["matched"]), tuple(names["unmatched"]), names["noun"]) if names else None,
+        seeds=tuple(Seed(**seed) for seed in row.get("seeds", ())),
+        nodes=tuple(Node(**node) for node in row.get("nodes", ())),
+        edges=_edges(row.get("edges", ())),
+        paths=tuple(
+            Path(path["text"], tuple(path["nodes"]), tuple(path["names"]), _edges(path["edges"]), path["score"])
+            for path in row.get("paths", ())
+        ),
+        notes=tuple(
+            Note(note["label"], note["text"], tuple((name, weight) for name, weight in note["items"]))
+            for note in row.get("notes", ())
+        ),
+        fallback=Fallback(**fallback) if fallback else None,
+        measure=row.get("measure", ""),
+        node_count=row.get("node_count", 0),
+        context=row.get("context", ""),
+        data={name: value for name, value in row.items() if name not in KNOWN},
+    )
+
+
+def _plain(value: Any) -> Any:
+    """With lists for tuples, as JSON gives them back."""
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
+
+
+def _edges(rows: Sequence[Mapping[str, Any]]) -> tuple[Edge, ...]:
+    return tuple(Edge(row["source"], row["target"], tuple(row["forward"]), tuple(row["backward"])) for row in rows)

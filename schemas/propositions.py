@@ -1,0 +1,193 @@
+"""The graph over propositions as arrays, which the stage saves and the strategies open, and the texts of propositions.
+
+Numbers ascend with ids (propositions, passages) and with keys (entities), so that a tie that goes to the smaller number
+goes to the smaller id. Builds nothing (tasks/propositions/graph.py does). Source: algorithms.md 3.2, 3.3.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.integer]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Numbers by row, compressed.
+
+    Attributes:
+        indptr: Shape (n_rows + 1,), int64: where each row begins.
+        indices: Shape (nnz,), int32.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+
+    @staticmethod
+    def of(rows: Integers, indices: Integers, count: int) -> "Rows":
+        """`count` rows; inside a row the indices keep their order."""
+        order = np.argsort(rows, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))])
+        return Rows(starts.astype(np.int64), indices[order].astype(np.int32))
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return len(self.indptr) - 1
+
+    @property
+    def owners(self) -> NDArray[np.int64]:
+        """Shape (nnz,): the row of each index."""
+        return np.repeat(np.arange(self.count), np.diff(self.indptr))
+
+    def gathered(self, rows: Integers) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """Several rows, one after the other.
+
+        Args:
+            rows: Shape (m,): rows in the order wanted, repeated as often as wanted.
+
+        Returns:
+            For each index: which of `rows` (0 to m - 1) it belongs to, and its offset in `indices`.
+        Cost: O(indices in these rows).
+        """
+        starts = self.indptr[rows]
+        lengths = self.indptr[np.add(rows, 1)] - starts
+        owners = np.repeat(np.arange(len(lengths)), lengths)
+        shifts = starts - (np.cumsum(lengths) - lengths)
+        return owners, np.arange(len(owners)) + shifts[owners]
+
+
+@dataclass(frozen=True, slots=True)
+class PropositionGraph:
+    """Propositions, the entities they name, the passages they come from, and what links entities.
+
+    An entity is contained in a passage if a proposition of that passage names it. Entities that no proposition names
+    may be numbered; they have no edges.
+
+    Attributes:
+        entities: Entities of each proposition, distinct, in stored order.
+        passages: Passages of each proposition, ascending.
+        entity_propositions: Propositions of each entity, ascending.
+        passage_propositions: Propositions of each passage, ascending.
+        passage_entities: Entities contained in each passage, ascending.
+        cliques: Entities that share a proposition with each entity, ascending, each pair in both rows.
+        synonyms: Entities with a similar name, in descending order of similarity, each pair in both rows.
+        clique_counts: Shape (nnz of cliques,), int32: propositions that name both.
+        similarities: Shape (nnz of synonyms,), float64: cosine of the two names.
+    Source: algorithms.md 3.2, 3.3 (3).
+    """
+
+    entities: Rows
+    passages: Rows
+    entity_propositions: Rows
+    passage_propositions: Rows
+    passage_entities: Rows
+    cliques: Rows
+    synonyms: Rows
+    clique_counts: NDArray[np.int32]
+    similarities: NDArray[np.float64]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Numbers of propositions, entities and passages."""
+        return self.entities.count, self.entity_propositions.count, self.passage_propositions.count
+
+    @property
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Every array by the name that it is saved under."""
+        rows = {name: getattr(self, name) for name in _ROWS}
+        return {
+            **{f"{_dashed(name)}-indptr": row.indptr for name, row in rows.items()},
+            **{f"{_dashed(name)}-indices": row.indices for name, row in rows.items()},
+            **{_dashed(name): getattr(self, name) for name in _VALUES},
+        }
+
+    @staticmethod
+    def array_names() -> list[str]:
+        """Names of all arrays."""
+        parts = [f"{_dashed(name)}-{part}" for name in _ROWS for part in ("indptr", "indices")]
+        return [*parts, *map(_dashed, _VALUES)]
+
+    @staticmethod
+    def of(arrays: Mapping[str, NDArray[np.generic]]) -> "PropositionGraph":
+        """The graph of saved arrays, which may be memory-mapped; see `is_consistent`."""
+        rows = {name: (arrays[f"{_dashed(name)}-indptr"], arrays[f"{_dashed(name)}-indices"]) for name in _ROWS}
+        return PropositionGraph(
+            **{
+                name: Rows(indptr.astype(np.int64, copy=False), indices.astype(np.int32, copy=False))
+                for name, (indptr, indices) in rows.items()
+            },
+            clique_counts=arrays["clique-counts"].astype(np.int32, copy=False),
+            similarities=arrays["similarities"].astype(np.float64, copy=False),
+        )
+
+    def is_consistent(self, shape: tuple[int, int, int]) -> bool:
+        """Whether the arrays fit each other and these numbers of propositions, entities and passages.
+
+        Cost: O(size), one pass over each array.
+        """
+        return (
+            all(_fits(getattr(self, name), shape[row], shape[index]) for name, (row, index) in _ROWS.items())
+            and self.clique_counts.shape == self.cliques.indices.shape
+            and self.similarities.shape == self.synonyms.indices.shape
+        )
+
+
+_PROPOSITION, _ENTITY, _PASSAGE = range(3)
+_VALUES = ("clique_counts", "similarities")
+_ROWS = {
+    "entities": (_PROPOSITION, _ENTITY),
+    "passages": (_PROPOSITION, _PASSAGE),
+    "entity_propositions": (_ENTITY, _PROPOSITION),
+    "passage_propositions": (_PASSAGE, _PROPOSITION),
+    "passage_entities": (_PASSAGE, _ENTITY),
+    "cliques": (_ENTITY, _ENTITY),
+    "synonyms": (_ENTITY, _ENTITY),
+}
+"""What the rows of each part are of, and what they hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class PropositionTexts:
+    """Texts of all propositions, to be read a few at a time without a query.
+
+    Attributes:
+        starts: Shape (n + 1,), int64: where each text begins.
+        data: Shape (bytes,), uint8: the texts in UTF-8, one after the other.
+    """
+
+    starts: NDArray[np.int64]
+    data: NDArray[np.uint8]
+
+    def is_consistent(self, count: int) -> bool:
+        """Whether there are `count` texts, which cover the data."""
+        starts = self.starts
+        return bool(
+            starts.shape == (count + 1,)
+            and starts[0] == 0
+            and starts[-1] == len(self.data)
+            and np.all(starts[1:] >= starts[:-1])
+        )
+
+    def of(self, numbers: Sequence[int]) -> list[str]:
+        """Texts by number, in the order asked."""
+        bounds = ((self.starts[number], self.starts[number + 1]) for number in numbers)
+        return [self.data[start:end].tobytes().decode("utf-8", "replace") for start, end in bounds]
+
+
+def _fits(rows: Rows, count: int, bound: int) -> bool:
+    """Whether there are `count` rows, which cover all indices, and these are below `bound`."""
+    indptr, indices = rows.indptr, rows.indices
+    return bool(
+        indptr.shape == (count + 1,)
+        and indptr[0] == 0
+        and indptr[-1] == len(indices)
+        and np.all(indptr[1:] >= indptr[:-1])
+        and (len(indices) == 0 or 0 <= indices.min() <= indices.max() < bound)
+    )
+
+
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")

@@ -1,0 +1,77 @@
+"""What is asked for, by verb: one type for the command line, the form on Prefect and Python.
+
+Says nothing about how it is done: whoever does it checks it (flows/), so that all three are refused the same things.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from polyhop.schemas.corpus import SourceKind
+from polyhop.schemas.queue import JobSpec
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRequest:
+    """What to index.
+
+    Attributes:
+        index: Name of the index.
+        source: The corpus or graph, or None to build on the current version's.
+        add_strategies: Strategies to build for besides the settings' and the index's own.
+        full: Derive every stage again (caches are still used: nothing is paid or encoded twice).
+        kind: What the source is; None: what the current version was made from, a corpus if there is none.
+    """
+
+    index: str
+    source: Path | None
+    add_strategies: tuple[str, ...] = ()
+    full: bool = False
+    kind: SourceKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationRequest:
+    """What to evaluate.
+
+    Attributes:
+        questions: Question file.
+        index: Name of the index.
+        strategies: Names, or variants of them (variants.py); `all` are those that the index can serve.
+        parameters: Given to each.
+        out: A file for one row per question and strategy.
+        baseline: One of the strategies, which the others are compared with; default: the first.
+        fail_below: Gates like recall@5=.65 or bridge:em=.1.
+        min_confidence: Answers by rules below it are left empty; None: as the settings say.
+        is_stored: Whether a run and a report of it are kept under the root.
+    """
+
+    questions: Path
+    index: str
+    strategies: tuple[str, ...]
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    out: Path | None = None
+    baseline: str | None = None
+    fail_below: tuple[str, ...] = ()
+    min_confidence: float | None = None
+    is_stored: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionRequest:
+    """A question file to submit as one job.
+
+    Attributes:
+        questions: Question file.
+        job: How its questions are to be answered; without a name, it gets the file's.
+        skip_bad: Whether bad questions are left out; otherwise a file that has one is refused.
+    """
+
+    questions: Path
+    job: JobSpec
+    skip_bad: bool = False
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Names that are separated by commas, as options and forms take them."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -1,0 +1,1 @@
+"""A knowledge graph to entities and relations."""

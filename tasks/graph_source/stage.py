@@ -1,0 +1,127 @@
+"""A knowledge graph to entities, relations and quarantine, in place of ingestion, extraction and resolution.
+
+It always reads the whole file, because only that shows whether anything changed; memory does not grow with it. No
+passage comes out of it: relations have no sources, entities no mentions.
+
+* Every node of the graph is an entity; its id comes from the node's own, so that equal names stay different entities.
+* A key is the folded name if no other node has that name; otherwise it is the folded name, ` #` and the node's own id.
+  A name that several nodes share leads to all of them in the spelling of their `norm_name`, and nowhere in any other.
+* Literals are entities without a proper name: they take no part in the arrays of names and have no vectors.
+
+Source: algorithms.md 4.2, 4.3, 7.5.
+"""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from polyhop.schemas.corpus import BadRecord
+from polyhop.schemas.errors import SourceError
+from polyhop.schemas.ids import content_hash
+from polyhop.schemas.statements import Statement
+from polyhop.schemas.tables import ENTITIES, NODES, QUARANTINE, RELATIONS
+from polyhop.tasks.graph_source.parts import statement_tables
+from polyhop.tasks.quarantine import check_share, quarantine_table
+from polyhop.tasks.stage import BatchResult, Counts, Stage
+from polyhop.warehouse.build import Build, part_files, write_part
+from polyhop.warehouse.files.graph_files import read_graph
+from polyhop.warehouse.statements import statement, statements
+
+NAME = "ingest-graph"
+LINES_PER_PART = 50_000
+"""Chosen: a part takes some 60 MB while it is put together, and a million statements make 20 files."""
+
+_FILLED = (
+    ("fill_quarantine", "quarantine"),
+    ("fill_relations", "statements"),
+    ("names_of_nodes", "nodes"),
+    ("types_of_nodes", "nodes"),
+    ("described_nodes", "nodes"),
+    ("fill_entities", ""),
+    ("fill_nodes", ""),
+)
+"""The statements of graph_source.sql in the order that they run, and the parts that each reads."""
+
+
+def parts_folder(build: Build) -> Path:
+    """Where the parts of the graph lie until they are tables."""
+    return build.folder.staging / "parts" / NAME
+
+
+def read_batch(build: Build, batch: int) -> BatchResult:
+    """Reads the graph from start to end and writes parts of `LINES_PER_PART` lines.
+
+    Raises:
+        SourceError: If the file as a whole cannot be used.
+    """
+    if build.source is None:
+        raise SourceError("There is nothing to read; name a graph.")
+    folder = parts_folder(build)
+    shutil.rmtree(folder, ignore_errors=True)
+    lines = 0
+    for number, (good, bad) in enumerate(_chunks(build.source), start=batch):
+        write_part(folder, number, {**statement_tables(good), "quarantine": quarantine_table(bad)})
+        lines += len(good) + len(bad)
+    return BatchResult(lines, lines)
+
+
+def _chunks(source: Path) -> Iterator[tuple[list[Statement], list[BadRecord]]]:
+    good: list[Statement] = []
+    bad: list[BadRecord] = []
+    for line in read_graph(source):
+        if isinstance(line, BadRecord):
+            bad.append(line)
+        else:
+            good.append(line)
+        if len(good) + len(bad) >= LINES_PER_PART:
+            yield good, bad
+            good, bad = [], []
+    if good or bad:
+        yield good, bad
+
+
+def finish(build: Build) -> Counts:
+    """Fills the tables; refuses a graph with too many unusable lines.
+
+    Raises:
+        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first bad line.
+        SourceError: If no line is usable.
+    """
+    folder = parts_folder(build)
+    with build.tables() as connection:
+        for name, parts in _FILLED:
+            connection.execute(statement("graph_source", name), {parts: part_files(folder, parts)} if parts else None)
+        good, bad = connection.execute(statement("graph_source", "count_records")).fetchone() or (0, 0)
+        first = connection.execute(statement("graph_source", "first_quarantined")).fetchone()
+        row = connection.execute(statement("graph_source", "count_graph")).fetchone() or (0, 0, 0, 0)
+    check_share(build, good, bad, first)
+    if not good:
+        raise SourceError(f"There is no usable statement in {build.source}; a graph needs at least one.")
+    counts = dict(zip(("entities", "literals", "relations", "self_loops"), row, strict=True))
+    return {"statements": good, "quarantined": bad, **counts}
+
+
+def contents(build: Build) -> dict[str, str]:
+    """Hashes of all that was read ("source"), of the graph alone ("entities"), and of no passages."""
+    with build.tables(read_only=True) as connection:
+        row = connection.execute(statement("graph_source", "content_of_graph")).fetchone() or ("", "", "", "")
+    *graph, quarantine = map(str, row)
+    return {
+        "source": content_hash(NAME, *graph, quarantine),
+        "passages": content_hash("passages", ""),
+        "entities": content_hash("nodes", *graph),
+    }
+
+
+INGEST_GRAPH = Stage(
+    NAME,
+    reads=(),
+    writes=("source", "passages", "entities"),
+    finish=finish,
+    batches=lambda _: [0],
+    run=read_batch,
+    tables=(ENTITIES, RELATIONS, NODES, QUARANTINE),
+    contents=contents,
+    invariants=statements("entity_laws") | statements("graph_laws"),
+    sources=("graph",),
+)

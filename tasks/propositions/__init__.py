@@ -1,0 +1,1 @@
+"""Propositions to the graph over them."""

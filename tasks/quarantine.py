@@ -1,0 +1,40 @@
+"""The quarantine of a source: its rows, and how many of them are too many.
+
+Reads no file (the stages that read sources do).
+"""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from polyhop.schemas.corpus import BadRecord
+from polyhop.schemas.errors import QuarantineExceededError
+from polyhop.schemas.tables import QUARANTINE
+from polyhop.warehouse.build import Build
+
+
+def quarantine_table(bad: Iterable[BadRecord]) -> pa.Table:
+    """A table with the columns of polyhop.schemas.tables.QUARANTINE."""
+    rows = [{"source": b.source, "line": b.line, "reason": b.reason, "excerpt": b.excerpt} for b in bad]
+    return pa.Table.from_pylist(rows, schema=QUARANTINE.arrow)
+
+
+def check_share(build: Build, good: int, bad: int, first: tuple[object, ...] | None) -> None:
+    """Refuses a source with too many unusable records.
+
+    Args:
+        build: The build.
+        good: Usable records.
+        bad: Others.
+        first: File, line and reason of the first of these.
+
+    Raises:
+        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first bad record.
+    """
+    share = build.settings.corpus.max_quarantine_share
+    if first is not None and bad > share * (good + bad):
+        raise QuarantineExceededError(
+            f"{bad} of {good + bad} records in {build.source or build.index} are unusable, more than the allowed share "
+            f"of {share:g}; the first is {first[0]} line {first[1]}: {first[2]}. Fix them, or raise "
+            "corpus.max_quarantine_share."
+        )

@@ -1,0 +1,158 @@
+"""All stages: ours, and those that other packages bring; which of them an index needs, and in what order they run.
+
+A stage that another package brings is an entry point of the group `polyhop.stages` (name: the stage's; value: the
+`Stage`). It runs when a strategy of the index needs what it writes.
+"""
+
+import heapq
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from importlib.metadata import EntryPoint, entry_points
+
+from polyhop.schemas.corpus import SourceKind
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.tables import TABLE_OF
+from polyhop.tasks.corpus.stage import INGEST
+from polyhop.tasks.embeddings.stage import ann_stage, embed_stage
+from polyhop.tasks.extraction.stage import EXTRACT
+from polyhop.tasks.graph.stage import GRAPH, RELATIONS
+from polyhop.tasks.graph_source.stage import INGEST_GRAPH
+from polyhop.tasks.lexical.stage import LEXICAL
+from polyhop.tasks.propositions.stage import PROPOSITIONS
+from polyhop.tasks.resolution.stage import RESOLVE
+from polyhop.tasks.stage import Stage
+from polyhop.warehouse.vectors.kinds import kinds_in
+
+STAGES: Sequence[Stage] = (INGEST, INGEST_GRAPH, EXTRACT, RESOLVE, GRAPH, RELATIONS, *LEXICAL, PROPOSITIONS)
+"""Ours, besides those per kind of vectors; where reads and writes leave the order open, they run in this one."""
+
+GROUP = "polyhop.stages"
+ALWAYS = ("source", "entities")
+"""Artefacts that every version has."""
+
+
+def stages_for(artefacts: Collection[str], source: SourceKind = "corpus") -> list[Stage]:
+    """The stages that build these artefacts from a source, each after all whose results it reads.
+
+    Raises:
+        ConfigurationError: If nobody builds one of them, or stages of other packages do not fit together.
+    """
+    known = _Known(artefacts, source)
+    needed: dict[str, Stage] = {}
+    wanted = [*ALWAYS, *sorted(artefacts)]
+    while wanted:
+        stage = known.writer_of(wanted.pop())
+        if needed.setdefault(stage.name, stage) is stage:
+            wanted += [artefact for artefact in stage.reads if known.writer_of(artefact).name not in needed]
+    ordered = _ordered([stage for stage in known.stages if stage.name in needed], known)
+    _check_tables(ordered)
+    return ordered
+
+
+class _Known:
+    """The stages that may be needed for some artefacts; those of other packages once nobody else builds one."""
+
+    def __init__(self, artefacts: Collection[str], source: SourceKind) -> None:
+        embedded = {f"vectors:{kind.name}": kind for kind in kinds_in(artefacts, "vectors")}
+        embedded |= {f"vectors:{kind.name}": kind for kind in kinds_in(artefacts, "ann")}
+        kinds = sorted(embedded.values(), key=lambda kind: kind.name)
+        ours = [*STAGES, *map(embed_stage, kinds), *map(ann_stage, kinds)]
+        self._source: SourceKind = source
+        self.stages = [stage for stage in ours if source in stage.sources]
+        self._writers = {artefact: stage for stage in self.stages for artefact in stage.writes}
+        self._is_complete = False
+
+    def writer_of(self, artefact: str) -> Stage:
+        """The stage that makes it."""
+        if artefact not in self._writers and artefact.startswith("vectors:"):
+            self._add([embed_stage(kind) for kind in kinds_in([artefact])])  # read by a stage, not by a strategy
+        if artefact not in self._writers and not self._is_complete:
+            self._is_complete = True
+            self._add([stage for stage in _of_others() if self._source in stage.sources])
+        if artefact not in self._writers:
+            raise ConfigurationError(
+                f"No stage builds '{artefact}' from a {self._source}; known are {', '.join(sorted(self._writers))}. If "
+                "a package brought it, install that package again."
+            )
+        return self._writers[artefact]
+
+    def _add(self, stages: Collection[Stage]) -> None:
+        names = {stage.name for stage in self.stages}
+        for stage in stages:
+            taken = [artefact for artefact in stage.writes if artefact in self._writers]
+            if taken or stage.name in names:
+                raise ConfigurationError(
+                    f"The stage '{stage.name}' collides with another that has its name or writes "
+                    f"{', '.join(taken) or 'the same'}; rename it, or uninstall one of the packages."
+                )
+            self.stages.append(stage)
+            self._writers |= dict.fromkeys(stage.writes, stage)
+
+
+def _ordered(stages: Sequence[Stage], known: _Known) -> list[Stage]:
+    """Each stage after those whose results it reads; else in the order given."""
+    place = {stage.name: number for number, stage in enumerate(stages)}
+    sorter = TopologicalSorter({s.name: [known.writer_of(artefact).name for artefact in s.reads] for s in stages})
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise ConfigurationError(
+            f"The stages {', '.join(error.args[1])} wait for each other; uninstall the package that brings one of them."
+        ) from error
+    return [stages[number] for number in _released(sorter, place)]
+
+
+def _released(sorter: "TopologicalSorter[str]", place: Mapping[str, int]) -> Iterator[int]:
+    """Places in a valid order, always the smallest of those that may come next."""
+    ready: list[int] = []
+    name_of = {number: name for name, number in place.items()}
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heapq.heappush(ready, place[name])
+        number = heapq.heappop(ready)
+        yield number
+        sorter.done(name_of[number])
+
+
+def _check_tables(stages: Sequence[Stage]) -> None:
+    """No two stages fill one table or write arrays of one name, and no other package takes a name of ours."""
+    owner: dict[str, str] = {}
+    for stage in stages:
+        arrays = [f"arrays {stage.arrays}"] if stage.arrays else []
+        for name in (*(f"table {table.name}" for table in stage.tables), *arrays):
+            if owner.setdefault(name, stage.name) != stage.name:
+                raise _taken(name, stage)
+        for table in stage.tables:
+            if table is not TABLE_OF.get(table.name, table):
+                raise _taken(f"table {table.name}", stage)
+
+
+def _taken(name: str, stage: Stage) -> ConfigurationError:
+    return ConfigurationError(f"The stage '{stage.name}' writes the {name}, which exists already; rename one of them.")
+
+
+def source_kind(stages: Collection[str]) -> SourceKind:
+    """What a version is made from, by the names of the stages that made it."""
+    return next(stage.sources[0] for stage in STAGES if stage.contents is not None and stage.name in stages)
+
+
+@cache
+def _of_others() -> tuple[Stage, ...]:
+    """Stages that installed packages bring, by name."""
+    return tuple(_loaded(point) for point in sorted(entry_points(group=GROUP), key=lambda point: point.name))
+
+
+def _loaded(point: EntryPoint) -> Stage:
+    where = f"Stage '{point.name}' of the package '{point.dist.name if point.dist else point.module}'"
+    try:
+        stage = point.load()
+    except Exception as error:  # another package's module may fail in any way
+        raise ConfigurationError(
+            f"{where} does not load: {type(error).__name__}: {error}. Update or uninstall that package."
+        ) from error
+    if not isinstance(stage, Stage) or stage.name != point.name:
+        raise ConfigurationError(
+            f"{where} is {point.value}, which is no Stage of that name. Update or uninstall that package."
+        )
+    return stage

@@ -1,0 +1,148 @@
+"""Export and verification need no more of a graph store than the port: they run on Neo4j and on one in memory."""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from graph_databases import INDEX, Kept, claimed, held, row
+
+from polyhop.flows.export import DirectSteps, ExportReport, Published, export_version
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.flows.verify import graph_differences, repair_graph
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.stores import GRAPH_KINDS, GraphStore
+
+TOWNS = 12
+
+
+def records(numbers: range, edited: Sequence[int] = ()) -> list[dict[str, str]]:
+    return [
+        {
+            "id": f"p{n:03d}",
+            "title": f"Town {n}",
+            "text": f"Castle {n} stands near Lake {n % 5} in Norland. Bishop {'Odo' if n in edited else 'Ulf'} built.",
+        }
+        for n in numbers
+    ]
+
+
+def publish(root: Path, rows: Sequence[Mapping[str, str]]) -> Settings:
+    settings = Settings(root=root, strategies=("bm25",))
+    corpus = root.parent / f"{root.name}.jsonl"
+    corpus.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
+    run_index(settings, IndexRequest(INDEX, corpus), DirectRunner())
+    return settings
+
+
+@pytest.fixture(scope="module")
+def editions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Settings, Settings]:
+    """An index as it was first published, and as it was after additions, edits and deletions."""
+    folder = tmp_path_factory.mktemp("editions")
+    first = publish(folder / "first", records(range(TOWNS)))
+    shutil.copytree(folder / "first", folder / "second")
+    return first, publish(folder / "second", records(range(3, TOWNS + 2), edited=(4, 5)))
+
+
+def hashes_of(published: Published) -> dict[str, dict[str, str]]:
+    return {kind: published.hashes(kind) for kind in GRAPH_KINDS}
+
+
+def exported(settings: Settings, store: GraphStore, steps: DirectSteps | None = None) -> ExportReport:
+    with Published(settings, INDEX) as published:
+        return export_version(published, store, steps or DirectSteps())
+
+
+def test_an_export_leads_to_equal_hashes_and_again_writes_nothing(
+    graphs: Kept, editions: tuple[Settings, Settings]
+) -> None:
+    report = exported(editions[0], graphs.open())
+    with Published(editions[0], INDEX) as published:
+        wanted = hashes_of(published)
+        assert {kind: dict(graphs.open().hashes(kind)) for kind in GRAPH_KINDS} == wanted
+        assert graph_differences(published, graphs.open()) == []
+        assert graphs.open().recorded() == published.record()
+    assert report.created == sum(map(len, wanted.values())) > TOWNS
+    again = exported(editions[0], graphs.open())
+    assert (again.created, again.updated, again.deleted) == (0, 0, 0)
+
+
+def test_a_later_version_is_written_as_a_delta_and_ends_as_a_fresh_export_does(
+    graphs: Kept, editions: tuple[Settings, Settings]
+) -> None:
+    exported(editions[0], graphs.open())
+    report = exported(editions[1], graphs.open())
+    found = []
+    for settings in editions:
+        with Published(settings, INDEX) as published:
+            found.append(
+                {(kind, key): digest for kind, rows in hashes_of(published).items() for key, digest in rows.items()}
+            )
+    before, after = found
+    assert report.created == len(after.keys() - before.keys()) > 0
+    assert report.deleted == len(before.keys() - after.keys()) > 0
+    assert report.updated == sum(before[key] != after[key] for key in before.keys() & after.keys()) > 0
+    with Published(editions[1], INDEX) as published:
+        fresh = graphs.open("other")
+        export_version(published, fresh, DirectSteps())
+        assert held(fresh) == held(graphs.open())
+        assert graph_differences(published, graphs.open()) == []
+
+
+class KilledBefore(DirectSteps):
+    """Ends before the step of that name, as a killed process would."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def step(self, name: str, run: Callable[[], None]) -> None:
+        if name == self._name:
+            raise KeyboardInterrupt
+        super().step(name, run)
+
+
+@pytest.mark.parametrize("step", ["paragraphs", "relations", "deletions", "verification"])
+def test_an_export_that_was_killed_is_completed_by_the_next_one(
+    graphs: Kept, editions: tuple[Settings, Settings], step: str
+) -> None:
+    exported(editions[0], graphs.open())
+    with pytest.raises(KeyboardInterrupt):
+        exported(editions[1], graphs.open(), KilledBefore(step))
+    assert graphs.open().recorded() is None
+    exported(editions[1], graphs.open())
+    with Published(editions[1], INDEX) as published:
+        assert graph_differences(published, graphs.open()) == []
+
+
+def test_verification_finds_what_differs_and_repair_writes_it(
+    graphs: Kept, editions: tuple[Settings, Settings]
+) -> None:
+    exported(editions[0], graphs.open())
+    whole = held(graphs.open())
+    intruder = claimed(graphs)
+    intruder.write("documents", [row("intruder", title="x")])
+    intruder.delete("relations", [intruder.hashes("relations")[0][0]])
+    graphs.forge("p001", "forged")
+    with Published(editions[0], INDEX) as published:
+        found = " ".join(graph_differences(published, graphs.open()))
+        assert "holds no complete version, not version 1" in found
+        assert "1 documents are too many: intruder" in found
+        assert "1 paragraphs differ: p001" in found
+        assert "1 relations are missing" in found
+        repair_graph(published, graphs.open())
+        assert graph_differences(published, graphs.open()) == []
+        assert graphs.open().recorded() == published.record()
+    assert held(graphs.open()) == whole
+
+
+def test_a_forged_row_is_found_whatever_its_hash_says(graphs: Kept, editions: tuple[Settings, Settings]) -> None:
+    exported(editions[0], graphs.open())
+    before = graphs.open().hashes("paragraphs")
+    graphs.forge("p002", "forged")
+    assert sorted(graphs.open().hashes("paragraphs")) == sorted(before)
+    with Published(editions[0], INDEX) as published:
+        assert graph_differences(published, graphs.open()) == ["1 paragraphs differ: p002"]

@@ -1,0 +1,302 @@
+"""What every IndexReader does: the one in memory that other tests use, and a version that was really published.
+
+Where both can be equal they are compared. Vectors, relations and descriptions are made differently: laws hold for them.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from memory_index import PASSAGES, MemoryIndex, Passage
+
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.artefacts import Artefact
+from polyhop.schemas.errors import MissingArtefactError
+from polyhop.schemas.graph import BipartiteGraph, LexicalIndex
+from polyhop.schemas.ids import entity_id
+from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
+from polyhop.warehouse.artefacts import (
+    ALIASES,
+    ENTITIES,
+    ENTITY_IDS,
+    EXACT_NAMES,
+    GRAPH,
+    NAMES,
+    NEAREST_PASSAGES,
+    RELATIONS,
+    SURFACES,
+    lexical_of,
+    vectors_of,
+)
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.warehouse.open import open_published
+
+CORPUS: tuple[Passage, ...] = (
+    *PASSAGES,
+    ("Z9", "Émile Zola", "ÉMILE ZOLA lived in Paris; the Seine was near. Émile Zola wrote of Nana."),
+    ("a b", "Seine", "seine Seine SEINE."),
+    ("é", "", "Łódź lies in Poland. 東京 does not."),
+)
+ALL_STRATEGIES = ("bridge", "bm25", "qasa", "dense-ann", "proprag")
+TITLE_COUNT: Artefact[int] = Artefact(
+    "graph", lambda stored: stored.rows("SELECT count(DISTINCT title) FROM passages WHERE title <> ''")[0][0]
+)
+"""A handle such as another package declares."""
+
+ANALYSERS, KINDS = ("plain", "stems"), ("passage", "entity")
+EVER_THERE = (SURFACES, ALIASES, NAMES)
+BUILT = (
+    *(GRAPH, RELATIONS, ENTITIES, ENTITY_IDS, EXACT_NAMES, NEAREST_PASSAGES, TITLE_COUNT),
+    *map(lexical_of, ANALYSERS),
+    *map(vectors_of, KINDS),
+    STORED_PROPOSITIONS,
+    vectors_of("proposition"),
+)
+TEXTS = (
+    *(text for _, _, text in CORPUS),
+    "Did Marie Curie, ÉMILE ZOLA or Paris (mythology) see the River Thames?",
+    "",
+    "nothing, nowhere",
+)
+
+
+@pytest.fixture(scope="module")
+def publish(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., PublishedIndex]]:
+    """Indexes passages for strategies, and opens the version."""
+    opened: list[PublishedIndex] = []
+
+    def publish(passages: tuple[Passage, ...], *strategies: str) -> PublishedIndex:
+        folder: Path = tmp_path_factory.mktemp("contract")
+        corpus, root = folder / "corpus.jsonl", folder / "root"
+        lines = [json.dumps(dict(zip(("id", "title", "text"), row, strict=True))) + "\n" for row in reversed(passages)]
+        corpus.write_text("".join(lines), encoding="utf-8")
+        run_index(Settings(root=root, strategies=strategies), IndexRequest("people", corpus), DirectRunner())
+        opened.append(open_published(root, "people"))
+        return opened[-1]
+
+    yield publish
+    for index in opened:
+        index.close()
+
+
+@pytest.fixture(scope="module")
+def published(publish: Callable[..., PublishedIndex]) -> PublishedIndex:
+    return publish(CORPUS, *ALL_STRATEGIES)
+
+
+@pytest.fixture(scope="module")
+def memory() -> MemoryIndex:
+    titles = {title for _, title, _ in CORPUS if title}
+    return MemoryIndex(reversed(CORPUS), {TITLE_COUNT: len(titles)}, name="people")
+
+
+@pytest.fixture(scope="module", params=["memory", "published"])
+def index(request: pytest.FixtureRequest) -> IndexReader:
+    found: IndexReader = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="module", params=["memory", "published"])
+def small(request: pytest.FixtureRequest, publish: Callable[..., PublishedIndex]) -> IndexReader:
+    """Built for bm25 only."""
+    if request.param == "memory":
+        return MemoryIndex(CORPUS, {TITLE_COUNT: 0}, artefacts={"lexical:plain"}, name="people")
+    return publish(CORPUS, "bm25")
+
+
+def row_of(graph: BipartiteGraph, passage: int) -> list[int]:
+    numbers: list[int] = graph.indices[graph.indptr[passage] : graph.indptr[passage + 1]].tolist()
+    return numbers
+
+
+def test_an_index_has_a_name_and_a_version(index: IndexReader) -> None:
+    assert (index.name, index.version) == ("people", 1)
+
+
+def test_passages_are_numbered_by_ascending_id_whatever_the_order_of_the_corpus(index: IndexReader) -> None:
+    ids = sorted(passage_id for passage_id, _, _ in CORPUS)
+    assert list(index.passage_ids) == ids
+    assert dict(index.number_of_passage) == {passage_id: number for number, passage_id in enumerate(ids)}
+    titles = {passage_id: title for passage_id, title, _ in CORPUS}
+    assert list(index.passage_titles) == [titles[passage_id] for passage_id in ids]
+
+
+@pytest.mark.parametrize("numbers", [[], [3], [5, 0, 12], [4, 4, 1, 4]])
+def test_passages_come_in_the_order_asked_as_often_as_asked(index: IndexReader, numbers: list[int]) -> None:
+    rows = sorted(CORPUS)
+    assert [tuple(row) for row in index.passages(numbers)] == [rows[number] for number in numbers]
+
+
+def test_a_passage_that_is_a_whole_record_is_its_own_record(index: IndexReader) -> None:
+    assert [index.record_of(passage_id) for passage_id in index.passage_ids] == list(index.passage_ids)
+
+
+def test_an_index_says_what_it_was_built_with(memory: MemoryIndex, published: PublishedIndex) -> None:
+    assert memory.artefacts == published.artefacts == {handle.name for handle in BUILT}
+
+
+@pytest.mark.parametrize("handle", [*BUILT, *EVER_THERE], ids=lambda handle: handle.name)
+def test_a_value_is_opened_once(index: IndexReader, handle: Artefact[Any]) -> None:
+    again = Artefact(handle.name, handle.open, handle.strategy, handle.is_optional)
+    assert index.artefact(handle) is index.artefact(handle) is index.artefact(again)
+
+
+def test_handles_of_one_analyser_or_kind_are_the_same() -> None:
+    assert lexical_of("plain") is lexical_of("plain") != lexical_of("stems")
+    assert vectors_of("passage") is vectors_of("passage") != vectors_of("entity")
+
+
+@pytest.mark.parametrize("handle", [h for h in BUILT if h.name != "lexical:plain"], ids=lambda handle: handle.name)
+def test_what_it_was_built_without_is_refused_with_the_command_that_builds_it(
+    small: IndexReader, handle: Artefact[Any]
+) -> None:
+    command = f"'{handle.name}', which index 'people' .* --index people --add-strategy {handle.strategy}$"
+    for _ in range(2):
+        with pytest.raises(MissingArtefactError, match=command) as refused:
+            small.artefact(handle)
+        assert refused.value.artefact == handle.name
+
+
+def test_vectors_that_nothing_declares_are_refused(index: IndexReader) -> None:
+    with pytest.raises(MissingArtefactError, match="'vectors:nothing', which index 'people' was built without"):
+        index.artefact(vectors_of("nothing"))
+
+
+def test_what_every_version_has_needs_nothing_built(small: IndexReader, index: IndexReader) -> None:
+    assert small.artefact(lexical_of("plain")).terms == index.artefact(lexical_of("plain")).terms
+    assert small.artefact(NAMES).find(TEXTS[0]) == index.artefact(NAMES).find(TEXTS[0]) != []
+    assert small.artefact(SURFACES).keys == index.artefact(SURFACES).keys
+    assert small.artefact(ALIASES) == index.artefact(ALIASES)
+
+
+@pytest.mark.parametrize("handle", [GRAPH, SURFACES], ids=lambda handle: handle.name)
+def test_a_graph_of_passages_keeps_its_laws(index: IndexReader, handle: Artefact[BipartiteGraph]) -> None:
+    graph = index.artefact(handle)
+    assert [graph.indptr.dtype, graph.indices.dtype, graph.tf.dtype, graph.is_title.dtype] == [
+        *(np.int64, np.int32, np.float64, np.bool_)
+    ]
+    assert graph.indptr.shape == (len(CORPUS) + 1,)
+    assert graph.indices.shape == graph.tf.shape == graph.is_title.shape == (graph.indptr[-1],)
+    assert isinstance(graph.keys, tuple)
+    assert list(graph.keys) == sorted(set(graph.keys))
+    for passage in range(graph.passage_count):
+        row = row_of(graph, passage)
+        assert row == sorted(set(row))
+        assert set(row) <= set(range(graph.entity_count))
+    assert graph.tf.min() >= 1
+    assert graph.df.min() >= 1
+
+
+@pytest.mark.parametrize("handle", [GRAPH, SURFACES], ids=lambda handle: handle.name)
+def test_both_have_the_same_graph(
+    memory: MemoryIndex, published: PublishedIndex, handle: Artefact[BipartiteGraph]
+) -> None:
+    ours, theirs = memory.artefact(handle), published.artefact(handle)
+    assert ours.keys == theirs.keys
+    for name in ("indptr", "indices", "tf", "is_title"):
+        assert getattr(ours, name).tolist() == getattr(theirs, name).tolist(), name
+
+
+def test_both_find_the_same_names(memory: MemoryIndex, published: PublishedIndex) -> None:
+    ours, theirs = memory.artefact(NAMES), published.artefact(NAMES)
+    for text in TEXTS:
+        assert list(ours.find(text)) == list(theirs.find(text)), text
+    assert any(ours.find(text) for text in TEXTS)
+
+
+@pytest.mark.parametrize("analyser", ANALYSERS)
+def test_both_have_the_same_postings(memory: MemoryIndex, published: PublishedIndex, analyser: str) -> None:
+    ours, theirs = (index.artefact(lexical_of(analyser)) for index in (memory, published))
+    assert list(ours.terms.items()) == list(theirs.terms.items())
+    for name in ("indptr", "passages", "tf", "lengths"):
+        one, other = getattr(ours, name), getattr(theirs, name)
+        assert (one.tolist(), one.dtype) == (other.tolist(), other.dtype), name
+
+
+@pytest.mark.parametrize("analyser", ANALYSERS)
+def test_postings_keep_their_laws(index: IndexReader, analyser: str) -> None:
+    lexical: LexicalIndex = index.artefact(lexical_of(analyser))
+    assert list(lexical.terms) == sorted(lexical.terms)
+    assert list(lexical.terms.values()) == list(range(len(lexical.terms)))
+    for term in range(len(lexical.terms)):
+        passages = lexical.passages[lexical.indptr[term] : lexical.indptr[term + 1]].tolist()
+        assert passages == sorted(set(passages)) != []
+    occurrences = np.bincount(lexical.passages, weights=lexical.tf, minlength=len(CORPUS))
+    assert occurrences.tolist() == lexical.lengths.tolist()
+
+
+def test_relations_keep_their_laws(index: IndexReader) -> None:
+    graph, relations = index.artefact(GRAPH), index.artefact(RELATIONS)
+    assert relations.entity_count == graph.entity_count
+    assert [relations.indptr.dtype, relations.label_indptr.dtype] == [np.int64, np.int64]
+    assert [relations.indices.dtype, relations.labels.dtype] == [np.int32, np.int32]
+    assert list(relations.names) == sorted(set(relations.names)) != []
+    assert relations.label_indptr.shape == (len(relations.indices) + 1,)
+    assert relations.label_indptr[-1] == len(relations.labels) > 0
+    pairs = set()
+    for entity in range(relations.entity_count):
+        row = relations.indices[relations.indptr[entity] : relations.indptr[entity + 1]].tolist()
+        assert row == sorted(set(row))
+        assert entity not in row
+        pairs |= {(entity, other) for other in row}
+    assert pairs == {(other, entity) for entity, other in pairs}
+    labelled = {(s, t) for s, t in pairs if relations.labels_from(s, t) or relations.labels_from(t, s)}
+    assert labelled == pairs
+
+
+def test_entities_are_those_of_the_graph_in_the_order_asked(index: IndexReader) -> None:
+    ids, keys, read = index.artefact(ENTITY_IDS), index.artefact(GRAPH).keys, index.artefact(ENTITIES)
+    assert [entity.key for entity in read([3, 0, len(keys) - 1, 3])] == [keys[3], keys[0], keys[-1], keys[3]]
+    assert (read([]), list(ids)) == ([], [entity_id(key) for key in keys])
+    for entity in read(range(len(keys))):
+        assert entity.name
+        assert {type(entity.name), type(entity.type), type(entity.description)} == {str}
+
+
+@pytest.mark.parametrize(("kind", "handle"), [("passage", None), ("entity", GRAPH)])
+def test_vectors_have_a_length_of_one_and_a_row_per_number(
+    index: IndexReader, kind: str, handle: Artefact[BipartiteGraph] | None
+) -> None:
+    matrix = index.artefact(vectors_of(kind))
+    count = len(CORPUS) if handle is None else index.artefact(handle).entity_count
+    assert (matrix.ndim, len(matrix), matrix.dtype) == (2, count, np.float32)
+    assert np.linalg.norm(matrix, axis=1) == pytest.approx(np.ones(count), abs=1e-5)
+
+
+def test_vectors_are_in_the_numbering_of_the_passages(index: IndexReader) -> None:
+    """p11 and p12 hold the same text, p10 another one."""
+    matrix = np.asarray(index.artefact(vectors_of("passage")))
+    same, twin, other = (matrix[index.number_of_passage[passage_id]] for passage_id in ("p11", "p12", "p10"))
+    assert float(same @ twin) == pytest.approx(1, abs=1e-5)
+    assert float(same @ other) < 0.9
+
+
+@pytest.mark.parametrize("count", [1, 4, len(CORPUS), len(CORPUS) + 5])
+def test_nearest_passages_are_nearest_first(index: IndexReader, count: int) -> None:
+    """So small a graph misses nothing."""
+    search, matrix = index.artefact(NEAREST_PASSAGES), np.asarray(index.artefact(vectors_of("passage")))
+    for vector in matrix[::5]:
+        found = list(search(vector, count, 64))
+        assert len(set(found)) == len(found) == min(count, len(CORPUS))
+        exact = np.sort(matrix @ vector)[::-1][: len(found)]
+        assert (matrix @ vector)[found] == pytest.approx(exact, abs=1e-5)
+
+
+def test_both_have_the_same_exact_names_and_aliases(memory: MemoryIndex, published: PublishedIndex) -> None:
+    number = memory.artefact(GRAPH).number_of
+    names = {"émile zola": "emile zola", "łódź": "łodz", "paris (mythology)": "paris mythology"}
+    expected = {name: [number[key]] for name, key in names.items()}
+    for index in (memory, published):
+        assert {name: list(numbers) for name, numbers in index.artefact(EXACT_NAMES).items()} == expected
+        assert dict(index.artefact(ALIASES)) == {}
+
+
+def test_handles_of_other_packages_are_opened_like_ours(index: IndexReader) -> None:
+    assert index.artefact(TITLE_COUNT) == len({title for _, title, _ in CORPUS} - {""})

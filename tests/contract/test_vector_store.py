@@ -1,0 +1,288 @@
+"""What every vector store must do, on LanceDB and on a plain one in memory."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from memory_vectors import MemoryDatabase, MemoryVectors
+from numpy.typing import NDArray
+
+from polyhop.schemas.errors import DamagedStoreError
+from polyhop.schemas.settings import VectorSettings
+from polyhop.schemas.stores import PinnedTable, VectorRows, VectorStore
+from polyhop.warehouse.files.layout import IndexFolder, Layout
+from polyhop.warehouse.open import open_vector_store
+
+HNSW = VectorSettings(hnsw_m=16, hnsw_ef_construction=64)
+WIDTH = 8
+TABLE = "passages"
+RARE = "zanzibar"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of an index, to be opened as often as processes would, and to be damaged."""
+
+    open: Callable[[], VectorStore]
+    damage: Callable[[], None]
+
+
+def lance(index: IndexFolder) -> Kept:
+    def damage() -> None:
+        file = max(index.vectors.glob(f"{TABLE}.lance/data/*"), key=lambda path: path.stat().st_size)
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+
+    return Kept(lambda: open_vector_store(index), damage)
+
+
+def memory(index: IndexFolder) -> Kept:
+    database = MemoryDatabase(index)
+
+    def damage() -> None:
+        version = max(database.tables[TABLE].versions.items())[1]
+        next(iter(version.rows.values()))[2][0] += 1
+
+    return Kept(lambda: MemoryVectors(database), damage)
+
+
+@pytest.fixture(params=[lance, memory], ids=["lancedb", "memory"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
+    """An index without vectors yet."""
+    made: Kept = request.param(Layout(tmp_path).index("towns"))
+    return made
+
+
+@pytest.fixture
+def store(kept: Kept) -> VectorStore:
+    return kept.open()
+
+
+def vector_of(number: int, edition: int) -> NDArray[np.float32]:
+    made = np.random.default_rng([number, edition]).normal(size=WIDTH)
+    return (made / np.linalg.norm(made)).astype(np.float32)
+
+
+def rows(numbers: Sequence[int], edited: Sequence[int] = ()) -> VectorRows:
+    """Rows by number; those of `edited` in a second edition."""
+    editions = [2 if number in edited else 1 for number in numbers]
+    return VectorRows(
+        ids=[f"p{number:05d}" for number in numbers],
+        texts=[f"town {number} {RARE if number == 3 else 'river'}" for number in numbers],
+        hashes=[f"{number} {edition}" for number, edition in zip(numbers, editions, strict=True)],
+        vectors=np.stack([vector_of(*pair) for pair in zip(numbers, editions, strict=True)]),
+    )
+
+
+def published(store: VectorStore, wanted: VectorRows, pin: str, hnsw: VectorSettings | None = None) -> int:
+    """Brings the table up to date as publishing does, and returns the version that is pinned."""
+    store.begin_changes()
+    synced = store.sync(TABLE, wanted, hnsw)
+    store.pin(synced.table, synced.version, pin)
+    store.end_changes()
+    return synced.version
+
+
+def held(table: PinnedTable) -> dict[str, tuple[float, ...]]:
+    found = table.read()
+    return dict(zip(found.column("id").to_pylist(), map(tuple, found.column("vector").to_pylist()), strict=True))
+
+
+def stated(wanted: VectorRows) -> dict[str, tuple[float, ...]]:
+    return dict(zip(wanted.ids, map(tuple, wanted.vectors.tolist()), strict=True))
+
+
+def test_a_table_from_nothing_holds_exactly_the_rows(store: VectorStore) -> None:
+    wanted = rows(range(40))
+    synced = store.sync(TABLE, wanted)
+    assert (synced.table, synced.written, synced.deleted, synced.hnsw) == (TABLE, 40, 0, None)
+    assert held(store.open(TABLE, synced.version)) == stated(wanted)
+
+
+def test_the_columns_of_a_table_are_ids_and_vectors_of_one_length(store: VectorStore) -> None:
+    found = store.open(TABLE, store.sync(TABLE, rows(range(3))).version).read()
+    assert found.column_names == ["id", "vector"]
+    assert [str(column.type).split("[")[0] for column in found.columns] == ["string", "fixed_size_list<item: float>"]
+    assert {len(vector) for vector in found.column("vector").to_pylist()} == {WIDTH}
+
+
+@pytest.mark.parametrize("hnsw", [None, HNSW], ids=["exact", "approximate"])
+def test_the_same_rows_again_change_nothing_and_keep_the_version(kept: Kept, hnsw: VectorSettings | None) -> None:
+    first = kept.open().sync(TABLE, rows(range(40)), hnsw)
+    again = kept.open().sync(TABLE, rows(range(40)), hnsw)
+    assert (again.version, again.written, again.deleted) == (first.version, 0, 0)
+    assert again.hnsw == first.hnsw
+
+
+def test_only_what_differs_is_written(store: VectorStore) -> None:
+    store.sync(TABLE, rows(range(40)))
+    wanted = rows(range(5, 43), edited=(7, 8))
+    synced = store.sync(TABLE, wanted)
+    assert (synced.written, synced.deleted) == (3 + 2, 5)
+    assert held(store.open(TABLE, synced.version)) == stated(wanted)
+
+
+def test_two_pinned_versions_are_read_side_by_side(kept: Kept) -> None:
+    wanted = rows(range(20)), rows(range(10, 30), edited=(11,))
+    numbers = [published(kept.open(), each, pin) for each, pin in zip(wanted, ("v1", "v2"), strict=True)]
+    tables = [kept.open().open(TABLE, number) for number in numbers]
+    assert [held(table) for table in tables] == [stated(each) for each in wanted]
+    assert tables[0].search_text(RARE, 5) == ["p00003"]
+    assert tables[1].search_text(RARE, 5) == []
+
+
+def test_an_open_table_does_not_see_later_changes(store: VectorStore) -> None:
+    table = store.open(TABLE, published(store, rows(range(10)), "v1"))
+    published(store, rows(range(5, 15)), "v2")
+    assert held(table) == stated(rows(range(10)))
+
+
+def test_cleaning_keeps_what_is_pinned_and_removes_tables_that_nobody_names(store: VectorStore) -> None:
+    wanted = [rows(range(n, n + 10)) for n in range(3)]
+    numbers = [published(store, each, f"v{n}") for n, each in enumerate(wanted)]
+    other = store.rebuild(TABLE, wanted[0])
+    store.clean(["v0", "v2"], [TABLE])
+    assert held(store.open(TABLE, numbers[0])) == stated(wanted[0])
+    assert held(store.open(TABLE, numbers[2])) == stated(wanted[2])
+    with pytest.raises(DamagedStoreError):
+        store.open(other.table, other.version)
+    store.clean([], [])
+    with pytest.raises(DamagedStoreError):
+        store.open(TABLE, numbers[2])
+
+
+def test_a_table_grows_on_after_cleaning(store: VectorStore) -> None:
+    published(store, rows(range(10)), "v1")
+    number = published(store, rows(range(12)), "v2")
+    store.clean(["v2"], [TABLE])
+    store.end_changes()
+    assert held(store.open(TABLE, number)) == stated(rows(range(12)))
+    synced = store.sync(TABLE, rows(range(13)))
+    assert (synced.written, synced.deleted) == (1, 0)
+    assert synced.version != number
+
+
+def test_a_pin_moves_to_the_version_that_it_is_given_next(store: VectorStore) -> None:
+    published(store, rows(range(5)), "v1")
+    number = published(store, rows(range(6)), "v1")
+    store.clean(["v1"], [TABLE])
+    assert held(store.open(TABLE, number)) == stated(rows(range(6)))
+
+
+@pytest.mark.parametrize("hnsw", [None, HNSW], ids=["exact", "approximate"])
+def test_search_returns_the_nearest_rows_first(store: VectorStore, hnsw: VectorSettings | None) -> None:
+    wanted = rows(range(200))
+    table = store.open(TABLE, store.sync(TABLE, wanted, hnsw).version)
+    for number in (0, 17, 199):
+        query = wanted.vectors[number] + np.float32(0.1) * vector_of(number, 3)
+        cosines = wanted.vectors @ query
+        found = table.nearest(query, 5, 64)
+        assert found[0] == wanted.ids[int(np.argmax(cosines))]
+        order = [cosines[wanted.ids.index(key)] for key in found]
+        assert order == sorted(order, reverse=True)
+        exact = {wanted.ids[n] for n in np.argsort(-cosines)[:5]}
+        assert len(exact.intersection(found)) >= 4
+
+
+def test_search_returns_all_rows_if_there_are_fewer_than_wanted(store: VectorStore) -> None:
+    table = store.open(TABLE, store.sync(TABLE, rows(range(4)), HNSW).version)
+    assert sorted(table.nearest(vector_of(2, 1), 10, 64)) == rows(range(4)).ids
+
+
+def test_a_graph_for_approximate_search_says_how_good_it_is(store: VectorStore) -> None:
+    made = store.sync(TABLE, rows(range(60)), HNSW).hnsw
+    assert made is not None
+    assert (made.m, made.ef_construction) == (16, 64)
+    assert made.recall_at_10 == 1.0  # so few rows are found without fail
+
+
+def test_words_are_searched_in_the_texts(store: VectorStore) -> None:
+    table = store.open(TABLE, store.sync(TABLE, rows(range(20))).version)
+    assert table.search_text(RARE, 5) == ["p00003"]
+    assert len(table.search_text("river", 7)) == 7
+    assert table.search_text("nowhere", 5) == []
+
+
+def test_a_version_that_is_not_there_is_damage(store: VectorStore) -> None:
+    number = published(store, rows(range(5)), "v1")
+    for table, version in ((TABLE, number + 50), ("nowhere", 1)):
+        with pytest.raises(DamagedStoreError, match="polyhop verify --index towns --repair"):
+            store.open(table, version)
+
+
+def test_nothing_is_damaged_before_something_is(store: VectorStore) -> None:
+    assert store.find_damage(TABLE) == []
+    published(store, rows(range(30)), "v1")
+    published(store, rows(range(2, 32)), "v2")
+    assert store.find_damage(TABLE) == []
+
+
+def test_damage_is_found_and_a_new_table_takes_over(kept: Kept) -> None:
+    store = kept.open()
+    number = published(store, rows(range(30)), "v1")
+    kept.damage()
+    assert len(store.find_damage(TABLE)) == 1
+    with pytest.raises(DamagedStoreError):
+        kept.open().open(TABLE, number).read()
+    store.end_changes()
+    assert len(store.find_damage(TABLE)) == 1  # a list made afterwards does not take damage for content
+    synced = store.rebuild(TABLE, rows(range(30)))
+    assert synced.table != TABLE
+    assert held(store.open(synced.table, synced.version)) == stated(rows(range(30)))
+    assert store.find_damage(synced.table) == []
+
+
+class Killed(Sequence[str]):
+    """Texts that end the process when the last of them is asked for."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, number: Any) -> Any:
+        if number == len(self) - 1:
+            raise KeyboardInterrupt
+        return self._texts[number]
+
+
+def test_an_interrupted_change_is_completed_by_the_next_one(kept: Kept) -> None:
+    """More rows than a store writes at once, so that it has written some of them when it ends."""
+    first = published(kept.open(), rows(range(20)), "v1")
+    wanted = rows(range(10, 5500), edited=range(10, 15))
+    store = kept.open()
+    store.begin_changes()
+    with pytest.raises(KeyboardInterrupt):
+        store.sync(TABLE, VectorRows(wanted.ids, Killed(wanted.texts), wanted.hashes, wanted.vectors))
+    assert kept.open().find_damage(TABLE) == []
+    assert held(kept.open().open(TABLE, first)) == stated(rows(range(20)))
+    second = published(kept.open(), wanted, "v2")
+    assert held(kept.open().open(TABLE, second)) == stated(wanted)
+    assert held(kept.open().open(TABLE, first)) == stated(rows(range(20)))
+    assert kept.open().find_damage(TABLE) == []
+
+
+def test_a_run_that_ended_before_it_pinned_leaves_nothing_to_do_but_that(kept: Kept) -> None:
+    store = kept.open()
+    store.begin_changes()
+    synced = store.sync(TABLE, rows(range(9)))
+    again = kept.open()
+    again.begin_changes()
+    assert again.sync(TABLE, rows(range(9))) == type(synced)(TABLE, synced.version, 0, 0)
+    again.pin(TABLE, synced.version, "v1")
+    again.end_changes()
+    again.clean(["v1"], [TABLE])
+    assert held(again.open(TABLE, synced.version)) == stated(rows(range(9)))
+
+
+def test_ids_and_words_with_quotes_in_them_are_data(store: VectorStore) -> None:
+    odd = VectorRows(["it's", "x') OR 1=1 --"], ["a 'b'", "c"], ["1", "2"], rows(range(2)).vectors)
+    store.sync(TABLE, odd)
+    synced = store.sync(TABLE, VectorRows(odd.ids[:1], odd.texts[:1], odd.hashes[:1], odd.vectors[:1]))
+    assert synced.deleted == 1
+    assert list(held(store.open(TABLE, synced.version))) == ["it's"]

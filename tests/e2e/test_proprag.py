@@ -1,0 +1,101 @@
+"""Proposition paths from the command line: indexed, asked, explained, evaluated, kept up to date."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+RECORDS: list[dict[str, object]] = [
+    {"id": "p1", "title": "The Nile", "text": "The Nile flows through Cairo. Cairo is the capital of Egypt."},
+    {"id": "p2", "title": "Cairo Tower", "text": "The Cairo Tower stands in Cairo. It was designed by Naoum Shebib."},
+    {"id": "p3", "title": "Naoum Shebib", "text": "Naoum Shebib was born in Cairo in 1915."},
+    {"id": "p4", "title": "Warsaw", "text": "Warsaw lies on the Vistula. Warsaw is the capital of Poland."},
+]
+QUESTION = "Where was the designer of the Cairo Tower born?"
+OPTIONS = ("--index", "tiny", "--set", "strategies=bm25,proprag", "--json")
+
+
+def _json(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def indexed(polyhop: Run, write_corpus: Callable[..., Path]) -> dict[str, Any]:
+    report: dict[str, Any] = _json(polyhop("index", write_corpus(RECORDS), *OPTIONS))
+    return report
+
+
+def test_a_question_is_answered_over_paths_that_are_shown_and_drawn(
+    polyhop: Run, indexed: dict[str, Any], tmp_path: Path
+) -> None:
+    assert {"embed-proposition", "embed-name", "propositions"} <= indexed["seconds"].keys()
+    ask = ("ask", QUESTION, "--index", "tiny", "--strategy", "proprag")
+    answer = _json(polyhop(*ask, "--json"))
+    assert {row["id"] for row in answer["passages"][:2]} == {"p2", "p3"}
+    best = answer["evidence"]["paths"][0]
+    assert any("Naoum Shebib was born in Cairo" in name for name in best["names"])
+    assert {node["kind"] for node in answer["evidence"]["nodes"]} == {"proposition"}
+    assert len(best["edges"]) == len(best["nodes"]) - 1
+    notes = {note["label"] for note in answer["evidence"]["notes"]}
+    assert {"Explored", "Exploited", "Beam of length 1", "Beam of length 2", "Beam of length 3"} <= notes
+    shown = polyhop(*ask, "--explain", "--html", tmp_path / "page.html").stdout
+    assert "Beam of length 2" in shown
+    assert "Naoum Shebib was born in Cairo" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "has_paths"),
+    [
+        ("max_length=1", True),
+        ("exact=false", True),
+        ("allow_unconnected=true", True),
+        ("seeds=explore_only", True),
+        ("entity_weight=max", True),
+        ("stage1_only=true", False),
+    ],
+)
+def test_every_ablation_is_a_parameter(
+    polyhop: Run, indexed: dict[str, Any], parameter: str, *, has_paths: bool
+) -> None:
+    ask = ("ask", QUESTION, "--index", "tiny", "--strategy", "proprag", "--param", parameter, "--json")
+    answer = _json(polyhop(*ask))
+    assert len(answer["passages"]) == 4
+    assert bool(answer["evidence"].get("paths")) == has_paths
+    if parameter == "max_length=1":
+        assert all(len(path["nodes"]) == 1 for path in answer["evidence"]["paths"])
+
+
+def test_the_same_corpus_changes_nothing_and_a_changed_one_embeds_what_is_new(
+    polyhop: Run, indexed: dict[str, Any], write_corpus: Callable[..., Path]
+) -> None:
+    again = _json(polyhop("index", write_corpus(RECORDS), *OPTIONS))
+    assert (again["changed"], again["computed"].get("embed-proposition", 0)) == (False, 0)
+    changed = [*RECORDS, {"id": "p5", "title": "Vistula", "text": "The Vistula flows through Warsaw."}]
+    report = _json(polyhop("index", write_corpus(changed), *OPTIONS))
+    assert (report["version"], report["computed"]["embed-proposition"]) == (2, 1)
+    rows = _json(polyhop("sql", "FROM synonym_edges", "--index", "tiny", "--json"))
+    assert rows
+    assert all(row["cosine"] >= 0.8 and row["entity_id"] != row["synonym_id"] for row in rows)
+    assert polyhop("verify", "--index", "tiny").returncode == 0
+
+
+def test_batches_of_a_queue_give_the_same_answers_as_asking_one_by_one(
+    polyhop: Run, indexed: dict[str, Any], tmp_path: Path
+) -> None:
+    texts = [QUESTION, "Which river flows through the capital of Egypt?", "Where does Warsaw lie?"]
+    questions = tmp_path / "questions.jsonl"
+    rows = [{"id": f"q{number}", "question": text} for number, text in enumerate(texts)]
+    questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _json(polyhop("submit", questions, "--index", "tiny", "--strategy", "proprag", "--json"))
+    assert polyhop("worker", "--until-empty").returncode == 0
+    answered = {row["id"]: row for row in map(json.loads, polyhop("results", "1", "--json").stdout.splitlines())}
+    for number, text in enumerate(texts):
+        alone = _json(polyhop("ask", text, "--index", "tiny", "--strategy", "proprag", "--json"))
+        together = answered[f"q{number}"]
+        assert [row["id"] for row in together["passages"]] == [row["id"] for row in alone["passages"]]
+        assert together["answer"] == alone["answer"]

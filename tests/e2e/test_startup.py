@@ -1,0 +1,68 @@
+"""What a command costs before it does anything; the aims are those of benchmarks/startup.py."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+ALLOWED = 2.0
+"""Times the aim. 1.5 was the rule, but one and the same commit took 1.9 to 2.8 s of processor time for `ask` (aim 1.5)
+within a day on the shared machine: processors differ, and other tests share their caches."""
+
+RUNS = 8
+
+
+def _benchmark() -> Any:
+    spec = spec_from_file_location("startup", PROJECT / "benchmarks" / "startup.py")
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+startup = _benchmark()
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with the demo's index."""
+    folder: Path = tmp_path_factory.mktemp("startup") / "polyhop-data"
+    startup.processor_seconds(("demo",), folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", startup.COMMANDS)
+def test_a_command_starts_within_its_processor_seconds(root: Path, name: str) -> None:
+    """The least of several runs counts: what else the machine does only adds."""
+    arguments, aim = startup.COMMANDS[name]
+    taken = []
+    while len(taken) < RUNS and (not taken or min(taken) > ALLOWED * aim):
+        taken.append(startup.processor_seconds(arguments, root))
+    assert min(taken) <= ALLOWED * aim, taken
+
+
+@pytest.mark.parametrize(
+    ("command", "unwanted"),
+    [
+        (("versions", "--index", "demo"), {"numpy", "sqlalchemy", "onnxruntime", "duckdb", "lancedb", "numba"}),
+        (("jobs",), {"numpy", "scipy", "onnxruntime", "duckdb", "lancedb", "numba", "prefect", "litellm"}),
+        (("ask", "Who?", "--index", "demo"), {"sqlalchemy", "lancedb", "numba", "prefect", "litellm"}),
+    ],
+)  # fmt: skip
+def test_a_command_imports_no_package_that_it_does_not_use(
+    root: Path, command: tuple[str, ...], unwanted: set[str], polyhop: Callable[..., Any]
+) -> None:
+    code = (
+        "import sys, polyhop.cli\n"
+        "try:\n    polyhop.cli.main()\nfinally:\n    print('|', *sorted(sys.modules), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command, "--root", str(root)], capture_output=True, text=True, check=True
+    )
+    assert unwanted & set(done.stderr.rpartition("|")[2].split()) == set()

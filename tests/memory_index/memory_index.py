@@ -1,0 +1,288 @@
+"""An index in memory, for tests that need one: built from its passages the plain way, nothing stored.
+
+tests/contract/test_index_reader.py holds it to what a published version does.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyhop.schemas.artefacts import Artefact
+from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
+from polyhop.schemas.ids import entity_id
+from polyhop.schemas.names import NameFinder, title_forms, title_keys
+from polyhop.schemas.propositions import PropositionTexts
+from polyhop.schemas.stems import ANALYSERS
+from polyhop.schemas.text import norm_ws
+from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, StoredPropositions
+from polyhop.tasks.propositions.graph import proposition_graph
+from polyhop.warehouse.artefacts import (
+    ALIASES,
+    ENTITIES,
+    ENTITY_IDS,
+    EXACT_NAMES,
+    GRAPH,
+    NAMES,
+    NEAREST_PASSAGES,
+    RELATIONS,
+    SURFACES,
+    lexical_of,
+    vectors_of,
+)
+from polyhop.worker.strategies.base import NoServices
+
+T = TypeVar("T")
+Passage = tuple[str, str, str]
+
+
+def graph_from(
+    mentions: Sequence[Mapping[str, float]], titles: Mapping[int, Iterable[str]] | None = None
+) -> BipartiteGraph:
+    """Passage by passage {entity key: tf}; `titles` names the title keys of a passage."""
+    keys = tuple(sorted({key for row in mentions for key in row}))
+    number_of = {key: number for number, key in enumerate(keys)}
+    own = titles or {}
+    edges = [
+        (number_of[key], row[key], key in own.get(passage, ()))
+        for passage, row in enumerate(mentions)
+        for key in sorted(row)
+    ]
+    return BipartiteGraph(
+        indptr=np.cumsum([0, *(len(row) for row in mentions)]).astype(np.int64),
+        indices=np.array([edge[0] for edge in edges], dtype=np.int32),
+        tf=np.array([edge[1] for edge in edges], dtype=np.float64),
+        is_title=np.array([edge[2] for edge in edges], dtype=np.bool_),
+        keys=keys,
+    )
+
+
+def lexical_from(tokens: Sequence[Sequence[str]]) -> LexicalIndex:
+    """Postings of tokenised passages."""
+    counts = [Counter(row) for row in tokens]
+    terms = sorted({term for row in counts for term in row})
+    postings = [[(p, row[term]) for p, row in enumerate(counts) if term in row] for term in terms]
+    flat = [posting for row in postings for posting in row]
+    return LexicalIndex(
+        terms={term: number for number, term in enumerate(terms)},
+        indptr=np.cumsum([0, *(len(row) for row in postings)]).astype(np.int64),
+        passages=np.array([p for p, _ in flat], dtype=np.int32),
+        tf=np.array([tf for _, tf in flat], dtype=np.int32),
+        lengths=np.array([len(row) for row in tokens], dtype=np.int32),
+    )
+
+
+def relations_from(keys: Sequence[str], triples: Iterable[tuple[str, str, str]]) -> RelationGraph:
+    """Triples of entity keys and a label, found by looking at every pair."""
+    stated = sorted(set(triples))
+    names = tuple(sorted({label for _, label, _ in stated}))
+    indptr, indices, label_indptr, labels = [0], [], [0], []
+    for source in keys:
+        for number, target in enumerate(keys):
+            if any({a, b} == {source, target} and a != b for a, _, b in stated):
+                indices.append(number)
+                labels += [names.index(label) for a, label, b in stated if (a, b) == (source, target)]
+                label_indptr.append(len(labels))
+        indptr.append(len(indices))
+    return RelationGraph(
+        indptr=np.array(indptr, dtype=np.int64),
+        indices=np.array(indices, dtype=np.int32),
+        label_indptr=np.array(label_indptr, dtype=np.int64),
+        labels=np.array(labels, dtype=np.int32),
+        names=names,
+    )
+
+
+class MemoryIndex:
+    """An IndexReader of a few passages. Its vectors count words, so that similarity is shared words.
+
+    Args:
+        passages: Id, title and text of each, in any order.
+        given: Values in place of those that the passages would give, by handle; handles of other packages among them.
+        artefacts: Names of those that it is built with; None: all.
+    """
+
+    version = 1
+
+    def __init__(
+        self,
+        passages: Iterable[Passage],
+        given: Mapping[Artefact[Any], object] | None = None,
+        artefacts: Collection[str] | None = None,
+        name: str = "memory",
+    ) -> None:
+        self.name = name
+        self._rows = sorted(passages)
+        self.passage_ids: Sequence[str] = [row[0] for row in self._rows]
+        self.passage_titles: Sequence[str] = [row[1] for row in self._rows]
+        self.number_of_passage = {row[0]: number for number, row in enumerate(self._rows)}
+        self._texts = [f"{title}\n{text}" for _, title, text in self._rows]
+        self._makers: dict[Artefact[Any], Callable[[], object]] = {
+            GRAPH: self._graph,
+            SURFACES: self._surfaces,
+            RELATIONS: self._relations,
+            ENTITIES: lambda: self._entities,
+            ENTITY_IDS: lambda: [entity_id(key) for key in self._value(GRAPH).keys],
+            EXACT_NAMES: self._exact_names,
+            ALIASES: dict,
+            NAMES: lambda: NameFinder(self.passage_titles),
+            NEAREST_PASSAGES: lambda: self._nearest,
+            vectors_of("passage"): lambda: self.encode(self._texts),
+            vectors_of("entity"): lambda: self.encode(self._value(GRAPH).keys),
+            **{lexical_of(name): self._postings(name) for name in ANALYSERS},
+            STORED_PROPOSITIONS: self._propositions,
+            vectors_of("proposition"): lambda: self.encode([text for text, _, _ in self._sentences]),
+        }
+        self._values = dict(given or {})
+        known = {handle.name for handle in (*self._makers, *self._values) if handle.is_optional}
+        self.artefacts = frozenset(known if artefacts is None else artefacts)
+        self._words = sorted({word for text in self._texts for word in ANALYSERS["plain"](text)})
+
+    def passages(self, numbers: Sequence[int]) -> list[Passage]:
+        return [self._rows[number] for number in numbers]
+
+    def record_of(self, passage_id: str) -> str:
+        return passage_id
+
+    def artefact(self, handle: Artefact[T]) -> T:
+        handle.require_in(self.artefacts, self.name)
+        return self._value(handle)
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One dimension per word of the corpus, and one that all texts share."""
+        number_of = {word: number for number, word in enumerate(self._words, start=1)}
+        vectors = np.zeros((len(texts), len(self._words) + 1), dtype=np.float32)
+        vectors[:, 0] = 1
+        for row, text in enumerate(texts):
+            for word in ANALYSERS["plain"](text):
+                vectors[row, number_of.get(word, 0)] += 1
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    @cached_property
+    def _mentions(self) -> list[list[Mention]]:
+        return [self._value(NAMES).find(text) for text in self._texts]
+
+    def _value(self, handle: Artefact[T]) -> T:
+        if handle not in self._values:
+            self._values[handle] = self._makers[handle]()
+        return cast("T", self._values[handle])
+
+    def _graph(self) -> BipartiteGraph:
+        keys = [Counter(mention.key for mention in found) for found in self._mentions]
+        return _with_titles(keys, [title_keys(title) for title in self.passage_titles])
+
+    def _surfaces(self) -> BipartiteGraph:
+        """As written in the text; what is found in a title counts under the title's own form of that name."""
+        rows, own = [], []
+        for title, found in zip(self.passage_titles, self._mentions, strict=True):
+            forms = dict(title_forms(title))
+            names = [forms.get(m.key, m.surface) if m.start < len(title) else m.surface for m in found]
+            rows.append(Counter(names))
+            own.append({*forms.values(), *(n for n, m in zip(names, found, strict=True) if m.key in forms)})
+        return _with_titles(rows, own)
+
+    def _relations(self) -> RelationGraph:
+        """What a passage's title mentions."""
+        own = [title_keys(title)[:1] for title in self.passage_titles]
+        pairs = zip(own, self._mentions, strict=True)
+        return relations_from(
+            self._value(GRAPH).keys,
+            ((title, "mentions", mention.key) for titles, found in pairs for title in titles for mention in found),
+        )
+
+    def _exact_names(self) -> dict[str, list[int]]:
+        """An entity is called as its title says, or as it is written first."""
+        number_of = self._value(GRAPH).number_of
+        forms = dict(form for title in self.passage_titles for form in title_forms(title))
+        for mention in chain.from_iterable(self._mentions):
+            forms.setdefault(mention.key, mention.surface)
+        numbers: dict[str, list[int]] = {}
+        for key, form in sorted(forms.items()):
+            if norm_ws(form) != key and key in number_of:
+                numbers.setdefault(norm_ws(form), []).append(number_of[key])
+        return numbers
+
+    def _postings(self, analyser: str) -> Callable[[], LexicalIndex]:
+        return lambda: lexical_from([ANALYSERS[analyser](text) for text in self._texts])
+
+    def _entities(self, numbers: Sequence[int]) -> list[Entity]:
+        keys = [self._value(GRAPH).keys[number] for number in numbers]
+        return [Entity(key, key.title(), "", f"All about {key}.") for key in keys]
+
+    @cached_property
+    def _sentences(self) -> list[tuple[str, list[str], int]]:
+        """Text, keys of names and passage of every sentence with a name, in order of their texts."""
+        found = {}
+        for number, (_, _, text) in enumerate(self._rows):
+            for sentence in filter(None, text.split(". ")):
+                keys = [mention.key for mention in self._value(NAMES).find(sentence)]
+                if keys:
+                    found.setdefault(sentence, (sentence, [*dict.fromkeys(keys)], number))
+        return [found[text] for text in sorted(found)]
+
+    def _propositions(self) -> StoredPropositions:
+        """Sentences as propositions; no two names are synonyms."""
+        rows = self._sentences
+        keys = tuple(sorted({key for _, named, _ in rows for key in named}))
+        number_of = {key: number for number, key in enumerate(keys)}
+        named = [(number, number_of[key]) for number, row in enumerate(rows) for key in row[1]]
+        stated = [(number, row[2]) for number, row in enumerate(rows)]
+        encoded = [text.encode() for text, _, _ in rows]
+        return StoredPropositions(
+            proposition_graph(
+                np.array(named, dtype=np.int64).reshape(-1, 2),
+                np.array(stated, dtype=np.int64).reshape(-1, 2),
+                np.empty((0, 2), dtype=np.int64),
+                np.empty(0),
+                (len(rows), len(keys), len(self._rows)),
+            ),
+            PropositionTexts(
+                np.cumsum([0, *map(len, encoded)]).astype(np.int64), np.frombuffer(b"".join(encoded), dtype=np.uint8)
+            ),
+            keys,
+            tuple(key.title() for key in keys),
+        )
+
+    def _nearest(self, vector: NDArray[np.float32], count: int, ef_search: int) -> list[int]:
+        numbers: list[int] = np.argsort(-(self._value(vectors_of("passage")) @ vector), kind="stable")[:count].tolist()
+        return numbers
+
+
+class MemoryServices(NoServices):
+    """Services that encode as an index in memory does, and have nothing else."""
+
+    def __init__(self, index: MemoryIndex) -> None:
+        self._index = index
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._index.encode(texts)
+
+
+def _with_titles(mentions: Sequence[Mapping[str, int]], titles: Sequence[Collection[str]]) -> BipartiteGraph:
+    """Names that passages mention and those of their titles; a title counts as one mention at least."""
+    rows = [
+        {name: float(max(1, row.get(name, 0))) for name in {*row, *own}}
+        for row, own in zip(mentions, titles, strict=True)
+    ]
+    return graph_from(rows, dict(enumerate(titles)))
+
+
+PASSAGES: tuple[Passage, ...] = (
+    ("p00", "Ada Lovelace", "Ada Lovelace wrote the first program, for the Analytical Engine of Charles Babbage."),
+    ("p01", "Charles Babbage", "Charles Babbage was born in London and designed the Analytical Engine."),
+    ("p02", "London", "London is the capital of England, on the River Thames."),
+    ("p03", "River Thames", "The River Thames flows through Oxford and London."),
+    ("p04", "Oxford", "Oxford has the oldest university of England."),
+    ("p05", "Marie Curie", "Marie Curie was born in Warsaw and worked in Paris."),
+    ("p06", "Warsaw", "Warsaw is the capital of Poland, on the Vistula."),
+    ("p07", "Vistula", "The Vistula is the longest river of Poland."),
+    ("p08", "Paris", "Paris is the capital of France, on the Seine."),
+    ("p09", "Paris (mythology)", "Paris carried off Helen, and Troy fell."),
+    ("p10", "Troy", "Troy was besieged for ten years because of Helen."),
+    ("p11", "", "nothing here has a name."),
+    ("p12", "", "nothing here has a name."),
+)

@@ -1,0 +1,230 @@
+"""No text rule takes more than linear time: each is measured on repeated pieces that made rules quadratic elsewhere.
+
+Processor time of a text and of one four times as long are compared, never seconds with a limit; a ratio that looks
+too steep is measured again before it counts.
+"""
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+
+import pytest
+
+from polyhop.schemas.corpus import Passage, SourceRecord
+from polyhop.schemas.names import NameFinder, title_forms
+from polyhop.schemas.query import ContextPassage, Question, RankedPassage
+from polyhop.schemas.sentences import split_sentences
+from polyhop.schemas.stems import plain_tokens, stem_tokens
+from polyhop.schemas.text import fold, norm_answer, norm_simple, norm_ws, without_last_parenthesis
+from polyhop.schemas.types import mention_type, name_type, title_type
+from polyhop.schemas.values import find_dates, find_numbers
+from polyhop.tasks.corpus.records import count_words
+from polyhop.tasks.corpus.split import split_record
+from polyhop.tasks.extraction.places import PlacedText, key_of
+from polyhop.tasks.extraction.rows import bundle_of, cut
+from polyhop.tasks.extraction.rules import rules_page
+from polyhop.tasks.extraction.stated import Stated, clean, distribute, named, stated_page
+from polyhop.warehouse.files.markup import read_html, read_markdown
+from polyhop.warehouse.files.records import FaultError
+from polyhop.warehouse.names import RegexNames
+from polyhop.worker.questions.names import RuleNaming
+from polyhop.worker.reading.asked import asked_of
+from polyhop.worker.reading.attributes import stated_date
+from polyhop.worker.reading.candidates import find_candidates
+from polyhop.worker.reading.comparisons import compare
+from polyhop.worker.reading.context import lines_within_tokens, pack_context, within_tokens
+from polyhop.worker.reading.corpus_pages import is_person_page, own_page
+from polyhop.worker.reading.countries import places_in
+from polyhop.worker.reading.pages import pages_of
+from polyhop.worker.reading.parsing import ParsedQuestion, parse_question
+from polyhop.worker.reading.quantities import stated_measure
+from polyhop.worker.reading.word_lists import date_attributes, measures
+from polyhop.worker.reading.yes_no import answer_yes_no
+
+FINDER = NameFinder(["Al", "Alpha of the Beta", "The Beatles", "New York", "New York City Hall", "A A A A", "of the"])
+SHORTEST, LONGEST, STEP = 8_000, 128_000, 4
+"""Characters; from 8,000 on what is quadratic outweighs what is linear in all rules that ever were quadratic."""
+STEEP = 10.0
+"""Largest ratio of the times at 4n and n: 4 is linear, 16 quadratic; texts that outgrow a cache have shown 8."""
+FLOOR, ENOUGH = 0.002, 0.005
+"""Seconds: times below the first are noise, above the second no longer text is needed."""
+
+TEXT_PIECES = (
+    *("a", "A", "A ", "a ", "Al (Be) ", "Alpha of the ", "of the ", "of ", "Al ", "New York ", "the ", "(", ")"),
+    *("((a)", "(born ", "(1 ", "1", "1 ", "1,", "1.", "1999 ", "1999-", "May 1, ", "May of ", "two-"),
+    *("two hundred ", ". ", "?! ", '."', '"', "“a", "\n", "\n \n", " ", "'", "'s ", "A's ", "A-", "-", "_"),
+    *("A & ", "A. ", "U.S. ", "e.g. ", "is a ", "is ", "was one of the ", "which ", "What is ", "in which "),
+    *("Al that ", ", whose ", "A or ", "Is Al or Be ", "or ", "the author of Al ", "name of the "),
+    *("between Al and ", "of x and ", "? what ", ", ", ";", "é", "e\u0301", "\u0301", "ﬁ", "½", "中。", "（"),
+    *("العربية ", "\x1b[0m", "\u2028", "born in 1850 ", "(1850-1900) ", "died ", "founded ", "American "),
+    *("Al, Be, ", "x1 ", "Senator ", "---\n", "```\n", "# \n", "title: ", "| a | b |\n", "Which is older, Al or "),
+)
+HTML_PIECES = (
+    *('<a href="', "<!--", "<a x=1 ", "<", ">", "<a", "</", "</a>", "<a>", "<p>", "<div>", "<b>", "<![CDATA["),
+    *("<?", "<!", "&amp;", "&#", "&lt", "<script>", "<style>", "<title>", "<textarea>", "<svg>", "<a b='", "</a "),
+    *("<table>", "<td>", "--", "<!-->", "<!--a-", "<!DOCTYPE [", "<br>", "<a <", "<form>", "<select>", "<p><a>"),
+    *("<a><b>", "</p>", "<i><table>", "<b><i></b>", "<font size=1>a", "<h1>", "<template>"),
+    *("<plaintext>", "\0", "<meta charset "),
+)
+
+
+def passage(text: str, title: str = "Al") -> Passage:
+    return Passage("p", "p", "d", 0, title, text, 0, len(text))
+
+
+def page_context(text: str) -> list[ContextPassage]:
+    return [ContextPassage("p", "Al", text, 1, 1.0), ContextPassage("q", "Be", "Be (born 1815) was British.", 2, 1.0)]
+
+
+def parsed(text: str) -> ParsedQuestion:
+    return parse_question(text, FINDER.find(text))
+
+
+ASKED = parsed("Which river flows through the birthplace of Ada Lovelace?")
+PAGES = pages_of(page_context("Al (1 May 1815 – 1852) was a British writer, born in New York."))
+
+
+def read_page(text: str) -> None:
+    for page in pages_of(page_context(text)):
+        find_candidates(ASKED, page)
+        for kind in date_attributes().values():
+            stated_date("Al", page, [page], kind)
+        for measure in measures().values():
+            stated_measure(page, measure)
+        page.mentions(("al", "new york"))
+
+
+def ask(text: str) -> None:
+    question = parsed(text)
+    compare(question, PAGES, lambda _: 1.0)
+    answer_yes_no(question, PAGES)
+    asked_of(question)
+    for page in PAGES:
+        find_candidates(question, page)
+
+
+def place_statements(text: str) -> None:
+    stated = Stated([named(text[:500]), named("Al"), named("a a a")], [], [(text, ["al"])])
+    for piece, share in zip([passage(text)] * 2, distribute(stated, [passage(text)] * 2), strict=True):
+        stated_page(piece, share, "model")
+
+
+def read_page_of(data: bytes) -> None:
+    with suppress(FaultError):  # nested too deeply
+        read_html(data, "stem")
+
+
+def pack(text: str) -> None:
+    pack_context([RankedPassage("p", 1, 1.0)], [("p", "t", text)], limit=3, budget_words=50)
+    within_tokens(page_context(text), 500)
+    lines_within_tokens(text, 500)
+
+
+def describe_title(text: str) -> None:
+    title_forms(text)
+    title_type(text, "al", text)
+    own_page.__wrapped__(text, text[:400])
+    without_last_parenthesis(text)
+
+
+RULES: dict[str, Callable[[str], object]] = {
+    "names": FINDER.find,
+    "SPRIG's names": RegexNames().find,
+    "sentences": split_sentences,
+    "dates": find_dates,
+    "numbers": find_numbers,
+    "type of a name": name_type.__wrapped__,
+    "type in a text": lambda text: mention_type("ada x", text, len(text) // 2, len(text) // 2 + 3),
+    "titles": describe_title,
+    "type by a first sentence": lambda text: title_type("Al", "al", text),
+    "normalised": lambda text: (norm_ws(text), norm_simple(text), norm_answer(text), fold(text)),
+    "tokens": lambda text: (plain_tokens(text), stem_tokens(text), count_words(text, text)),
+    "extraction": lambda text: bundle_of([rules_page(passage(text), FINDER)]),
+    "extraction of a title": lambda text: bundle_of([rules_page(passage("Al was here.", text), FINDER)]),
+    "places of a key": lambda text: PlacedText(text).find("al"),
+    "key of a name": key_of.__wrapped__,
+    "statements": place_statements,
+    "cleaned": lambda text: (clean(text), cut(text)),
+    "pieces": lambda text: split_record(SourceRecord("r", "t", text, "s", 1), max_characters=1000),
+    "names of a question": lambda text: RuleNaming(FINDER).name([Question(text)]),
+    "question": parsed,
+    "answer": ask,
+    "countries": places_in,
+    "page": read_page,
+    "person": is_person_page,
+    "context": pack,
+    "Markdown": lambda text: read_markdown(text.encode(), "stem"),
+    "HTML": lambda text: read_page_of(text.encode()),
+    "HTML in another encoding": lambda text: read_page_of(b'<meta charset="latin-1">\xe9' + text.encode()),
+}
+_distinct = count()
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Garbage collection comes when it likes and costs more the more there is."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def seconds(rule: Callable[[str], object], piece: str, size: int, repeats: int = 1) -> float:
+    """Least processor time of a rule for a text of repeated pieces; no text twice, because rules have caches."""
+    best = float("inf")
+    for _ in range(repeats):
+        text = f"{piece * (size // len(piece))} {next(_distinct)}"
+        start = time.thread_time()
+        rule(text)
+        best = min(best, time.thread_time() - start)
+    return best
+
+
+def is_steep(rule: Callable[[str], object], piece: str) -> str:
+    """How a rule's time grows with the piece's number, if too fast; else ""."""
+    size = SHORTEST
+    before = seconds(rule, piece, size)
+    while size < LONGEST:
+        size *= STEP
+        now = seconds(rule, piece, size)
+        if now > ENOUGH and now > STEEP * max(before, FLOOR):
+            before, now = (seconds(rule, piece, length, repeats=5) for length in (size // STEP, size))
+            if now > STEEP * max(before, FLOOR):
+                return f"{piece!r}: {before:.4f} s for {size // STEP:,} characters, {now:.4f} s for {size:,}"
+        if now > ENOUGH:
+            break
+        before = now
+    return ""
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_time_grows_with_the_text_and_no_faster(name: str) -> None:
+    pieces = (*HTML_PIECES, *TEXT_PIECES) if "HTML" in name else TEXT_PIECES
+    rule = RULES[name]
+    rule("Al was here in 1999.")
+    with without_collection():
+        steep = [found for piece in pieces if (found := is_steep(rule, piece))]
+    assert not steep, steep
+
+
+def test_unmatched_tags_cost_no_more_than_the_deepest_nesting_that_is_read() -> None:
+    """Each end tag is looked for among all open ones, so their number is bounded."""
+
+    def refused(text: str) -> None:
+        with pytest.raises(FaultError, match="nested more than 6,000 deep"):
+            read_html(text.encode(), "stem")
+
+    with without_collection():
+        assert seconds(refused, "<b></p>", 256_000, repeats=3) < STEEP * seconds(refused, "<b></p>", 64_000, repeats=3)
+
+
+def test_a_quadratic_rule_is_noticed() -> None:
+    def quadratic(text: str) -> int:
+        return sum(text[:end].count("b") for end in range(0, len(text), 50))
+
+    assert "32,000" in is_steep(quadratic, "a")
+    assert is_steep(str.split, "a ") == ""

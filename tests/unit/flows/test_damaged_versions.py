@@ -1,0 +1,299 @@
+"""Published versions whose files changed: not built on, not certified, found by verify and doctor, healed."""
+
+import json
+import shutil
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+from polyhop.api import open_index
+from polyhop.flows.index import run_index
+from polyhop.flows.reports import IndexReport
+from polyhop.flows.runner import DirectRunner
+from polyhop.flows.verify import VerifyReport, repair, run_verify
+from polyhop.health import run_checks
+from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError
+from polyhop.schemas.manifest import Manifest
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.layout import Layout, VersionFolder
+from polyhop.warehouse.files.versions import current_version, read_manifest
+from polyhop.warehouse.open import close_encoders
+from polyhop.warehouse.tables.checksum import table_record
+
+FIX = "polyhop verify --index towns --repair"
+
+
+@dataclass(frozen=True)
+class Towns:
+    """A root with one published version, and what tests do to it."""
+
+    root: Path
+    corpus: Path
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(root=self.root, strategies=("bridge",))
+
+    @property
+    def vectors(self) -> Path:
+        return Layout(self.root).index("towns").vectors
+
+    @property
+    def current(self) -> VersionFolder:
+        folder = Layout(self.root).index("towns")
+        return folder.version(current_version(folder) or 0)
+
+    def manifest(self) -> Manifest:
+        return read_manifest(self.current)
+
+    def write(self, count: int = 12, *, edited: int = 0) -> None:
+        texts = (f"Town {n} lies on the River {n % 4}." + (" It is old." if n < edited else "") for n in range(count))
+        rows = ({"id": f"p{n:02d}", "title": f"Town {n}", "text": text} for n, text in enumerate(texts))
+        self.corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    def index(self, *, source: bool = True, full: bool = False, add: tuple[str, ...] = ()) -> IndexReport:
+        request = IndexRequest("towns", self.corpus if source else None, add, full)
+        return run_index(self.settings, request, DirectRunner())
+
+    def verify(self) -> VerifyReport:
+        return run_verify(self.settings, "towns")
+
+    def found(self) -> dict[str, list[str]]:
+        """Stores that verify finds something in."""
+        return {name: some for name, some in self.verify().differences.items() if some}
+
+    def repaired(self) -> VerifyReport:
+        repair(self.settings, self.verify())
+        return self.verify()
+
+    def ask(self) -> str:
+        """Title of the first passage."""
+        with open_index("towns", settings=self.settings) as index:
+            return str(index.ask("Which river does Town 3 lie on?").passages[0]["title"])
+
+    def doctor(self) -> dict[str, str]:
+        """Names and messages of the checks that fail."""
+        return {check.name: check.message for check in run_checks(self.settings) if not check.ok}
+
+
+def flip(path: Path, offset: int = -1) -> None:
+    content = bytearray(path.read_bytes())
+    content[offset] ^= 0x40
+    path.unlink()
+    path.write_bytes(content)
+
+
+def one(folder: Path, pattern: str) -> Path:
+    return sorted(folder.glob(pattern))[0]
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Towns:
+    folder = tmp_path_factory.mktemp("published")
+    towns = Towns(folder / "root", folder / "corpus.jsonl")
+    towns.write()
+    towns.index()
+    return towns
+
+
+@pytest.fixture
+def towns(published: Towns, tmp_path: Path) -> Towns:
+    close_encoders()
+    shutil.copytree(published.root, tmp_path / "root", ignore=shutil.ignore_patterns("models"))
+    models = Layout(tmp_path / "root").model_cache
+    models.symlink_to(Layout(published.root).model_cache, target_is_directory=True)
+    copied = Towns(tmp_path / "root", tmp_path / "corpus.jsonl")
+    copied.write()
+    return copied
+
+
+def test_a_damaged_array_is_made_again_and_said(towns: Towns) -> None:
+    """It used to be taken over: the next version's manifest stated the checksum of the damaged file."""
+    before = towns.manifest()
+    flip(towns.current.arrays / "bipartite_tf.npy")
+    report = towns.index(source=False, add=("bm25",))
+    assert report.damaged == ["file 'bipartite_tf.npy' has another content than was published"]
+    assert "graph" not in report.reused
+    assert "lexical-stems" in report.reused
+    after = towns.manifest()
+    assert after.version == 2
+    assert after.arrays["bipartite_tf.npy"] == before.arrays["bipartite_tf.npy"]
+    assert list(towns.found()) == ["older_versions"]
+    assert towns.found()["older_versions"] == [f"version 1: {report.damaged[0]}"]
+    assert towns.repaired().ok
+    assert towns.ask() == "Town 3"
+
+
+def test_damaged_tables_are_not_called_unchanged(towns: Towns) -> None:
+    """`polyhop index` said "nothing has changed" on a version that nobody could open."""
+    before = towns.manifest()
+    flip(towns.current.tables, 4096 + 20)
+    with pytest.raises(DamagedStoreError, match=FIX):
+        towns.ask()
+    assert FIX in towns.doctor()["index towns"]
+    report = towns.index()
+    assert report.changed
+    assert "is damaged (Corrupt database file" in report.damaged[0]
+    assert {n: r.checksum for n, r in towns.manifest().tables.items() if n != "index_runs"} == {
+        n: r.checksum for n, r in before.tables.items() if n != "index_runs"
+    }
+    assert towns.ask() == "Town 3"
+    assert not towns.index().changed
+
+
+def test_a_damaged_corpus_needs_its_source_which_the_sentence_names(towns: Towns, published: Towns) -> None:
+    flip(towns.current.tables, 4096 + 20)
+    with pytest.raises(DamagedStoreError, match=rf"polyhop index {published.corpus} --index towns"):
+        towns.index(source=False, full=True)
+    assert towns.repaired().ok
+    assert towns.ask() == "Town 3"
+
+
+@pytest.mark.parametrize(
+    "pattern", ["_versions/*3.manifest", "_indices/*/part_0_docs.lance", "data/*.lance", "_refs/tags/*"]
+)
+def test_damage_to_any_file_of_lancedb_is_found_and_stops_no_edit(towns: Towns, pattern: str) -> None:
+    """Damaged index files and older manifests were invisible, and every later edit ended in LanceDB's own words."""
+    flip(one(towns.vectors / "passages.lance", pattern), 20)
+    (sentence,) = towns.found()["vectors"]
+    assert "has another content than was written" in sentence
+    assert FIX in towns.doctor()["index towns"]
+    towns.write(edited=3)
+    report = towns.index()
+    assert sentence in report.damaged
+    assert towns.manifest().vectors["passage"].table == "passages-2"
+    assert list(towns.found()) == ["older_versions"]
+    assert towns.repaired().ok
+    assert not (towns.vectors / "passages.lance").exists()
+    towns.write(edited=4)
+    assert towns.index().damaged == []
+    assert towns.manifest().vectors["passage"].table == "passages-2"
+    assert towns.verify().ok
+
+
+def test_full_and_repair_make_lance_tables_from_nothing(towns: Towns) -> None:
+    for file in towns.vectors.glob("*.lance/_versions/*.manifest"):
+        flip(file, 10)
+    with open_index("towns", settings=towns.settings) as index, pytest.raises(DamagedStoreError, match=FIX):
+        index.search_text("river")
+    assert towns.index(full=True).changed
+    assert list(towns.found()) == ["older_versions"]
+    assert towns.repaired().ok
+    with open_index("towns", settings=towns.settings) as index:
+        assert len(index.search_text("river")) == 10
+
+
+def test_damage_that_no_list_knows_of_stops_no_edit(towns: Towns) -> None:
+    """As in roots of before there was a list of checksums."""
+    (towns.vectors / "checksums.json").unlink()
+    assert towns.verify().ok
+    for file in towns.vectors.glob("passages.lance/_versions/*.manifest"):
+        flip(file, 10)
+    assert "LanceDB says" in towns.found()["vectors"][0]
+    towns.write(edited=3)
+    towns.index()
+    assert towns.manifest().vectors["passage"].table == "passages-2"
+    assert list(towns.found()) == []
+
+
+def test_a_list_of_checksums_that_is_damaged_itself_is_noticed(towns: Towns) -> None:
+    flip(towns.vectors / "checksums.json", 100)
+    assert towns.found()["vectors"] == ["file 'checksums.json' of the vectors is damaged"]
+    assert towns.repaired().ok
+
+
+def test_a_damaged_manifest_is_refused_and_replaced_from_the_source(towns: Towns) -> None:
+    content = towns.current.manifest.read_text()
+    towns.current.manifest.write_text(content.replace('"passages": 12', '"passages": 13'))
+    for use in (towns.ask, towns.verify, lambda: towns.index(source=False, full=True)):
+        with pytest.raises(ManifestMismatchError, match="polyhop index SOURCE --index towns"):
+            use()
+    assert "polyhop index SOURCE --index towns" in towns.doctor()["index towns"]
+    assert towns.index().version == 2
+    assert towns.repaired().ok
+
+
+def test_a_pointer_to_nothing_is_named_and_an_index_run_replaces_it(towns: Towns) -> None:
+    pointer = Layout(towns.root).index("towns").current
+    for content in ("7\n", "\x11\n", "1\x8a"):
+        pointer.write_bytes(content.encode("latin-1"))
+        for use in (towns.ask, towns.verify, lambda: towns.index(source=False, full=True)):
+            with pytest.raises(ManifestMismatchError, match="polyhop versions --index towns --use N"):
+                use()
+    assert towns.index().version == 2
+    assert towns.verify().ok
+
+
+def test_a_nan_in_the_cache_of_vectors_is_computed_again_counted_and_said(towns: Towns) -> None:
+    """It ended in an error with LanceDB's advice; a flipped exponent in a vector of 1e38 that ranked first."""
+    before = towns.manifest()
+    with sqlite3.connect(Layout(towns.root).vector_cache) as connection:
+        keys = [key for (key,) in connection.execute("SELECT key FROM vectors ORDER BY key LIMIT 3")]
+        bad = np.full(384, np.nan, "<f4").tobytes()
+        for key in keys:
+            connection.execute("UPDATE vectors SET vector = ? WHERE key = ?", (bad, key))
+        connection.execute("UPDATE vectors SET checksum = NULL WHERE key = ?", (keys[0],))
+    connection.close()
+    assert list(towns.doctor()) == ["caches"]
+    assert "3 rows of table 'vectors' are not as they were written" in towns.doctor()["caches"]
+    assert "polyhop cache repair" in towns.doctor()["caches"]
+    report = towns.index(full=True)
+    assert sum(int(s.split()[0]) for s in report.damaged if "cached vectors" in s) == 3
+    arrays = towns.manifest().arrays
+    assert arrays == before.arrays
+    assert towns.verify().ok
+    assert towns.doctor() == {}
+
+
+def test_what_a_killed_removal_left_goes_away_with_the_next_run(towns: Towns) -> None:
+    versions = Layout(towns.root).index("towns").versions
+    shutil.copytree(versions / "000001", versions / "000000")
+    (versions / "000000" / "manifest.json").unlink()
+    report = towns.index()
+    assert (report.changed, report.removed_versions) == (False, [0])
+    assert [folder.name for folder in versions.iterdir()] == ["000001"]
+
+
+def test_versions_of_before_with_more_tables_and_fewer_checksums_still_work(towns: Towns) -> None:
+    document = json.loads(towns.current.manifest.read_bytes())
+    with duckdb.connect(str(towns.current.tables)) as connection:
+        for name in ("synonym_edges", "hubs", "hub_candidates", "hub_paths"):
+            connection.execute(f"CREATE TABLE {name} (hub_id VARCHAR)")
+            document["tables"][name] = table_record(connection, name).model_dump()
+    del document["checksum"]
+    towns.current.manifest.write_text(json.dumps(document))
+    (towns.vectors / "checksums.json").unlink()
+    assert towns.verify().ok
+    assert towns.ask() == "Town 3"
+    assert not towns.index().changed
+    towns.write(edited=2)
+    assert towns.index().damaged == []
+    assert "hubs" not in towns.manifest().tables
+    assert (towns.vectors / "checksums.json").exists()
+    assert towns.verify().ok
+
+
+def test_a_run_killed_before_its_version_was_visible_is_no_damage(
+    towns: Towns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next run gives the same number, and so the same pin, to other vectors."""
+    towns.write(edited=2)
+    with monkeypatch.context() as patched:
+        patched.setattr("polyhop.tasks.publish.publish.publish_folder", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            towns.index()
+    assert towns.manifest().version == 1
+    towns.write(edited=4)
+    towns.index()
+    assert towns.manifest().version == 2
+    assert towns.found() == {}
+    assert towns.manifest().vectors["passage"].table == "passages"
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt

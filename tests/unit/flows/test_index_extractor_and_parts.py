@@ -1,0 +1,96 @@
+"""What a run takes over from the version before: the extractor, and stages whose part files nobody needs."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from polyhop.flows.index import run_index, with_extractor
+from polyhop.flows.reports import IndexReport
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.manifest import Manifest
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import ExtractionSettings, parse_settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.tables.connection import connect
+
+RECORDS = [
+    {"id": "a", "title": "Ada Lovelace", "text": "Ada Lovelace worked with Charles Babbage in London."},
+    {"id": "b", "title": "Charles Babbage", "text": "Babbage was born in London. Charles Babbage died in 1871."},
+]
+
+
+def built_with(extractor: str) -> Manifest:
+    """A version that this extractor made."""
+    return Manifest(
+        index="one",
+        version=1,
+        polyhop="0",
+        source="corpus.jsonl",
+        corpus_hash="",
+        settings={"extraction": ExtractionSettings(extractor=extractor).model_dump()},
+        artefacts=(),
+        stages={},
+        counts={},
+        tables={},
+        arrays={},
+        vectors={},
+    )
+
+
+@pytest.mark.parametrize(
+    ("configured", "before", "expected"),
+    [
+        (None, None, "rules"),
+        ("model", None, "model"),
+        (None, "rules", "rules"),
+        (None, "model", "model"),
+        (None, "import:x.jsonl", "import:x.jsonl"),
+        ("model", "rules", "model"),
+        ("rules", "model", "rules"),
+        ("import:x.jsonl", "model", "import:x.jsonl"),
+    ],
+)
+def test_an_index_keeps_its_extractor_until_another_is_named(
+    configured: str | None, before: str | None, expected: str
+) -> None:
+    """What a setting or an option names, else what made the version before, else rules."""
+    named = {} if configured is None else {"extraction.extractor": configured}
+    manifest = None if before is None else built_with(before)
+    settings = with_extractor(parse_settings({"test": named}), manifest)
+    assert settings.extraction.extractor == expected
+    assert with_extractor(settings, manifest).extraction.extractor == expected
+
+
+def run(root: Path, corpus: Path, method: str) -> IndexReport:
+    settings = parse_settings({"test": {"root": str(root), "strategies": "bm25", "resolution.method": method}})
+    return run_index(settings, IndexRequest("one", corpus), DirectRunner())
+
+
+def entities(root: Path, version: int) -> list[tuple[object, ...]]:
+    with connect(Layout(root).index("one").version(version).tables, read_only=True) as connection:
+        return connection.execute(
+            "SELECT key, unit_id, tf FROM mentions JOIN entities USING (entity_id) ORDER BY ALL"
+        ).fetchall()
+
+
+def test_a_stage_whose_part_files_the_next_one_reads_runs_again(
+    tmp_path: Path, write_corpus: Callable[..., Path]
+) -> None:
+    """Resolution by other rules reads what extraction left in part files; those went when the first run ended."""
+    corpus = write_corpus(RECORDS)
+    run(tmp_path / "edited", corpus, "off")
+    again = run(tmp_path / "edited", corpus, "rules")
+    assert (again.version, again.changed) == (2, True)
+    assert "extract" not in again.reused
+    assert again.computed["extract"] == len(RECORDS)
+    run(tmp_path / "fresh", corpus, "rules")
+    assert entities(tmp_path / "edited", 2) == entities(tmp_path / "fresh", 1) != []
+
+
+def test_a_run_without_any_change_takes_every_stage_over(tmp_path: Path, write_corpus: Callable[..., Path]) -> None:
+    corpus = write_corpus(RECORDS)
+    run(tmp_path, corpus, "rules")
+    again = run(tmp_path, corpus, "rules")
+    assert (again.version, again.changed, again.reused[:2]) == (1, False, ["extract", "resolve"])
+    assert again.computed == {}

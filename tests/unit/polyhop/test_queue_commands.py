@@ -1,0 +1,262 @@
+"""What the commands on the queue print: one document, damaged rows beside good ones, keys, retries, small amounts."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from polyhop.commands.jobs import jobs, retry
+from polyhop.commands.plan import dollars, print_plan
+from polyhop.commands.results import explain, replay, results
+from polyhop.commands.submit import submit
+from polyhop.flows.answer import submit_file
+from polyhop.flows.index import run_index
+from polyhop.flows.job_metrics import job_metrics
+from polyhop.flows.plan import IndexPlan, StepEstimate
+from polyhop.flows.runner import DirectRunner
+from polyhop.health import run_checks
+from polyhop.jobs import results_for
+from polyhop.queue_health import check_queue
+from polyhop.schemas.errors import ConfigurationError, DamagedRowsError, RetryRefusedError, StoreError, SubmissionError
+from polyhop.schemas.queue import FinishedQuestion, JobSpec, NewQuestion
+from polyhop.schemas.requests import IndexRequest, SubmissionRequest
+from polyhop.schemas.settings import Settings
+from polyhop.tasks.extraction.questions import kg_extract
+from polyhop.tasks.planning import PlannedStep
+from polyhop.warehouse.open import open_questions
+from polyhop.warehouse.queue.queue import QuestionQueue
+
+ANSWER = {"question": "Why?", "answer": "yes", "strategy": "bm25", "version": 1, "passages": [], "evidence": {}}
+ANSWER |= {"seconds": {}, "parameters": {}, "index": "wiki", "limit": 10}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(root=tmp_path / "root", strategies=("bm25",))
+
+
+def answered(queue: QuestionQueue, count: int, **spec: Any) -> int:
+    """A job whose questions q0, q1… all have an answer."""
+    job = queue.submit(
+        JobSpec(**{"index": "wiki"} | spec), [NewQuestion(f"q{n}", "Why?", None, ["yes"]) for n in range(count)]
+    )
+    queue.finish(
+        [FinishedQuestion(q.lease_token, "yes", 1, "bm25", 0.1, ANSWER) for q in queue.claim(["default"], "w")]
+    )
+    return job
+
+
+def spoil(queue: QuestionQueue, *question_ids: str) -> None:
+    with queue._database.engine.begin() as connection:
+        for each in question_ids:
+            connection.execute(text("UPDATE results SET result_json = '{' WHERE question_id = :id"), {"id": each})
+
+
+def test_jobs_and_workers_are_one_document_each(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_questions(settings) as queue:
+        for name in ("a", "b"):
+            queue.submit(JobSpec("wiki", name=name), [NewQuestion("q", "Why?")])
+            queue.report_worker(name, host="h", process_id=1, queues=["default"], versions={})
+    jobs(root=settings.root, json=True)
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["b", "a"]
+    jobs(workers=True, root=settings.root, json=True)
+    assert [row["worker_id"] for row in json.loads(capsys.readouterr().out)] == ["a", "b"]
+
+
+def test_an_empty_queue_is_an_empty_list(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs(root=settings.root, json=True)
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_results_with_a_damaged_one_print_all_rows_and_then_say_what_to_do(
+    settings: Settings, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with open_questions(settings) as queue:
+        job = answered(queue, 3)
+        spoil(queue, "q1")
+    advice = "Question 'q1' of job 1 is damaged in the queue: .*; polyhop retry 1 --question q1 asks it again"
+    with pytest.raises(DamagedRowsError, match=advice):
+        results(job, root=settings.root)
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["id"], row["answer"], row["error_class"]) for row in rows] == [
+        ("q0", "yes", None),
+        ("q1", "yes", "DamagedRow"),
+        ("q2", "yes", None),
+    ]
+    assert rows[1]["error"].startswith("damaged in the queue: its stored answer cannot be read")
+    with pytest.raises(DamagedRowsError, match=advice):
+        results(job, out=tmp_path / "results.parquet", root=settings.root)
+    with pytest.raises(DamagedRowsError, match=advice):
+        results(job, metrics=True, root=settings.root)
+    assert (tmp_path / "results.parquet").stat().st_size > 0
+    assert results_for(settings, "FROM results")["results"].num_rows == 3
+
+
+def test_a_damaged_answer_counts_as_failed(settings: Settings) -> None:
+    with open_questions(settings) as queue:
+        job = answered(queue, 4)
+        spoil(queue, "q1")
+        measured = job_metrics(queue.results(job))
+    assert measured is not None
+    assert (measured["em"], measured["failures"]) == (0.75, 1)
+
+
+def test_several_damaged_answers_are_counted_and_asked_again_at_once(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_questions(settings) as queue:
+        job = answered(queue, 3)
+        spoil(queue, "q0", "q2")
+    with pytest.raises(DamagedRowsError, match=r"2 of 3 questions of job 1 .* polyhop retry 1 --damaged"):
+        results(job, root=settings.root)
+    capsys.readouterr()
+    retry(job, damaged=True, root=settings.root, json=True)
+    assert json.loads(capsys.readouterr().out) == {"job_id": job, "requeued": 2, "deadline": None}
+    with open_questions(settings) as queue:
+        assert [row.state.value for row in queue.results(job)] == ["queued", "done", "queued"]
+    retry(job, damaged=True, root=settings.root)
+    assert capsys.readouterr().out == "Job 1: 0 questions queued again\n"
+    with pytest.raises(ConfigurationError, match="leave --question out"):
+        retry(job, question=["q0"], damaged=True, root=settings.root)
+
+
+@pytest.mark.parametrize("stored", ['{"answer": ', '{"answer": "yes"}'])
+def test_a_damaged_answer_is_neither_redrawn_nor_replayed(settings: Settings, stored: str) -> None:
+    with open_questions(settings) as queue:
+        job = answered(queue, 1)
+        with queue._database.engine.begin() as connection:
+            connection.execute(text("UPDATE results SET result_json = :stored"), {"stored": stored})
+    for command in (explain, replay):
+        with pytest.raises(DamagedRowsError, match="polyhop retry 1 --question q0 asks it again"):
+            command(job, "q0", root=settings.root)
+
+
+def test_a_job_whose_parameters_are_damaged_is_listed_with_the_others(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_questions(settings) as queue:
+        for name in ("good", "bad"):
+            queue.submit(JobSpec("wiki", name=name), [NewQuestion("q", "Why?")])
+        with queue._database.engine.begin() as connection:
+            connection.execute(text("UPDATE jobs SET parameters_json = 'x' WHERE name = 'bad'"))
+    jobs(root=settings.root)
+    shown = capsys.readouterr().out
+    assert "good" in shown
+    assert "job 2 is damaged in the queue: its parameters cannot be read (" in shown
+
+
+def test_doctor_looks_into_the_queue(settings: Settings) -> None:
+    assert check_queue(settings) == "none yet; polyhop submit makes it"
+    assert not (settings.root / "queue.sqlite").exists()
+    with open_questions(settings) as queue:
+        answered(queue, 7)
+        assert "1 jobs, 7 questions, every row readable" in check_queue(settings)
+        spoil(queue, *(f"q{n}" for n in range(6)))
+    (check,) = [check for check in run_checks(settings) if check.name == "queue"]
+    assert not check.ok
+    assert check.message.startswith("6 rows cannot be read. Question 'q0' of job 1 is damaged in the queue: ")
+    assert check.message.endswith("And 1 more.")
+    (settings.root / "queue.sqlite").write_bytes(b"no database at all" * 1000)
+    with pytest.raises(StoreError, match="file is not a database"):
+        check_queue(settings)
+
+
+def test_a_retry_says_until_when_its_questions_must_begin(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A deadline of 5 s would pass again before any worker comes; whoever reads this can give more."""
+    with open_questions(settings) as queue:
+        job = queue.submit(JobSpec("wiki", deadline_seconds=5), [NewQuestion("q", "Why?")])
+        queue.cancel(job)
+    retry(job, root=settings.root)
+    assert capsys.readouterr().out == (
+        "Job 1: 1 question queued again; what no worker has begun within 5 s is dead "
+        "(--deadline SECONDS changes that)\n"
+    )
+    with open_questions(settings) as queue:
+        queue.cancel(job)
+    retry(job, question=["q"], deadline=3600, root=settings.root, json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert (document["requeued"], document["deadline"] is not None) == (1, True)
+    with pytest.raises(RetryRefusedError, match="it is queued"):
+        retry(job, question=["q"], root=settings.root)
+    with open_questions(settings) as queue:
+        assert queue.job(job).deadline_seconds == 3600
+
+
+@pytest.fixture
+def questions(settings: Settings, tmp_path: Path) -> Path:
+    """A question file, and an index to ask."""
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text('{"id": "a", "title": "A", "text": "Ada lived in London."}\n', encoding="utf-8")
+    run_index(settings, IndexRequest("one", corpus), DirectRunner())
+    path = tmp_path / "questions.txt"
+    path.write_text("Where did Ada live?\n", encoding="utf-8")
+    return path
+
+
+def test_a_repeated_key_names_the_existing_job_and_uses_no_number_up(
+    settings: Settings, questions: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def send(key: str | None) -> str:
+        submit(questions, index="one", strategy="bm25", key=key, root=settings.root)
+        return capsys.readouterr().out.splitlines()[0]
+
+    assert send("monday") == "Job 1: 1 question for 'one', queue 'default'"
+    for _ in range(3):
+        assert send("monday") == (
+            "Job 1 has the key 'monday' already: 1 question for 'one', queue 'default'; nothing was submitted again"
+        )
+    submit(questions, index="one", strategy="bm25", key="monday", root=settings.root, json=True)
+    assert json.loads(capsys.readouterr().out) == {"job_id": 1, "questions": 1, "new": False}
+    assert send(None).startswith("Job 2: ")
+
+
+def test_a_queue_that_no_worker_could_be_told_to_serve_is_refused(settings: Settings, questions: Path) -> None:
+    request = SubmissionRequest(questions, JobSpec("one", queue="a,b", strategy="bm25"))
+    with open_questions(settings) as queue, pytest.raises(SubmissionError, match="a comma separates queues"):
+        submit_file(settings, queue, request)
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [
+        (0.0, "0.00"),
+        (0.00000123, "0.0000012"),
+        (0.00042, "0.00042"),
+        (0.0099, "0.0099"),
+        (0.01, "0.01"),
+        (1234.5, "1,234.50"),
+    ],
+)
+def test_less_than_a_cent_is_shown_with_two_digits(amount: float, shown: str) -> None:
+    assert dollars(amount) == shown
+
+
+STEP = StepEstimate(
+    PlannedStep(kg_extract(), units=2, prompt_tokens=1000), 500, (250, 900), True, 8.0, price=(0.15, 0.6)
+)
+PLAN = IndexPlan("corpus.jsonl", "openai/x", 1, 2, (STEP,), {})
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (PLAN, "  cost 0.00045 USD (0.00030 to 0.00069)"),
+        (
+            replace(PLAN, steps=(STEP, replace(STEP, price=None))),
+            "  cost unknown: no price of 'openai/x' is known; set models.prompt_price",
+        ),
+        (replace(PLAN, steps=(replace(STEP, price=(0.0, 0.0)),)), "  no cost: the price of 'openai/x' is 0"),
+        (replace(PLAN, steps=()), "  no cost: every reply is cached already"),
+    ],
+)
+def test_a_plan_says_a_sensible_amount_or_why_there_is_none(
+    plan: IndexPlan, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_plan(plan)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "cost" in line]
+    assert line.startswith(words)

@@ -1,0 +1,111 @@
+"""What an analyst would write is right, and every table, view and column says what it holds."""
+
+import json
+import shutil
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import polyhop
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.columns import View
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.views import VIEWS
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.tables.checksum import table_record
+
+PAGES = (
+    {"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace wrote for Charles Babbage."},
+    {"id": "babbage", "title": "Charles Babbage", "text": "Charles Babbage lived in London."},
+    {"id": "nobody", "title": "", "text": "it rained all day and nothing else was written down."},
+)
+OBVIOUS = "SELECT passage_id FROM passages WHERE passage_id NOT IN (SELECT passage_id FROM mentions)"
+STRATEGIES = ("bm25", "graph", "graph-search")
+
+
+def index_pages(root: Path, pages: tuple[dict[str, str], ...] = PAGES) -> list[str]:
+    """Indexes the pages and returns the stages that were taken over."""
+    corpus = root.parent / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(page) + "\n" for page in pages), encoding="utf-8")
+    return run_index(Settings(root=root, strategies=STRATEGIES), IndexRequest("small", corpus), DirectRunner()).reused
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("analysts") / "root"
+    index_pages(path)
+    return path
+
+
+@pytest.fixture
+def published_before(root: Path, tmp_path: Path) -> Path:
+    """The same index as a Polyhop published it whose mentions had no column passage_id."""
+    shutil.copytree(root, tmp_path / "root")
+    folder = Layout(tmp_path / "root").index("small").version(1)
+    with duckdb.connect(str(folder.tables)) as connection:
+        connection.execute("ALTER TABLE mentions DROP COLUMN passage_id")
+        record = table_record(connection, "mentions")
+    manifest = json.loads(folder.manifest.read_bytes())
+    manifest["tables"]["mentions"]["checksum"] = record.checksum
+    del manifest["checksum"]  # manifests had none then
+    folder.manifest.write_text(json.dumps(manifest))
+    return tmp_path / "root"
+
+
+def test_passages_without_a_mention_are_found_by_the_obvious_query(root: Path) -> None:
+    with polyhop.open_index("small", root=root) as index:
+        assert index.sql(OBVIOUS).to_pylist() == [{"passage_id": "nobody"}]
+        assert index.sql("SELECT count(*) AS n FROM mentions WHERE passage_id <> unit_id").to_pylist() == [{"n": 0}]
+        plain = duckdb.connect(str(index.session.published.tables_file), read_only=True)
+        assert plain.execute(OBVIOUS).fetchall() == [("nobody",)]
+        plain.close()
+
+
+def test_a_version_published_before_opens_and_the_query_is_right_there_too(published_before: Path) -> None:
+    with polyhop.open_index("small", root=published_before) as index:
+        assert index.sql(OBVIOUS).to_pylist() == [{"passage_id": "nobody"}]
+        assert index.sql("SELECT * FROM entities_of_passage WHERE passage_id = 'babbage'").num_rows > 0
+        assert index.ask("Where did Charles Babbage live?", strategy="graph").passages[0]["id"] == "babbage"
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["this form", "the form before"])
+def test_a_version_of_either_form_is_built_on(root: Path, published_before: Path, before: bool, tmp_path: Path) -> None:
+    place = published_before if before else tmp_path / "same" / "root"
+    if not before:
+        shutil.copytree(root, place)
+    request = IndexRequest("small", None, ("bm25-rm3",))
+    settings = Settings(root=place, strategies=(*STRATEGIES, "bridge-lexical"))
+    report = run_index(settings, request, DirectRunner())
+    assert (report.version, report.changed) == (2, True)
+    assert {"extract", "resolve"} <= set(report.reused)
+    with polyhop.open_index("small", root=place) as index:
+        assert index.sql(OBVIOUS).to_pylist() == [{"passage_id": "nobody"}]
+
+
+def test_every_table_view_and_column_has_a_comment(root: Path) -> None:
+    with polyhop.open_index("small", root=root) as index:
+        without = index.sql(
+            "SELECT view_name AS name, '' AS part FROM duckdb_views() WHERE NOT internal AND comment IS NULL UNION ALL "
+            "SELECT table_name, '' FROM duckdb_tables() WHERE NOT internal AND comment IS NULL UNION ALL "
+            "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND comment IS NULL"
+        )
+        assert without.to_pylist() == []
+        shown = index.sql(
+            "SELECT comment FROM duckdb_columns() WHERE table_name = 'neighbours' AND column_name = 'entity'"
+        )
+        assert shown.to_pylist() == [{"comment": "name of the entity"}]
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+def test_a_view_has_the_columns_that_are_described(root: Path, view: View) -> None:
+    with polyhop.open_index("small", root=root) as index:
+        assert index.sql(f"FROM {view.name} LIMIT 0").column_names == [column.name for column in view.columns]
+
+
+def test_every_view_is_described(root: Path) -> None:
+    with polyhop.open_index("small", root=root) as index:
+        names = index.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL")
+        assert names.column("view_name").to_pylist() == sorted(view.name for view in VIEWS)

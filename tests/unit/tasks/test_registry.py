@@ -1,0 +1,142 @@
+"""Which stages an index needs, and their order: from what they read and write."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from polyhop.schemas.columns import Table, text
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.tables import PASSAGES, TABLES
+from polyhop.tasks import registry
+from polyhop.tasks.registry import source_kind, stages_for
+from polyhop.tasks.stage import Stage, tables_of
+
+OWN = Table("own", "Rows of another package.", ("id",), (text("id", "an id"),))
+ALL = ["graph", "graph:relations", "lexical:plain", "lexical:stems", "vectors:passage", "vectors:entity", "ann:passage"]
+
+
+def names(artefacts: Sequence[str]) -> list[str]:
+    return [stage.name for stage in stages_for(artefacts)]
+
+
+def made(name: str, reads: tuple[str, ...] = ("passages",), writes: tuple[str, ...] = (), **more: Any) -> Stage:
+    return Stage(name, reads=reads, writes=writes or (name,), finish=lambda _: {}, **more)
+
+
+@pytest.fixture
+def others(monkeypatch: pytest.MonkeyPatch) -> list[Stage]:
+    """Stages that installed packages bring."""
+    brought: list[Stage] = []
+    monkeypatch.setattr(registry, "_of_others", lambda: tuple(brought))
+    return brought
+
+
+def test_the_order_is_that_of_every_release_so_far() -> None:
+    assert names(ALL) == [
+        "ingest", "extract", "resolve", "graph", "relations", "lexical-plain", "lexical-stems", "embed-entity",
+        "embed-passage", "ann-passage",
+    ]  # fmt: skip
+
+
+def test_only_what_is_needed_is_built_whatever_the_order_of_asking() -> None:
+    assert names([]) == ["ingest", "extract", "resolve"]
+    assert names(["lexical:stems"]) == ["ingest", "extract", "resolve", "lexical-stems"]
+    assert names(["ann:passage"]) == ["ingest", "extract", "resolve", "embed-passage", "ann-passage"]
+    assert names(ALL[::-1]) == names(ALL)
+
+
+def test_a_graph_takes_one_stage_in_place_of_three() -> None:
+    found = [stage.name for stage in stages_for(ALL, "graph")]
+    assert found == [
+        "ingest-graph", "graph", "relations", "lexical-plain", "lexical-stems", "embed-entity", "embed-passage",
+        "ann-passage",
+    ]  # fmt: skip
+    assert [stage.name for stage in stages_for([], "graph")] == ["ingest-graph"]
+    assert source_kind([*found, "publish"]) == "graph"
+
+
+def test_each_stage_comes_after_all_whose_results_it_reads() -> None:
+    done: set[str] = set()
+    for stage in stages_for(ALL):
+        assert done.issuperset(stage.reads), stage.name
+        done.update(stage.writes)
+
+
+def test_a_stage_of_another_package_runs_after_what_it_reads_and_before_what_reads_it(others: list[Stage]) -> None:
+    others += [made("second", ("first", "vectors:entity")), made("first", ("graph",))]
+    found = names(["second"])
+    assert found == ["ingest", "extract", "resolve", "graph", "first", "embed-entity", "second"]
+    assert names(["lexical:plain"]) == ["ingest", "extract", "resolve", "lexical-plain"]
+
+
+def test_what_nobody_builds_is_said(others: list[Stage]) -> None:
+    with pytest.raises(ConfigurationError, match=r"No stage builds 'hubs' from a corpus; known are .*lexical:plain"):
+        stages_for(["hubs"])
+    others.append(made("hubs", ("hub-paths",)))
+    with pytest.raises(ConfigurationError, match="No stage builds 'hub-paths'"):
+        stages_for(["hubs"])
+
+
+def test_stages_that_wait_for_each_other_are_refused(others: list[Stage]) -> None:
+    others += [made("hen", ("egg",)), made("egg", ("hen",))]
+    with pytest.raises(ConfigurationError, match="wait for each other"):
+        stages_for(["egg"])
+
+
+@pytest.mark.parametrize(
+    ("stages", "words"),
+    [
+        ([made("graph", writes=("mine",))], "'graph' collides"),
+        ([made("mine"), made("other", writes=("passages", "more"))], "writes passages"),
+        ([made("mine", tables=(OWN,)), made("more", tables=(OWN,))], "'more' writes the table own"),
+        ([made("mine", arrays="x"), made("more", arrays="x")], "'more' writes the arrays x"),
+        ([made("mine", tables=(PASSAGES,)), made("more")], "'mine' writes the table passages"),
+        (
+            [made("mine", tables=(Table("entities", "", ("id",), OWN.columns),)), made("more")],
+            "'mine' writes the table entities",
+        ),
+    ],
+)
+def test_stages_that_would_overwrite_each_other_are_refused(
+    others: list[Stage], stages: list[Stage], words: str
+) -> None:
+    others += stages
+    with pytest.raises(ConfigurationError, match=words):
+        stages_for(["mine", "more", "graph"])
+
+
+@pytest.mark.parametrize("name", ["", "Two words", "a_b", "../up", "1st"])
+def test_names_that_would_not_do_for_files_are_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="need another name"):
+        made(name)
+    with pytest.raises(ConfigurationError, match="need another name"):
+        made("fine", arrays=name or "_")
+
+
+def test_a_version_has_our_tables_and_those_of_its_stages() -> None:
+    assert tables_of(stages_for(ALL)) == list(TABLES)
+    assert tables_of([made("mine", tables=(OWN,))]) == [*TABLES, OWN]
+
+
+def test_the_kind_of_source_is_known_from_the_stages_of_a_version() -> None:
+    assert source_kind(["ingest", "extract"]) == "corpus"
+
+
+def test_a_fingerprint_changes_with_what_is_read_settings_files_and_revision() -> None:
+    def fingerprint(read: str = "r", **more: Any) -> str:
+        build: Any = SimpleNamespace(hashes=lambda reads: dict.fromkeys(reads, read))
+        return made("mine", **more).fingerprint(build)
+
+    found = {
+        fingerprint(),
+        fingerprint("changed"),
+        fingerprint(revision=2),
+        fingerprint(settings=lambda _: {"top": 1}),
+        fingerprint(settings=lambda _: {"top": 2}),
+        fingerprint(files=lambda _: {"prompt": "a"}),
+        fingerprint(files=lambda _: {"prompt": "b"}),
+    }
+    assert len(found) == 7
+    assert fingerprint() == fingerprint()

@@ -1,0 +1,144 @@
+"""Corpus formats of other packages: asked about late, checked like ours, clear about what does not work."""
+
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from polyhop.schemas.corpus import BadRecord, SourceRecord
+from polyhop.schemas.errors import ConfigurationError, SourceError
+from polyhop.warehouse.files import formats
+from polyhop.warehouse.files.formats import ROWS, TEXTS, described_formats, row_reader, text_reader
+from polyhop.warehouse.files.readers import read_corpus
+from polyhop.warehouse.files.records import FaultError, Row, bad_record
+
+GOOD = Row(3, {"id": "a", "title": "Ada", "text": "Ada wrote.", "year": 1843})
+
+
+def two_rows(_path: Path) -> Iterator[Row | BadRecord]:
+    yield GOOD
+    yield Row(4, {"id": "b", "text": 7})
+    yield bad_record("elsewhere", 5, "odd", "raw")
+
+
+def failing(_path: Path) -> Iterator[Row | BadRecord]:
+    yield GOOD
+    raise KeyError("w:p")
+
+
+def faulty(_path: Path) -> Iterator[Row | BadRecord]:
+    yield GOOD
+    raise FaultError("the rest is encrypted")
+
+
+def mappings(_path: Path) -> Iterator[object]:
+    yield {"text": "Ada wrote."}
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], None]]:
+    """Makes an entry point known as if its package were installed."""
+
+    def known(ending: str, value: str) -> None:
+        point = EntryPoint(ending, value, formats.GROUP)
+        monkeypatch.setattr(formats, "entry_points", lambda group: [point] if group == formats.GROUP else [])
+        formats.formats_of_others.cache_clear()
+
+    yield known
+    formats.formats_of_others.cache_clear()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus" / "deep" / "Some.ODD"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"PK\x03\x04\0\0\0\0\0\0\0\0")  # binary: that is for its reader to judge
+    return path
+
+
+def test_every_format_of_ours_has_its_reader() -> None:
+    assert all(callable(row_reader(ending)) for ending in ROWS)
+    assert all(callable(text_reader(ending)) for ending in TEXTS)
+
+
+def test_records_of_another_format_are_checked_like_ours(source: Path, install: Callable[[str, str], None]) -> None:
+    install(".odd", f"{__name__}:two_rows")
+    for given, name in ((source, "Some.ODD"), (source.parents[1], "deep/Some.ODD")):
+        assert list(read_corpus(given)) == [
+            SourceRecord("a", "Ada", "Ada wrote.", name, 3, {"year": 1843}),
+            BadRecord(name, 4, "the text is not a string but a number", '{"id": "b", "text": 7}'),
+            BadRecord(name, 5, "odd", "raw"),
+        ]
+
+
+def test_packages_are_asked_only_about_endings_that_are_not_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(group: str) -> list[EntryPoint]:
+        raise AssertionError(group)
+
+    monkeypatch.setattr(formats, "entry_points", never)
+    formats.formats_of_others.cache_clear()
+    path = tmp_path / "a.md"
+    path.write_text("# Ada\nAda wrote.", encoding="utf-8")
+    assert len(list(read_corpus(path))) == len(list(read_corpus(tmp_path))) == 1
+
+
+def test_an_unknown_ending_and_the_help_name_all_formats(tmp_path: Path, install: Callable[[str, str], None]) -> None:
+    install(".odd", f"{__name__}:two_rows")
+    path = tmp_path / "corpus.docs"
+    path.write_text("text", encoding="utf-8")
+    with pytest.raises(SourceError, match=r"known are \.csv, .*\.odd, \.parquet, \.txt\."):
+        read_corpus(path)
+    assert described_formats() == (
+        ".jsonl(.gz), .json(.gz), .csv(.gz), .parquet, .odd, or a folder of .txt, .md, .html, .htm, .odd files"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("polyhop_nowhere:records", "does not load: ModuleNotFoundError: No module named 'polyhop_nowhere'"),
+        (f"{__name__}:GOOD", "which is no function"),
+        (f"{__name__}:mappings", "yields dict where a Row or a BadRecord is needed"),
+    ],
+)
+def test_a_package_that_does_not_work_is_named(
+    source: Path, install: Callable[[str, str], None], value: str, words: str
+) -> None:
+    install(".odd", value)
+    for given in (source, source.parents[1]):
+        with pytest.raises(ConfigurationError) as raised:
+            list(read_corpus(given))
+        assert f"ormat '.odd' of the package '{value.split(':', maxsplit=1)[0]}'" in str(raised.value)
+        assert words in str(raised.value)
+
+
+def test_a_reader_that_fails_ends_the_run_for_a_file_and_is_a_bad_record_in_a_folder(
+    source: Path, install: Callable[[str, str], None]
+) -> None:
+    install(".odd", f"{__name__}:failing")
+    reason = (
+        f"{source} cannot be read after record 1: the format '.odd' of the package '{__name__}' failed with KeyError"
+    )
+    with pytest.raises(SourceError) as raised:
+        list(read_corpus(source))
+    assert str(raised.value).startswith(reason)
+    record, bad = read_corpus(source.parents[1])
+    assert isinstance(record, SourceRecord)
+    assert isinstance(bad, BadRecord)
+    assert (bad.source, reason in bad.reason) == ("deep/Some.ODD", True)
+
+
+def test_a_fault_that_a_reader_raises_is_a_bad_record_with_its_words(
+    source: Path, install: Callable[[str, str], None]
+) -> None:
+    install(".odd", f"{__name__}:faulty")
+    assert list(read_corpus(source))[1] == BadRecord("Some.ODD", 2, "the rest is encrypted")
+
+
+def test_an_ending_of_ours_stays_ours(tmp_path: Path, install: Callable[[str, str], None]) -> None:
+    install(".TXT", f"{__name__}:failing")
+    (tmp_path / "a.txt").write_text("Ada wrote.", encoding="utf-8")
+    assert [record.source for record in read_corpus(tmp_path / "a.txt")] == ["a.txt"]

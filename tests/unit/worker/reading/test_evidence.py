@@ -1,0 +1,148 @@
+"""What a question asks in parts, who does what in a sentence, and how missing evidence lowers the confidence."""
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from polyhop.schemas.query import Reading
+from polyhop.worker.reading.asked import asked_of
+from polyhop.worker.reading.clauses import subject_of, words_of
+from polyhop.worker.reading.evidence import Evidence
+from polyhop.worker.reading.lexicon import forms_of
+from polyhop.worker.reading.pages import PageSentence
+from polyhop.worker.reading.parsing import ParsedQuestion
+from polyhop.worker.reading.subjects import doers
+
+Ask = Callable[..., Reading]
+Parse = Callable[..., ParsedQuestion]
+
+ADA = ("Ada Low", "Ada Low was a writer born in Elmton in 1815. She was taught by Eve Doe.")
+ELMTON = ("Elmton", "Elmton is a city in Ardenia. The River Ash flows through Elmton. Its mayor is Gus Hoe.")
+BEN = ("Ben Poe", "Ben Poe was an inventor who studied at the University of Ashby. He designed the Great Loom in 1820.")
+TOWER = ("Oak Tower", "The Oak Tower is a tower. It was designed by Al Fay and Ed Noe for the car maker Cy Orr.")
+
+
+@pytest.mark.parametrize(
+    ("text", "verb", "subject"),
+    [
+        ("Ada Low was a writer born in Elmton.", "born", "Ada Low"),
+        ("Ada Low, a writer from Elmton, was born in 1815.", "born", "Ada Low"),
+        ("His father, Al Fay, was born in 1815.", "born", "His father"),
+        ("In 1815 the tower opened.", "opened", "the tower"),
+        ("Work began in 1930, and the bridge opened in 1937.", "opened", "the bridge"),
+        ("The tower was designed by Al and opened in 1937.", "opened", "The tower"),
+        ("A new wing of the museum opened in 2000.", "opened", "A new wing"),
+        ("Founded in 1861 by Al, it was a school.", "Founded", "it"),
+        ("Gunpei Yokoi was a designer of games and toys who was born in Kyoto.", "born", "Gunpei Yokoi"),
+        ("Opened.", "Opened", None),
+    ],
+)
+def test_the_subject_of_a_verb_is_found_over_its_clause(text: str, verb: str, subject: str | None) -> None:
+    words = words_of(text)
+    number = next(n for n, word in enumerate(words) if word.text == verb)
+    found = subject_of(words, number)
+    assert (text[words[found.first].start : words[found.last].end] if found else None) == subject
+
+
+@pytest.mark.parametrize(
+    ("text", "verb", "is_done_to", "names"),
+    [
+        ("It was designed by Al Fay and Ed Noe for Cy Orr.", "designed", False, ["Al Fay and Ed Noe"]),
+        ("He designed the Great Loom.", "designed", False, ["He"]),
+        ("Ada Low was born in Elmton.", "born", True, ["Ada Low"]),
+        ("Ada Low liked figs.", "born", True, []),
+    ],
+)
+def test_who_does_what_is_its_subject_or_stands_after_by(
+    text: str, verb: str, is_done_to: bool, names: list[str]
+) -> None:
+    has_verb, spans = doers(PageSentence(text, 0, len(text), 0), forms_of(verb), is_done_to=is_done_to)
+    assert (has_verb, [text[start:end] for start, end in spans]) == (bool(names), names)
+
+
+@pytest.mark.parametrize(
+    ("question", "predicate", "direct", "leading", "inner"),
+    [
+        ("Who designed the Great Loom?", ["designed"], ["Great Loom"], [], []),
+        ("Where is the seat of Ada Low?", ["seat"], ["Ada Low"], [], []),
+        ("Which river flows through the birthplace of Ada Low?", ["flows", "through"], [], ["Ada Low"], ["birthplace"]),
+        ("Which city was Ada Low's father born in?", ["born"], [], ["Ada Low"], ["father"]),
+        ("Who led the city where Ada Low was born?", ["led"], [], ["Ada Low"], ["city", "born"]),
+        ("Which river flows through the city Ada Low played for?", ["flows", "through"], [], ["Ada Low"], ["city"]),
+    ],
+)
+def test_a_question_says_what_is_said_of_the_answer_and_what_only_leads_there(
+    parsed: Parse, question: str, predicate: list[str], direct: list[str], leading: list[str], inner: list[str]
+) -> None:
+    asked = asked_of(parsed(question, "Ada Low", "Great Loom"))
+    assert list(asked.predicate)[: len(predicate)] == predicate
+    assert [name.surface for name in asked.direct] == direct
+    assert [name.surface for name in asked.leading] == leading
+    assert set(inner) <= set(asked.inner)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Which river flows through the birthplace of Ada Low?", "River Ash"),
+        ("Who designed the Great Loom?", "Ben Poe"),
+        ("Who designed the Oak Tower?", "Al Fay"),
+        ("Who was born in Elmton?", "Ada Low"),
+        ("Who taught Ada Low?", "Eve Doe"),
+    ],
+)
+def test_an_answer_has_the_asked_type_predicate_and_name(ask: Ask, question: str, answer: str) -> None:
+    reading = ask(question, BEN, TOWER, ELMTON, ADA, min_confidence=0.02)
+    assert reading.answer == answer
+    assert reading.confidence > 0.1
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who was born in Ashby?",
+        "When did Ada Low die?",
+        "Which medal did Ben Poe receive?",
+        "Who painted the Great Loom?",
+        "What is the population of Ashby?",
+        "Who invented the telephone?",
+    ],
+)
+def test_without_the_predicate_or_the_name_there_is_no_answer(ask: Ask, question: str) -> None:
+    assert ask(question, BEN, TOWER, ELMTON, ADA, min_confidence=0.02).answer == ""
+
+
+def test_a_pronoun_stands_for_its_page_and_its_sentence_is_the_evidence(ask: Ask) -> None:
+    reading = ask("Who designed the Great Loom?", TOWER, BEN)
+    assert [sentence.text for sentence in reading.sentences] == ["He designed the Great Loom in 1820."]
+
+
+def test_confidence_falls_with_each_part_of_the_evidence_that_is_missing(ask: Ask) -> None:
+    whole = ask("Who designed the Great Loom?", BEN, TOWER).confidence
+    unsaid = ask("Who bought the Great Loom?", BEN, TOWER).confidence
+    unnamed = ask("Who designed the Small Loom?", BEN, TOWER).confidence
+    assert whole > 5 * unsaid
+    assert whole > 5 * unnamed
+
+
+class Ordered(frozenset[str]):
+    """A set that gives its members in ascending or descending order, as sets of strings may in any process."""
+
+    is_descending = False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(super().__iter__(), reverse=self.is_descending))
+
+
+@pytest.mark.parametrize("is_descending", [False, True])
+def test_the_weight_of_a_word_does_not_depend_on_the_order_of_a_set(
+    parsed: Parse, monkeypatch: pytest.MonkeyPatch, *, is_descending: bool
+) -> None:
+    """`rise` and `rose` are of one length, and rare to different degrees."""
+    order = type("Order", (Ordered,), {"is_descending": is_descending})
+    monkeypatch.setattr("polyhop.worker.reading.evidence.forms_of", lambda word: order(forms_of(word)))
+    situation: Any = SimpleNamespace(question=parsed("Where does the river rise?"), idf={"rise": 2.0, "rose": 5.0}.get)
+    assert {"rise", "rose"} <= forms_of("rise")
+    assert Evidence(situation)._unit("rise").weight == 2.0

@@ -1,0 +1,187 @@
+"""An open version: a strategy's own reader answers from its evidence, through the one answer path."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Rung, Usage
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.evidence import Evidence, Note
+from polyhop.schemas.evidence import Path as EvidencePath
+from polyhop.schemas.ports import IndexReader, Reader, Services
+from polyhop.schemas.prompts import Prompt
+from polyhop.schemas.query import ContextPassage, Question, RankedPassage, Reading, ReadingItem, Retrieval
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.open import open_published
+from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.session import IndexSession
+from polyhop.worker.strategies import registry
+from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
+
+PATHS = (
+    EvidencePath("The Ada Bridge was designed by Ann Roe.", score=0.9),
+    EvidencePath("Ann Roe was born in Kingston.", score=0.8),
+)
+QUESTION = Question("Who designed the Ada Bridge?", "q")
+
+
+class Said(BaseModel):
+    """What the scripted model replies."""
+
+    text: str
+
+
+PARTIAL, FINAL = (ChatTask(name, Prompt(name, "{{evidence}}"), Said, 1, 100) for name in ("partial", "final"))
+
+
+class Chat:
+    """Replies with what it was shown; knows how many questions came at once."""
+
+    model = "openai/scripted"
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+
+    def ask(self, requests: Sequence[ChatRequest[Any]]) -> list[ChatOutcome[Any]]:
+        self.batches.append([request.task.name for request in requests])
+        said = [Said(text=f"<{dict(request.inputs)['evidence']}>") for request in requests]
+        return [ChatOutcome(one, self.model, False, Rung.AS_IS, 1, "", "", Usage(calls=1)) for one in said]
+
+
+class PathParameters(Parameters):
+    most_paths: int = Field(2, ge=1, description="Paths to read, default 2.")
+
+
+class Paths:
+    """Ranks the first passages; its evidence is two paths."""
+
+    name = "paths"
+
+    def __init__(self, index: IndexReader) -> None:
+        self._index = index
+
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        ranked = tuple(RankedPassage(p, n, 1 / n) for n, p in enumerate(self._index.passage_ids[:limit], start=1))
+        return [Retrieval(ranked, Evidence(paths=PATHS, notes=(Note("Hubs", "1"),))) for _ in questions]
+
+
+class PathReader:
+    """A partial answer for each path, then one answer from them all; without a model, rules read the paths."""
+
+    batches = True
+
+    def __init__(self, chat: Any, configured: Reader, most_paths: int) -> None:
+        self._chat = chat
+        self._configured = configured
+        self._most_paths = most_paths
+
+    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
+        return [self._read(item) for item in items]
+
+    def _read(self, item: ReadingItem) -> Reading:
+        paths = item.retrieval.evidence.paths[: self._most_paths]
+        if self._chat is None:
+            shown = [ContextPassage(f"path {n}", "", path.text, n, path.score or 0.0) for n, path in enumerate(paths)]
+            return self._configured.read([replace(item, context=shown)])[0]
+        partials = self._said(PARTIAL, [path.text for path in paths])
+        (final,) = self._said(FINAL, [" ".join(partials)])
+        return Reading(final, kind="generated", notes=tuple(Note("Partial answer", partial) for partial in partials))
+
+    def _said(self, task: ChatTask[Said], shown: Sequence[str]) -> list[str]:
+        return [one.reply.text for one in self._chat.ask([ChatRequest(task, "q", (("evidence", s),)) for s in shown])]
+
+
+def build_reader(_index: IndexReader, parameters: PathParameters, services: Services, configured: Reader) -> PathReader:
+    return PathReader(services.chat(), configured, parameters.most_paths)
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Of a published index of three passages."""
+    folder = tmp_path_factory.mktemp("index")
+    corpus = folder / "corpus.jsonl"
+    rows = [{"id": f"p{n}", "title": f"Town {n}", "text": f"Town {n} was founded by Eve Hall."} for n in range(3)]
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    chosen = Settings(root=folder / "root", strategies=("bm25",))
+    run_index(chosen, IndexRequest("tiny", corpus), DirectRunner())
+    return chosen
+
+
+@pytest.fixture
+def session(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[IndexSession]:
+    """The index, open, with the strategy `paths` of another package."""
+    strategy("paths", "Paths.", PathParameters, needs=(), reader=build_reader)(lambda index, *_: Paths(index))
+    point = EntryPoint("paths", __name__, "polyhop.strategies")
+    monkeypatch.setattr(registry, "_of_others", lambda: {"paths": point})
+    opened = IndexSession(open_published(settings.root, "tiny"), settings)
+    yield opened
+    opened.close()
+    DECLARED.pop("paths")
+
+
+@pytest.fixture
+def chat(session: IndexSession, monkeypatch: pytest.MonkeyPatch) -> Chat:
+    scripted = Chat()
+    monkeypatch.setattr(session.services, "chat", lambda: scripted)
+    return scripted
+
+
+Answer = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def answer(session: IndexSession) -> Answer:
+    def ask(name: str, parameters: dict[str, object] | None = None) -> dict[str, Any]:
+        (answered,) = session.answerer(name, parameters or {}).answer([QUESTION], limit=3)
+        return session.document(name, answered)
+
+    return ask
+
+
+def test_a_strategy_s_own_reader_answers_from_paths_and_asks_a_model_several_times(chat: Chat, answer: Answer) -> None:
+    document = answer("paths")
+    first, second = (f"<{path.text}>" for path in PATHS)
+    assert document["answer"] == f"<{first} {second}>"
+    assert chat.batches == [["partial", "partial"], ["final"]]
+    assert [(note["label"], note["text"]) for note in document["evidence"]["notes"]] == [
+        ("Hubs", "1"),
+        ("Partial answer", first),
+        ("Partial answer", second),
+    ]
+    assert document["reading"]["by"] == "model"
+    assert [row["id"] for row in document["passages"]] == ["p0", "p1", "p2"]
+
+
+def test_it_gets_the_strategy_s_parameters(chat: Chat, answer: Answer) -> None:
+    answer("paths", {"most_paths": "1"})
+    assert chat.batches == [["partial"], ["final"]]
+    with pytest.raises(ConfigurationError, match="'most_paths' of strategy 'paths' is '0'"):
+        answer("paths", {"most_paths": "0"})
+
+
+def test_it_may_leave_what_it_shows_to_the_configured_reader(answer: Answer) -> None:
+    """The rules read the paths, which name the designer; no passage does."""
+    document = answer("paths")
+    assert (document["answer"], document["reading"]["by"]) == ("Ann Roe", "rules")
+    assert [sentence["passage_id"] for sentence in document["evidence"]["sentences"]] == ["path 0"]
+
+
+def test_the_least_confidence_of_a_question_reaches_the_reader_behind_it(session: IndexSession) -> None:
+    (answered,) = session.answerer("paths", {}, 1.0).answer([QUESTION], limit=3)
+    assert (answered.reading.answer, answered.reading.kind) == ("", "none")
+
+
+def test_a_strategy_without_a_reader_is_read_as_configured(session: IndexSession, chat: Chat) -> None:
+    """`bm25` is read by rules; with the same services, no model is asked by a reader of its own."""
+    reader = RuleReader(session.published, min_confidence=session.settings.reader.min_confidence)
+    configured = registry.make_reader("bm25", session.published, {}, session.services, reader)
+    assert configured is reader
+    assert isinstance(registry.make_reader("paths", session.published, {}, session.services, reader), PathReader)

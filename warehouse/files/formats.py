@@ -1,0 +1,149 @@
+"""The registry of file formats: which endings are read, and the function that reads each.
+
+Imports a reader when a file of its ending is read. Other packages add corpus formats through entry points, which are
+looked at only when an ending is not ours.
+"""
+
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import cast
+
+from polyhop.schemas.corpus import BadRecord, SourceRecord
+from polyhop.schemas.errors import ConfigurationError, PolyhopError, SourceError
+from polyhop.warehouse.files.records import FaultError, Row, bad_record, to_record
+
+GROUP = "polyhop.formats"
+"""Entry points of other packages: an ending like `.xml`, and a function from a path to its `Row`s and `BadRecord`s."""
+
+RowReader = Callable[[Path, Collection[str]], Iterator[Row | BadRecord]]
+TextReader = Callable[[bytes, str], tuple[str, str]]
+OtherReader = Callable[[Path], Iterable[Row | BadRecord]]
+
+ROWS: Mapping[str, str] = {
+    ".jsonl": "rows:json_lines",
+    ".jsonl.gz": "rows:json_lines",
+    ".json": "rows:json_document",
+    ".json.gz": "rows:json_document",
+    ".csv": "tabular:csv_rows",
+    ".csv.gz": "tabular:csv_rows",
+    ".parquet": "tabular:parquet_rows",
+}
+"""Formats of rows: a reader of (file, names of fields of which a table must have one as a column)."""
+
+TEXTS: Mapping[str, str] = {
+    ".txt": "markup:read_text",
+    ".md": "markup:read_markdown",
+    ".html": "markup:read_html",
+    ".htm": "markup:read_html",
+}
+"""Formats of one text, which folders are searched for: how to get (title, text) from a file's bytes and stem."""
+
+
+def row_reader(ending: str) -> RowReader:
+    """The reader of one of `ROWS`."""
+    return cast("RowReader", _ours(ROWS[ending]))
+
+
+def text_reader(ending: str) -> TextReader:
+    """The reader of one of `TEXTS`."""
+    return cast("TextReader", _ours(TEXTS[ending]))
+
+
+def _ours(reader: str) -> object:
+    return resolve_name(f"polyhop.warehouse.files.{reader}")
+
+
+@cache
+def formats_of_others() -> Mapping[str, EntryPoint]:
+    """Corpus formats that installed packages bring, by ending; ours keep their endings."""
+    points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
+    return {point.name.lower(): point for point in points if point.name.lower() not in {*ROWS, *TEXTS}}
+
+
+def is_of_others(ending: str) -> bool:
+    """Whether an installed package reads this ending; asks the packages only if it is not ours."""
+    return ending not in ROWS and ending not in TEXTS and ending in formats_of_others()
+
+
+def folder_endings() -> list[str]:
+    """Endings of the files that a folder is searched for."""
+    return [*TEXTS, *formats_of_others()]
+
+
+def described_formats() -> str:
+    """The corpus formats in words: `.csv(.gz), .parquet, or a folder of .md, .txt files`."""
+    packed = {ending.removesuffix(".gz") for ending in ROWS if ending.endswith(".gz")}
+    rows = [f"{ending}(.gz)" if ending in packed else ending for ending in ROWS if not ending.endswith(".gz")]
+    return f"{', '.join([*rows, *formats_of_others()])}, or a folder of {', '.join(folder_endings())} files"
+
+
+def records_of_others(path: Path, ending: str, name: str) -> Iterator[SourceRecord | BadRecord]:
+    """The records of a file in another package's format, checked like ours.
+
+    Args:
+        path: The file.
+        ending: Its ending, one of `formats_of_others`.
+        name: What its records call it.
+
+    Raises:
+        ConfigurationError: At once if the package does not load; while iterating if it yields anything else than rows.
+        SourceError: While iterating, if its reader fails.
+    """
+    point = formats_of_others()[ending]
+    return _records(_loaded(point), point, path, name)
+
+
+def _records(read: OtherReader, point: EntryPoint, path: Path, name: str) -> Iterator[SourceRecord | BadRecord]:
+    count = 0
+    try:
+        for row in read(path):
+            count += 1
+            yield _record(row, point, name)
+    except FaultError as fault:  # says that the rest of the file is of no use, as our readers of texts do
+        yield bad_record(name, count + 1, str(fault))
+    except (PolyhopError, OSError, EOFError, zlib.error):
+        raise  # these have words of their own
+    except Exception as error:  # another package's reader may fail in any way
+        after = f" after record {count}" if count else ""
+        raise SourceError(
+            f"{path} cannot be read{after}: the {_words(point)} failed "
+            f"with {type(error).__name__}: {error}. Fix the file, or update that package."
+        ) from error
+
+
+def _record(row: object, point: EntryPoint, name: str) -> SourceRecord | BadRecord:
+    if isinstance(row, BadRecord):
+        return bad_record(name, row.line, row.reason, row.excerpt)
+    if isinstance(row, Row):
+        return to_record(row, name)
+    raise ConfigurationError(
+        f"The {_words(point)} yields {type(row).__name__} where a Row "
+        "or a BadRecord is needed. Update or uninstall that package."
+    )
+
+
+def _loaded(point: EntryPoint) -> OtherReader:
+    """The reader that an entry point names.
+
+    Raises:
+        ConfigurationError: If it cannot be imported, or cannot be called.
+    """
+    try:
+        read = point.load()
+    except Exception as error:  # another package's module may fail in any way
+        raise ConfigurationError(
+            f"The {_words(point)} does not load: {type(error).__name__}: {error}. Update or uninstall that package."
+        ) from error
+    if not callable(read):
+        raise ConfigurationError(
+            f"The {_words(point)} is {point.value}, which is no function. Update or uninstall that package."
+        )
+    return cast("OtherReader", read)
+
+
+def _words(point: EntryPoint) -> str:
+    return f"format '{point.name}' of the package '{point.dist.name if point.dist else point.module}'"

@@ -1,0 +1,106 @@
+"""JSON lines of triples as statements: {subject{id, name, types}, predicate, object{id, name, types} or a value}.
+
+Decides nothing about nodes that other lines describe too. A line that is no statement becomes a BadRecord.
+Source: architecture.md 9.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from polyhop.schemas.corpus import BadRecord
+from polyhop.schemas.statements import Node, Statement
+from polyhop.warehouse.files.records import FaultError, Row, bad_row, check_characters, checked_name, kind_of
+from polyhop.warehouse.files.rows import json_lines
+
+
+def json_statements(path: Path) -> Iterator[Statement | BadRecord]:
+    """The statements of a file with one triple a line; empty lines are skipped."""
+    for row in json_lines(path):
+        yield row if isinstance(row, BadRecord) else _statement(row, path.name)
+
+
+def _statement(row: Row, source: str) -> Statement | BadRecord:
+    try:
+        return Statement(_subject(row.fields), _predicate(row.fields), _object(row.fields))
+    except FaultError as fault:
+        return bad_row(source, row, str(fault))
+
+
+def _predicate(fields: Mapping[str, object]) -> str:
+    predicate = fields.get("predicate")
+    if predicate is None or predicate == "":
+        raise FaultError("there is no predicate")
+    name = checked_name("predicate", predicate)
+    if not name.strip():
+        raise FaultError("the predicate is empty")
+    return name
+
+
+def _subject(fields: Mapping[str, object]) -> Node:
+    node = fields.get("subject")
+    if node is None:
+        raise FaultError("there is no subject")
+    if not isinstance(node, Mapping):
+        raise FaultError(f"the subject is not an object with an id but {kind_of(node)}")
+    return Node(_id("subject", node), _text("name of the subject", node.get("name")), _types("subject", node))
+
+
+def _object(fields: Mapping[str, object]) -> Node:
+    """A node with an id of its own, or a value: a plain one, or an object that says that it is one."""
+    node = fields.get("object")
+    if node is None:
+        raise FaultError("there is no object")
+    if not isinstance(node, Mapping):
+        return Node("", _text("object", node), is_literal=True)
+    is_literal, datatype = _literal(node)
+    name = node.get("name") if node.get("name") is not None else node.get("value")
+    if is_literal and node.get("id") is None:
+        if name is None:
+            raise FaultError("the object has neither an id nor a value")
+        own_id = ""
+    else:
+        own_id = _id("object", node)
+    return Node(own_id, _text("name of the object", name), _types("object", node), is_literal, datatype)
+
+
+def _literal(node: Mapping[str, object]) -> tuple[bool | None, str]:
+    """Whether an object says that it is a value, and of which datatype. Source: algorithms.md 4.3."""
+    marked, datatype = node.get("literal"), node.get("datatype")
+    if marked is not None and not isinstance(marked, bool):
+        raise FaultError(f"'literal' of the object is not true or false but {kind_of(marked)}")
+    if datatype is None:
+        return marked, ""
+    return (True if marked is None else marked), checked_name("datatype of the object", datatype)
+
+
+def _id(end: str, node: Mapping[str, object]) -> str:
+    if node.get("id") is None:
+        raise FaultError(f"the {end} has no id")
+    own_id = checked_name(f"id of the {end}", node["id"])
+    if not own_id.strip():
+        raise FaultError(f"the id of the {end} is empty")
+    return own_id
+
+
+def _text(what: str, value: object) -> str:
+    """A name or value as written; numbers, true and false as JSON has them."""
+    if value is None:
+        return ""
+    if isinstance(value, (bool, int, float)):
+        return json.dumps(value)
+    if not isinstance(value, str):
+        raise FaultError(f"the {what} is not a string but {kind_of(value)}")
+    check_characters(what, value)
+    return value
+
+
+def _types(end: str, node: Mapping[str, object]) -> tuple[str, ...]:
+    types = node.get("types")
+    if types is None:
+        return ()
+    listed = [types] if isinstance(types, str) else types
+    if not isinstance(listed, list):
+        raise FaultError(f"the types of the {end} are not a list but {kind_of(types)}")
+    names = (checked_name(f"type of the {end}", name) for name in listed)
+    return tuple(dict.fromkeys(name for name in names if name.strip()))

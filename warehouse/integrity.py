@@ -1,0 +1,86 @@
+"""What of a published version is no longer what was published: its tables, arrays and vectors against its manifest.
+
+Reads everything and changes nothing; what an index run takes over, and what `polyhop verify` says, rests on it.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import duckdb
+
+from polyhop.schemas.errors import PolyhopError
+from polyhop.schemas.manifest import Manifest, TableRecord
+from polyhop.warehouse.files.disk import file_checksum
+from polyhop.warehouse.files.layout import IndexFolder, VersionFolder
+from polyhop.warehouse.open import open_vector_store
+from polyhop.warehouse.tables.checksum import table_record
+from polyhop.warehouse.tables.connection import connect
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What is damaged, in sentences by table, by array file and by kind of vectors."""
+
+    tables: Mapping[str, str] = field(default_factory=dict)
+    arrays: Mapping[str, str] = field(default_factory=dict)
+    vectors: Mapping[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.tables or self.arrays or self.vectors)
+
+    def sentences(self) -> list[str]:
+        """All that is wrong, each sentence once."""
+        return [*dict.fromkeys([*self.tables.values(), *self.arrays.values(), *self.vectors.values()])]
+
+    def concerns(self, tables: Collection[str], array_prefix: str) -> bool:
+        """Whether one of these tables, or an array whose name begins so, is damaged."""
+        is_array = bool(array_prefix) and any(name.startswith(f"{array_prefix}_") for name in self.arrays)
+        return is_array or any(name in self.tables for name in tables)
+
+
+def find_damage(index: IndexFolder, folder: VersionFolder, manifest: Manifest) -> Damage:
+    """Compares everything that a version consists of with the checksums that were taken when it was published.
+
+    Cost: reads every file once; O(rows) for tables.
+    """
+    vectors = open_vector_store(index)
+    return Damage(
+        dict(_tables(folder, manifest.tables)),
+        dict(_arrays(folder, manifest.arrays)),
+        {
+            kind: "; ".join(found)
+            for kind, record in manifest.vectors.items()
+            if (found := vectors.find_damage(record.table))
+        },
+    )
+
+
+def _tables(folder: VersionFolder, stated: Mapping[str, TableRecord]) -> Iterator[tuple[str, str]]:
+    try:
+        with connect(folder.tables, read_only=True) as connection:
+            for name, record in stated.items():
+                reason = _difference(connection, name, record)
+                if reason:
+                    yield name, reason
+    except PolyhopError as error:
+        for name in stated:
+            yield name, str(error)
+
+
+def _difference(connection: duckdb.DuckDBPyConnection, name: str, stated: TableRecord) -> str | None:
+    try:
+        held = table_record(connection, name)
+    except duckdb.Error as error:
+        return f"table '{name}' cannot be read: {str(error).splitlines()[0]}"
+    if held == stated:
+        return None
+    return f"table '{name}' holds {held.rows} rows with another content than the {stated.rows} published"
+
+
+def _arrays(folder: VersionFolder, stated: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, checksum in stated.items():
+        path = folder.arrays / name
+        if not path.is_file():
+            yield name, f"file '{name}' is missing"
+        elif file_checksum(path) != checksum:
+            yield name, f"file '{name}' has another content than was published"

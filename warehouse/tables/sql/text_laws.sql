@@ -1,0 +1,14 @@
+-- Laws of entities and relations that texts state (those of a knowledge graph need not be mentioned); publishing checks them.
+-- Each statement returns the offending rows' count and one example.
+
+-- name: relation_to_itself
+-- Edges from an entity to itself.
+SELECT count(*), min(relation_id) FROM relations WHERE source_id = target_id;
+
+-- name: relation_without_source
+-- Edges that no passage states.
+SELECT count(*), min(r.relation_id) FROM relations AS r ANTI JOIN relation_sources AS s USING (relation_id);
+
+-- name: entity_without_mention
+-- Named entities that nothing mentions.
+SELECT count(*), min(e.entity_id) FROM entities AS e ANTI JOIN mentions AS m USING (entity_id) WHERE NOT e.is_literal;

@@ -1,0 +1,157 @@
+"""The table of vector kinds: what has vectors, where its rows come from, what is embedded, where it is published.
+
+Everything that embeds, publishes, searches or checks vectors asks here. Other packages add kinds through entry points.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.text import passage_text
+from polyhop.warehouse.statements import statement
+
+GROUP = "polyhop.vectors"
+"""Entry points of other packages: the name of a kind, and the `VectorKind` of that name."""
+
+_NAME = re.compile(r"[a-z][a-z0-9]*")
+"""Part of file names, of artefacts, and of the SQL view `<name>_vectors`; `-` and `_` separate their parts."""
+_TABLE = re.compile(r"[a-z][a-z0-9_]*")
+"""`-` is for the number of a table that was made from nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorKind:
+    """A kind of thing that has vectors.
+
+    Attributes:
+        name: In artefacts (`vectors:passage`), stages, caches and the view `passage_vectors`: letters and digits.
+        table: The LanceDB table that its vectors are published in, its own.
+        rows: A SELECT of id, first, second and rank for every thing; ids and ranks differ from row to row, and ranks
+            give the order of the matrix.
+        text: What is embedded, of first and second.
+        input: The artefact that `rows` reads: "passages" (tables of passages and documents), "entities" (also those of
+            the graph), or what another stage writes.
+        shown: What full-text search looks into, of first and second.
+        revision: To be raised when `rows` or `text` change, so that nothing older is taken over.
+
+    Raises:
+        ConfigurationError: If a name cannot be used.
+    """
+
+    name: str
+    table: str
+    rows: str
+    text: Callable[[str, str], str]
+    input: str = "passages"
+    shown: Callable[[str, str], str] = passage_text
+    revision: int = 1
+
+    def __post_init__(self) -> None:
+        """Checks the names."""
+        if not _NAME.fullmatch(self.name):
+            raise ConfigurationError(
+                f"The vector kind '{self.name}' needs another name: small letters and digits only, a letter first."
+            )
+        if not _TABLE.fullmatch(self.table):
+            raise ConfigurationError(
+                f"The vector kind '{self.name}' needs another table than '{self.table}': small letters, digits and _ "
+                "only, a letter first."
+            )
+
+    def statement(self, name: str) -> str:
+        """A statement of sql/vectors.sql on the rows of this kind."""
+        # not materialised: DuckDB would hold all texts to find the ids of one batch
+        return f"WITH things AS NOT MATERIALIZED ({self.rows}) {statement('vectors', name)}"
+
+
+def _first(text: str, _: str) -> str:
+    return text
+
+
+def _entity_text(name: str, description: str) -> str:
+    return f"**{name}**: {description}" if description else name
+
+
+OURS: Mapping[str, VectorKind] = {
+    "passage": VectorKind("passage", "passages", statement("vectors", "passages"), passage_text),
+    "entity": VectorKind("entity", "entities", statement("vectors", "entities"), _entity_text, input="entities"),
+    "proposition": VectorKind(
+        "proposition",
+        "propositions",
+        statement("propositions", "proposition_texts"),
+        _first,
+        input="entities",
+        shown=_first,
+    ),
+    "name": VectorKind(
+        "name", "names", statement("propositions", "proposition_names"), _first, input="entities", shown=_first
+    ),
+}
+"""In the order in which they are published."""
+
+_DECLARED: dict[str, VectorKind] = {}
+
+
+def declare(kind: VectorKind) -> VectorKind:
+    """Adds a kind for this process, as an installed package does for all; returns it.
+
+    Raises:
+        ConfigurationError: If another kind has its name or its table.
+    """
+    for other in (*OURS.values(), *_DECLARED.values()):
+        if other != kind and (other.name == kind.name or other.table == kind.table):
+            raise ConfigurationError(
+                f"The vector kind '{kind.name}' with table '{kind.table}' collides with the kind '{other.name}' with "
+                f"table '{other.table}'; choose another name and table."
+            )
+    _DECLARED[kind.name] = kind
+    return kind
+
+
+def kind_of(name: str) -> VectorKind:
+    """A kind by its name; installed packages are asked only about names that are not ours.
+
+    Raises:
+        ConfigurationError: If nobody declares it, or the package that does does not work.
+    """
+    known = OURS.get(name) or _DECLARED.get(name)
+    if known is not None:
+        return known
+    point = _of_others().get(name)
+    if point is None:
+        known_names = ", ".join(dict.fromkeys([*OURS, *_DECLARED, *_of_others()]))
+        raise ConfigurationError(
+            f"There is no vector kind '{name}'; known are {known_names}. If a package brought it, install that package "
+            "again."
+        )
+    return declare(_loaded(point))
+
+
+def kinds_in(artefacts: Collection[str], prefix: str = "vectors") -> list[VectorKind]:
+    """The kinds that artefacts `<prefix>:<kind>` name: ours in their order, then others by name."""
+    names = {name for where, _, name in (artefact.partition(":") for artefact in artefacts) if where == prefix}
+    return [kind_of(name) for name in (*(n for n in OURS if n in names), *sorted(names - OURS.keys()))]
+
+
+@cache
+def _of_others() -> Mapping[str, EntryPoint]:
+    """Kinds that installed packages bring, by name."""
+    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+
+
+def _loaded(point: EntryPoint) -> VectorKind:
+    where = f"Vector kind '{point.name}' of the package '{point.dist.name if point.dist else point.module}'"
+    try:
+        kind = point.load()
+    except Exception as error:  # another package's module may fail in any way
+        raise ConfigurationError(
+            f"{where} does not load: {type(error).__name__}: {error}. Update or uninstall that package."
+        ) from error
+    if not isinstance(kind, VectorKind) or kind.name != point.name:
+        raise ConfigurationError(
+            f"{where} is {point.value}, which is no VectorKind of that name. Update or uninstall that package."
+        )
+    return kind

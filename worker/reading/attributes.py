@@ -1,0 +1,246 @@
+"""The date of one kind (birth, death, founding, opening…) that passages state of one thing, with its sentence.
+
+A date counts only where a sentence says that kind of it of that thing: the thing is the verb's subject (or object:
+`Sony released the Walkman`), the date follows the verb without another event between, or opens the clause. A range in
+parentheses behind a person's name is birth and death. Source: reader.md 6.4; lists/attributes.toml.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+
+from polyhop.schemas.names import name_tokens
+from polyhop.schemas.values import find_dates
+from polyhop.worker.reading.clauses import (
+    PRONOUNS,
+    Phrase,
+    Word,
+    antecedent,
+    is_passive,
+    leading_subject,
+    object_after,
+    subject_of,
+    words_of,
+)
+from polyhop.worker.reading.pages import Page, PageSentence
+from polyhop.worker.reading.quantities import Dated, dated, in_parenthesis
+from polyhop.worker.reading.subjects import is_named, is_subject
+from polyhop.worker.reading.word_lists import DateAttribute, clause_lists
+
+IsIt = Callable[[Sequence[Word], Phrase | None], bool]
+"""Whether a noun phrase of a sentence (None: it could not be found) is the thing that is asked about."""
+
+_LIFE = ("birth", "death")
+_PARENTHESIS = re.compile(r"\(([^()]{0,240})\)")
+_LIFE_SIGN = re.compile(r"[([;]")
+_BORN = re.compile(r"\b(?:born|b\.)", re.IGNORECASE)
+_SAID = re.compile(r"\b(?:is|was|are|were)\b")
+_NO_LIFE = re.compile(
+    r"\b(?:reign\w*|ruled|r\.|fl\.|active|film|album|song|novel|series|in office|founded|est\.)", re.IGNORECASE
+)
+_OPEN_LIFE = re.compile(r";\s*born\b(?=[^()]{0,40}\))")
+_IS_A_YEAR = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the)\s+(?:[\w-]+\s+)?(?=[12]\d{3}\b)")
+_YEAR_LENGTH = 4
+_AUXILIARY = re.compile(r"\b(?:was|were|is|are|had|has)\b")
+_SUBJECTS = frozenset(("he", "she", "it", "they"))
+_RUNNING = frozenset(("published", "ran", "existed"))
+_TO = (" and ", "–", "-", " to ", " – ")
+_MONTHS = frozenset(("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"))
+_SHORTEST_MONTH = 3
+_FAR = 90
+_FAR_IN_FRONT = 160
+_FRONTED = re.compile(r"[,;]\s{1,3}(?:and |but )?(?:in|on|since)\s{1,3}$", re.IGNORECASE)
+_FRONTED_FIRST = re.compile(r"(?:^|[,;]\s{1,3}(?:and |but )?)(?:in|on|since)\s{1,3}$", re.IGNORECASE)
+_MOST_PARENTHESES = 6
+_LONGEST_NAME = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A date that a sentence of a page states; `date.start` is an offset within the sentence."""
+
+    date: Dated
+    sentence: PageSentence
+    page: Page
+
+
+def stated_date(name: str, own: Page | None, pages: Sequence[Page], kind: DateAttribute) -> Stated | None:
+    """The date of a kind that a passage states of a thing: its own page first, then the others in ranked order.
+
+    Args:
+        name: The thing.
+        own: Its own page, if there is one.
+        pages: The context.
+        kind: Which date is asked for.
+
+    Cost: O(characters of the context).
+    """
+    if own is not None:
+        found = _on_own_page(own, kind)
+        if found is not None:
+            return found
+    keys = own.title_keys if own is not None else (" ".join(name_tokens(name)),)
+    for page in pages:
+        if page is not own and page.mentions(keys):
+            for sentence in page.sentences:
+                date = _elsewhere(sentence, keys, kind)
+                if date is not None:
+                    return Stated(date, sentence, page)
+    return None
+
+
+def _on_own_page(page: Page, kind: DateAttribute) -> Stated | None:
+    defining = next((one for one in page.sentences[:2] if _SAID.search(one.text)), None)
+    for sentence in page.sentences:
+        if sentence.number == 0 and kind.name in _LIFE:
+            date = _life_date(sentence.text, kind)
+            if date is not None:
+                return Stated(date, sentence, page)
+
+        is_it = partial(is_subject, page, sentence)
+        date = next(_of_verbs(sentence.text, kind, is_it), None) or _of_nouns(sentence.text, kind, page)
+        if date is None and sentence is defining and kind.name == "release":
+            date = _is_a_year(sentence.text)
+        if date is not None:
+            return Stated(date, sentence, page)
+    return None
+
+
+def _elsewhere(sentence: PageSentence, keys: Sequence[str], kind: DateAttribute) -> Dated | None:
+    """A date that a sentence of another page states of a thing by name."""
+    if kind.name in _LIFE:
+        date = _life_behind_name(sentence.text, keys, kind)
+        if date is not None:
+            return date
+
+    def is_it(words: Sequence[Word], phrase: Phrase | None) -> bool:
+        return phrase is not None and is_named(words, phrase, keys)
+
+    return next(_of_verbs(sentence.text, kind, is_it), None)
+
+
+def _of_verbs(text: str, kind: DateAttribute, is_it: IsIt) -> Iterator[Dated]:
+    """Dates of the verbs of a kind that are said of the thing, left to right."""
+    words = words_of(text)
+    for number, word in enumerate(words):
+        if word.low in kind.verbs or (kind.name == "founding" and word.low in _RUNNING):
+            date = _said_of(text, words, number, kind, is_it)
+            if date is not None:
+                yield date
+
+
+def _said_of(text: str, words: Sequence[Word], verb: int, kind: DateAttribute, is_it: IsIt) -> Dated | None:
+    """The date that goes with one verb, None unless the verb is said of the thing."""
+    word = words[verb]
+    if word.low not in kind.verbs and not text.startswith((" from ", " since "), word.end):
+        return None
+    behind = object_after(words, verb + 1) if verb + 1 < len(words) and words[verb + 1].gap == " " else None
+    if behind is not None and not _is_date_word(words[verb + 1]) and not is_passive(words, verb):
+        is_said = is_it(words, behind)
+        limit = words[behind.last].end
+    else:
+        if _has_object(words, verb, kind):
+            return None
+        subject = subject_of(words, verb) if word.low in kind.verbs or verb == 0 else leading_subject(words)
+        is_said = is_it(words, subject)
+        if not is_said and subject is not None:
+            outer = antecedent(words, subject)
+            is_said = outer is not None and is_it(words, outer)
+        limit = word.end
+    if not is_said:
+        return None
+    return _date_behind(text, limit, kind) or _date_in_front(text, words, verb)
+
+
+def _has_object(words: Sequence[Word], verb: int, kind: DateAttribute) -> bool:
+    """Whether an active verb is about something that follows without a determiner (`she published notes`)."""
+    if verb + 1 == len(words) or verb == 0 or words[verb - 1].low not in _SUBJECTS or is_passive(words, verb):
+        return False
+    following = words[verb + 1]
+    lists = clause_lists()
+    is_free = following.low in lists.prepositions or following.low in lists.adverbs or following.low[0].isdigit()
+    return following.gap == " " and not is_free and words[verb].low not in kind.intransitive
+
+
+def _is_date_word(word: Word) -> bool:
+    return word.low[:3] in _MONTHS and len(word.low) >= _SHORTEST_MONTH
+
+
+def _date_behind(text: str, end: int, kind: DateAttribute) -> Dated | None:
+    """The first date behind a verb in its clause; of `between 1887 and 1889` the last where a thing was built."""
+    reach = text[end : end + _FAR]
+    found = find_dates(reach)
+    if not found:
+        return None
+    between = reach[: found[0].start]
+    if ";" in between or clause_lists().other_events.search(between):
+        return None
+    if between.strip() and not clause_lists().date_links.search(between):
+        return None
+    chosen = found[0]
+    if kind.name == "building" and len(found) > 1 and reach[chosen.end : found[1].start] in _TO:
+        chosen = found[1]
+    return dated(chosen, end)
+
+
+def _date_in_front(text: str, words: Sequence[Word], verb: int) -> Dated | None:
+    """The date that a clause begins with: `In 1889 the tower opened`."""
+    low = max(0, words[verb].start - _FAR_IN_FRONT)
+    before = text[low : words[verb].start]
+    found = find_dates(before)
+    if not found or not (_FRONTED if low else _FRONTED_FIRST).search(before[: found[-1].start]):
+        return None
+    between = before[found[-1].end :]
+    is_other = ";" in between or clause_lists().other_events.search(_AUXILIARY.sub(" ", between))
+    return None if is_other else dated(found[-1], low)
+
+
+def _of_nouns(text: str, kind: DateAttribute, page: Page) -> Dated | None:
+    """The date of `its opening in 1889`, `dates its foundation to 1088`."""
+    words = words_of(text)
+    for number, word in enumerate(words):
+        if word.low not in kind.nouns or number == 0 or words[number - 1].low not in PRONOUNS:
+            continue
+        if PRONOUNS[words[number - 1].low] == page.pronoun:
+            date = _date_behind(text, word.end, kind)
+            if date is not None:
+                return date
+    return None
+
+
+def _life_date(text: str, kind: DateAttribute) -> Dated | None:
+    """Birth or death from the parentheses of a person's first sentence, before anything else is said."""
+    if not _LIFE_SIGN.search(text):
+        return None
+    for match in islice(_PARENTHESIS.finditer(text), _MOST_PARENTHESES):
+        if _NO_LIFE.search(match[1]) or _SAID.search(_PARENTHESIS.sub(" ", text[: match.start()])):
+            continue
+        born, died = in_parenthesis(match[1], match.start(1))
+        if born is not None and died is None and not _BORN.search(match[1]):
+            continue
+        if born or died:
+            return born if kind.name == "birth" else died
+    loose = _OPEN_LIFE.search(text)
+    return _date_behind(text, loose.end(), kind) if loose and kind.name == "birth" else None
+
+
+def _life_behind_name(text: str, keys: Sequence[str], kind: DateAttribute) -> Dated | None:
+    """Birth or death from a parenthesis right behind a person's name: `Ann Roe (1516 to 1560)` with a dash."""
+    for match in _PARENTHESIS.finditer(text):
+        before = " ".join(name_tokens(text[max(0, match.start() - _LONGEST_NAME) : match.start()]))
+        if _NO_LIFE.search(match[1]) or not any(before == key or before.endswith(f" {key}") for key in keys):
+            continue
+        born, died = in_parenthesis(match[1], match.start(1))
+        if (born and died) or _BORN.search(match[1]) or (died and not born):
+            return born if kind.name == "birth" else died
+    return None
+
+
+def _is_a_year(text: str) -> Dated | None:
+    """The date of `is a 1988 film`."""
+    match = _IS_A_YEAR.search(text)
+    if match is None:
+        return None
+    return next((dated(one) for one in find_dates(text) if one.end == match.end() + _YEAR_LENGTH), None)

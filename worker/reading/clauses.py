@@ -1,0 +1,285 @@
+"""Who or what a verb of a sentence is said of: the noun phrase before it, and whether that is the page's own subject.
+
+A shallow reading from the verb leftwards, no parser: it follows auxiliaries, relative pronouns, predicate nouns,
+appositions and `and`, and gives up (None) on anything else. Each step moves left, at most `_MOST_STEPS` of them,
+so the cost is bounded per verb. Source: reader.md 6.5.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from polyhop.schemas.text import fold
+from polyhop.worker.reading.word_lists import clause_lists
+
+_TOKEN = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
+_PARENTHESIS = re.compile(r"\([^()]*\)")
+_MOST_STEPS = 8
+_BEGINS = re.compile(r"[.?!]\s+(?:\w{1,8} )?$")
+_NEAR = 24
+_MOST_WORDS = 10
+_FAR = 40
+_KEPT_SENTENCES = 10_000
+PRONOUNS = {"he": "he", "she": "she", "it": "it", "they": "they", "his": "he", "her": "she", "its": "it"}
+"""What each pronoun is a form of."""
+_PRONOUNS = frozenset(("he", "she", "it", "they"))
+_POSSESSIVES = frozenset(("his", "her", "its", "their"))
+_DETERMINERS = frozenset(("a", "an", "the", "this", "these", "both")) | _POSSESSIVES
+_RELATIVES = frozenset(("who", "which", "that"))
+_CLOSED = frozenset(("whose", "where", "when", "while", "because", "although", "if", "than"))
+_COPULAS = frozenset(("is", "was", "are", "were", "became", "remained", "as"))
+_DEFINING = frozenset(("is", "was", "are", "were"))
+_NOT_KINDS = frozenset(("first", "second", "last", "only", "new", "old", "other", "same", "whole"))
+_DEFINED_WORDS = 24
+_JOINING = frozenset(("and", "but", "or"))
+_FOLDED = str.maketrans("’", "'")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a sentence; `low` is folded and lower case, `gap` the text between the word before it and it."""
+
+    text: str
+    low: str
+    start: int
+    end: int
+    gap: str
+
+    @property
+    def is_capitalised(self) -> bool:
+        """Whether it is written with a capital."""
+        return self.text[0].isupper()
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A noun phrase: numbers of its first and last word."""
+
+    first: int
+    last: int
+
+
+@lru_cache(maxsize=_KEPT_SENTENCES)
+def words_of(text: str) -> Sequence[Word]:
+    """Words of a sentence outside its parentheses; offsets hold in the sentence."""
+    plain = _PARENTHESIS.sub(lambda match: " " * len(match[0]), text)
+    words = []
+    end = 0
+    for match in _TOKEN.finditer(plain):
+        word = match[0]
+        low = word.lower() if word.isascii() else fold(word).lower().translate(_FOLDED)
+        words.append(Word(match[0], low, match.start(), match.end(), plain[end : match.start()]))
+        end = match.end()
+    return words
+
+
+def is_auxiliary(word: Word) -> bool:
+    """Whether a word may stand between a subject and its verb."""
+    lists = clause_lists()
+    return word.low in lists.auxiliaries or word.low in lists.adverbs or word.low.endswith("ly")
+
+
+def is_passive(words: Sequence[Word], verb: int) -> bool:
+    """Whether a form of `be` belongs to a verb."""
+    at = verb - 1
+    while at >= 0 and is_auxiliary(words[at]) and words[at + 1].gap.isspace():
+        if words[at].low in ("was", "were", "is", "are", "been", "be", "being"):
+            return True
+        at -= 1
+    return False
+
+
+def subject_of(words: Sequence[Word], verb: int) -> Phrase | None:
+    """The noun phrase that a verb is said of, None where the words before it do not tell.
+
+    Args:
+        words: The sentence, from `words_of`.
+        verb: Number of the verb (a finite form or a participle).
+    """
+    return _subject(words, verb, _MOST_STEPS)
+
+
+def _subject(words: Sequence[Word], verb: int, steps: int) -> Phrase | None:
+    at, has_auxiliary = verb - 1, False
+    while at >= 0 and is_auxiliary(words[at]) and not _has_stop(words[at + 1]):
+        at, has_auxiliary = at - 1, True
+    if at < 0:
+        return _after_participle(words, verb)
+    if steps <= 0:
+        return None
+    before = words[at]
+    if _has_stop(words[at + 1]):
+        return _across_comma(words, at, has_auxiliary=has_auxiliary, steps=steps - 1)
+    if before.low in _RELATIVES:
+        found = _resolved(words, noun_phrase(words, at - 1), steps - 1)
+        return _defined(words, at, steps - 1) if found is None else found
+    if before.low in _CLOSED:
+        return None
+    if before.low in _JOINING:
+        return leading_subject(words, at)
+    return _resolved(words, noun_phrase(words, at), steps - 1)
+
+
+def _after_participle(words: Sequence[Word], verb: int) -> Phrase | None:
+    """Subject of a participle that a sentence begins with: `it` in `Founded in 1861, it was`."""
+    comma = next(
+        (
+            n
+            for n in range(verb + 1, min(len(words), verb + _FAR))
+            if _has_stop(words[n]) and not words[n].low[0].isdigit()
+        ),
+        0,
+    )
+    return object_after(words, comma) if comma else None
+
+
+def _defined(words: Sequence[Word], last: int, steps: int) -> Phrase | None:
+    """Subject of the nearest `is a` in front: `was a designer of games and toys who`."""
+    for at in range(last - 1, max(0, last - _FAR), -1):
+        if _has_stop(words[at]):
+            return None
+        if words[at].low in _COPULAS and words[at].low != "as":
+            return _subject(words, at + 1, steps)
+    return None
+
+
+def _has_stop(word: Word) -> bool:
+    return any(sign in word.gap for sign in ",;:–—")
+
+
+def _across_comma(words: Sequence[Word], last: int, *, has_auxiliary: bool, steps: int) -> Phrase | None:
+    """Subject of a verb with a comma before it: a participle's noun, or the noun before an inserted apposition."""
+    if any(sign in words[last + 1].gap for sign in ";:–—"):
+        return None
+    if not has_auxiliary:
+        found = _resolved(words, noun_phrase(words, last), steps)
+        if found is not None:
+            return found
+    opening = last
+    while opening > 0 and last - opening < _FAR and not _has_stop(words[opening]):
+        opening -= 1
+    return _resolved(words, noun_phrase(words, opening - 1), steps) if opening > 0 else None
+
+
+def noun_phrase(words: Sequence[Word], last: int) -> Phrase | None:
+    """The noun phrase that ends with a word, None if that is none (a date, a preposition, a verb)."""
+    if last < 0 or _ends_phrase(words[last]) or words[last].low[0].isdigit():
+        return None
+    if words[last].low in _PRONOUNS:
+        return Phrase(last, last)
+    first = last
+    while first > 0 and last - first < _MOST_WORDS:
+        if words[first].low in _DETERMINERS or not _is_joined(words[first]):
+            break
+        before = words[first - 1]
+        if _ends_phrase(before) or before.low in _PRONOUNS:
+            break
+        first -= 1
+    begins = words[first].low in _DETERMINERS or any(word.is_capitalised for word in words[first : last + 1])
+    return Phrase(first, last) if begins else None
+
+
+def _is_joined(word: Word) -> bool:
+    return word.gap.strip(" .-\"'“”‘’") == ""
+
+
+def _ends_phrase(word: Word) -> bool:
+    """Whether no noun phrase goes on to the left over a word."""
+    lists = clause_lists()
+    if word.is_capitalised and word.low not in lists.prepositions and word.low not in _RELATIVES | _CLOSED:
+        return False
+    return (
+        word.low in lists.prepositions
+        or word.low in lists.auxiliaries
+        or word.low in _RELATIVES | _CLOSED | _JOINING | _COPULAS
+        or word.low in lists.verbs
+    )
+
+
+def _resolved(words: Sequence[Word], phrase: Phrase | None, steps: int) -> Phrase | None:
+    """What a phrase stands for: the noun that it belongs to, the subject of `was a …`, the noun it is set beside."""
+    if phrase is None or steps <= 0:
+        return None
+    if phrase.first == 0:
+        return phrase
+    before = words[phrase.first - 1]
+    if _has_stop(words[phrase.first]):
+        beside = _resolved(words, noun_phrase(words, phrase.first - 1), steps - 1)
+        is_pronoun = words[phrase.first].low in _PRONOUNS
+        return phrase if beside is None or is_pronoun else beside
+    if phrase.first == 1 and before.low in clause_lists().prepositions and before.is_capitalised:
+        behind = words[phrase.last + 1] if phrase.last + 1 < len(words) else None
+        return Phrase(0, phrase.last) if behind is not None and not _has_stop(behind) else None
+    if before.low in clause_lists().prepositions and before.low != "as":
+        return _resolved(words, noun_phrase(words, phrase.first - 2), steps - 1)
+    if before.low in _COPULAS:
+        return _subject(words, phrase.first, steps - 1) if before.low != "as" else None
+    return phrase
+
+
+def antecedent(words: Sequence[Word], phrase: Phrase) -> Phrase | None:
+    """What a relative clause with its own subject is about: `a player` in `a player that Sony released`."""
+    before = phrase.first - 1
+    if before < 1 or words[before].low not in ("that", "which", "whom"):
+        return None
+    return _resolved(words, noun_phrase(words, before - 1), _MOST_STEPS)
+
+
+def leading_subject(words: Sequence[Word], stop: int | None = None) -> Phrase | None:
+    """The noun phrase that a sentence begins with, behind `In 1889,` and the like."""
+    end = len(words) if stop is None else stop
+    first = 0
+    while first < end and words[first].low in clause_lists().adverbs:
+        first += 1
+    if first < end and words[first].low in clause_lists().prepositions:
+        behind = (
+            n for n in range(first + 1, min(end, first + _FAR)) if _has_stop(words[n]) or words[n].low in _PRONOUNS
+        )
+        first = next(behind, end)
+    return object_after(words, first, end)
+
+
+def object_after(words: Sequence[Word], first: int, end: int | None = None) -> Phrase | None:
+    """The noun phrase that begins with a word: a pronoun, a name, or a determiner with its noun."""
+    end = len(words) if end is None else end
+    if first >= end:
+        return None
+    if words[first].low in _PRONOUNS or words[first].low in ("him", "them"):
+        return Phrase(first, first)
+    if words[first].low not in _DETERMINERS and not words[first].is_capitalised:
+        return None
+    last = first
+    for number in range(first + 1, min(end, first + _MOST_WORDS)):
+        word = words[number]
+        if not _is_joined(word) or _ends_phrase(word) or is_auxiliary(word):
+            break
+        if words[last].is_capitalised and not word.is_capitalised and words[first].low not in _DETERMINERS:
+            break
+        last = number
+    return Phrase(first, last)
+
+
+def begins_with_possessive(words: Sequence[Word], phrase: Phrase) -> bool:
+    """Whether a phrase is somebody's (`his father`)."""
+    return words[phrase.first].low in _POSSESSIVES
+
+
+def first_pronoun(texts: Iterable[str]) -> str:
+    """The pronoun that sentences use first, "" if they use none."""
+    return next((PRONOUNS[word.low] for text in texts for word in words_of(text) if word.low in PRONOUNS), "")
+
+
+def defining_words(sentence: str) -> frozenset[str]:
+    """Lower-case words behind the first `is` or `was` of a sentence: `suspension`, `bridge`."""
+    words = words_of(sentence)
+    verb = next((number for number, word in enumerate(words) if word.low in _DEFINING), None)
+    if verb is None:
+        return frozenset()
+    defined = {word.low for word in words[verb + 1 : verb + _DEFINED_WORDS] if not word.is_capitalised}
+    return frozenset(defined - _NOT_KINDS)
+
+
+def begins_sentence(text: str, starts: Sequence[int]) -> bool:
+    """Whether one of these words begins a later sentence of a text, by itself or behind one more (`On which`)."""
+    return any(_BEGINS.search(text, max(0, start - _NEAR), start) for start in starts)

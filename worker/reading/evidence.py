@@ -1,0 +1,266 @@
+"""How much of a question the evidence for a candidate says: its type, its predicate, the names it is about, the chain.
+
+Each part is a factor between 0 and 1; their product lowers the confidence of an answer that only ranks well.
+Source: reader.md 6.6.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import fsum, prod
+
+from polyhop.schemas.names import STOP_WORDS, name_tokens
+from polyhop.worker.reading.asked import Asked, asked_of
+from polyhop.worker.reading.candidates import Candidate
+from polyhop.worker.reading.corpus_pages import OwnPage
+from polyhop.worker.reading.features import Features, Situation
+from polyhop.worker.reading.lexicon import forms_of
+from polyhop.worker.reading.pages import Page, PageSentence
+from polyhop.worker.reading.scoring import fitness
+from polyhop.worker.reading.subjects import doers
+from polyhop.worker.reading.word_lists import clause_lists
+
+NO_DOER, UNSAID, UNNAMED, UNTIED, UNDESCRIBED, SAME_PLACE = 0.1, 0.03, 0.03, 0.3, 0.4, 0.15
+"""Factors of evidence that lacks a part; chosen on the tuning half of tests/golden/reader."""
+ONE_STEP, SPREAD = 0.6, 0.3
+"""Exponents of the factor where one description (`the birthplace of NAME`) or more lead to the answer: the evidence is
+spread, and each part proves less."""
+_DESCRIPTION = 2
+_SAID_ENOUGH, _ALL_SAID, _TIED_ENOUGH = 0.5, 0.8, 0.6
+_BY = re.compile(r"\b(?:is|was) (?:an?|the) [^.;]{0,120}\bby (?:the )?(?:[\w-]+ ){0,4}$")
+"""Before the maker of a work, in the first sentence of its page (`is a waltz by the composer …`)."""
+_MOST_LINKS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A part of a question that a sentence may say: stems, or the key of a name; `weight` is its idf."""
+
+    stems: frozenset[str]
+    key: str
+    weight: float
+
+
+class Evidence:
+    """What the passages of one question say of it, prepared once for all its candidates."""
+
+    def __init__(self, situation: Situation) -> None:
+        self.situation = situation
+        self.question = situation.question
+        self.asked: Asked = asked_of(situation.question)
+        self._said: dict[tuple[int, int, bool], float] = {}
+        self._tied: dict[tuple[int, int], float] = {}
+        self._doers: dict[tuple[int, int], tuple[bool, list[tuple[int, int]]]] = {}
+
+    def factor(self, candidate: Candidate, own: OwnPage | None, features: Features) -> float:
+        """How far the evidence for a candidate holds, in (0, 1]."""
+        fit = fitness(self.question, candidate, own, features)
+        doer = self._doer(candidate)
+        is_said = bool(features.pat) and self._is_relation_asked
+        said = 1.0 if is_said else self._share_said(candidate, is_doer=doer > 0)
+        named = self._share_named(candidate)
+        parts = (
+            fit,
+            NO_DOER if doer < 0 else 1.0,
+            self._said_factor(said),
+            UNNAMED + (1 - UNNAMED) * named * named,
+            self._tie(candidate),
+        )
+        return prod(parts) ** self._exponent
+
+    # --- the predicate -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _predicate(self) -> list[_Unit]:
+        return [self._unit(word) for word in self.asked.predicate]
+
+    @cached_property
+    def _exponent(self) -> float:
+        if not self._inner:
+            return 1.0
+        return ONE_STEP if len(self._inner) <= _DESCRIPTION else SPREAD
+
+    @cached_property
+    def _is_relation_asked(self) -> bool:
+        """Whether the question's relations are those of its predicate, not of what leads to it."""
+        predicate = frozenset(self.asked.predicate)
+        own = {name for one in self.question.relations if predicate & one.question_words for name in (one.name,)}
+        return not predicate or len(own) == len(self.question.relations)
+
+    def _unit(self, word: str) -> _Unit:
+        stems = forms_of(word)
+        # Stems of one length go by the alphabet: the order of a set differs from process to process.
+        shortest = min(stems, key=lambda stem: (len(stem), stem), default="")
+        return _Unit(stems, "", self.situation.idf(shortest) if stems else 0.0)
+
+    def _said_factor(self, said: float) -> float:
+        """1 from enough of the predicate on; without a name to hold on to, nearly all of it is needed."""
+        is_anchored = bool(self.asked.direct) or bool(self._inner)
+        if said >= (_SAID_ENOUGH if is_anchored else _ALL_SAID):
+            return 1.0
+        return UNSAID + (1 - UNSAID) * said / (2 * _SAID_ENOUGH) if is_anchored else UNSAID
+
+    def _share_said(self, candidate: Candidate, *, is_doer: bool) -> float:
+        """Share of the predicate that the candidate's sentence says; of whom it says the verb, it says that too."""
+        place = (candidate.page.place, candidate.sentence.number, is_doer)
+        if place not in self._said:
+            total = fsum(unit.weight for unit in self._predicate)
+            verb = forms_of(self.asked.verb) if is_doer else frozenset()
+            held = fsum(
+                unit.weight
+                for unit in self._predicate
+                if not unit.stems.isdisjoint(candidate.sentence.places) or not unit.stems.isdisjoint(verb)
+            )
+            self._said[place] = held / total if total else 1.0
+        return self._said[place]
+
+    def _doer(self, candidate: Candidate) -> int:
+        """1 if the sentence says the question's verb of the candidate, -1 if of something else, 0 if not at all."""
+        if not self.asked.verb:
+            return 0
+        place = (candidate.page.place, candidate.sentence.number)
+        if place not in self._doers:
+            self._doers[place] = doers(candidate.sentence, forms_of(self.asked.verb), is_done_to=self.asked.is_passive)
+        has_verb, spans = self._doers[place]
+        if not has_verb and self._is_maker(candidate):
+            return 1
+        if any(start < candidate.end and candidate.start < end for start, end in spans):
+            return 1
+        return -1 if has_verb else 0
+
+    def _is_maker(self, candidate: Candidate) -> bool:
+        """Whether a name stands behind `is a novel by` in the first sentence of the page of what the question names."""
+        if candidate.sentence.number or self.asked.is_passive or not self.situation.named[candidate.page.place]:
+            return False
+        return self.asked.verb in clause_lists().making and _BY.search(candidate.before[-200:]) is not None
+
+    # --- the names -----------------------------------------------------------------------------------------------
+
+    def _share_named(self, candidate: Candidate) -> float:
+        """Share of the names that the answer's sentence must be about: in the sentence or as its page."""
+        direct = self.asked.direct
+        if not direct:
+            return 1.0
+        held = sum(self._has_name(candidate.page, candidate.sentence, name.key) for name in direct)
+        return held / len(direct)
+
+    def _has_name(self, page: Page, sentence: PageSentence, key: str) -> bool:
+        return key in page.title_keys or (page.mentions((key,)) and f" {key} " in sentence.key_text)
+
+    # --- the chain -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _inner(self) -> list[_Unit]:
+        idf = self.situation.idf
+        words = [word for word in self.asked.inner if word not in STOP_WORDS]
+        names = [
+            _Unit(
+                frozenset(),
+                name.key,
+                max((idf(stem) for w in name_tokens(name.surface) for stem in forms_of(w)), default=0.0),
+            )
+            for name in self.asked.leading
+        ]
+        return [*(self._unit(word) for word in words), *names]
+
+    @cached_property
+    def _sentence_masks(self) -> list[list[int]]:
+        """By page and sentence: which inner units it says, as bits."""
+        return [[self._mask(page, sentence) for sentence in page.sentences] for page in self.situation.pages]
+
+    def _mask(self, page: Page, sentence: PageSentence) -> int:
+        mask = 0
+        for number, unit in enumerate(self._inner):
+            if unit.key:
+                is_said = page.mentions((unit.key,)) and f" {unit.key} " in sentence.key_text
+            else:
+                is_said = not unit.stems.isdisjoint(sentence.places)
+            mask |= is_said << number
+        return mask
+
+    @cached_property
+    def _title_masks(self) -> list[int]:
+        masks = []
+        for page in self.situation.pages:
+            bits = (
+                1 << number
+                for number, unit in enumerate(self._inner)
+                if (unit.key in page.title_keys if unit.key else not unit.stems.isdisjoint(page.title_stems))
+            )
+            masks.append(sum(bits))
+        return masks
+
+    @cached_property
+    def _links(self) -> list[list[int]]:
+        """By page: what the pages say that mention it, one mask each."""
+        pages = self.situation.pages
+        found: list[list[int]] = [[] for _ in pages]
+        for other in pages:
+            for place in self._mentioned[other.place]:
+                found[place].append(self._page_masks[other.place])
+        return found
+
+    @cached_property
+    def _mentioned(self) -> list[list[int]]:
+        """By page: the pages whose title it mentions."""
+        pages = self.situation.pages
+        return [
+            [other.place for other in pages if other is not page and page.mentions(other.title_keys)] for page in pages
+        ]
+
+    @cached_property
+    def _page_masks(self) -> list[int]:
+        masks = []
+        for page in self.situation.pages:
+            mask = self._title_masks[page.place]
+            for sentence_mask in self._sentence_masks[page.place]:
+                mask |= sentence_mask
+            masks.append(mask)
+        return masks
+
+    def _tie(self, candidate: Candidate) -> float:
+        """Whether the candidate's sentence is tied to what leads there, over at most two more pages."""
+        if not self._inner:
+            return 1.0
+        place = (candidate.page.place, candidate.sentence.number)
+        if place not in self._tied:
+            self._tied[place] = self._tie_of(*place)
+        return self._tied[place]
+
+    def _tie_of(self, page: int, sentence: int) -> float:
+        own = self._sentence_masks[page][sentence]
+        is_start = any(name.key in self.situation.pages[page].title_keys for name in self.asked.leading)
+        described = sum(1 << number for number, unit in enumerate(self._inner) if not unit.key)
+        if is_start and self.asked.predicate and described and not own & described:
+            return SAME_PLACE
+        mask = own | (self._title_masks[page] if is_start else self._page_masks[page])
+        links = list(self._links[page])
+        links += [self._page_masks[other] for other in self._mentioned[page] if self._mentions(page, sentence, other)]
+        for _ in range(_MOST_LINKS):
+            mask = max((mask | link for link in links), key=self._weight, default=mask)
+        words, names = self._share_of(mask, described), self._share_of(mask, ~described)
+        said = 1.0 if words >= _TIED_ENOUGH else UNDESCRIBED + (1 - UNDESCRIBED) * words / (2 * _TIED_ENOUGH)
+        return said * (UNTIED + (1 - UNTIED) * names * names)
+
+    def _share_of(self, mask: int, wanted: int) -> float:
+        """Share of the wanted inner units that a mask holds, by idf; 1 if none is wanted."""
+        total = self._weight(wanted & ((1 << len(self._inner)) - 1))
+        return self._weight(mask & wanted) / total if total else 1.0
+
+    def _mentions(self, page: int, sentence: int, other: int) -> bool:
+        pages = self.situation.pages
+        text = pages[page].sentences[sentence].key_text
+        return any(f" {key} " in text for key in pages[other].title_keys)
+
+    def _weight(self, mask: int) -> float:
+        return fsum(unit.weight for number, unit in enumerate(self._inner) if mask >> number & 1)
+
+
+def factors_of(situation: Situation, candidates: Sequence[Candidate], rows: Sequence[Features]) -> list[float]:
+    """How far the evidence for each candidate holds, in order."""
+    evidence = Evidence(situation)
+    return [
+        evidence.factor(candidate, situation.own_page(candidate), row)
+        for candidate, row in zip(candidates, rows, strict=True)
+    ]

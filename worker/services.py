@@ -1,0 +1,67 @@
+"""What strategies may ask of models and databases while they answer, opened when first asked for.
+
+Implements polyhop.schemas.ports.Services for one open version; ranks nothing.
+"""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyhop.schemas.chat import ChatModel, Role
+from polyhop.schemas.ports import Reranker, SpreadingDatabase
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.artefacts import GRAPH
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.warehouse.open import open_encoder, open_graph_store
+
+
+class SessionServices:
+    """The configured encoder, chat model and cross-encoder, and the graph database that holds this version."""
+
+    def __init__(self, published: PublishedIndex, settings: Settings) -> None:
+        self._published = published
+        self._settings = settings
+        self._closing = ExitStack()
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of shape (len(texts), dimension), float32, length 1."""
+        return open_encoder(self._settings).encode_questions(texts)
+
+    def chat(self) -> ChatModel | None:
+        """The chat model for reading (models.read); None if none is configured."""
+        return self._chat if self._settings.models.read else None
+
+    def reranker(self) -> Reranker | None:
+        """The configured cross-encoder (models.rerank), opened once per process; None if none is configured."""
+        if not self._settings.models.rerank:
+            return None
+        from polyhop.warehouse.models.reranker import open_reranker
+
+        return open_reranker(self._settings.models.rerank, Layout(self._settings.root).model_cache)
+
+    def graph_database(self) -> SpreadingDatabase:
+        """The Neo4j database that this version was exported to, opened once."""
+        return self._graph_database
+
+    def close(self) -> None:
+        """Closes the connection to the graph database, if one was opened."""
+        self.__dict__.pop("_graph_database", None)
+        self._closing.close()
+
+    @cached_property
+    def _chat(self) -> ChatModel:
+        from polyhop.warehouse.open_models import open_chat
+
+        return open_chat(self._settings, Role.READ)
+
+    @cached_property
+    def _graph_database(self) -> SpreadingDatabase:
+        from polyhop.warehouse.graph.address import find_address
+
+        store = open_graph_store(find_address(None, None, None), self._published.name)
+        self._closing.callback(store.close)
+        return store.spreading(self._published.version, self._published.artefact(GRAPH).keys)

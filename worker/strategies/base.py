@@ -1,0 +1,209 @@
+"""What every strategy module stands on: its declaration, its parameters, and the way from numbers to a Retrieval.
+
+Ranks nothing and lists no strategies (registry.py does).
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from polyhop.schemas.errors import AlgorithmError, ConfigurationError
+from polyhop.schemas.ports import IndexReader, Reader, Services, SpreadingDatabase, Strategy
+from polyhop.schemas.query import Question, RankedPassage, Retrieval
+
+Ranking = tuple[NDArray[np.intp], NDArray[np.float64]]
+"""Passage numbers in descending order of score, and their scores."""
+
+_WORD = re.compile(r"[^\W_]")
+
+
+class Parameters(BaseModel):
+    """Base of all parameters: frozen, nothing unknown, only finite numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class LexicalParameters(Parameters):
+    """How BM25 weighs words."""
+
+    k1: float = Field(1.5, ge=0, le=100, description="BM25: how slowly repeated words saturate, default 1.5.")
+    b: float = Field(0.75, ge=0, le=1, description="BM25: share of length normalisation, default 0.75.")
+
+
+Build = Callable[[IndexReader, Any, Services], Strategy]
+"""Makes a strategy ready on an open version, once; gets an instance of its parameters."""
+
+BuildReader = Callable[[IndexReader, Any, Services, Reader], Reader]
+"""Makes a strategy's own reader ready, likewise; the last argument is the configured one (rules or a model), for what
+the strategy's own leaves to it."""
+
+_B = TypeVar("_B", bound=Build)
+
+
+@dataclass(frozen=True, slots=True)
+class StrategySpec:
+    """A strategy that can be made.
+
+    Attributes:
+        name: As users write it.
+        summary: One sentence for users.
+        parameters: Its parameters with defaults, units and ranges.
+        needs: Artefacts that it reads; an index is built for them.
+        build: See `Build`.
+        needs_question_names: Whether questions must come with their names.
+        batches: See `strategy`.
+        reader: See `strategy`.
+    """
+
+    name: str
+    summary: str
+    parameters: type[Parameters]
+    needs: frozenset[str]
+    build: Build
+    needs_question_names: bool = False
+    batches: bool = False
+    reader: BuildReader | None = None
+
+    @property
+    def needs_question_vector(self) -> bool:
+        """Whether questions must come with their vector."""
+        return any(artefact.startswith("vectors:") for artefact in self.needs)
+
+
+DECLARED: dict[str, StrategySpec] = {}
+"""Strategies whose module was imported, by name."""
+
+
+def strategy(
+    name: str,
+    summary: str,
+    parameters: type[Parameters],
+    *,
+    needs: Iterable[str],
+    needs_question_names: bool = False,
+    batches: bool = False,
+    reader: BuildReader | None = None,
+) -> Callable[[_B], _B]:
+    """Declares the function below it as the way to make a strategy.
+
+    Args:
+        name: As users write it.
+        summary: One sentence for users; ends with a full stop.
+        parameters: Its parameters, each with a default and a description.
+        needs: Artefacts that it reads: "graph", "graph:relations", "lexical:plain", "lexical:stems",
+            "vectors:passage", "vectors:entity" (or another kind of warehouse/vectors/kinds.py), "ann:passage".
+        needs_question_names: Whether questions must come with their names.
+        batches: Whether it gains from many questions at once: it then gets a worker's whole micro-batch in one call,
+            and otherwise one question at a time. A batch that fails or takes too long is asked again one by one.
+        reader: Makes the reader of its retrievals; None: they are read as the user chose (`--reader`).
+
+    Raises:
+        ConfigurationError: If another module declared a strategy of that name.
+    """
+
+    def declare(build: _B) -> _B:
+        known = DECLARED.get(name)
+        if known and known.build.__module__ != build.__module__:
+            raise ConfigurationError(
+                f"Strategy '{name}' is declared twice, by {known.build.__module__} and by {build.__module__}; "
+                "rename one, or uninstall one of the packages."
+            )
+        DECLARED[name] = StrategySpec(
+            name, summary, parameters, frozenset(needs), build, needs_question_names, batches, reader
+        )
+        return build
+
+    return declare
+
+
+class NoServices:
+    """Services for strategies that need none: no encoder, no model, no database."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Always fails.
+
+        Raises:
+            AlgorithmError: Always.
+        """
+        raise AlgorithmError(f"No encoder was given to this strategy, which wants to encode {len(texts)} texts.")
+
+    def chat(self) -> None:
+        """No chat model."""
+
+    def reranker(self) -> None:
+        """No cross-encoder."""
+
+    def graph_database(self) -> SpreadingDatabase:
+        """Always fails.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        raise ConfigurationError("No graph database was given to this strategy.")
+
+
+class Ranker(Protocol):
+    """Finds the best passages for one question."""
+
+    def rank(self, question: Question, count: int) -> Ranking:
+        """At most `count` passages, in descending order of score."""
+        ...
+
+
+class RankedStrategy:
+    """A ranker as a strategy; the same rankers seed the graph strategies."""
+
+    def __init__(self, name: str, passage_ids: Sequence[str], ranker: Ranker) -> None:
+        self.name = name
+        self._passage_ids = passage_ids
+        self._ranker = ranker
+
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
+        return retrieve_each(questions, limit, self._retrieve_one)
+
+    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
+        start = time.perf_counter()
+        ranking = self._ranker.rank(question, limit)
+        return Retrieval(
+            ranked_passages(self._passage_ids, ranking), seconds={"seed": time.perf_counter() - start, "traversal": 0.0}
+        )
+
+
+def retrieve_each(
+    questions: Sequence[Question], limit: int, retrieve_one: Callable[[Question, int], Retrieval]
+) -> list[Retrieval]:
+    """One Retrieval per question, each by itself; a question without a word gets an empty one.
+
+    Source: algorithms.md 2.13.
+    """
+    return [retrieve_one(q, limit) if has_word(q) else Retrieval(()) for q in questions]
+
+
+def has_word(question: Question) -> bool:
+    """Whether there is anything to look for. Source: algorithms.md 2.13."""
+    return _WORD.search(question.text) is not None
+
+
+def question_vector(question: Question, strategy: str) -> NDArray[np.float32]:
+    """The question's vector.
+
+    Raises:
+        AlgorithmError: If the caller did not encode the question.
+    """
+    if question.vector is None:
+        raise AlgorithmError(f"Strategy '{strategy}' needs the question's vector; encode '{question.text}' first.")
+    return question.vector
+
+
+def ranked_passages(passage_ids: Sequence[str], ranking: Ranking) -> tuple[RankedPassage, ...]:
+    """The ranking with ids and ranks from 1."""
+    numbers, scores = ranking
+    pairs = zip(numbers.tolist(), scores.tolist(), strict=True)
+    return tuple(RankedPassage(passage_ids[number], rank, score) for rank, (number, score) in enumerate(pairs, start=1))

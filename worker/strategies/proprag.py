@@ -1,0 +1,145 @@
+"""`proprag`: beam search for paths of linked propositions, between two walks over their entities.
+
+Source: algorithms.md 3.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from polyhop.schemas.evidence import Evidence
+from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
+from polyhop.warehouse.artefacts import vectors_of
+from polyhop.worker.ranking.path_rule import PathRule
+from polyhop.worker.ranking.proposition_ranking import PropositionIndex, PropositionRanking, rank_passages
+from polyhop.worker.ranking.proposition_walks import Similarities, weighted_graph
+from polyhop.worker.ranking.similarity import cosines
+from polyhop.worker.strategies.base import (
+    Parameters,
+    has_word,
+    question_vector,
+    ranked_passages,
+    strategy,
+)
+from polyhop.worker.strategies.proprag_evidence import PathEvidence
+
+
+class PropRagParameters(Parameters):
+    """Parameters of `proprag`; defaults are the paper's."""
+
+    beam_width: int = Field(4, ge=1, le=100, description="B: paths that go on after a depth, default 4.")
+    max_length: int = Field(3, ge=1, le=10, description="L_max: propositions in a path, default 3.")
+    rescored: int = Field(40, ge=1, le=1000, description="M: candidates per depth scored by their text, default 40.")
+    jump_points: int = Field(3, ge=0, le=1000, description="Most similar propositions that go on any path, default 3.")
+    exact: bool = Field(
+        default=True, description="Score candidates by the vector of their joined text, default 1 (yes)."
+    )
+    exact_when_few: bool = Field(
+        default=True, description="That also where at most beam_width candidates are left, default 1 (yes)."
+    )
+    allow_unconnected: bool = Field(
+        default=False, description="Every proposition of the subgraph continues any path, default 0 (no)."
+    )
+    synonym_threshold: float = Field(
+        0.8, ge=0.8, le=1, description="Least similarity of names that a path may go over, default 0.8 (the index's)."
+    )
+    seed_propositions: int = Field(
+        20, ge=1, le=10_000, description="N_prop: propositions whose entities start the first walk, default 20."
+    )
+    seed_entities: int = Field(40, ge=1, le=10_000, description="N_entity: entities that start it, default 40.")
+    stage1_restart: float = Field(0.25, gt=0, lt=1, description="First walk: probability of returning, default 0.25.")
+    stage1_passage_weight: float = Field(
+        0.0, ge=0, le=100, description="First walk: share of each passage's similarity in its start, default 0."
+    )
+    stage1_entity_weight: Literal["uniform", "mean_per_passage"] = Field(
+        "uniform", description="First walk: entities start with 1 each (uniform, default) or by similarity and rarity."
+    )
+    stage1_only: bool = Field(default=False, description="Rank all passages by the first walk, default 0 (no).")
+    subgraph_passages: int = Field(50, ge=1, le=100_000, description="K: passages of the subgraph, default 50.")
+    explore_propositions: int | None = Field(
+        None, ge=0, le=10_000, description="P_initial: propositions that give seeds, default as beam_width."
+    )
+    explore_entities: int = Field(5, ge=0, le=10_000, description="B_initial: entities taken from them, default 5.")
+    exploit_paths: int = Field(5, ge=0, le=10_000, description="P_beam: paths that give seeds, default 5.")
+    exploit_entities: int = Field(5, ge=0, le=10_000, description="B_beam: entities taken from them, default 5.")
+    seeds: Literal["both", "explore_only", "exploit_only"] = Field(
+        "both", description="Entities that start the second walk: both sets (default) or one of them."
+    )
+    entity_weight: Literal["sum", "max"] = Field(
+        "sum", description="Weight of an entity: sum of what names it (default), or its largest entry (max)."
+    )
+    passage_weight: float = Field(
+        0.05, ge=0, le=100, description="lambda: share of each passage's similarity in the second start, default 0.05."
+    )
+    stage2_restart: float = Field(0.55, gt=0, lt=1, description="Second walk: probability of returning, default 0.55.")
+    entity_edge_factor: float = Field(
+        2.0, gt=0, le=1000, description="Factor of edges between entities, default 2 (published code); the paper: 1."
+    )
+
+
+class PropositionStrategy:
+    """Passages by proposition paths, for a whole micro-batch at a time."""
+
+    def __init__(self, name: str, reader: IndexReader, rule: PathRule, services: Services) -> None:
+        self.name = name
+        stored = reader.artefact(STORED_PROPOSITIONS)
+        self._passage_ids = reader.passage_ids
+        self._passages = np.asarray(reader.artefact(vectors_of("passage")))
+        self._propositions = np.asarray(reader.artefact(vectors_of("proposition")))
+        walk = weighted_graph(stored.graph, rule.entity_edge_factor)
+        self._index = PropositionIndex(stored.graph, walk, self._propositions, stored.texts.of)
+        self._rule = rule
+        self._services = services
+        self._evidence = PathEvidence(stored)
+
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
+        begun = time.perf_counter()
+        encoding = [0.0]
+
+        def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+            started = time.perf_counter()
+            vectors = self._services.encode(texts)
+            encoding[0] += time.perf_counter() - started
+            return vectors
+
+        asked = [number for number, question in enumerate(questions) if has_word(question)]
+        similarities = [self._similarities(questions[number]) for number in asked]
+        seeded = time.perf_counter()
+        rankings = rank_passages(self._index, similarities, self._rule, limit, encode)
+        walked = time.perf_counter() - seeded - encoding[0]
+        share = 1 / max(1, len(asked))
+        seconds = {"seed": (seeded - begun) * share, "traversal": walked * share, "encoding": encoding[0] * share}
+        found = dict(zip(asked, rankings, strict=True))
+        return [self._retrieval(found.get(number), seconds) for number in range(len(questions))]
+
+    def _retrieval(self, ranking: PropositionRanking | None, seconds: dict[str, float]) -> Retrieval:
+        if ranking is None:
+            return Retrieval((), Evidence())
+        passages = ranked_passages(self._passage_ids, (ranking.passages, ranking.scores))
+        return Retrieval(passages, self._evidence.of(ranking), dict(seconds))
+
+    def _similarities(self, question: Question) -> Similarities:
+        vector = question_vector(question, self.name)
+        return Similarities(
+            vector.astype(np.float64), cosines(self._propositions, vector), cosines(self._passages, vector)
+        )
+
+
+@strategy(
+    "proprag",
+    "Passages by paths of linked propositions: a walk, beam search in what it found, a second walk from the paths.",
+    PropRagParameters,
+    needs={"graph:propositions", "vectors:proposition", "vectors:passage"},
+    batches=True,
+)
+def build_proprag(reader: IndexReader, parameters: PropRagParameters, services: Services) -> PropositionStrategy:
+    """`proprag` on an open version."""
+    values: dict[str, Any] = parameters.model_dump()
+    return PropositionStrategy("proprag", reader, PathRule(**values), services)
