@@ -171,6 +171,8 @@ def echo(asked: Any) -> dict[str, object]:
         return {"kind": "reply", "content": json.dumps({"entities": [entity], "relations": []})}
     if "lies near Mount 1?" in asked.prompt:
         return {"kind": "error", "status": 403, "message": "you may not: {authorization}"}
+    if "lies near Mount 3?" in asked.prompt:
+        return {"kind": "error", "status": 400, "message": "cannot answer {authorization}"}
     content = {"reasoning": "you sent {authorization}", "answer": "{authorization}", "citations": []}
     return {"kind": "reply", "content": json.dumps(content)}
 
@@ -206,7 +208,7 @@ def test_no_output_no_file_and_no_process_list_holds_a_planted_secret(
     }
     planted = Planted(tmp_path, environment)
     corpus = str(write_corpus(RECORDS))
-    rows = [{"id": f"q{n}", "question": f"What lies near Mount {n}?"} for n in range(4)]
+    rows = [{"id": f"q{n}", "question": f"What lies near Mount {n}?"} for n in (0, 2, 3, 4)]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     index = ("index", corpus, "--index", "lakes", "--extractor", "model")
     ask = ("--index", "lakes", "--strategy", "bm25", "--json")

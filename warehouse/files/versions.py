@@ -258,7 +258,7 @@ def remove_leftovers(index: IndexFolder) -> list[int]:
 def _manifest_bytes(manifest: Manifest) -> bytes:
     document = manifest.model_dump(mode="json")
     document[_CHECKSUM] = _document_checksum(document)
-    return (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
+    return (json.dumps(document, indent=2) + "\n").encode()
 
 
 def _document_checksum(document: object) -> str:
