@@ -64,9 +64,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "polyhop-data"
         processor_seconds(("demo",), root)
-        print(
-            f"This machine is {slowness(min(yardstick() for _ in range(runs))):.2f} times slower than the one of the aims.\n"
-        )
+        times = slowness(min(yardstick() for _ in range(runs)))
+        print(f"This machine is {times:.2f} times slower than that of the aims.\n")
         print("| command | processor seconds | aim |\n|---|--:|--:|")
         for name, (arguments, aim) in COMMANDS.items():
             print(f"| `{name}` | {least(arguments, root, runs):.2f} | {aim} |")
