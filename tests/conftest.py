@@ -37,7 +37,8 @@ sys.path.append(str(PROJECT / "tests" / "browser_fixture"))
 sys.path.append(str(PROJECT / "tests" / "prefect_server"))
 
 
-_SERVERS = ("prefect_server", "neo4j_server", "browser")
+_SERVERS = ("neo4j_server", "prefect_server", "browser")
+"""The slowest to start first: a test of two servers joins the tests of the slower one, which then starts only once."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before the hook of xdist that reads the marks

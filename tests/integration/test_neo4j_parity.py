@@ -18,6 +18,8 @@ from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
 pytestmark = pytest.mark.neo4j
 GRAPHS = 200
 WIDTH = 6
+SIZES = [(steps, length) for steps in range(5) for length in (1 + steps, 1 + (steps + 3) % 6)]
+"""Steps and longest chain: the query's text depends on these two, and Neo4j takes seconds to plan each new text."""
 
 
 def random_part(random: np.random.Generator, number: int) -> SmallGraph:
@@ -43,11 +45,12 @@ def _vector(random: np.random.Generator) -> NDArray[np.float64]:
 
 def random_rules(random: np.random.Generator) -> QasaRules:
     """Parameters anywhere in their range; long chains only where a limit bounds the search."""
-    dedupe = random.choice(["after_limit", "before_limit"], p=[0.8, 0.2])
+    steps, length = SIZES[int(random.integers(len(SIZES)))]
+    dedupe = random.choice(["after_limit", "before_limit"], p=[0.6, 0.4]) if length < 4 else "after_limit"
     return QasaRules(
         SeedRule(int(random.integers(1, 7)), random.choice(get_args(SeedScore))),
         SpreadRule(
-            steps=int(random.integers(0, 5)),
+            steps=steps,
             decay=float(random.choice([0.3, 0.5, 0.7, 0.9, 1.0])),
             threshold=float(random.choice([0.0, 0.01, 0.2])),
             gate=random.choice(["cosine", "none"], p=[0.7, 0.3]),
@@ -56,7 +59,7 @@ def random_rules(random: np.random.Generator) -> QasaRules:
         ),
         ChainRule(
             limit=int(random.choice([1, 5, 30])),
-            max_length=int(random.integers(1, 7 if dedupe == "after_limit" else 4)),
+            max_length=length,
             dedupe=dedupe,
         ),
     )

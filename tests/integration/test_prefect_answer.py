@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from prefect_rest import post
+from prefect_rest import post, run_deployment
 
 from polyhop.schemas.queue import QuestionState
 from polyhop.schemas.settings import Settings
@@ -79,12 +79,12 @@ def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
 ) -> None:
     with _pool(prefect_server, root, tmp_path) as run:
         run("deploy", "--all")
-        run("deployment", "run", "answer/batch", "-p", f"questions={tmp_path / 'questions.jsonl'}", "-p", "index=lakes",
-            "-p", "strategy=bm25", "-p", "workers=0")  # fmt: skip
+        asked = {"questions": str(tmp_path / "questions.jsonl"), "index": "lakes", "strategy": "bm25", "workers": 0}
+        run_deployment(prefect_server, "answer/batch", asked)
         _wait_for(
             lambda: bool(json.loads(polyhop("jobs", "--json", "--root", root).stdout or "[]")), "no job was submitted"
         )
-        run("deployment", "run", "worker/worker", "-p", "queues=default")
+        run_deployment(prefect_server, "worker/worker", {"queues": "default"})
         names = (f"answer {tmp_path / 'questions.jsonl'}", "worker default")
         _wait_for(lambda: _states(prefect_server, *names) == ["COMPLETED", "COMPLETED"], "the runs did not complete")
     jobs = json.loads(polyhop("jobs", "--json", "--root", root).stdout)
@@ -98,8 +98,8 @@ def test_cancelling_or_killing_a_run_cancels_the_questions_that_nobody_has_answe
     with _pool(prefect_server, root, tmp_path) as run:
         run("deploy", "--name", "batch")
         for job_id, end in ((1, _cancel), (2, _kill)):
-            run("deployment", "run", "answer/batch", "-p", f"questions={tmp_path / 'questions.jsonl'}", "-p",
-                "index=lakes", "-p", "strategy=bm25", "-p", "workers=0", "-p", f"queue=nobody-{job_id}")  # fmt: skip
+            asked = {"questions": str(tmp_path / "questions.jsonl"), "index": "lakes", "strategy": "bm25"}
+            run_deployment(prefect_server, "answer/batch", {**asked, "workers": 0, "queue": f"nobody-{job_id}"})
             _wait_for(lambda number=job_id: len(queue.jobs()) == number, "no job was submitted")  # type: ignore[misc]
             assert queue.job(job_id).counts[QuestionState.QUEUED] == 8
             end(run, prefect_server)
