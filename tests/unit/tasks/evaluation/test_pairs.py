@@ -14,7 +14,7 @@ def test_the_baseline_comparison_is_the_pair_the_other_way_round(
 ) -> None:
     values = {"base": [row[0] for row in rows], "other": [row[1] for row in rows]}
     forth = compare_pairs(values, [("base", "other")], ["em"])["base", "other"]
-    back = against(values, "base", ["em"])["other"]
+    back = against(values, ["base"], ["em"])["base"]["other"]
     common = sum(a["em"] is not None and b["em"] is not None for a, b in rows)
     assert set(forth) == set(back) == ({"em"} if common else set())
     if common:
@@ -26,4 +26,4 @@ def test_the_baseline_comparison_is_the_pair_the_other_way_round(
 
 
 def test_a_single_strategy_has_nothing_to_be_compared_with() -> None:
-    assert against({"only": [{"em": 1.0}]}, "only", ["em"]) == {}
+    assert against({"only": [{"em": 1.0}]}, ["only"], ["em"]) == {"only": {}}

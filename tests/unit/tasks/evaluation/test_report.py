@@ -164,6 +164,6 @@ def test_hops_come_from_the_file_or_the_number_of_supporting_records_and_types_f
 
 def test_many_strategies_are_compared_with_the_baseline_only() -> None:
     names = [f"s{n}" for n in range(7)]
-    paired = evaluate(GOLD, dict.fromkeys(names, FIRST), record_of, baseline="s2")["paired"]
+    paired = evaluate(GOLD, dict.fromkeys(names, FIRST), record_of, baselines=["s2"])["paired"]
     assert list(paired) == ["s0 vs s2", "s1 vs s2", "s2 vs s3", "s2 vs s4", "s2 vs s5", "s2 vs s6"]
     assert len(evaluate(GOLD, dict.fromkeys(names[:6], FIRST), record_of)["paired"]) == 15
