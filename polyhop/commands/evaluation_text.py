@@ -124,7 +124,8 @@ def _print_intervals(report: Mapping[str, Any]) -> None:
     judged = [metric for metric in WITH_INTERVAL if any(intervals[metric] for intervals in found.values())]
     if not judged:
         return
-    print_line(f"{report['interval']['level']:.0%} intervals of the means ({report['interval']['kind']})")
+    kind = report["interval"]
+    print_line(f"{100 * kind['level']:.0f} % intervals of the means ({kind['kind']}, {kind['resamples']:,} resamples)")
     print_table(
         ["strategy", *judged],
         [[name, *(_bounds(intervals[metric]) for metric in judged)] for name, intervals in found.items()],

@@ -146,8 +146,8 @@ def _differences(run: Document) -> Section:
 def _ranges(run: Document, timings: Document) -> Section:
     found = stored_ranges(run)
     text = (
-        "One curve over the first parameter with several values, one for each combination of the others. Bands and "
-        "lines at the points are the intervals of the means; horizontal lines are the baselines. Strategies whose "
+        "One curve over the first parameter with several values, one for each combination of the others. Vertical "
+        "lines are the intervals of the means, horizontal lines the baselines. Strategies whose "
         "intervals overlap may still differ: the paired differences above are the test."
     )
     return Section(

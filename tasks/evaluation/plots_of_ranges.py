@@ -6,6 +6,7 @@ Draws no strategies beside each other (plots_of_rankings.py does).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -28,11 +29,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Point = tuple[float, float, tuple[float, float] | None]
+"""Place on the axis, mean, interval."""
 CURVES_DRAWN = 7
 """Curves with a colour of their own; the others are grey. One per colour of the palette."""
 _PANEL_POINTS = 150.0
 """Width of the data of one of two panels beside a legend: what the labels of its axis share."""
 _LEAST_LABEL_POINTS = 30.0
+_TICK_SIZE = 8.5
+_TICK_LINES = 3
 _BASELINE_LINES = ((INK, ":"), (GREY, "--"), (INK, "-."), (GREY, ":"), (INK, "--"), (GREY, "-."))
 
 
@@ -44,7 +49,7 @@ def range_plot(run: Document, one: StoredRange) -> Figure | None:
     columns = min(2, len(metrics))
     grid_rows = ceil(len(metrics) / columns)
     drawn, panels = figure(1.6 + 2.3 * grid_rows, columns=columns, grid_rows=grid_rows)
-    places = _places([value for value, _ in _first_values(one)])
+    places = _places([values[0] for _, values in one.points])
     entries: dict[str, Artist] = {}
     for axes, name in zip(panels, metrics, strict=False):
         entries |= _panel(axes, run, one, name, places)
@@ -57,10 +62,6 @@ def range_plot(run: Document, one: StoredRange) -> Figure | None:
     return drawn
 
 
-def _first_values(one: StoredRange) -> list[tuple[str, str]]:
-    return [point for points in one.curves().values() for point in points]
-
-
 def _places(values: Sequence[str]) -> dict[str, float]:
     """Where each value stands on the axis: numbers where they are, words beside each other as written."""
     words = list(dict.fromkeys(values))
@@ -70,10 +71,14 @@ def _places(values: Sequence[str]) -> dict[str, float]:
 
 def _panel(axes: Axes, run: Document, one: StoredRange, name: str, places: Mapping[str, float]) -> dict[str, Artist]:
     """Draws curves, intervals and baselines of one metric; returns the legend's entries."""
-    found = {curve or one.label: _points(run, points, name, places) for curve, points in one.curves().items()}
+    curves_of = one.curves()
+    shifts = _shifts(len(curves_of), places)
+    found = {
+        curve or one.label: _points(run, points, name, places, shift)
+        for (curve, points), shift in zip(curves_of.items(), shifts, strict=True)
+    }
     points = {curve: [(x, y) for x, y, _ in values] for curve, values in found.items() if values}
-    names = list(found)
-    look = looks(names, of=names[:CURVES_DRAWN])
+    look = looks(list(found), of=list(found)[:CURVES_DRAWN])
     _intervals(axes, found, look)
     entries = curves(axes, points, look, markers=len(places))
     for place, label in enumerate(baselines(run)):
@@ -86,26 +91,38 @@ def _panel(axes: Axes, run: Document, one: StoredRange, name: str, places: Mappi
     return entries
 
 
+def _shifts(count: int, places: Mapping[str, float]) -> list[float]:
+    """How far each of several curves stands beside its value, so that their intervals do not cover each other."""
+    ordered = sorted(set(places.values()))
+    gaps = [after - before for before, after in pairwise(ordered) if count > 1]
+    step = min(min(gaps, default=0.0) / (2 * count), 0.02 * (ordered[-1] - ordered[0]))
+    return [(number - (count - 1) / 2) * step for number in range(count)]
+
+
 def _points(
-    run: Document, points: Sequence[tuple[str, str]], name: str, places: Mapping[str, float]
-) -> list[tuple[float, float, tuple[float, float] | None]]:
-    """(place, mean, interval) of a curve in the order of the axis, where the metric was judged."""
-    found = [(places[value], metric(run, label, name), interval(run, label, name)) for value, label in points]
+    run: Document, points: Sequence[tuple[str, str]], name: str, places: Mapping[str, float], shift: float
+) -> list[Point]:
+    """The points of a curve in the order of the axis, where the metric was judged."""
+    found = [(places[value] + shift, metric(run, label, name), interval(run, label, name)) for value, label in points]
     return sorted(((x, y, bounds) for x, y, bounds in found if y is not None), key=lambda point: point[0])
 
 
-def _intervals(
-    axes: Axes,
-    found: Mapping[str, Sequence[tuple[float, float, tuple[float, float] | None]]],
-    look: Mapping[str, Look],
-) -> None:
-    """The intervals of the coloured curves: a line at every point, and a light band that joins them."""
+def _intervals(axes: Axes, found: Mapping[str, Sequence[Point]], look: Mapping[str, Look]) -> None:
+    """The intervals of the coloured curves: a line at every point, and a band where there is only one curve."""
     for curve, style in look.items():
         bounds = [(x, *interval) for x, _, interval in found[curve] if interval is not None]
-        if bounds:
-            xs, lows, highs = zip(*bounds, strict=True)
-            axes.vlines(xs, lows, highs, color=style.colour, linewidth=1.1, alpha=0.7)
-            axes.fill_between(xs, lows, highs, color=style.colour, alpha=0.10, linewidth=0)
+        if not bounds:
+            continue
+        xs, lows, highs = zip(*bounds, strict=True)
+        axes.vlines(xs, lows, highs, color=style.colour, linewidth=1.1, alpha=0.8)
+        if len(found) == 1:
+            axes.fill_between(xs, lows, highs, color=style.colour, alpha=0.12, linewidth=0)
+
+
+def _short(value: str, points: float) -> str:
+    """A value in lines of at most so many points, cut after the third."""
+    lines = label_lines(value, points, _TICK_SIZE).split("\n")
+    return "\n".join(lines if len(lines) <= _TICK_LINES else [*lines[: _TICK_LINES - 1], "…"])
 
 
 def _ticks(axes: Axes, places: Mapping[str, float], columns: int) -> None:
@@ -118,7 +135,7 @@ def _ticks(axes: Axes, places: Mapping[str, float], columns: int) -> None:
     for value, place in ordered:
         if not kept or place - kept[-1][1] >= step:
             kept.append((value, place))
-    each = max(room / len(kept) - 6, _LEAST_LABEL_POINTS - 6)
-    axes.set_xticks([place for _, place in kept], [label_lines(value, each, 9.5) for value, _ in kept])
+    each = max(room / len(kept), _LEAST_LABEL_POINTS) - 6
+    axes.set_xticks([place for _, place in kept], [_short(value, each) for value, _ in kept], fontsize=_TICK_SIZE)
     margin = 0.06 * (high - low) or 0.5
     axes.set_xlim(low - margin, high + margin)

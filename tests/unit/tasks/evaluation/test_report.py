@@ -38,7 +38,7 @@ def test_the_report_of_two_strategies() -> None:
     first, second = report["strategies"]["first"], report["strategies"]["second"]
     answers, cost = ("answered", "calibration", "coverage"), ("tokens", "cost_usd")
     timings = ("latency_ms", "parts_ms", "total_seconds")
-    assert list(first) == [*METRICS, *answers, *cost, *timings, "failures", "failed"]
+    assert list(first) == [*METRICS, *answers, *cost, *timings, "failures", "failed", "intervals"]
     assert [first[f"recall@{k}"] for k in (1, 2, 5, 30)] == pytest.approx([1 / 9, 7 / 18, 5 / 9, 5 / 9])
     assert (first["hit@10"], first["mrr"], first["all@5"]) == pytest.approx((2 / 3, 0.5, 1 / 3))
     assert (first["em"], first["f1"]) == pytest.approx((1 / 3, (2 / 3 + 1) / 3))
