@@ -33,10 +33,10 @@ Point = tuple[float, float, tuple[float, float] | None]
 """Place on the axis, mean, interval."""
 CURVES_DRAWN = 7
 """Curves with a colour of their own; the others are grey. One per colour of the palette."""
-_PANEL_POINTS = 150.0
+_PANEL_POINTS = 160.0
 """Width of the data of one of two panels beside a legend: what the labels of its axis share."""
 _LEAST_LABEL_POINTS = 30.0
-_TICK_SIZE = 8.5
+_TICK_SIZE = 8.0
 _TICK_LINES = 3
 _BASELINE_LINES = ((INK, ":"), (GREY, "--"), (INK, "-."), (GREY, ":"), (INK, "--"), (GREY, "-."))
 
@@ -54,7 +54,7 @@ def range_plot(run: Document, one: StoredRange) -> Figure | None:
     for axes, name in zip(panels, metrics, strict=False):
         entries |= _panel(axes, run, one, name, places)
         _ticks(axes, places, columns)
-        axes.set(title=name, xlabel=label_text(one.parameters[0]))
+        axes.set(title=name, xlabel=label_lines(one.parameters[0], _PANEL_POINTS, 9.5))
     for axes in panels[len(metrics) :]:
         axes.set_visible(False)
     drawn.suptitle(f"Mean and 95 % interval over\n{label_text(one.label)}", x=0.01, ha="left")
@@ -74,7 +74,7 @@ def _panel(axes: Axes, run: Document, one: StoredRange, name: str, places: Mappi
     curves_of = one.curves()
     shifts = _shifts(len(curves_of), places)
     found = {
-        curve or one.label: _points(run, points, name, places, shift)
+        curve or one.strategy: _points(run, points, name, places, shift)
         for (curve, points), shift in zip(curves_of.items(), shifts, strict=True)
     }
     points = {curve: [(x, y) for x, y, _ in values] for curve, values in found.items() if values}
@@ -92,11 +92,15 @@ def _panel(axes: Axes, run: Document, one: StoredRange, name: str, places: Mappi
 
 
 def _shifts(count: int, places: Mapping[str, float]) -> list[float]:
-    """How far each of several curves stands beside its value, so that their intervals do not cover each other."""
+    """How far each of several curves stands beside its value, so that their intervals do not cover each other.
+
+    Grey curves have no intervals and stand at their values.
+    """
+    coloured = min(count, CURVES_DRAWN)
     ordered = sorted(set(places.values()))
-    gaps = [after - before for before, after in pairwise(ordered) if count > 1]
-    step = min(min(gaps, default=0.0) / (2 * count), 0.02 * (ordered[-1] - ordered[0]))
-    return [(number - (count - 1) / 2) * step for number in range(count)]
+    gaps = [after - before for before, after in pairwise(ordered)]
+    step = min(min(gaps, default=0.0) / (2 * coloured), 0.02 * (ordered[-1] - ordered[0]))
+    return [(number - (coloured - 1) / 2) * step if number < coloured else 0.0 for number in range(count)]
 
 
 def _points(
@@ -137,5 +141,5 @@ def _ticks(axes: Axes, places: Mapping[str, float], columns: int) -> None:
             kept.append((value, place))
     each = max(room / len(kept), _LEAST_LABEL_POINTS) - 6
     axes.set_xticks([place for _, place in kept], [_short(value, each) for value, _ in kept], fontsize=_TICK_SIZE)
-    margin = 0.06 * (high - low) or 0.5
+    margin = 0.08 * (high - low) or 0.5
     axes.set_xlim(low - margin, high + margin)

@@ -24,6 +24,11 @@ class StoredRange:
     parameters: tuple[str, ...]
     points: tuple[tuple[str, tuple[str, ...]], ...]
 
+    @property
+    def strategy(self) -> str:
+        """The name of the strategy."""
+        return self.label.partition(":")[0].strip()
+
     def curves(self) -> dict[str, list[tuple[str, str]]]:
         """{values of the other parameters: [(value of the first parameter, label)]}; "" where there is no other."""
         found: dict[str, list[tuple[str, str]]] = {}
