@@ -20,7 +20,7 @@ from polyhop.tasks.evaluation.documents import (
 from polyhop.tasks.evaluation.findings import findings
 from polyhop.tasks.evaluation.plots import curve_plot, differences_plot
 from polyhop.tasks.evaluation.plots_of_answers import PANELS, calibrated
-from polyhop.tasks.evaluation.ranges import RANGE_METRICS, stored_ranges
+from polyhop.tasks.evaluation.ranges import stored_ranges
 from polyhop.tasks.evaluation.rendering import Page, Plot, Section, listed, render
 from polyhop.tasks.evaluation.report_tables import (
     answers_table,
@@ -117,9 +117,11 @@ def _results(run: Document, timings: Document) -> Section:
         "whether all are; mrr is 1 / rank of the first; em and f1 compare the answer with the gold answers."
     )
     plot = Plot("recall_at_k.png", "Recall against the number of passages that are looked at.")
-    others = [name for name in SHOWN_METRICS if name not in RANGE_METRICS]
-    tables = (results_table(run, timings), intervals_table(run, RANGE_METRICS))
-    folded = (metrics_table(run), intervals_table(run, others, "The other metrics. "))
+    others = [name for name in SHOWN_METRICS if name not in COMPARED_METRICS]
+    recalls = [name for name in others if name.startswith("recall")]
+    rest = [name for name in others if name not in recalls]  # two tables: one would be wider than the page
+    tables = (results_table(run, timings), intervals_table(run, COMPARED_METRICS))
+    folded = (metrics_table(run), *(intervals_table(run, names, "Other metrics. ") for names in (recalls, rest)))
     return Section("results", "Results", (text,), (plot,), tables, folded)
 
 
