@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from polyhop.flows.evaluation.run import Evaluation, OnProgress, labels_of, run_evaluation
+from polyhop.flows.evaluation.asked import labels_of
+from polyhop.flows.evaluation.run import Evaluation, OnProgress, run_evaluation
 from polyhop.flows.evaluation.store import check_store, store
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings
@@ -43,7 +44,10 @@ def evaluate_index(settings: Settings, request: EvaluationRequest, on_progress: 
 
 
 def left_out_sentences(evaluation: Evaluation) -> list[str]:
-    """What was not evaluated, and why: question records, supporting ids, strategies that came with `all`."""
+    """What was not evaluated, and why: question records, supporting ids, strategies that came with `all`.
+
+    A sample that is larger than the question set is said here, too.
+    """
     report = evaluation.report
     sentences = [f"{record.source} line {record.line} was left out: {record.reason}" for record in evaluation.bad]
     if report["unknown_supporting"]:
@@ -51,6 +55,9 @@ def left_out_sentences(evaluation: Evaluation) -> list[str]:
             f"{report['unknown_supporting']} supporting ids are in no passage of '{report['index']}' and count as "
             "missed; were the questions written for another corpus?"
         )
+    sample = report["sample"]
+    if sample is not None and sample["size"] > sample["of"]:
+        sentences.append(f"A sample of {sample['size']} was asked for; all {sample['of']} usable questions were asked.")
     return [*sentences, *(f"{name} was left out: {reason}" for name, reason in report["left_out"].items())]
 
 

@@ -21,7 +21,7 @@ from polyhop.flows.evaluation.run import OnProgress
 from polyhop.flows.evaluation.store import stored_run
 from polyhop.flows.prefect_run import clean_run, warn_of_secrets
 from polyhop.schemas.errors import GateFailedError
-from polyhop.schemas.requests import EvaluationRequest, names_in
+from polyhop.schemas.requests import EvaluationRequest
 from polyhop.tasks.evaluation.gate import failure_sentence
 from polyhop.warehouse.files.evaluations import StoredRun
 from polyhop.warehouse.settings_file import load_settings
@@ -31,7 +31,7 @@ PROGRESS_SECONDS = 30.0
 
 
 @flow(name="evaluate", flow_run_name="evaluate {index}", persist_result=False)
-def evaluate_flow(
+def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on the dashboard
     questions: str,
     index: str,
     strategies: str = "all",
@@ -40,28 +40,34 @@ def evaluate_flow(
     fail_below: list[str] | None = None,
     min_confidence: float | None = None,
     settings: dict[str, Any] | None = None,
+    sample: int | None = None,
+    seed: int | None = None,
 ) -> dict[str, Any]:
     """Evaluate strategies on a question file, and fail if a metric is below its gate.
 
     Args:
         questions: Question file with answers or supporting passages.
         index: Name of the index.
-        strategies: Names, separated by commas, or all.
+        strategies: Names, separated by commas, or all; with parameters and ranges like proprag:beam_width=1..6.
         parameters: Given to every strategy.
-        baseline: The strategy that the others are compared with; default: the first.
+        baseline: The strategies that the others are compared with, separated by commas; default: the first.
         fail_below: Least values, like recall@5=.65 or bridge:em=.1; the run fails below one.
         min_confidence: Leave answers by rules below this confidence empty.
         settings: Settings by dotted name, over polyhop.toml and the environment.
+        sample: Ask that many of the questions, chosen at random.
+        seed: Of the sample; default: 13.
     """
     request = EvaluationRequest(
         questions=Path(questions),
         index=index,
-        strategies=names_in(strategies),
+        strategies=(strategies,),
         # as text, as the command line has them: runs by both are stored alike and can be compared
         parameters={name: str(value) for name, value in (parameters or {}).items()},
-        baseline=baseline or None,
+        baselines=(baseline,) if baseline else (),
         fail_below=tuple(fail_below or ()),
         min_confidence=min_confidence,
+        sample=sample,
+        seed=seed,
     )
     with clean_run():
         log = get_run_logger()

@@ -37,13 +37,17 @@ class EvaluationRequest:
     Attributes:
         questions: Question file.
         index: Name of the index.
-        strategies: Names, or variants of them (variants.py); `all` are those that the index can serve.
+        strategies: Names, or variants of them, or lists of such separated by commas (variants.py); `all` are those
+            that the index can serve.
         parameters: Given to each.
         out: A file for one row per question and strategy.
-        baseline: One of the strategies, which the others are compared with; default: the first.
+        baselines: Those of the strategies that the others are compared with, each or in a list separated by commas;
+            default: the first.
         fail_below: Gates like recall@5=.65 or bridge:em=.1.
         min_confidence: Answers by rules below it are left empty; None: as the settings say.
         is_stored: Whether a run and a report of it are kept under the root.
+        sample: How many questions are asked, chosen at random; None: all.
+        seed: Of the sample; None: 13.
     """
 
     questions: Path
@@ -51,10 +55,12 @@ class EvaluationRequest:
     strategies: tuple[str, ...]
     parameters: Mapping[str, object] = field(default_factory=dict)
     out: Path | None = None
-    baseline: str | None = None
+    baselines: tuple[str, ...] = ()
     fail_below: tuple[str, ...] = ()
     min_confidence: float | None = None
     is_stored: bool = True
+    sample: int | None = None
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

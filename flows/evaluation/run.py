@@ -11,6 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from polyhop.flows.evaluation.asked import (
+    baselines_of,
+    check_sample,
+    labels_of,
+    named_labels,
+    ranges_of,
+    sample_of,
+)
 from polyhop.flows.evaluation.served import served
 from polyhop.flows.evaluation.settings import answering_settings
 from polyhop.schemas.chat import Usage
@@ -21,7 +29,7 @@ from polyhop.schemas.query import ModelUse, Question
 from polyhop.schemas.questions import QuestionRecord
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings, with_min_confidence
-from polyhop.schemas.variants import expand_labels, parse_variant
+from polyhop.schemas.variants import parse_variant
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.evaluation.report import GoldQuestion, Outcome, QuestionValues, evaluate, question_values
 from polyhop.tasks.evaluation.run_documents import RANKING_KEPT, RunFacts, rounded, run_document, timings_document
@@ -32,7 +40,7 @@ from polyhop.warehouse.machine import machine, now, peak_rss_mb
 from polyhop.warehouse.open import open_published
 from polyhop.worker.answer import AnsweredQuestion, Answerer
 from polyhop.worker.session import IndexSession
-from polyhop.worker.strategies.registry import STRATEGIES, needed_artefacts
+from polyhop.worker.strategies.registry import needed_artefacts
 
 _OUT = "the per-question file"
 DEPTH = 100
@@ -60,24 +68,20 @@ class _Measured:
     uses: list[ModelUse] = field(default_factory=list)
 
 
-def labels_of(request: EvaluationRequest) -> list[str]:
-    """The strategies by name, `all` taken apart."""
-    return expand_labels(request.strategies, STRATEGIES)
-
-
 def run_evaluation(settings: Settings, request: EvaluationRequest, on_progress: OnProgress = None) -> Evaluation:
     """Evaluates strategies on a question file.
 
     Raises:
         SourceError: If the file has no usable question.
         UnknownStrategyError: For a strategy that does not exist, before anything runs.
-        ConfigurationError: For a parameter that does not exist, a parameter or a confidence out of its range, or an
-            `out` that would replace the questions, before anything runs.
+        ConfigurationError: For a malformed variant or range, a parameter that does not exist, a parameter, sample or
+            confidence out of its range, or an `out` that would replace the questions, before anything runs.
         StoreError: If `out` cannot be written, before anything runs.
         MissingArtefactError: If the index was not built for one of them, before anything runs.
     """
     started, start = now(), time.perf_counter()
     settings = with_min_confidence(settings, request.min_confidence)
+    check_sample(request)
     variants = [parse_variant(label, request.parameters) for label in labels_of(request)]
     needed_artefacts([variant.strategy for variant in variants])
     if request.out is not None:
@@ -85,24 +89,25 @@ def run_evaluation(settings: Settings, request: EvaluationRequest, on_progress: 
     records, bad = read_questions(request.questions)
     if not records:
         raise SourceError(f"There is no usable question in {request.questions}.")
+    records, sample = sample_of(request, records)
     gold = [GoldQuestion(r.id, r.answers, frozenset(r.supporting), r.hops, r.type) for r in records]
     with closing(IndexSession(open_published(settings.root, request.index), settings)) as session:
-        answerers, left_out = served(session, variants, request.strategies)
-        baseline = _baseline(request.baseline, list(answerers))
+        answerers, left_out = served(session, variants, named_labels(request))
+        baselines = baselines_of(request, list(answerers))
         unknown = unknown_supporting(records, session.published)
         measured = {name: _measure(answerer, name, records, on_progress) for name, answerer in answerers.items()}
         outcomes = {name: found.outcomes for name, found in measured.items()}
         record_of = session.published.record_of
         values = {name: question_values(gold, given, record_of) for name, given in outcomes.items()}
-        evaluated = evaluate(gold, outcomes, record_of, baseline)
+        evaluated = evaluate(gold, outcomes, record_of, baselines)
         report = {"index": session.name, "version": session.version, **evaluated}
         report["reading"] = {name: _taken(found.uses) for name, found in measured.items()}
-        facts = _facts(settings, request, session, left_out, baseline, len(bad), unknown)
+        facts = _facts(settings, request, session, left_out, baselines, len(bad), unknown, sample)
     rows = _rows(records, outcomes, values, facts.version)
     run = run_document(facts, report, values)
     timings = timings_document(report, started, time.perf_counter() - start, machine(), peak_rss_mb())
-    report |= {"baseline": baseline, "left_out": left_out, "settings_hash": run["settings_hash"]}
-    report["unknown_supporting"] = len(unknown)
+    report |= {name: run[name] for name in ("baseline", "baselines", "ranges", "interval", "settings_hash")}
+    report |= {"left_out": left_out, "unknown_supporting": len(unknown), "sample": sample}
     if request.out is not None:
         write_json_lines(request.out, rows, _OUT)
     return Evaluation(report, run, timings, rows, bad)
@@ -121,20 +126,15 @@ def unknown_supporting(records: Sequence[QuestionRecord], published: IndexReader
     return list(dict.fromkeys(one for record in records for one in record.supporting if one not in known))
 
 
-def _baseline(named: str | None, labels: Sequence[str]) -> str:
-    if named is not None and named not in labels:
-        raise ConfigurationError(f"The baseline '{named}' is not evaluated; evaluated: {', '.join(labels)}.")
-    return named or labels[0]
-
-
 def _facts(
     settings: Settings,
     request: EvaluationRequest,
     session: IndexSession,
     left_out: Mapping[str, str],
-    baseline: str,
+    baselines: Sequence[str],
     bad: int,
     unknown: Sequence[str],
+    sample: Mapping[str, int] | None,
 ) -> RunFacts:
     return RunFacts(
         index=session.name,
@@ -144,13 +144,15 @@ def _facts(
             "sha256": file_hash(request.questions, "the questions"),
             "left_out": bad,
             "unknown_supporting": len(unknown),
+            "sample": sample,
         },
         parameters=request.parameters,
         left_out=left_out,
         settings=answering_settings(settings, session.published.manifest.settings),
         reader=settings.models.read or "rules",
         depth=DEPTH,
-        baseline=baseline,
+        baselines=baselines,
+        ranges=ranges_of(request),
         polyhop=VERSION,
     )
 

@@ -16,6 +16,11 @@ def served(
 ) -> tuple[dict[str, Answerer], dict[str, str]]:
     """Answerers by label, and the strategies that came with `all` and cannot be served, with the reason.
 
+    Args:
+        session: The open version.
+        variants: All that are to be evaluated.
+        asked: Labels of those that did not only come with `all`.
+
     Raises:
         PolyhopError: If a strategy cannot be served that was asked for by name.
         ConfigurationError: If none is left.

@@ -82,6 +82,7 @@ def _row(stored: StoredRun) -> dict[str, Any]:
         "version": run["version"],
         "questions": run["questions"]["file"],
         "n": run["questions"]["n"],
+        "sample": run["questions"].get("sample"),
         "settings_hash": run["settings_hash"],
         "strategies": {
             name: {metric: run["results"][name].get(metric) for metric in ("recall@5", "em")}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polyhop.commands.evaluation_text import print_comparison, print_evaluation, print_stored
+from polyhop.commands.evaluation_text import print_comparison, print_evaluation, print_stored, question_count
 from polyhop.commands.options import (
     Json,
     MinConfidence,
@@ -36,12 +36,20 @@ def evaluate(
         str,
         typer.Option(
             "--strategies",
-            help="Names, separated by commas, or 'all'; with parameters of their own: qasa:gate=none:steps=1.",
+            help="Names, separated by commas, or 'all'; with parameters of their own, qasa:gate=none:steps=1, also "
+            "several values, qasa:decay=.3,.5,.7, and ranges, proprag:beam_width=1..6.",
         ),
     ] = DEFAULT_STRATEGY,
     param: Parameters = None,
     baseline: Annotated[
-        str | None, typer.Option("--baseline", help="What the others are compared with; default: the first.")
+        list[str] | None,
+        typer.Option("--baseline", help="What the others are compared with; default: the first; may be repeated."),
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=1, help="Ask that many of the questions, chosen at random.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Of the sample: the same number, the same questions; default: 13.")
     ] = None,
     fail_below: Annotated[
         list[str] | None,
@@ -74,18 +82,20 @@ def evaluate(
             "polyhop eval needs a question file and an index: polyhop eval QUESTIONS --index NAME "
             "(stored evaluations: --list, --compare A B)."
         )
-    from polyhop.schemas.requests import EvaluationRequest, names_in
+    from polyhop.schemas.requests import EvaluationRequest
 
     request = EvaluationRequest(
         questions=questions,
         index=index,
-        strategies=names_in(strategies),
+        strategies=(strategies,),
         parameters=pairs(param, "--param"),
         out=out,
-        baseline=baseline,
+        baselines=tuple(baseline or ()),
         fail_below=tuple(fail_below or ()),
         min_confidence=min_confidence,
         is_stored=not no_store,
+        sample=sample,
+        seed=seed,
     )
     _evaluate(settings, request, json=json)
 
@@ -112,7 +122,7 @@ def _print(evaluation: "Evaluation", *, json: bool) -> None:
     if json:
         print_json(rounded(report))
         return
-    print_line(f"{report['n']} questions on '{report['index']}', version {report['version']}")
+    print_line(f"{question_count(report['n'], report['sample'])} on '{report['index']}', version {report['version']}")
     print_evaluation(report)
     if report["folder"] is not None:
         print_line(f"Stored as evaluation {report['run']}, with a report: {report['folder']}/report.html")

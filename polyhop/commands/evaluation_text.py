@@ -10,11 +10,19 @@ from polyhop.output import print_error, print_line, print_table
 
 SHOWN = ("recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", "em", "f1")
 COMPARED = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
+WITH_INTERVAL = ("recall@5", "recall@10", "mrr", "em", "f1")
 LONGEST_LABELS = 60
 
 
+def question_count(count: int, sample: Mapping[str, int] | None) -> str:
+    """How many questions were asked, and of how many if they are a sample."""
+    if sample is None or sample["size"] >= sample["of"]:
+        return f"{count} questions"
+    return f"{count} of {sample['of']} questions (random sample, seed {sample['seed']})"
+
+
 def print_evaluation(report: Mapping[str, Any]) -> None:
-    """The comparison as tables: metrics, hops, confidence, and what the paired bootstrap says."""
+    """The comparison as tables: metrics and their intervals, hops, confidence, and what the paired bootstrap says."""
     columns = ["strategy", *SHOWN, "answered", "em of answered", "p50 ms", "p95 ms", "failures"]
     rows = []
     for name, result in report["strategies"].items():
@@ -28,6 +36,7 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
             ]
         )
     print_table(columns, rows)
+    _print_intervals(report)
     _print_models(report.get("reading", {}))
     _print_hops(report["by_hops"])
     _print_calibration(report["strategies"])
@@ -96,9 +105,35 @@ def _stored_row(row: Mapping[str, Any]) -> list[object]:
     labels = ",".join(figures)
     shown = labels if len(labels) <= LONGEST_LABELS else f"{labels[:LONGEST_LABELS]}… ({len(figures)})"
     return [
-        *(row["run"], row["started"], row["index"], row["version"], row["questions"], shown),
+        *(row["run"], row["started"], row["index"], row["version"], _asked(row), shown),
         *(best, figures[best]["recall@5"], figures[best]["em"]),
     ]
+
+
+def _asked(row: Mapping[str, Any]) -> str:
+    """The question file, and which part of it was asked."""
+    sample = row.get("sample")
+    if sample is None or sample["size"] >= sample["of"]:
+        return str(row["questions"])
+    return f"{row['questions']} ({row['n']} of {sample['of']}, seed {sample['seed']})"
+
+
+def _print_intervals(report: Mapping[str, Any]) -> None:
+    """The intervals of the metrics that most people ask for, as far as they were judged."""
+    found = {name: result["intervals"] for name, result in report["strategies"].items()}
+    judged = [metric for metric in WITH_INTERVAL if any(intervals[metric] for intervals in found.values())]
+    if not judged:
+        return
+    kind = report["interval"]
+    print_line(f"{100 * kind['level']:.0f} % intervals of the means ({kind['kind']}, {kind['resamples']:,} resamples)")
+    print_table(
+        ["strategy", *judged],
+        [[name, *(_bounds(intervals[metric]) for metric in judged)] for name, intervals in found.items()],
+    )
+
+
+def _bounds(interval: Mapping[str, float] | None) -> str:
+    return "" if interval is None else f"[{interval['low']:.3f}, {interval['high']:.3f}]"
 
 
 def _print_models(reading: Mapping[str, Any]) -> None:
@@ -138,11 +173,12 @@ def _print_calibration(strategies: Mapping[str, Any]) -> None:
 
 
 def _print_paired(report: Mapping[str, Any]) -> None:
-    """Each strategy against the baseline, as the report has the pairs."""
-    baseline = report["baseline"]
+    """Each strategy against each baseline, as the report has the pairs."""
+    starts = tuple(f"{baseline} vs " for baseline in report["baselines"])
+    ends = tuple(f" vs {baseline}" for baseline in report["baselines"])
     for pair, metrics in report["paired"].items():
         found = metrics.get("recall@5")
-        if found is None or not (pair.startswith(f"{baseline} vs ") or pair.endswith(f" vs {baseline}")):
+        if found is None or not (pair.startswith(starts) or pair.endswith(ends)):
             continue
         word = "significant" if found["significant"] else "not significant"
         print_line(

@@ -1,4 +1,4 @@
-"""Paired bootstrap: is the mean difference between two strategies more than chance?
+"""Percentile bootstrap over questions: how far a mean, or the mean difference of two strategies, is down to chance.
 
 Computes no metric itself. Source: algorithms.md 6.3.
 """
@@ -13,12 +13,22 @@ from polyhop.schemas.errors import AlgorithmError
 
 SEED = 13
 RESAMPLES = 10_000
+KIND = {
+    "kind": "percentile bootstrap of the mean over questions",
+    "level": 0.95,
+    "resamples": RESAMPLES,
+    "seed": SEED,
+}
+"""What every interval of an evaluation is: the JSON object `interval`."""
 _CHUNK_CELLS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """Mean of A - B, its 95 % interval, and on how many questions A is better, equal, worse."""
+    """Mean of A - B, its 95 % interval, and on how many questions A is better, equal, worse.
+
+    For one strategy's values A, B is 0.
+    """
 
     difference: float
     low: float
@@ -40,10 +50,10 @@ class PairedDifference:
 def bootstrap_columns(
     differences: NDArray[np.float64], *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> list[PairedDifference]:
-    """Bootstraps many columns of differences with one common stream of resamples.
+    """Bootstraps many columns of differences, or of one strategy's values, with one common stream of resamples.
 
     Args:
-        differences: Shape (n, m): n questions, m comparisons; not modified.
+        differences: Shape (n, m): n questions, m comparisons or metrics; not modified.
         resamples: Number of resampled means.
         seed: Of numpy's default generator.
 

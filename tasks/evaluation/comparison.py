@@ -6,6 +6,7 @@ Reads no file and runs nothing. Differences are the second run minus the first.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from polyhop.schemas.settings import flatten
 from polyhop.tasks.evaluation.pairs import Values, compare_pairs
 from polyhop.tasks.evaluation.report import METRICS
 
@@ -76,7 +77,7 @@ def _changed(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, l
 def _facts(run: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{name: run.get(name) for name in _FACTS},
-        **{f"questions.{name}": value for name, value in run["questions"].items()},
+        **flatten(run["questions"], "questions."),
         **{f"parameters.{name}": value for name, value in run["parameters"].items()},
         **{f"settings.{name}": value for name, value in run.get("settings", {}).items()},
     }

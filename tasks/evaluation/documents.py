@@ -58,6 +58,32 @@ def metric(run: Document, label: str, name: str) -> float | None:
     return number(run, "results", label, name)
 
 
+def interval(run: Document, label: str, name: str) -> tuple[float, float] | None:
+    """The interval of a strategy's mean; None if it was not judged, or the run is older than intervals."""
+    low, high = (number(run, "results", label, "intervals", name, key) for key in ("low", "high"))
+    return None if low is None or high is None else (low, high)
+
+
+def interval_words(run: Document) -> str:
+    """What the intervals of means are: "95 %, percentile bootstrap …"; empty if the run is older than intervals."""
+    level, resamples = number(run, "interval", "level"), number(run, "interval", "resamples")
+    if level is None or resamples is None:
+        return ""
+    return f"{100 * level:.0f} %, {at(run, 'interval', 'kind')}, {resamples:,.0f} resamples"
+
+
+def baselines(run: Document) -> list[str]:
+    """The strategies that the others are compared with; runs from before there could be several have one."""
+    found = at(run, "baselines") or [at(run, "baseline")]
+    return [str(label) for label in found if label is not None]
+
+
+def paired(run: Document, baseline: str) -> Document:
+    """{strategy: {metric: …}}: every other strategy minus a baseline."""
+    found = at(run, "paired") if baseline == run.get("baseline") else at(run, "paired_further", baseline)
+    return found if isinstance(found, Mapping) else {}
+
+
 def judged_metrics(run: Document, names: Iterable[str]) -> list[str]:
     """Those of the metrics that at least one strategy has a value for."""
     return [name for name in names if any(metric(run, label, name) is not None for label in labels(run))]
@@ -84,7 +110,7 @@ def ranked(run: Document, name: str | None = None) -> list[str]:
 
 
 def highlighted(run: Document, candidates: Sequence[str]) -> list[str]:
-    """The strategies that get a colour of their own where all would be a tangle: the best ones and the baseline.
+    """The strategies that get a colour of their own where all would be a tangle: the best ones and the baselines.
 
     Args:
         run: The document of a run.
@@ -92,11 +118,9 @@ def highlighted(run: Document, candidates: Sequence[str]) -> list[str]:
     """
     if len(candidates) <= HIGHLIGHTED:
         return list(candidates)
-    best = list(candidates[:HIGHLIGHTED])
-    baseline = run.get("baseline")
-    if baseline in candidates and baseline not in best:
-        best[-1] = str(baseline)
-    return best
+    kept = [label for label in baselines(run) if label in candidates][:HIGHLIGHTED]
+    others = [label for label in candidates if label not in kept][: HIGHLIGHTED - len(kept)]
+    return [label for label in candidates if label in kept or label in others]
 
 
 def best_labels(run: Document, name: str) -> list[str]:

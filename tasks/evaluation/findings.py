@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from polyhop.tasks.evaluation.documents import (
     Document,
     at,
+    baselines,
     best_labels,
     judged_metrics,
     labels,
@@ -15,13 +16,15 @@ from polyhop.tasks.evaluation.documents import (
     leading_metric,
     metric,
     number,
+    paired,
 )
 from polyhop.tasks.evaluation.rendering import decimal, listed, milliseconds
 
 
 def findings(run: Document, timings: Document) -> list[str]:
     """Who finds most, who differs from the baseline beyond chance, who answers best, who is fastest, what failed."""
-    found = [_most_found(run), _against_baseline(run), _best_answers(run), _fastest(run, timings), _failures(run)]
+    found = [_most_found(run), *(_against(run, baseline) for baseline in baselines(run)), _best_answers(run)]
+    found += [_fastest(run, timings), _failures(run)]
     found.append(_left_out(run))
     return [sentence for sentence in found if sentence]
 
@@ -32,25 +35,27 @@ def _most_found(run: Document) -> str:
         return "Nothing could be judged: the questions have neither gold passages nor gold answers."
     best = best_labels(run, leading)
     value = decimal(metric(run, best[0], leading))
-    baseline = str(run.get("baseline"))
-    against = "" if baseline in best else f" (the baseline {baseline} has {decimal(metric(run, baseline, leading))})"
+    below = [name for name in baselines(run) if name not in best]
+    against = ", ".join(f"the baseline {name} has {decimal(metric(run, name, leading))}" for name in below)
+    against = f" ({against})" if against else ""
     only = len(labels(run)) == 1
     return f"{best[0]} has {leading} {value}." if only else f"Highest {leading}: {listed(best)} with {value}{against}."
 
 
-def _against_baseline(run: Document) -> str:
+def _against(run: Document, baseline: str) -> str:
     leading = leading_metric(run)
-    compared = [label for label in labels(run) if leading and at(run, "paired", label, leading)]
+    rows = paired(run, baseline)
+    compared = [label for label in labels(run) if leading and at(rows, label, leading)]
     if not compared:
         return ""
-    significant = [label for label in compared if at(run, "paired", label, str(leading), "significant")]
-    better = [label for label in significant if (number(run, "paired", label, str(leading), "difference") or 0) > 0]
+    significant = [label for label in compared if at(rows, label, str(leading), "significant")]
+    better = [label for label in significant if (number(rows, label, str(leading), "difference") or 0) > 0]
     worse = [label for label in significant if label not in better]
     parts = [f"better: {_all_or(better, compared)}"] if better else []
     parts += [f"worse: {_all_or(worse, compared)}"] if worse else []
     rest = len(compared) - len(significant)
     parts += [f"not told apart from it: {rest} of {len(compared)}"] if rest else []
-    return f"Against the baseline {run.get('baseline')} in {leading}, by the 95 % interval, {'; '.join(parts)}."
+    return f"Against the baseline {baseline} in {leading}, by the 95 % interval, {'; '.join(parts)}."
 
 
 def _all_or(names: list[str], compared: list[str]) -> str:

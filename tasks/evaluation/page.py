@@ -11,13 +11,17 @@ from polyhop.tasks.evaluation.documents import (
     SHOWN_METRICS,
     Document,
     at,
+    baselines,
+    interval_words,
     judged_metrics,
     leading_metric,
     number,
 )
 from polyhop.tasks.evaluation.findings import findings
+from polyhop.tasks.evaluation.plots import curve_plot, differences_plot
 from polyhop.tasks.evaluation.plots_of_answers import PANELS, calibrated
-from polyhop.tasks.evaluation.rendering import Page, Plot, Section, render
+from polyhop.tasks.evaluation.ranges import stored_ranges
+from polyhop.tasks.evaluation.rendering import Page, Plot, Section, listed, render
 from polyhop.tasks.evaluation.report_tables import (
     answers_table,
     calibration_table,
@@ -25,8 +29,10 @@ from polyhop.tasks.evaluation.report_tables import (
     differences_table,
     failures_table,
     group_table,
+    intervals_table,
     latency_table,
     metrics_table,
+    range_table,
     results_table,
 )
 
@@ -47,6 +53,7 @@ def report_page(run: Document, timings: Document, plots: Mapping[str, bytes]) ->
     sections = (
         _results(run, timings),
         _differences(run),
+        _ranges(run, timings),
         _groups(run, "by_hops", "By number of hops", "The questions are not grouped by hops."),
         _groups(run, "by_type", "By type of question", "The questions have no types."),
         _answers(run),
@@ -64,15 +71,18 @@ def facts(run: Document, timings: Document) -> tuple[tuple[str, str], ...]:
     questions, excluded = number(run, "questions", "n"), number(run, "questions", "excluded")
     seconds, peak = number(timings, "seconds"), number(timings, "peak_rss_mb")
     machine = at(timings, "machine")
+    compared = baselines(run)
     found = (
         ("Questions", None if questions is None else f"{questions:.0f} from {at(run, 'questions', 'file')}"),
+        ("Sample", _sample(run)),
         ("Without gold passages", f"{excluded:.0f} (not judged by retrieval)" if excluded else None),
         ("Supporting ids in no passage of the index", at(run, "questions", "unknown_supporting") or None),
         ("Strategies", str(len(run["strategies"]))),
-        ("Baseline", at(run, "baseline")),
+        ("Baseline" if len(compared) < 2 else "Baselines", ", ".join(compared) or None),
         ("Parameters for all", ", ".join(f"{k}={v}" for k, v in sorted((at(run, "parameters") or {}).items())) or None),
         ("Reader", at(run, "reader")),
         ("Passages asked for", at(run, "depth")),
+        ("Intervals of means", interval_words(run) or None),
         ("Seed of the bootstrap", at(run, "seed")),
         ("Polyhop", at(run, "polyhop")),
         ("Settings", _short(at(run, "settings_hash"))),
@@ -83,6 +93,16 @@ def facts(run: Document, timings: Document) -> tuple[tuple[str, str], ...]:
         ("Machine", " · ".join(f"{k}: {v}" for k, v in machine.items()) if isinstance(machine, Mapping) else None),
     )
     return tuple((name, str(value)) for name, value in found if value is not None)
+
+
+def _sample(run: Document) -> str | None:
+    """Which part of the question set was asked; None if all of it."""
+    size, seed, of = (number(run, "questions", "sample", key) for key in ("size", "seed", "of"))
+    if size is None or seed is None or of is None:
+        return None
+    if size >= of:
+        return f"all {of:.0f} usable questions ({size:.0f} were asked for)"
+    return f"{size:.0f} of {of:.0f} usable questions, random, seed {seed:.0f}"
 
 
 def _short(digest: object) -> str | None:
@@ -97,24 +117,51 @@ def _results(run: Document, timings: Document) -> Section:
         "whether all are; mrr is 1 / rank of the first; em and f1 compare the answer with the gold answers."
     )
     plot = Plot("recall_at_k.png", "Recall against the number of passages that are looked at.")
-    return Section("results", "Results", (text,), (plot,), (results_table(run, timings),), (metrics_table(run),))
+    others = [name for name in SHOWN_METRICS if name not in COMPARED_METRICS]
+    recalls = [name for name in others if name.startswith("recall")]
+    rest = [name for name in others if name not in recalls]  # two tables: one would be wider than the page
+    tables = (results_table(run, timings), intervals_table(run, COMPARED_METRICS))
+    folded = (metrics_table(run), *(intervals_table(run, names, "Other metrics. ") for names in (recalls, rest)))
+    return Section("results", "Results", (text,), (plot,), tables, folded)
 
 
 def _differences(run: Document) -> Section:
+    compared = baselines(run)
     text = (
-        f"Every strategy on the same questions as {run.get('baseline')}; the interval is a paired bootstrap over the "
-        "questions. An interval that includes 0 says that the questions are too few to tell the two apart."
+        f"Every strategy on the same questions as {listed(compared) if compared else None}; the interval is a paired "
+        "bootstrap over the questions. An interval that includes 0 says that the questions are too few to tell the two "
+        "apart."
     )
     others = [name for name in SHOWN_METRICS if name not in COMPARED_METRICS]
-    plot = Plot("paired_differences.png", "Filled points: the 95 % interval excludes 0.")
+    caption = "Filled points: the 95 % interval excludes 0."
     return Section(
         "differences",
-        "Differences to the baseline",
+        "Differences to the baseline" if len(compared) < 2 else "Differences to the baselines",
         (text,),
-        (plot,),
-        (differences_table(run, COMPARED_METRICS),),
-        (differences_table(run, others, "The other metrics. "),),
+        tuple(Plot(differences_plot(place), caption) for place in range(len(compared))),
+        tuple(differences_table(run, baseline, COMPARED_METRICS) for baseline in compared),
+        tuple(differences_table(run, baseline, others, "The other metrics. ") for baseline in compared),
         absent="There is nothing to compare: only the baseline was run, or nothing was judged.",
+    )
+
+
+def _ranges(run: Document, timings: Document) -> Section:
+    found = stored_ranges(run)
+    text = (
+        "One curve over the first parameter with several values, one for each combination of the others. Vertical "
+        "lines are the intervals of the means, horizontal lines the baselines. Strategies whose "
+        "intervals overlap may still differ: the paired differences above are the test."
+    )
+    return Section(
+        "ranges",
+        "Over a parameter",
+        (text,),
+        tuple(
+            Plot(curve_plot(place), f"{one.label}: means over the questions, with their 95 % intervals.")
+            for place, one in enumerate(found)
+        ),
+        tuple(range_table(run, timings, one) for one in found),
+        absent="No strategy was run with several values of a parameter.",
     )
 
 

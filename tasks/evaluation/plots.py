@@ -1,16 +1,19 @@
 """The plots of an evaluation report, by file name.
 
-Draws nothing itself (plots_of_rankings.py, plots_of_answers.py and plots_of_latency.py do). Those named `latency_…`
+Draws nothing itself (plots_of_rankings.py and its neighbours do). Those named `latency_…`
 show timings, which differ from run to run; the others depend on the run alone and are the same bytes every time.
 """
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from polyhop.tasks.evaluation.documents import baselines
 from polyhop.tasks.evaluation.drawing import drawing, png
 from polyhop.tasks.evaluation.plots_of_answers import calibration, precision_at_coverage
 from polyhop.tasks.evaluation.plots_of_latency import latency_against_recall, latency_by_part
+from polyhop.tasks.evaluation.plots_of_ranges import range_plot
 from polyhop.tasks.evaluation.plots_of_rankings import by_hops, by_type, paired_differences, recall_curves
+from polyhop.tasks.evaluation.ranges import stored_ranges
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +22,6 @@ Document = Mapping[str, Any]
 
 _OF_THE_RUN: Mapping[str, "Callable[[Document], Figure | None]"] = {
     "recall_at_k.png": recall_curves,
-    "paired_differences.png": paired_differences,
     "by_hops.png": by_hops,
     "by_type.png": by_type,
     "calibration.png": calibration,
@@ -46,8 +48,20 @@ def report_plots(run: Document, timings: Document) -> dict[str, bytes]:
         return {name: png(drawn) for name, drawn in report_figures(run, timings).items()}
 
 
+def differences_plot(place: int) -> str:
+    """File name of the differences to the baseline with this index, 0 for the first."""
+    return "paired_differences.png" if place == 0 else f"paired_differences_{place + 1}.png"
+
+
+def curve_plot(place: int) -> str:
+    """File name of the curves of the range with this index."""
+    return f"range_{place + 1}.png"
+
+
 def report_figures(run: Document, timings: Document) -> "dict[str, Figure]":
     """The same as figures; to be drawn inside `drawing`."""
     figures = {name: draw(run) for name, draw in _OF_THE_RUN.items()}
+    figures |= {differences_plot(n): paired_differences(run, label) for n, label in enumerate(baselines(run))}
+    figures |= {curve_plot(n): range_plot(run, one) for n, one in enumerate(stored_ranges(run))}
     figures |= {name: draw(run, timings) for name, draw in _OF_THE_TIMINGS.items()}
     return {name: drawn for name, drawn in figures.items() if drawn is not None}

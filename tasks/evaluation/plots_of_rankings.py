@@ -14,10 +14,10 @@ from polyhop.tasks.evaluation.documents import (
     group_title,
     groups,
     highlighted,
-    labels,
     leading_metric,
     metric,
     number,
+    paired,
     ranked,
     recall_depths,
 )
@@ -64,17 +64,18 @@ def _recall_points(run: Document, label: str, depths: Sequence[int]) -> list[tup
     return [(k, value) for k, value in values.items() if value is not None]
 
 
-def paired_differences(run: Document) -> Figure | None:
-    """A forest plot: each strategy minus the baseline with its 95 % interval, one panel per metric."""
-    baseline = str(run.get("baseline"))
-    metrics = [name for name in COMPARED_METRICS if _compared(run, name)][:3]
+def paired_differences(run: Document, baseline: str | None = None) -> Figure | None:
+    """A forest plot: each strategy minus a baseline (the first) with its 95 % interval, one panel per metric."""
+    baseline = baseline or str(run.get("baseline"))
+    rows = paired(run, baseline)
+    metrics = [name for name in COMPARED_METRICS if _compared(rows, name)][:3]
     if not metrics:
         return None
-    names = [label for label in ranked(run) if any(label in _compared(run, name) for name in metrics)]
+    names = [label for label in ranked(run) if any(label in _compared(rows, name) for name in metrics)]
     drawn, panels = figure(row_height(len(names)) + 0.5, columns=len(metrics), sharey=True)
     entries: dict[str, Artist] = {}
     for axes, name in zip(panels, metrics, strict=True):
-        _forest(axes, run, name, names, entries)
+        _forest(axes, _compared(rows, name), names, entries)
         axes.set(title=name, xlabel=f"difference in {name}")
     row_names(panels[0], names)
     title = f"Better (right) or worse (left), mean and 95 % interval, than\n{label_text(baseline)}"
@@ -83,8 +84,12 @@ def paired_differences(run: Document) -> Figure | None:
     return drawn
 
 
-def _forest(axes: Axes, run: Document, name: str, names: Sequence[str], entries: dict[str, Artist]) -> None:
-    compared = _compared(run, name)
+def _forest(
+    axes: Axes,
+    compared: Mapping[str, tuple[float, float, float, bool]],
+    names: Sequence[str],
+    entries: dict[str, Artist],
+) -> None:
     axes.axvline(0, color=INK, linewidth=1)
     for row, label in enumerate(names):
         if label not in compared:
@@ -101,12 +106,11 @@ def _forest(axes: Axes, run: Document, name: str, names: Sequence[str], entries:
     axes.locator_params(axis="x", nbins=3)  # three narrow panels stand side by side
 
 
-def _compared(run: Document, name: str) -> dict[str, tuple[float, float, float, bool]]:
-    """Strategy -> (difference, low, high, significant), where the pair was compared."""
+def _compared(rows: Document, name: str) -> dict[str, tuple[float, float, float, bool]]:
+    """Strategy -> (difference, low, high, significant) in one metric, where the pair was compared."""
     found = {}
-    for label in labels(run):
-        values = [number(run, "paired", label, name, key) for key in ("difference", "low", "high")]
-        difference, low, high = values
+    for label in rows:
+        difference, low, high = (number(rows, label, name, key) for key in ("difference", "low", "high"))
         if difference is not None and low is not None and high is not None:
             found[label] = (difference, low, high, bool(low > 0 or high < 0))
     return found

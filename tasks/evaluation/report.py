@@ -21,7 +21,7 @@ from polyhop.tasks.evaluation.metrics import (
     reciprocal_rank,
     token_f1,
 )
-from polyhop.tasks.evaluation.pairs import compare_pairs, pairs_of
+from polyhop.tasks.evaluation.pairs import compare_pairs, intervals, pairs_of
 
 RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)
 HIT_DEPTHS = (1, 5, 10)
@@ -87,7 +87,7 @@ def evaluate(
     gold: Sequence[GoldQuestion],
     outcomes: Mapping[str, Sequence[Outcome]],
     record_of: Callable[[str], str],
-    baseline: str | None = None,
+    baselines: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Metrics of every strategy and paired comparisons of them, in the order given.
 
@@ -95,23 +95,28 @@ def evaluate(
         gold: The questions.
         outcomes: By strategy: one outcome per question, in the same order.
         record_of: Record id of a passage id (pieces of a split record are judged as their record).
-        baseline: The strategy that all are compared with where there are too many pairs; default: the first.
+        baselines: The strategies that all are compared with where there are too many pairs; default: the first.
 
     Returns:
         {n, excluded, strategies{name: {…METRICS, answered, calibration, coverage, tokens, cost_usd, latency_ms,
-        parts_ms, total_seconds, failures, failed}}, paired{"a vs b": {metric: …}}, by_hops, by_type};
-        a mean over no question is None and has no comparison; `failed` lists {id, error}.
+        parts_ms, total_seconds, failures, failed, intervals{metric: {low, high}}}},
+        paired{"a vs b": {metric: …}}, by_hops, by_type};
+        a mean over no question is None, has no comparison and None as its interval; `failed` lists {id, error}.
 
     Raises:
         AlgorithmError: If a strategy has not exactly one outcome per question.
     Source: architecture.md 9, algorithms.md 6.
     """
     values = {name: question_values(gold, given, record_of) for name, given in outcomes.items()}
-    pairs = pairs_of(list(values), baseline or next(iter(values), ""))
+    pairs = pairs_of(list(values), baselines or list(values)[:1])
+    means = intervals(values, METRICS)
     return {
         "n": len(gold),
         "excluded": sum(not question.supporting for question in gold),
-        "strategies": {name: _strategy_report(gold, given, values[name]) for name, given in outcomes.items()},
+        "strategies": {
+            name: {**_strategy_report(gold, given, values[name]), "intervals": means[name]}
+            for name, given in outcomes.items()
+        },
         "paired": {f"{a} vs {b}": rows for (a, b), rows in compare_pairs(values, pairs, METRICS).items()},
         "by_hops": by_group([_hops(question) for question in gold], values, METRICS),
         "by_type": by_group([question.type for question in gold], values, METRICS),

@@ -12,15 +12,19 @@ from polyhop.tasks.evaluation.documents import (
     at,
     group_title,
     groups,
+    interval,
+    interval_words,
     judged_metrics,
     labels,
     latency,
     metric,
     number,
+    paired,
     parts,
     ranked,
     rows,
 )
+from polyhop.tasks.evaluation.ranges import StoredRange, metrics_of
 from polyhop.tasks.evaluation.rendering import NOTHING, Cell, Row, Table, decimal, milliseconds, signed
 
 QUANTILES = ("p50", "p95", "p99", "mean")
@@ -47,13 +51,45 @@ def metrics_table(run: Document) -> Table:
     return _by_strategy("All metrics", ("strategy", *metrics), names if metrics else [], columns)
 
 
-def differences_table(run: Document, metrics: Sequence[str], what: str = "") -> Table:
-    """Each strategy minus the baseline: difference, interval, and questions won, tied and lost."""
-    compared = [label for label in ranked(run) if at(run, "paired", label)]
-    shown = [name for name in metrics if any(at(run, "paired", label, name) for label in compared)]
-    columns = [[_difference(at(run, "paired", label, name)) for label in compared] for name in shown]
+def intervals_table(run: Document, metrics: Sequence[str], what: str = "") -> Table:
+    """The mean and its interval of every strategy in these metrics, as far as they were judged."""
+    shown = judged_metrics(run, metrics)
+    names = [label for label in ranked(run) if any(interval(run, label, name) for name in shown)]
+    columns = [mean_column(run, names, name) for name in shown]
+    caption = f"{what}Mean [interval: {interval_words(run)}]; {_BEST}"
+    return _by_strategy(caption, ("strategy", *shown), names, columns)
+
+
+def range_table(run: Document, timings: Document, one: StoredRange) -> Table:
+    """The main metrics of every combination of a range's values, with the interval of each mean."""
+    names = [label for label, _ in one.points]
+    metrics = metrics_of(run, one)
+    columns = [[Cell(values[place]) for _, values in one.points] for place in range(len(one.parameters))]
+    columns += [mean_column(run, names, name) for name in metrics]
+    columns.append(_column([latency(timings, label, "p50") for label in names], milliseconds, min))
+    rows_ = tuple(zip(*columns, strict=True)) if metrics else ()
+    caption = f"{one.label}: mean [95 % interval]; {_BEST}"
+    return Table(caption, (*one.parameters, *metrics, "p50 ms"), rows_, name_columns=len(one.parameters))
+
+
+def mean_column(run: Document, names: Sequence[str], name: str) -> list[Cell]:
+    """Cells of one metric, each mean with its interval where it has one."""
+    means = _column([metric(run, label, name) for label in names], decimal, max)
+    bounds = [interval(run, label, name) for label in names]
+    return [
+        cell if found is None else Cell(f"{cell.text} [{decimal(found[0])}, {decimal(found[1])}]", cell.mark)
+        for cell, found in zip(means, bounds, strict=True)
+    ]
+
+
+def differences_table(run: Document, baseline: str, metrics: Sequence[str], what: str = "") -> Table:
+    """Each strategy minus a baseline: difference, interval, and questions won, tied and lost."""
+    found = paired(run, baseline)
+    compared = [label for label in ranked(run) if found.get(label)]
+    shown = [name for name in metrics if any(at(found, label, name) for label in compared)]
+    columns = [[_difference(at(found, label, name)) for label in compared] for name in shown]
     caption = (
-        f"{what}Strategy minus {run.get('baseline')}: difference [95 % interval] questions won/tied/lost; "
+        f"{what}Strategy minus {baseline}: difference [95 % interval] questions won/tied/lost; "
         "marked where the interval excludes 0"
     )
     return _by_strategy(caption, ("strategy", *shown), compared if shown else [], columns)

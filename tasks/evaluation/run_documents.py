@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyhop.schemas.ids import content_hash
-from polyhop.tasks.evaluation.bootstrap import SEED
+from polyhop.tasks.evaluation.bootstrap import KIND, SEED
 from polyhop.tasks.evaluation.pairs import Values, against
 from polyhop.tasks.evaluation.report import METRICS
 
@@ -28,13 +28,14 @@ class RunFacts:
     Attributes:
         index: Its name.
         version: Its version.
-        questions: {file, sha256, left_out} of the question file.
+        questions: {file, sha256, left_out, sample} of the question file; `sample` is {size, seed, of} or None.
         parameters: Given to every strategy.
         left_out: Strategies of `all` that the index cannot serve, with the reason.
         settings: What determines the answers, by dotted name.
         reader: "rules", or the model that reads.
         depth: Passages asked for.
-        baseline: The strategy that the others are compared with.
+        baselines: The strategies that the others are compared with, at least one.
+        ranges: Strategies with several values of a parameter: [{label, parameters, points[{label, values}]}].
         polyhop: Version of the program.
     """
 
@@ -46,7 +47,8 @@ class RunFacts:
     settings: Mapping[str, object]
     reader: str
     depth: int
-    baseline: str
+    baselines: Sequence[str]
+    ranges: Sequence[Mapping[str, Any]]
     polyhop: str
 
 
@@ -60,8 +62,11 @@ def run_document(facts: RunFacts, report: Mapping[str, Any], values: Mapping[str
 
     Returns:
         {format, index, version, questions, strategies, parameters, settings_hash, results, baseline, paired, …};
-        `paired` is every other strategy minus the baseline.
+        `paired` is every other strategy minus `baseline`, the first of `baselines`; `paired_further` has the same by
+        baseline for the others.
     """
+    first, *further = facts.baselines
+    paired = against(values, facts.baselines, METRICS)
     results = {
         name: {key: value for key, value in result.items() if key not in _TIMINGS}
         for name, result in report["strategies"].items()
@@ -79,11 +84,15 @@ def run_document(facts: RunFacts, report: Mapping[str, Any], values: Mapping[str
         "settings": settings,
         "settings_hash": content_hash(json.dumps(settings, sort_keys=True, default=str)),
         "seed": SEED,
+        "interval": KIND,
         "reader": facts.reader,
         "depth": facts.depth,
         "results": results,
-        "baseline": facts.baseline,
-        "paired": against(values, facts.baseline, METRICS),
+        "baseline": first,
+        "baselines": list(facts.baselines),
+        "paired": paired[first],
+        "paired_further": {name: paired[name] for name in further},
+        "ranges": list(facts.ranges),
         "by_hops": report["by_hops"],
         "by_type": report["by_type"],
     }

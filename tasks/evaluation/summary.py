@@ -6,11 +6,19 @@ errors are data, and what would be markup in them is escaped.
 
 import re
 
-from polyhop.tasks.evaluation.documents import COMPARED_METRICS, Document, judged_metrics
+from polyhop.tasks.evaluation.documents import COMPARED_METRICS, Document, baselines, judged_metrics
 from polyhop.tasks.evaluation.findings import findings
 from polyhop.tasks.evaluation.page import facts
+from polyhop.tasks.evaluation.ranges import stored_ranges
 from polyhop.tasks.evaluation.rendering import Cell, Table
-from polyhop.tasks.evaluation.report_tables import answers_table, differences_table, failures_table, results_table
+from polyhop.tasks.evaluation.report_tables import (
+    answers_table,
+    differences_table,
+    failures_table,
+    intervals_table,
+    range_table,
+    results_table,
+)
 
 FAILURES_SHOWN = 10
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -18,7 +26,7 @@ _DROPPED = ("recall@1", "recall@20", "recall@30", "failures")
 
 
 def summary_markdown(run: Document, timings: Document) -> str:
-    """A stored evaluation in Markdown: findings, what was evaluated, results, differences, answers, failures.
+    """A stored evaluation in Markdown: findings, what was evaluated, results, differences, ranges, answers, failures.
 
     Args:
         run: The document of the run.
@@ -30,7 +38,9 @@ def summary_markdown(run: Document, timings: Document) -> str:
     title = f"# Evaluation of index {escaped(str(run.get('index')))}, version {escaped(str(run.get('version')))}"
     sentences = "\n".join(f"* {escaped(sentence)}" for sentence in findings(run, timings))
     about = " · ".join(f"{escaped(name)}: {escaped(value)}" for name, value in facts(run, timings))
-    tables = [_without(results_table(run, timings), _DROPPED), differences_table(run, COMPARED_METRICS)]
+    tables = [_without(results_table(run, timings), _DROPPED), intervals_table(run, COMPARED_METRICS)]
+    tables += [differences_table(run, baseline, COMPARED_METRICS) for baseline in baselines(run)]
+    tables += [range_table(run, timings, one) for one in stored_ranges(run)]
     if judged_metrics(run, ("em", "f1")):
         tables.append(answers_table(run))
     failures = failures_table(run)

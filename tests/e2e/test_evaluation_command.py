@@ -130,7 +130,7 @@ def test_a_run_says_what_was_evaluated_and_how(root: Path) -> None:
         index="towns",
         strategies=("bm25:b=0.5", "bm25"),
         parameters={"k1": "1.2"},
-        baseline="bm25",
+        baselines=("bm25",),
         min_confidence=1.0,
     )
     evaluation = run_evaluation(Settings(root=root), request)

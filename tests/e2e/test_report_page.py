@@ -25,11 +25,14 @@ FACTS = {
     "images": "document.images.length",
     "strategies": "[...document.querySelector('#results tbody').rows].map(row => row.cells[0].textContent)",
     "active": "document.querySelectorAll('script, iframe, object, embed, link, form, b').length",
+    "curves": "[...document.querySelectorAll('#ranges img')].map(image => image.naturalWidth > 0 && image.alt)",
+    "points": "[...document.querySelectorAll('#ranges tbody tr')].map(r => [...r.cells].map(c => c.innerText))",
     "width": "document.documentElement.scrollWidth",
     "cut": "[...document.querySelectorAll('#results .frame')].filter(box => box.scrollWidth > box.clientWidth).length",
     "fetched": "fetch('data:text/plain,x').then(() => 'reached', () => 'refused')",
 }
 LABEL = "bridge-lexical:restart=0.3"
+RANGE = "bm25:b=0,.5,1:k1=1,2"
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -49,7 +52,8 @@ def test_the_report_that_eval_stores_is_a_readable_page(
     run_index(settings, IndexRequest("tiny", _write(tmp_path / "corpus.jsonl", RECORDS)), DirectRunner())
     questions = _write(tmp_path / "questions.jsonl", [q | {"answers": ANSWERS[str(q["id"])]} for q in QUESTIONS])
     done = polyhop(
-        *("eval", questions, "--index", "tiny", "--root", settings.root, "--strategies", f"bm25,{LABEL}"),
+        *("eval", questions, "--index", "tiny", "--root", settings.root, "--strategies", f"bm25,{LABEL},{RANGE}"),
+        *("--baseline", "bm25", "--baseline", LABEL),
     )
     assert done.returncode == 0, done.stderr
     report = settings.root / "evaluations" / "000001" / "report.html"
@@ -69,6 +73,10 @@ def test_the_report_that_eval_stores_is_a_readable_page(
         assert values["images"] == values["drawn"] >= 6
         assert values["width"] <= width
         assert (values["active"], values["fetched"]) == (0, "refused")
-    assert sorted(looks[1200].values["strategies"]) == ["bm25", LABEL]
+    points = [[b, k1] for b in ("0", ".5", "1") for k1 in ("1", "2")]
+    variants = [f"bm25:b={b}:k1={k1}" for b, k1 in points]
+    assert sorted(looks[1200].values["strategies"]) == sorted(["bm25", LABEL, *variants])
+    assert looks[1200].values["curves"] == [f"{RANGE}: means over the questions, with their 95 % intervals."]
+    assert [row[:2] for row in looks[1200].values["points"]] == points
     assert looks[1200].values["cut"] == 0
     assert "<b>single</b> (n = 1)" in looks[1200].text

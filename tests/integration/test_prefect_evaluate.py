@@ -28,7 +28,8 @@ from polyhop.schemas.errors import PolyhopError
 
 first = evaluate_flow("questions.jsonl", "lakes", "bm25,bridge-lexical", fail_below=["recall@5=.5"])
 try:
-    evaluate_flow("questions.jsonl", "lakes", "bm25", {"k1": 1.3}, fail_below=["bm25:em=1"], min_confidence=1.0)
+    options = {"baseline": "bm25:b=0,bm25", "fail_below": ["bm25:em=1"], "min_confidence": 1.0, "sample": 3, "seed": 4}
+    evaluate_flow("questions.jsonl", "lakes", "bm25,bm25:b=0..1", {"k1": 1.3}, **options)
     second = "passed"
 except PolyhopError as error:
     second = str(error)
@@ -61,7 +62,9 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
     artifacts = {artifact["key"]: artifact for artifact in post(prefect_server, "/artifacts/filter")}
     for number in (1, 2):
         table = json.loads(artifacts[f"evaluation-{number}-strategies"]["data"])
-        assert {row["strategy"] for row in table} == ({"bm25", "bridge-lexical"} if number == 1 else {"bm25"})
+        assert {row["strategy"] for row in table} == (
+            {"bm25", "bridge-lexical"} if number == 1 else {"bm25", "bm25:b=0", "bm25:b=1"}
+        )
         assert "recall@5" in artifacts[f"evaluation-{number}-summary"]["data"]
         report = root / "evaluations" / f"{number:06d}" / "report.html"
         assert report.as_uri() in artifacts[f"evaluation-{number}-report"]["data"]
@@ -70,13 +73,17 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
         assert plot["type"] == "image"
         shown = base64.b64decode(plot["data"].removeprefix("data:image/png;base64,"))
         assert shown == (report.parent / "recall_at_k.png").read_bytes()
+    assert (
+        artifacts["evaluation-2-range-1"]["type"] == artifacts["evaluation-2-paired-differences-2"]["type"] == "image"
+    )
     runs = [run for run in post(prefect_server, "/flow_runs/filter") if run["name"] == "evaluate lakes"]
     assert sorted(run["state_type"] for run in runs) == ["COMPLETED", "FAILED"]
     logged = _logged(prefect_server, until="evaluation 2 stored")
     for line in ("bm25: 4 of 4 questions", "bridge-lexical: 4 of 4 questions", "questions.jsonl line 5 was left out"):
         assert line in logged
-    again = polyhop("eval", "questions.jsonl", "--index", "lakes", "--strategies", "bm25", "--param", "k1=1.3",
-                    "--min-confidence", "1", "--root", root)  # fmt: skip
+    again = polyhop("eval", "questions.jsonl", "--index", "lakes", "--strategies", "bm25,bm25:b=0..1",
+                    "--param", "k1=1.3", "--min-confidence", "1", "--sample", "3", "--seed", "4",
+                    "--baseline", "bm25:b=0", "--baseline", "bm25", "--root", root)  # fmt: skip
     assert again.returncode == 0, again.stderr
     by_flow, by_command = (root / "evaluations" / number for number in ("000002", "000003"))
     for name in ("run.json", "questions.jsonl"):

@@ -38,7 +38,7 @@ def test_the_report_of_two_strategies() -> None:
     first, second = report["strategies"]["first"], report["strategies"]["second"]
     answers, cost = ("answered", "calibration", "coverage"), ("tokens", "cost_usd")
     timings = ("latency_ms", "parts_ms", "total_seconds")
-    assert list(first) == [*METRICS, *answers, *cost, *timings, "failures", "failed"]
+    assert list(first) == [*METRICS, *answers, *cost, *timings, "failures", "failed", "intervals"]
     assert [first[f"recall@{k}"] for k in (1, 2, 5, 30)] == pytest.approx([1 / 9, 7 / 18, 5 / 9, 5 / 9])
     assert (first["hit@10"], first["mrr"], first["all@5"]) == pytest.approx((2 / 3, 0.5, 1 / 3))
     assert (first["em"], first["f1"]) == pytest.approx((1 / 3, (2 / 3 + 1) / 3))
@@ -164,6 +164,6 @@ def test_hops_come_from_the_file_or_the_number_of_supporting_records_and_types_f
 
 def test_many_strategies_are_compared_with_the_baseline_only() -> None:
     names = [f"s{n}" for n in range(7)]
-    paired = evaluate(GOLD, dict.fromkeys(names, FIRST), record_of, baseline="s2")["paired"]
+    paired = evaluate(GOLD, dict.fromkeys(names, FIRST), record_of, baselines=["s2"])["paired"]
     assert list(paired) == ["s0 vs s2", "s1 vs s2", "s2 vs s3", "s2 vs s4", "s2 vs s5", "s2 vs s6"]
     assert len(evaluate(GOLD, dict.fromkeys(names[:6], FIRST), record_of)["paired"]) == 15

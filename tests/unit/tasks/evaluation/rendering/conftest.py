@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 METRICS = (
     *(f"recall@{k}" for k in (1, 2, 5, 10, 20, 30)),
@@ -117,3 +120,42 @@ def empty_documents() -> Documents:
     )
     run |= {"results": {label: dict(nothing) for label in labels}, "paired": {}, "by_hops": {}, "by_type": None}
     return run, {"started": None, "seconds": None, "machine": None, "strategies": {}, "peak_rss_mb": None}
+
+
+@pytest.fixture
+def no_text_overlaps() -> Callable[[str, Figure], None]:
+    """Fails where a text of a figure lies on another or leaves the figure."""
+    return _no_text_overlaps
+
+
+def _no_text_overlaps(name: str, drawn: Figure) -> None:
+    width, height = drawn.canvas.get_width_height()
+    texts = _texts(drawn)
+    assert len(texts) > 5
+    for number, (text, box) in enumerate(texts):
+        inside = -1 <= box.x0 <= box.x1 <= width + 1 and -1 <= box.y0 <= box.y1 <= height + 1
+        assert inside, f"{name}: {text!r} leaves the figure"
+        met = [other for other, there in texts[:number] if _overlap(box, there)]
+        assert not met, f"{name}: {text!r} lies on {met}"
+
+
+def _texts(drawn: Figure) -> list[tuple[str, Bbox]]:
+    """What a person reads in a figure, each with its box; tick labels beyond the ends of an axis are not drawn."""
+    renderer = drawn.canvas.get_renderer()  # type: ignore[attr-defined]
+    drawn.draw(renderer)
+    hidden: set[int] = set()
+    for axes in drawn.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            beyond = [tick for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high]
+            hidden |= {id(label) for tick in beyond for label in (tick.label1, tick.label2)}
+        hidden |= set() if axes.get_visible() else {id(text) for text in axes.findobj(Text)}
+    return [
+        (text.get_text(), text.get_window_extent(renderer))
+        for text in drawn.findobj(Text)
+        if text.get_visible() and id(text) not in hidden and text.get_text().strip("\u200b \n")
+    ]
+
+
+def _overlap(a: Bbox, b: Bbox) -> bool:
+    return min(a.x1, b.x1) - max(a.x0, b.x0) > 1 and min(a.y1, b.y1) - max(a.y0, b.y0) > 1

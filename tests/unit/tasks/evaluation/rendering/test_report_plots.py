@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
-from matplotlib.text import Text
-from matplotlib.transforms import Bbox
 
 from polyhop.tasks.evaluation.documents import highlighted, ranked
 from polyhop.tasks.evaluation.drawing import DPI, LABEL_LENGTH, WIDTH_INCHES, drawing, label_text, looks
@@ -95,24 +93,6 @@ def test_the_legend_covers_no_data(documents: Make, count: int) -> None:
             assert axes.get_title(loc="left")
 
 
-def _texts(drawn: Figure) -> list[tuple[str, Bbox]]:
-    """What a person reads in a figure, each with its box; tick labels beyond the ends of an axis are not drawn."""
-    renderer = drawn.canvas.get_renderer()  # type: ignore[attr-defined]
-    drawn.draw(renderer)
-    hidden: set[int] = set()
-    for axes in drawn.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            beyond = [tick for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high]
-            hidden |= {id(label) for tick in beyond for label in (tick.label1, tick.label2)}
-        hidden |= set() if axes.get_visible() else {id(text) for text in axes.findobj(Text)}
-    return [
-        (text.get_text(), text.get_window_extent(renderer))
-        for text in drawn.findobj(Text)
-        if text.get_visible() and id(text) not in hidden and text.get_text().strip("\u200b \n")
-    ]
-
-
 LONG = "bridge-lexical:restart=0.3,hub_penalty=0.25,max_iter=12"
 NAMES = {
     "one": ["bridge"],
@@ -124,22 +104,13 @@ NAMES = {
 
 
 @pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
-def test_no_text_of_a_plot_lies_on_another_or_leaves_the_figure(documents: Make, names: list[str]) -> None:
+def test_no_text_of_a_plot_lies_on_another_or_leaves_the_figure(
+    documents: Make, no_text_overlaps: Callable[[str, Figure], None], names: list[str]
+) -> None:
     run, timings = documents(names)
     with drawing():
         for name, drawn in report_figures(run, timings).items():
-            width, height = drawn.canvas.get_width_height()
-            texts = _texts(drawn)
-            assert len(texts) > 5
-            for number, (text, box) in enumerate(texts):
-                inside = -1 <= box.x0 <= box.x1 <= width + 1 and -1 <= box.y0 <= box.y1 <= height + 1
-                assert inside, f"{name}: {text!r} leaves the figure"
-                met = [other for other, there in texts[:number] if _overlap(box, there)]
-                assert not met, f"{name}: {text!r} lies on {met}"
-
-
-def _overlap(a: Bbox, b: Bbox) -> bool:
-    return min(a.x1, b.x1) - max(a.x0, b.x0) > 1 and min(a.y1, b.y1) - max(a.y0, b.y0) > 1
+            no_text_overlaps(name, drawn)
 
 
 def test_a_name_that_matplotlib_would_interpret_is_drawn_as_it_is() -> None:
