@@ -45,7 +45,7 @@ def titles(monkeypatch: pytest.MonkeyPatch) -> Iterator[VectorKind]:
     """A third kind, and a strategy that needs it, as installed packages bring them."""
     monkeypatch.setattr(kinds, "_DECLARED", {})
     points = {"near-title": EntryPoint("near-title", __name__, registry.GROUP)}
-    monkeypatch.setattr(registry, "_of_others", lambda: points)
+    monkeypatch.setattr(registry, "extensions", lambda _group: points)
     strategy("near-title", "By title.", Parameters, needs={"vectors:title", "ann:title"})(never_built)
     yield declare(VectorKind("title", "titles", TITLE_ROWS, title_only))
     del DECLARED["near-title"]
