@@ -114,7 +114,7 @@ def _answered(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
     """Watches a job to its end; whatever ends the watch before (Prefect cancels by SIGTERM) cancels the job."""
     try:
         _watch(queue, job_id, crew)
-    except BaseException:
+    except BaseException:  # SIGTERM and Ctrl-C raise no Exception
         queue.cancel(job_id)
         raise
     finally:

@@ -56,8 +56,7 @@ def clean_run() -> Iterator[None]:
         yield
     except PolyhopError:
         raise
-    except Exception as error:
-        # Prefect makes the run's final state of the error's text, which may quote a vendor's.
+    except Exception as error:  # any error: Prefect makes the run's final state of its text, which may quote a vendor's
         error.args = tuple(redacted_tree(each) if isinstance(each, str) else each for each in error.args)
         raise
 

@@ -285,7 +285,7 @@ class Worker:
                     known = current
                 self._queue.heartbeat(self.worker_id, self._held, self._options.lease_seconds)
                 self._give_up_overdue()
-            except Exception:  # noqa: BLE001 - whatever it was, a worker without heartbeats would lose its leases
+            except Exception:  # noqa: BLE001 - anything that ended this thread would cost the worker all its leases
                 self._metrics.heartbeat_failed()
             self._news.wait(self._options.lease_seconds / 3)
             self._news.clear()

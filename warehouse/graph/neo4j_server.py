@@ -29,7 +29,7 @@ class Neo4jConnection:
         try:
             self.version = self._ask_version()
             require_version(self.version, address.uri)
-        except BaseException:
+        except BaseException:  # Ctrl-C, too, must not leave connections open
             self._driver.close()
             raise
 

@@ -201,7 +201,7 @@ class CachedChat:
                 for left in range(len(futures), 0, -1):
                     future = self._next(ended, left)
                     settled(futures[future], future.result())
-            except BaseException as error:
+            except BaseException as error:  # Ctrl-C, too, must stop the threads
                 stop.because(error)
                 pool.shutdown(wait=True, cancel_futures=True)
                 if stop.reason and stop.reason is not error:
@@ -224,7 +224,7 @@ class CachedChat:
             journal = RequestJournal(self._ledger, key, stop)
             try:
                 outcome = self._gateway.answer(request, journal)
-            except BaseException as ended:
+            except BaseException as ended:  # whatever ended this request, the others stop
                 stop.because(ended)
                 raise
             finally:

@@ -119,5 +119,5 @@ def _open_session(graph: Path, threads: int) -> Any:
     options.enable_mem_pattern = False  # would remember a memory plan for each of some thousand shapes
     try:
         return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
-    except Exception as error:
+    except Exception as error:  # the errors of onnxruntime have no common base class
         raise ModelFileError(f"onnxruntime cannot load {graph}; delete that file, it is built again.") from error

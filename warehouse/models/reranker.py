@@ -123,7 +123,7 @@ def _open_fastembed(model: str, cache_folder: Path) -> Any:
         )
     try:
         return encoders(model_name=model, cache_dir=str(cache_folder))
-    except Exception as error:
+    except Exception as error:  # of the model hub's client, of the network, of onnxruntime: no common base class
         raise ConfigurationError(
             f"fastembed cannot fetch or load the cross-encoder '{model}' ({_first_line(error)}). Connect once to the "
             f"model hub, or set models.rerank to a folder with model.onnx and tokenizer.json, or leave it empty."
@@ -142,7 +142,7 @@ def _load_tokenizer(path: Path) -> Any:
 
     try:
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:
+    except Exception as error:  # tokenizers raises Exception itself
         raise ModelFileError(f"{path} cannot be read as a tokenizer ({_first_line(error)}); fetch it again.") from error
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)

@@ -61,7 +61,7 @@ def open_queue(
     database = connect(url, patience_seconds, clock)
     try:
         migrate(database, patience_seconds)
-    except BaseException:
+    except BaseException:  # Ctrl-C, too, must not leave connections open
         database.engine.dispose()
         raise
     return QuestionQueue(database, ageing_seconds, max_depth, patience_seconds)
