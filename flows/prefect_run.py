@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 
 import httpx
 
+from polyhop.schemas.environment import as_environment
 from polyhop.schemas.errors import PolyhopError, StoreUnavailableError
 from polyhop.schemas.redaction import has_secret, redact, redacted_tree
-from polyhop.schemas.settings import Settings, as_environment, flatten
+from polyhop.schemas.settings import Settings, flatten
 
 LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 _LOOP_END_SECONDS = 10.0

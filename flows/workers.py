@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from polyhop.schemas.environment import as_environment
 from polyhop.schemas.errors import PolyhopError
-from polyhop.schemas.settings import as_environment
 from polyhop.warehouse.queue.queue import QuestionQueue
 
 UNSERVED_SECONDS = 30.0

@@ -11,8 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polyhop.schemas.errors import DamagedRowsError, UnknownIdError
+from polyhop.schemas.errors import UnknownIdError
 from polyhop.schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow
+from polyhop.schemas.queue_errors import DamagedRowsError
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.stored import DAMAGED_ERROR, Damage, DamagedRow, incomplete
 from polyhop.warehouse.open import open_questions

@@ -6,9 +6,9 @@ Stores nothing (warehouse/queue does).
 import math
 from collections.abc import Collection, Sequence
 
-from polyhop.schemas.errors import SubmissionError
 from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS
 from polyhop.schemas.queue import JobSpec, NewQuestion, storable
+from polyhop.schemas.queue_errors import SubmissionError
 
 MAX_PRIORITY = 1000
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from polyhop.schemas.errors import RetryRefusedError, StoreError, SubmissionError, UnknownJobError
+from polyhop.schemas.errors import StoreError
 from polyhop.schemas.queue import QuestionState
+from polyhop.schemas.queue_errors import RetryRefusedError, SubmissionError, UnknownJobError
 from polyhop.warehouse.queue.health import examine_queue
 
 ANSWER = {"question": "Who?", "answer": "yes", "strategy": "bridge", "version": 7}
