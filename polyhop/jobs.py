@@ -60,7 +60,7 @@ def job_document(job: JobRow, workers: Iterable[WorkerRow] = ()) -> dict[str, An
 
 
 def waiting_workers(workers: Iterable[WorkerRow]) -> list[dict[str, Any]]:
-    """Workers that claim nothing because a model is away."""
+    """Workers that claim nothing because a model is unavailable."""
     return [
         {"worker": w.worker_id, "since": _iso(w.outage_since), "reason": w.outage}
         for w in workers

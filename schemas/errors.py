@@ -61,7 +61,7 @@ class ManifestMismatchError(ContractError):
 
 
 class InvariantError(ContractError):
-    """A table breaks a law that publishing checks."""
+    """A table breaks an invariant that publishing checks."""
 
 
 class PromptInputError(ContractError):
@@ -122,7 +122,7 @@ class ModelUnavailableError(ModelError):
 
 
 class ModelRateLimitError(ModelUnavailableError):
-    """A model has had enough for now.
+    """A model's server limits the rate of calls.
 
     Attributes:
         retry_after_seconds: How long it asked us to wait, None if it did not say.
@@ -270,7 +270,7 @@ class MeasurementError(PolyhopError):
             reason = f"signal {-exit_code} ended it (9: often for lack of memory)"
         super().__init__(
             f"Measuring {what} failed: {reason.rstrip('.')}. What was measured before is kept; "
-            "run the same command again to go on."
+            "run the same command again to continue."
         )
 
 

@@ -60,10 +60,10 @@ class ExtractionSettings(_Section):
         description="Who finds names, relations and propositions: rules, model, or import:FILE.",
     )
     on_failure: Literal["rules", "skip"] = Field(
-        "rules", description="What stands in for a unit whose model extraction failed: rules, or nothing."
+        "rules", description="Fallback for a unit whose model extraction failed: rules, or nothing (skip)."
     )
     entity_types: str = Field(
-        "", description="Known entity types, separated by blanks; empty: the five of the paper, DATE and NUMBER."
+        "", description="Known entity types, separated by spaces; empty: the five of the paper, DATE and NUMBER."
     )
     entity_type_contract: Literal["evolve", "freeze", "discard"] = Field(
         "evolve",
@@ -108,7 +108,7 @@ class ModelSettings(_Section):
     rerank: str = Field(
         "",
         description="Cross-encoder of bm25-ce and rrf-ce: a name that fastembed knows (Xenova/ms-marco-MiniLM-L-6-v2), "
-        "or a folder with model.onnx and tokenizer.json; empty: a lexical stand-in.",
+        "or a folder with model.onnx and tokenizer.json; empty: a lexical fallback.",
     )
     name_questions: bool = Field(
         default=False, description="Let models.read find the names in questions for strategies that start from them."

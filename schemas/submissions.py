@@ -14,7 +14,7 @@ MAX_PRIORITY = 1000
 
 
 def check_submission(spec: JobSpec, questions: Sequence[NewQuestion]) -> None:
-    """Refuses a job that could never be answered or told apart.
+    """Refuses a job that could never be answered or distinguished.
 
     Raises:
         SubmissionError: If there is no question, one is too long, an id is empty or used twice, no worker could serve
@@ -64,7 +64,7 @@ def _question_fault(question: NewQuestion, seen: Collection[str]) -> str | None:
 
 
 def _queue_fault(name: str) -> str | None:
-    """Why no worker could be told to serve a queue of this name, None if one could."""
+    """Why no worker could be set to serve a queue of this name, None if one could."""
     if "," in name:
         return "a comma separates queues in `polyhop worker --queues`; submit once per queue"
     if name != name.strip() or not name.isprintable():

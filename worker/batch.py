@@ -132,7 +132,7 @@ def _take_apart(
     outage: PartialOutageError,
     outcome: BatchOutcome,
 ) -> None:
-    """Keeps the answers of a group for the rest of which the model was away."""
+    """Keeps the answers of a group for the rest of which the model was unavailable."""
     outcome.outage = outage
     pairs = list(zip(group, outage.answered, strict=True))
     left = [question.lease_token for question, one in pairs if one is None]

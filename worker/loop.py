@@ -1,4 +1,4 @@
-"""The worker: claim, answer, finish or fail, until told to stop.
+"""The worker: claim, answer, finish or fail, until it is stopped.
 
 Answers nothing itself (batch.py does) and knows no database (the queue does). One process is one worker; a thread of
 it (heartbeat.py) renews the leases while a batch runs.
@@ -252,7 +252,7 @@ class Worker:
         return accepted
 
     def _stored(self, store: Callable[[], Collection[str]]) -> int:
-        """How many leases still held; none if the database stayed away, for then others take the questions over."""
+        """How many leases still held; none if the database stayed unavailable: others then take over the questions."""
         try:
             return len(store())
         except PolyhopError as error:

@@ -1,4 +1,4 @@
-"""Prometheus metrics and /healthz of a worker, on loopback unless told otherwise.
+"""Prometheus metrics and /healthz of a worker, on loopback unless configured otherwise.
 
 Counts only; serving starts when asked for.
 """

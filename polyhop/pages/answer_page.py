@@ -170,7 +170,7 @@ def _cited(document: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def _spans(text: str, sentences: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
-    """Where sentences stand in their passage: at their offsets if these hold, else where the text is found."""
+    """Where sentences are in their passage: at their offsets if these hold, else where the text is found."""
     spans = []
     for sentence in sentences:
         words, start, end = sentence["text"], sentence.get("start"), sentence.get("end")

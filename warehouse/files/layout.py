@@ -67,7 +67,7 @@ class IndexFolder:
 
     @property
     def staging(self) -> Path:
-        """Where the next version is built; kept after a crash, so that the next run goes on from there."""
+        """Where the next version is built; kept after a crash, so that the next run continues from there."""
         return self.path / "staging"
 
     @property

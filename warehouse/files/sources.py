@@ -112,8 +112,8 @@ def guarded(path: Path, items: Iterator[T], what: str) -> Iterator[T]:
             count += 1
             yield item
     except (OSError, EOFError, zlib.error, pa.ArrowException, UnicodeDecodeError) as error:
-        behind = f" behind record {count}" if count else ""
-        raise SourceError(f"{path} cannot be read{behind}: {_reason(error)}.") from error
+        after = f" after record {count}" if count else ""
+        raise SourceError(f"{path} cannot be read{after}: {_reason(error)}.") from error
     if not count:
         raise SourceError(f"{path} holds no {what}; at least one is needed.")
 

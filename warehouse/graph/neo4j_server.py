@@ -119,7 +119,7 @@ def _open_driver(address: Address) -> "Driver":
         )
     except (DriverConfigurationError, ValueError) as error:
         raise ConfigurationError(
-            f"'{address.uri}' is no address of a Neo4j server; it looks like bolt://HOST:7687 or neo4j+s://HOST."
+            f"'{address.uri}' is not an address of a Neo4j server; it looks like bolt://HOST:7687 or neo4j+s://HOST."
         ) from error
 
 

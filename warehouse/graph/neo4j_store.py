@@ -102,7 +102,7 @@ class Neo4jStore:
             self._hold_and_run(cypher(file_of(kind), f"delete_{kind}"), {"ids": part})
 
     def index_vectors(self, dimension: int, *, is_new: bool) -> None:
-        """Makes the vector index, or makes it anew, and waits for it; with dimension 0 removes it.
+        """Makes the vector index, or rebuilds it, and waits for it; with dimension 0 removes it.
 
         An index that is filled at once is one segment, which answers four times as fast as one filled batch by batch.
 

@@ -1,4 +1,4 @@
-"""A chat model behind the cache of replies and a budget: nothing is paid for twice, and nothing paid for is lost.
+"""A chat model with the cache of replies and a budget: nothing is paid for twice, and nothing paid for is lost.
 
 Knows neither the model's protocol nor the store; it joins the two. A kill loses at most the calls in flight.
 Source: algorithms.md 0.3 (5).
@@ -276,4 +276,4 @@ def _is_read_anew(failure: StoredFailure) -> bool:
 
 
 def _ignore(_done: int, _total: int) -> None:
-    """Nobody wants to know."""
+    """Reports to nobody."""

@@ -1,6 +1,6 @@
 """Cross-encoders, which read a question and a passage together: fastembed's by name, or an ONNX model in a folder.
 
-Ranks nothing and has no stand-in (worker/strategies/rerank.py has). One pair per call, so that nothing is padded and a
+Ranks nothing and has no fallback (worker/strategies/rerank.py has). One pair per call, so that nothing is padded and a
 passage's score does not depend on the passages beside it.
 """
 
@@ -58,7 +58,7 @@ class FastembedReranker:
         """The model's own scores (logits), shape (len(passages),).
 
         Raises:
-            ModelFileError: If the model gives something that is no number.
+            ModelFileError: If the model gives something that is not a number.
         """
         scores = list(self._encoder.rerank(question, list(passages), batch_size=1))
         return _finite(np.array(scores, dtype=np.float64), self.model)
@@ -112,8 +112,8 @@ def _open_fastembed(model: str, cache_folder: Path) -> Any:
         encoders = import_module("fastembed.rerank.cross_encoder").TextCrossEncoder
     except ImportError as error:
         raise ConfigurationError(
-            f"The cross-encoder models.rerank = '{model}' is no folder, and models by name need the package fastembed. "
-            "Install it with: uv sync --extra fastembed (or leave models.rerank empty for the lexical stand-in)"
+            f"The cross-encoder models.rerank = '{model}' is not a folder, and model names need the package fastembed. "
+            "Install it with: uv sync --extra fastembed (or leave models.rerank empty for the lexical fallback)"
         ) from error
     known = sorted(description["model"] for description in encoders.list_supported_models())
     if model.lower() not in [name.lower() for name in known]:
@@ -165,7 +165,7 @@ def _open_session(path: Path) -> Any:
 
 def _finite(scores: NDArray[np.float64], model: str) -> NDArray[np.float64]:
     if not np.isfinite(scores).all():
-        raise ModelFileError(f"The cross-encoder {model} gave a score that is no number; use another model.")
+        raise ModelFileError(f"The cross-encoder {model} gave a score that is not a number; use another model.")
     return scores
 
 

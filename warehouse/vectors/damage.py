@@ -56,7 +56,7 @@ class FileList:
 
     Attributes:
         files: sha256 by path.
-        is_changing: Whether a run that may remove files has begun and not ended: then a missing one is no damage.
+        is_changing: Whether a run that may remove files has begun and not ended: then a missing one is not damage.
     """
 
     files: dict[str, str]

@@ -227,7 +227,7 @@ def antecedent(words: Sequence[Word], phrase: Phrase) -> Phrase | None:
 
 
 def leading_subject(words: Sequence[Word], stop: int | None = None) -> Phrase | None:
-    """The noun phrase that a sentence begins with, behind `In 1889,` and the like."""
+    """The noun phrase that a sentence begins with, after `In 1889,` and the like."""
     end = len(words) if stop is None else stop
     first = 0
     while first < end and words[first].low in clause_lists().adverbs:
@@ -271,7 +271,7 @@ def first_pronoun(texts: Iterable[str]) -> str:
 
 
 def defining_words(sentence: str) -> frozenset[str]:
-    """Lower-case words behind the first `is` or `was` of a sentence: `suspension`, `bridge`."""
+    """Lower-case words after the first `is` or `was` of a sentence: `suspension`, `bridge`."""
     words = words_of(sentence)
     verb = next((number for number, word in enumerate(words) if word.low in _DEFINING), None)
     if verb is None:
@@ -281,5 +281,5 @@ def defining_words(sentence: str) -> frozenset[str]:
 
 
 def begins_sentence(text: str, starts: Sequence[int]) -> bool:
-    """Whether one of these words begins a later sentence of a text, by itself or behind one more (`On which`)."""
+    """Whether one of these words begins a later sentence of a text, by itself or after one more (`On which`)."""
     return any(_BEGINS.search(text, max(0, start - _NEAR), start) for start in starts)

@@ -160,7 +160,7 @@ class Page:
 
     @cached_property
     def _tokens(self) -> tuple[str, str]:
-        """The words in lower case, and those with a capital, each between blanks."""
+        """The words in lower case, and those with a capital, each between spaces."""
         words = _WORD.findall(fold(self.text))
         capitalised = [word for word in words if not word[0].islower()]
         return f" {' '.join(words)} ".lower(), f" {' '.join(capitalised)} ".lower()

@@ -155,7 +155,7 @@ def wh_place(text: str, tokens: Sequence[Token]) -> int | None:
 
 
 def _head(text: str, tokens: Sequence[Token], wh: int, names: Sequence[Mention]) -> tuple[str, ...]:
-    """Words of the noun behind `what` or `which`."""
+    """Words of the noun after `what` or `which`."""
     lists = question_lists()
     place = wh + 1
     while place < len(tokens) and (tokens[place].low in lists.auxiliaries or tokens[place].low in _ARTICLES):

@@ -38,7 +38,7 @@ class GraphSearchParameters(Parameters):
     matcher: Matcher = Field(
         "exact",
         description="The question's entities: by exact name (default), names that contain one of the question's "
-        "(fuzzy), or likeness to the question (embedding; needs vectors of entities).",
+        "(fuzzy), or similarity to the question (embedding; needs vectors of entities).",
     )
     entities: int = Field(
         20, ge=1, le=10_000, description="matcher=embedding: entities nearest to the question, default 20."
@@ -111,7 +111,7 @@ class ArcanaStrategy:
         self._evidence = ArcanaEvidence(reader, self._relations)
 
     def searched_hints(self, question: Question) -> list[str]:
-        """The question itself, where entities are found by likeness to it and it comes without its vector."""
+        """The question itself, where entities are found by similarity to it and it comes without its vector."""
         return [question.text] if self._parameters.matcher == "embedding" and question.vector is None else []
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:

@@ -38,7 +38,7 @@ class NodeParameters(Parameters):
     entity_norm: Literal["key", "none", "simple", "lower"] = Field(
         "key",
         description="What makes names equal: key (Polyhop's own, resolved names; default), or of the names as written "
-        "none, simple (letters and digits) or lower (case and blanks).",
+        "none, simple (letters and digits) or lower (case and whitespace).",
     )
     title_aliases: bool = Field(
         default=False,

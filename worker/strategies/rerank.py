@@ -1,6 +1,6 @@
 """`bm25-ce` and `rrf-ce`: the first passages of a ranking, put in another order by who reads question and passage.
 
-A cross-encoder reads them if one is configured (models.rerank), else a token-free stand-in; the evidence says which as
+A cross-encoder reads them if one is configured (models.rerank), else a token-free fallback; the evidence says which as
 `ce`. Owns no formula (ranking/coverage_rerank.py does) and opens no model. Source: algorithms.md 2.9.
 """
 
@@ -60,7 +60,7 @@ class FusedRerankParameters(RerankParameters, FusionParameters):
 
 
 class LexicalReranker:
-    """The stand-in: reads words only."""
+    """The fallback: reads words only."""
 
     model = "lexical"
 

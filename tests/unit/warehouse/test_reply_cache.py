@@ -315,7 +315,7 @@ def test_one_bad_row_refuses_the_whole_file(cache, tmp_path, change, fault):
     schema = pa.schema([field.with_nullable(True) for field in SCHEMA])
     many = [{**GOOD, "key": content_hash(f"{n}")} for n in range(2500)]
     pq.write_table(pa.Table.from_pylist([*many, {**GOOD, **change}], schema=schema), file)
-    with pytest.raises(SourceError, match=re.escape(f"Row 2501 of {file} is no reply: {fault}")):
+    with pytest.raises(SourceError, match=re.escape(f"Row 2501 of {file} is not a reply: {fault}")):
         import_replies(cache, file)
     assert cache.stats().reply_count == 0
 
