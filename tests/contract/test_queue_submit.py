@@ -10,8 +10,6 @@ from polyhop.schemas.queue import NewQuestion, QuestionState, ResultRow
 from polyhop.schemas.queue_errors import IdempotencyKeyError, QueueFullError, SubmissionError, UnknownJobError
 from polyhop.warehouse.queue import submission
 
-WAITING = {QuestionState.QUEUED}
-
 SUBMIT_SLOWLY = """
 import sys, time
 from polyhop.schemas.queue import JobSpec, NewQuestion

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.schemas.ports import Reranker
+from polyhop.warehouse.models.onnx_session import open_session
 
 MAX_TOKENS = 512
 _MODEL_FILES = ("model.onnx", "onnx/model.onnx")
 _TOKENIZER = "tokenizer.json"
 _FIELD_OF_INPUT = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
-_ORT_ERRORS_ONLY = 3
 
 
 @cache
@@ -77,7 +77,7 @@ class OnnxReranker:
     def __init__(self, folder: Path) -> None:
         self.model = folder.as_posix()
         self._tokenizer = _load_tokenizer(_existing(folder, (_TOKENIZER,)))
-        self._session = _open_session(_existing(folder, _MODEL_FILES))
+        self._session = open_session(_existing(folder, _MODEL_FILES), "fetch it again")
         wanted = [one.name for one in self._session.get_inputs()]
         unknown = sorted(set(wanted) - set(_FIELD_OF_INPUT))
         if unknown:
@@ -147,20 +147,6 @@ def _load_tokenizer(path: Path) -> Any:
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)
     return tokenizer
-
-
-def _open_session(path: Path) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = _ORT_ERRORS_ONLY
-    # As in encoder.py: no spinning beside other processes, no memory plan for each of many shapes.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.enable_mem_pattern = False
-    try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise ModelFileError(f"onnxruntime cannot load {path} ({_first_line(error)}); fetch it again.") from error
 
 
 def _finite(scores: NDArray[np.float64], model: str) -> NDArray[np.float64]:

@@ -124,7 +124,7 @@ def kind_of(name: str) -> VectorKind:
     if point is None:
         known_names = ", ".join(dict.fromkeys([*OURS, *_DECLARED, *extensions(GROUP)]))
         raise ConfigurationError(
-            f"There is no vector kind '{name}'; known are {known_names}. If a package brought it, install that package "
+            f"Unknown vector kind '{name}'; known are {known_names}. If a package brought it, install that package "
             "again."
         )
     return declare(_loaded(point))

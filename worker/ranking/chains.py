@@ -19,7 +19,7 @@ Path = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class FoundChains:
-    """Chains by descending score; `is_cut` if the search stopped before its end; `looked_at` counts the paths extended."""
+    """Chains by descending score; `is_cut` if the search stopped before its end; `looked_at` paths were extended."""
 
     chains: tuple[Chain, ...]
     is_cut: bool

@@ -24,8 +24,7 @@ _KEPT_SENTENCES = 10_000
 PRONOUNS = {"he": "he", "she": "she", "it": "it", "they": "they", "his": "he", "her": "she", "its": "it"}
 """What each pronoun is a form of."""
 _PRONOUNS = frozenset(("he", "she", "it", "they"))
-_POSSESSIVES = frozenset(("his", "her", "its", "their"))
-_DETERMINERS = frozenset(("a", "an", "the", "this", "these", "both")) | _POSSESSIVES
+_DETERMINERS = frozenset(("a", "an", "the", "this", "these", "both", "his", "her", "its", "their"))
 _RELATIVES = frozenset(("who", "which", "that"))
 _CLOSED = frozenset(("whose", "where", "when", "while", "because", "although", "if", "than"))
 _COPULAS = frozenset(("is", "was", "are", "were", "became", "remained", "as"))
@@ -258,11 +257,6 @@ def object_after(words: Sequence[Word], first: int, end: int | None = None) -> P
             break
         last = number
     return Phrase(first, last)
-
-
-def begins_with_possessive(words: Sequence[Word], phrase: Phrase) -> bool:
-    """Whether a phrase is somebody's (`his father`)."""
-    return words[phrase.first].low in _POSSESSIVES
 
 
 def first_pronoun(texts: Iterable[str]) -> str:
