@@ -72,8 +72,8 @@ class PromptInputError(ContractError):
         self.missing = sorted(missing)
         self.extra = sorted(extra)
         super().__init__(
-            f"Prompt '{prompt}' misses inputs ({', '.join(self.missing) or 'none'}) "
-            f"or has no place for some ({', '.join(self.extra) or 'none'})."
+            f"Prompt '{prompt}' lacks inputs ({', '.join(self.missing) or 'none'}) "
+            f"or has no placeholder for some ({', '.join(self.extra) or 'none'})."
         )
 
 

@@ -34,7 +34,7 @@ class CorpusSettings(_Section):
     """How records become passages."""
 
     max_passage_characters: int = Field(
-        2000, ge=200, le=1_000_000, description="Longer texts are split into passages of at most so many characters."
+        2000, ge=200, le=1_000_000, description="Longer texts are split into passages of at most this many characters."
     )
     max_quarantine_share: float = Field(
         0.05, ge=0, le=1, description="Share of unusable records above which a run fails and publishes nothing, 0 to 1."
@@ -104,7 +104,7 @@ class ModelSettings(_Section):
     resolve: str = Field("", description="Model for entity resolution; empty: the one for extraction.")
     read: str = Field("", description="Model that reads answers from passages; empty: the reader without a model.")
     read_passages: int = Field(5, ge=1, le=100, description="Passages that a model reads for one answer.")
-    read_tokens: int = Field(6000, ge=200, le=1_000_000, description="Tokens of them, the question included, at most.")
+    read_tokens: int = Field(6000, ge=200, le=1_000_000, description="Most tokens of those passages and the question.")
     rerank: str = Field(
         "",
         description="Cross-encoder of bm25-ce and rrf-ce: a name that fastembed knows (Xenova/ms-marco-MiniLM-L-6-v2), "
@@ -141,7 +141,7 @@ class VectorSettings(_Section):
 
     hnsw_m: int = Field(32, ge=4, le=256, description="Neighbours of a vector in the HNSW graph.")
     hnsw_ef_construction: int = Field(
-        200, ge=8, le=10_000, description="Candidates looked at when a vector is put into the HNSW graph."
+        200, ge=8, le=10_000, description="Candidates looked at when a vector is added to the HNSW graph."
     )
 
 
@@ -158,8 +158,8 @@ class WorkerSettings(_Section):
     """How a worker takes questions."""
 
     batch: int = Field(32, ge=1, le=10_000, description="Questions that a worker claims at once.")
-    lease_seconds: float = Field(30, gt=0, description="Seconds without a sign of life after which others take over.")
-    poll_seconds: float = Field(0.5, gt=0, description="Seconds between looks at an empty queue.")
+    lease_seconds: float = Field(30, gt=0, description="Seconds without a heartbeat until other workers take over.")
+    poll_seconds: float = Field(0.5, gt=0, description="Seconds between polls of an empty queue.")
     question_seconds: float = Field(
         60,
         gt=0,

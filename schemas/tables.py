@@ -27,7 +27,7 @@ PASSAGES = Table(
         text("passage_id", "the record's id; with #n where a long record was split"),
         text("record_id", "id of the record in the source (what gold files name)"),
         text("document_id", "document it belongs to"),
-        count("ordinal", "place inside its document, from 0"),
+        count("ordinal", "position in its document, from 0"),
         text("title", "title of its document"),
         text("text", "its text"),
         count("start_offset", "first character in the record's text"),
@@ -132,7 +132,7 @@ PROPOSITION_PASSAGES = Table(
     (
         text("proposition_id", "proposition"),
         text("passage_id", "passage"),
-        count("ordinal", "place inside the passage, from 0"),
+        count("ordinal", "position in the passage, from 0"),
     ),
 )
 PROPOSITION_ENTITIES = Table(
@@ -142,7 +142,7 @@ PROPOSITION_ENTITIES = Table(
     (
         text("proposition_id", "proposition"),
         text("entity_id", "entity"),
-        count("ordinal", "place inside the proposition, from 0"),
+        count("ordinal", "position in the proposition, from 0"),
     ),
 )
 ALIASES = Table(

@@ -99,7 +99,8 @@ def _ordered(stages: Sequence[Stage], known: _Known) -> list[Stage]:
         sorter.prepare()
     except CycleError as error:
         raise ConfigurationError(
-            f"The stages {', '.join(error.args[1])} wait for each other; uninstall the package that brings one of them."
+            f"The stages {', '.join(error.args[1])} depend on each other in a cycle; "
+            "uninstall the package that brings one of them."
         ) from error
     return [stages[number] for number in _released(sorter, place)]
 

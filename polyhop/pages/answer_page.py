@@ -127,7 +127,9 @@ def _graph_note(document: Mapping[str, Any], evidence: Evidence, graph: Evidence
             notes.append(
                 f"Strategy '{document['strategy']}' ranks without a graph; the drawing adds what passages share."
             )
-        notes.append("Each passage hangs at the rarest entity that it shares with the question or with an earlier one.")
+        notes.append(
+            "Each passage is attached to the rarest entity that it shares with the question or with an earlier passage."
+        )
     left_out = graph.left_out + max(0, len(document["passages"]) - DRAWN_PASSAGES)
     if graph.edges and left_out:
         notes.append(f"Not drawn: {left_out} weaker nodes.")

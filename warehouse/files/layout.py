@@ -129,7 +129,7 @@ class Layout:
         """
         if not _INDEX_NAME.fullmatch(name):
             raise ConfigurationError(
-                f"'{name}' cannot name an index; use letters, digits, '.', '_' and '-', "
+                f"'{name}' is not a name for an index; use letters, digits, '.', '_' and '-', "
                 "and begin with a letter or digit."
             )
         return IndexFolder(self.indexes / name, name)

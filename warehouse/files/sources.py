@@ -77,7 +77,7 @@ def check_source(
         _check_text(path, sample)
     if suffix not in known:
         names = ", ".join(sorted({*known, *others()}))
-        raise SourceError(f"{path} has a format that is not known here; known are {names}.")
+        raise SourceError(f"{path} has an unknown format; known formats are {names}.")
 
 
 def _check_folder(path: Path, *, accepts_folder: bool) -> None:

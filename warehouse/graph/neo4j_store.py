@@ -122,7 +122,7 @@ class Neo4jStore:
         self._connection.alter(cypher("schema", "await_indexes"), {"seconds": AWAIT_SECONDS})
         found = self._connection.read(cypher("schema", "vector_index"), name)
         if not found or found[0]["state"] != "ONLINE":
-            raise StoreError(f"Neo4j did not build the vector index of '{self._index}'; look into its log.")
+            raise StoreError(f"Neo4j did not build the vector index of '{self._index}'; check its log.")
 
     def has_vector_index(self, dimension: int) -> bool:
         """Whether the vector index answers for vectors of this dimension; for 0, whether there is none."""

@@ -231,7 +231,7 @@ def _check_values(value: Any) -> None:
     elif isinstance(value, float) and not isfinite(value):
         raise ValueError("a number is not finite")
     elif isinstance(value, str) and _SURROGATE.search(value):
-        raise ValueError("a text holds half a character")
+        raise ValueError("a text holds half a surrogate pair")
 
 
 def _sentence(error: Exception) -> str:

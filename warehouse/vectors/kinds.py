@@ -53,12 +53,12 @@ class VectorKind:
         """Checks the names."""
         if not _NAME.fullmatch(self.name):
             raise ConfigurationError(
-                f"The vector kind '{self.name}' needs another name: small letters and digits only, a letter first."
+                f"The vector kind '{self.name}' needs another name: lower-case letters and digits only, a letter first."
             )
         if not _TABLE.fullmatch(self.table):
             raise ConfigurationError(
-                f"The vector kind '{self.name}' needs another table than '{self.table}': small letters, digits and _ "
-                "only, a letter first."
+                f"The vector kind '{self.name}' needs another table than '{self.table}': lower-case letters, digits "
+                "and _ only, a letter first."
             )
 
     def statement(self, name: str) -> str:

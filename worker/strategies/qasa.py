@@ -41,7 +41,7 @@ class QasaParameters(Parameters):
 
     engine: Literal["embedded", "neo4j"] = Field(
         "embedded",
-        description="Who computes: embedded, on the index's own arrays, or neo4j, the server of NEO4J_URI that holds "
+        description="Engine: embedded, on the index's own arrays, or neo4j, the server of NEO4J_URI that holds "
         "the exported version; both give the same.",
     )
     steps: int = Field(3, ge=0, le=10, description="T: steps that activation spreads, default 3; 0: seeds only.")
@@ -71,13 +71,16 @@ class QasaParameters(Parameters):
         "question_vector", description="A question without names: its own vector finds seeds (default), or nothing."
     )
     top_k_entities: int = Field(30, ge=1, le=10_000, description="K_e: entities in the evidence, default 30.")
-    top_k_chains: int = Field(30, ge=1, le=10_000, description="K_c: chains kept before duplicates go, default 30.")
+    top_k_chains: int = Field(
+        30, ge=1, le=10_000, description="K_c: chains kept, before duplicates are dropped, default 30."
+    )
     max_chain_length: int = Field(4, ge=1, le=6, description="L_max: relations in a chain, default 4.")
     chain_dedupe: Dedupe = Field(
-        "after_limit", description="Doubles go after the cut at K_c (after_limit, default) or before it (before_limit)."
+        "after_limit",
+        description="Duplicates are dropped after the cut at K_c (after_limit, default) or before it (before_limit).",
     )
     max_paths_enumerated: int = Field(
-        200_000, ge=1, le=2_000_000, description="Chains looked at, at most, default 200000; stopping is flagged."
+        200_000, ge=1, le=2_000_000, description="Most chains looked at, default 200000; stopping is flagged."
     )
 
 

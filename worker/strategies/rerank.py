@@ -36,7 +36,7 @@ class RerankParameters(Parameters):
     """What is put in another order, and by what if there is no cross-encoder."""
 
     rerank_depth: int = Field(
-        100, ge=0, le=10_000, description="First passages that are put in another order, default 100; the rest follows."
+        100, ge=0, le=10_000, description="Top passages that are re-ranked, default 100; the rest follow."
     )
     proximity_weight: float = Field(
         0.5,
@@ -55,7 +55,7 @@ class FusedRerankParameters(RerankParameters, FusionParameters):
     """Parameters of `rrf-ce`."""
 
     rerank_depth: int = Field(
-        20, ge=0, le=10_000, description="First passages that are put in another order, default 20; the rest follows."
+        20, ge=0, le=10_000, description="Top passages that are re-ranked, default 20; the rest follow."
     )
 
 
