@@ -1,7 +1,7 @@
 """What a command costs before it does anything: processor seconds, the least of several runs.
 
 Run: uv run python benchmarks/startup.py [RUNS]
-`tests/e2e/test_startup.py` fails at twice the aims.
+`tests/e2e/test_startup.py` fails at one and a half times the aims.
 """
 
 import os
