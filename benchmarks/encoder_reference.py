@@ -34,7 +34,7 @@ TEXTS = {
     "other scripts": "Москва — столица России. القاهرة عاصمة مصر. नई दिल्ली भारत की राजधानी है",
     "emoji": "The launch went well 🚀🎉 and the crew is safe 👩‍🚀👍🏽",
     "empty": "",
-    "white space only": " \t\n\u00a0 ",
+    "whitespace only": " \t\n\u00a0 ",
     "one letter": "a",
     "punctuation only": "?!... -- ()",
     "numbers": "3.14159 2,718,281 -40 °C 1e-12 12/11/1918 +49 30 1234567 0x1F",

@@ -1,4 +1,4 @@
-"""What a command costs before it does anything: processor seconds, the least of several runs, and modules imported.
+"""What a command costs before it does anything: processor seconds, the least of several runs.
 
 Run: uv run python benchmarks/startup.py [RUNS]
 `tests/e2e/test_startup.py` fails at one and a half times the aims.

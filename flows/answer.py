@@ -1,4 +1,4 @@
-"""A question file to a job in the queue: the plain functions behind `submit` and the flow.
+"""A question file to a job in the queue: the plain functions that `submit` and the flow call.
 
 Answers nothing: workers do, wherever they run.
 """

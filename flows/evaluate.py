@@ -1,4 +1,4 @@
-"""An evaluation from its request to the stored run, and what people are shown of it: behind the command and the flow.
+"""An evaluation from its request to the stored run, and what people are shown of it: for the command and the flow.
 
 Measures nothing (evaluation/run.py does) and prints nothing.
 """

@@ -32,7 +32,7 @@ REVISION = 1
 
 _TABLES = ("documents", "passages", "entities", "mentions", "relations", "relation_sources", "embeddings")
 _NEW_SHARE = 0.25
-"""Share of entities written above which the vector index is made anew: one filled at once answers faster."""
+"""Share of entities written above which the vector index is rebuilt: one filled at once answers faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class StepRunner(Protocol):
     """Runs the steps of an export: directly, or as tasks of a flow run."""
 
     def step(self, name: str, run: Callable[[], None]) -> None:
-        """Runs a step; it may be run again after a failure that may go away."""
+        """Runs a step; it may be run again after a failure that may be temporary."""
         ...
 
 
@@ -86,7 +86,7 @@ class DirectSteps:
         self._done = 0
 
     def step(self, name: str, run: Callable[[], None]) -> None:
-        """Runs it and tells."""
+        """Runs the export and logs what it does."""
         run()
         self._done += 1
         if self._on_progress is not None:

@@ -114,7 +114,7 @@ def _answered(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
     """Watches a job to its end; whatever ends the watch before (Prefect cancels by SIGTERM) cancels the job."""
     try:
         _watch(queue, job_id, crew)
-    except BaseException:
+    except BaseException:  # SIGTERM and Ctrl-C raise no Exception
         queue.cancel(job_id)
         raise
     finally:
@@ -152,7 +152,7 @@ def _report(queue: QuestionQueue, job_id: int) -> dict[str, Any]:
     lines = [f"# Job {job_id}", "", *(f"* {state.value}: {job.counts[state]}" for state in QuestionState)]
     if metrics is not None:
         lines += ["", *(f"* {name}: {value}" for name, value in metrics.items() if isinstance(value, int | float))]
-    create_markdown_artifact("\n".join(lines), key=f"job-{job_id}-summary", description="What became of the job")
+    create_markdown_artifact("\n".join(lines), key=f"job-{job_id}-summary", description="Outcome of the job")
     return {"job_id": job_id, "metrics": metrics, **{state.value: job.counts[state] for state in QuestionState}}
 
 

@@ -32,7 +32,7 @@ RETRY_DELAY_SECONDS = [1.0, 5.0, 20.0]
 
 
 def is_retryable(_task: Any, _run: Any, state: Any) -> bool:
-    """Retry only what may go away by itself: errors whose `retryable` is true."""
+    """Retry only what may be temporary: errors whose `retryable` is true."""
     try:
         state.result()
     except PolyhopError as error:

@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 
 import httpx
 
+from polyhop.schemas.environment import as_environment
 from polyhop.schemas.errors import PolyhopError, StoreUnavailableError
 from polyhop.schemas.redaction import has_secret, redact, redacted_tree
-from polyhop.schemas.settings import Settings, as_environment, flatten
+from polyhop.schemas.settings import Settings, flatten
 
 LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 _LOOP_END_SECONDS = 10.0
@@ -56,8 +57,7 @@ def clean_run() -> Iterator[None]:
         yield
     except PolyhopError:
         raise
-    except Exception as error:
-        # Prefect makes the run's final state of the error's text, which may quote a vendor's.
+    except Exception as error:  # any error: Prefect makes the run's final state of its text, which may quote a vendor's
         error.args = tuple(redacted_tree(each) if isinstance(each, str) else each for each in error.args)
         raise
 

@@ -10,17 +10,17 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from polyhop.schemas.environment import as_environment
 from polyhop.schemas.errors import PolyhopError
-from polyhop.schemas.settings import as_environment
 from polyhop.warehouse.queue.queue import QuestionQueue
 
 UNSERVED_SECONDS = 30.0
-"""Seconds without any worker before that is said; chosen: a worker that starts needs a few."""
+"""Seconds without any worker before that is logged; chosen: a worker that starts needs a few."""
 
 _ALIVE_SECONDS = 30.0
 """A worker not seen for so long is taken for gone: its lease (30 s by default) has ended then, too."""
 _MOST_CRASHES = 3
-"""Attempts of a question by default: a question that kills workers is given up after so many, and others go on."""
+"""Attempts of a question by default: a question that kills workers is given up after so many."""
 _DRAIN_SECONDS = 10.0
 """Seconds to finish the batch at work; chosen well below the 30 s after which Prefect kills a run that it cancels."""
 

@@ -34,7 +34,7 @@ class Answer:
         answer: A short answer, "" if none was found.
         strategy: Strategy that ranked the passages.
         version: Version of the index.
-        passages: {id, title, score, rank}, best first.
+        passages: {id, title, score, rank}, in descending order of score.
         evidence: What led there: question entities, seeds, links between passages, cited sentences.
         seconds: Cost by part.
         reading: Who read the answer; of a model also prompt, tokens, cost, reasoning and checked citations.
@@ -96,7 +96,7 @@ class Index:
             UnknownStrategyError: If there is no such strategy.
             MissingArtefactError: If the index was not built for it.
             ConfigurationError: If a parameter does not exist or is out of its range, or the limit is below 1.
-            ModelError: If a model is to read (`models.read`) and is away, or does not accept the request.
+            ModelError: If a model is to read (`models.read`) and is unavailable, or does not accept the request.
             BudgetExceededError: If the model's call would exceed the budget.
         """
         return self.ask_batch([question], strategy=strategy, limit=limit, parameters=parameters)[0]
@@ -137,7 +137,7 @@ class Index:
         return query_rows(self._session.published.layout, self.name, query, self.version, extra, folders)
 
     def search_text(self, words: str, *, limit: int = 10) -> list[str]:
-        """Ids of passages by LanceDB's full-text search, best first: a plain look-up, not a strategy.
+        """Ids of passages by LanceDB's full-text search, in descending order of score: a plain look-up, not a strategy.
 
         Raises:
             MissingArtefactError: If the index has no vectors (the text lies beside them).

@@ -8,9 +8,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
 import typer
@@ -19,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from polyhop import __version__
 from polyhop.output import print_error, print_line
 from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, PolyhopError, UnknownStrategyError
+from polyhop.schemas.extensions import extensions, load_extension
 from polyhop.schemas.printable import printable
 
 USAGE_ERRORS = (ConfigurationError, UnknownStrategyError, EmptyQuestionError)
@@ -84,14 +83,14 @@ class CommandTable(Mapping[str, Any]):
         if name in OURS:
             module, attribute = OURS[name].split(":")
             return _command(name, getattr(import_module(f"polyhop.commands.{module}"), attribute))
-        return _command(name, _load(_of_others()[name]))
+        return _command(name, load_extension(extensions(COMMANDS)[name], "command"))
 
     def __iter__(self) -> Iterator[str]:
         yield from OURS
-        yield from (name for name in sorted(_of_others()) if name not in OURS)
+        yield from (name for name in extensions(COMMANDS) if name not in OURS)
 
     def __len__(self) -> int:
-        return len(OURS.keys() | _of_others().keys())
+        return len(OURS.keys() | extensions(COMMANDS).keys())
 
 
 class Command(TyperCommand):
@@ -140,22 +139,6 @@ def _command(name: str, function: Any) -> Any:
         made = typer.main.get_command(alone)
     made.name = name
     return made
-
-
-@cache
-def _of_others() -> Mapping[str, EntryPoint]:
-    """Commands that installed packages bring, by name."""
-    return {point.name: point for point in entry_points(group=COMMANDS)}
-
-
-def _load(point: EntryPoint) -> Any:
-    try:
-        return point.load()
-    except Exception as error:  # another package's module may fail in any way
-        raise ConfigurationError(
-            f"Command '{point.name}' of the package '{point.dist.name if point.dist else point.module}' does not "
-            f"load: {type(error).__name__}: {error}. Update or uninstall that package."
-        ) from error
 
 
 app = typer.Typer(

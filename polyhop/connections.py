@@ -72,7 +72,7 @@ def require_entities(index: PublishedIndex, lookup: NameLookup, name: str) -> tu
     """
     key = " ".join(name_tokens(name))
     if not key:
-        raise ConfigurationError(f"'{name}' is no name; give a name with letters or digits.")
+        raise ConfigurationError(f"'{name}' is not a name; give a name with letters or digits.")
     numbers = lookup.find(QuestionName(name, name))[1]
     if numbers:
         return numbers

@@ -48,7 +48,7 @@ class EntityGraph:
         """Entities of a name, by length of name, then name, then key.
 
         Args:
-            name: A name in any case; accents, punctuation and blanks do not count, and a name that resolution made
+            name: A name in any case; accents, punctuation and whitespace do not count, and a name that resolution made
                 another form of an entity's leads to that entity.
             fuzzy: Also entities whose name contains this one.
 
@@ -79,7 +79,7 @@ class EntityGraph:
             AlgorithmError: If the vector has another dimension.
         """
         if "vectors:entity" not in self._index.artefacts:
-            raise MissingArtefactError("vectors:entity", self._index.name, "naive-vector", "Likeness to entities")
+            raise MissingArtefactError("vectors:entity", self._index.name, "naive-vector", "Similarity to entities")
         vector = self._encoded(query) if isinstance(query, str) else query
         numbers, cosines = similar_entities(self._index.artefact(vectors_of("entity")), vector, top_k, min_similarity)
         pairs = zip(graph_entities(self._index, numbers.tolist()), cosines.tolist(), strict=True)
@@ -118,7 +118,7 @@ class EntityGraph:
     def graph_search(
         self, names: Sequence[str], depth: int = 1, *, decay: float = 0.5, limit: int | None = None
     ) -> list[RankedPassage]:
-        """Passages that mention entities within `depth` relations of those named, best first.
+        """Passages that mention entities within `depth` relations of those named, in descending order of score.
 
         A passage scores `0.1 * decay ** hop` for each such entity that it mentions; ties go to the smaller id.
 
@@ -145,13 +145,14 @@ class EntityGraph:
 
         Args:
             names: Exact names; if none is an entity's, the order of `vector_results` stays.
-            vector_results: Passage ids, best first, of this index or beyond it; a repeated one keeps its first place.
+            vector_results: Passage ids in descending order of score, of this index or beyond it; a repeated one keeps
+                its first rank.
             depth: Relations to follow, at least 0.
             limit: Passages to return at most.
             k: Damping of the first ranks, at least 0.
 
         Returns:
-            Best first; ties by rank in `vector_results`, then by rank in graph search, then by id.
+            In descending order of score; ties by rank in `vector_results`, then by rank in graph search, then by id.
 
         Raises:
             AlgorithmError: If `depth` or `k` is negative.

@@ -11,8 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polyhop.schemas.errors import DamagedRowsError, UnknownIdError
+from polyhop.schemas.errors import UnknownIdError
 from polyhop.schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow
+from polyhop.schemas.queue_errors import DamagedRowsError
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.stored import DAMAGED_ERROR, Damage, DamagedRow, incomplete
 from polyhop.warehouse.open import open_questions
@@ -59,7 +60,7 @@ def job_document(job: JobRow, workers: Iterable[WorkerRow] = ()) -> dict[str, An
 
 
 def waiting_workers(workers: Iterable[WorkerRow]) -> list[dict[str, Any]]:
-    """Workers that claim nothing because a model is away."""
+    """Workers that claim nothing because a model is unavailable."""
     return [
         {"worker": w.worker_id, "since": _iso(w.outage_since), "reason": w.outage}
         for w in workers

@@ -51,7 +51,7 @@ def _cell(value: object) -> str:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str, int, int], None] | None]:
-    """A callback (stage, done, total) that draws bars on a terminal; None when standard error is no terminal."""
+    """A callback (stage, done, total) that draws bars on a terminal; None when standard error is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

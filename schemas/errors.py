@@ -61,7 +61,7 @@ class ManifestMismatchError(ContractError):
 
 
 class InvariantError(ContractError):
-    """A table breaks a law that publishing checks."""
+    """A table breaks an invariant that publishing checks."""
 
 
 class PromptInputError(ContractError):
@@ -72,8 +72,8 @@ class PromptInputError(ContractError):
         self.missing = sorted(missing)
         self.extra = sorted(extra)
         super().__init__(
-            f"Prompt '{prompt}' misses inputs ({', '.join(self.missing) or 'none'}) "
-            f"or has no place for some ({', '.join(self.extra) or 'none'})."
+            f"Prompt '{prompt}' lacks inputs ({', '.join(self.missing) or 'none'}) "
+            f"or has no placeholder for some ({', '.join(self.extra) or 'none'})."
         )
 
 
@@ -122,7 +122,7 @@ class ModelUnavailableError(ModelError):
 
 
 class ModelRateLimitError(ModelUnavailableError):
-    """A model has had enough for now.
+    """A model's server limits the rate of calls.
 
     Attributes:
         retry_after_seconds: How long it asked us to wait, None if it did not say.
@@ -270,60 +270,8 @@ class MeasurementError(PolyhopError):
             reason = f"signal {-exit_code} ended it (9: often for lack of memory)"
         super().__init__(
             f"Measuring {what} failed: {reason.rstrip('.')}. What was measured before is kept; "
-            "run the same command again to go on."
+            "run the same command again to continue."
         )
-
-
-class QueueError(PolyhopError):
-    """The question queue refuses what it was asked."""
-
-
-class QueueFullError(QueueError):
-    """A queue holds as many waiting questions as it may."""
-
-    retryable = True
-
-    def __init__(self, queue: str, waiting: int, added: int, max_depth: int) -> None:
-        self.queue = queue
-        self.waiting = waiting
-        self.added = added
-        self.max_depth = max_depth
-        super().__init__(
-            f"Queue '{queue}' holds {waiting} waiting questions; {added} more would exceed its limit of {max_depth}. "
-            "Nothing was submitted; wait until workers have caught up, or raise the limit."
-        )
-
-
-class IdempotencyKeyError(QueueError):
-    """An idempotency key was used before, for other questions."""
-
-    def __init__(self, key: str, job_id: int) -> None:
-        self.key = key
-        self.job_id = job_id
-        super().__init__(
-            f"Key '{key}' already belongs to job {job_id}, which asks something else; nothing was submitted. "
-            "Use another key, or submit exactly the same questions."
-        )
-
-
-class UnknownJobError(QueueError):
-    """A job that the queue does not know."""
-
-    def __init__(self, job_id: int) -> None:
-        self.job_id = job_id
-        super().__init__(f"There is no job {job_id} (list them with: polyhop jobs); old jobs are removed in time.")
-
-
-class RetryRefusedError(QueueError):
-    """A question that is not asked again."""
-
-
-class DamagedRowsError(QueueError):
-    """Rows of the queue that cannot be read; all others were."""
-
-
-class SubmissionError(QueueError):
-    """A job that cannot be queued as it is."""
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:

@@ -188,7 +188,7 @@ def as_row(evidence: Evidence) -> dict[str, Any]:
 
 
 def evidence_of(row: Mapping[str, Any]) -> Evidence:
-    """Evidence from its JSON document, or from what earlier releases stored; what is unknown is passed over.
+    """Evidence from its JSON document, or from what earlier releases stored; what is unknown is skipped.
 
     Args:
         row: `evidence` of an answer (architecture.md section 9).

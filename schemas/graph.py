@@ -105,7 +105,7 @@ class RelationGraph:
         return (leaving + leaving[np.lexsort((rows, self.indices))]).astype(np.int32)
 
     def labels_from(self, source: int, target: int) -> tuple[str, ...]:
-        """Labels of the relations from one entity to another, ascending; none if they are no neighbours."""
+        """Labels of the relations from one entity to another, ascending; none if they are not neighbours."""
         start, end = self.indptr[source], self.indptr[source + 1]
         place = start + int(np.searchsorted(self.indices[start:end], target))
         if place == end or self.indices[place] != target:
@@ -131,7 +131,7 @@ class EntityTexts:
 
     Attributes:
         starts: Shape (3 n + 1,), int64: where each field begins; three fields per entity in number order.
-        data: Shape (bytes,), uint8: the fields in UTF-8, one behind the other.
+        data: Shape (bytes,), uint8: the fields in UTF-8, one after the other.
     """
 
     starts: NDArray[np.int64]

@@ -4,9 +4,9 @@ Gives no types and links no names (types.py and the resolution stage do); SPRIG'
 Source: algorithms.md 2B.1. Decided here, where 2B.1 is silent (with these, `bridge-lexical` on MuSiQue-100 has
 R@5 .7025, R@10 .8358, and .827 of the capitalised names that gpt-3.5 extracted are found; one question is .005):
 
-* A single capital letter other than `A` and `I` is no function word, and these two are none before a full stop, so
+* A single capital letter other than `A` and `I` is not a function word, and these two are none before a full stop, so
   that `T. S. Eliot` and `A. J. Foyt` stay whole.
-* A gap has one of the allowed signs, blanks only around `&` and behind `.`; freer gaps find fewer names (.825).
+* A gap has one of the allowed signs, whitespace only around `&` and after `.`; freer gaps find fewer names (.825).
 * Behind `. ` a function word ends the run (`World War I. It`); without this rule .823 of the names.
 * Titles of several words count in lower case too, even within a run; asking for a capital lost .005 of both.
 * Lower-case particles in front are dropped, as after a dropped `After` in `After van Gogh`.
@@ -56,7 +56,7 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 def name_tokens(text: str) -> list[str]:
-    """Folded lower-case words of `text`: joined by one blank they are its key."""
+    """Folded lower-case words of `text`: joined by one space they are its key."""
     return [word.lower() for word in _TOKEN.findall(fold(text))]
 
 
@@ -258,7 +258,7 @@ class _Places:
         return folded - (self._shift_after[step - 1] if step else 0)
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """The original's range of a folded range; it takes marks behind its last letter along."""
+        """The original's range of a folded range; it includes marks after its last letter."""
         last = self._origin(end - 1) + 1
         while last in self._dropped:
             last += 1

@@ -51,7 +51,7 @@ class SpreadingDatabase(Protocol):
     """A graph database that holds the version that is asked about, and spreads activation in one query."""
 
     def activate(self, question: SpreadQuestion, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> Activation:
-        """Seeds, activations and chains of a question; doubles among the chains are still there."""
+        """Seeds, activations and chains of a question; duplicates among the chains are still there."""
         ...
 
 

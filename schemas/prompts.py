@@ -36,7 +36,7 @@ class Prompt:
     def render(self, inputs: Mapping[str, str]) -> str:
         """The text with every placeholder filled.
 
-        A value cannot close the `<data>` block that it stands in: such marks in it lose their angle brackets.
+        A value cannot close the `<data>` block that it is in: such marks in it lose their angle brackets.
 
         Raises:
             PromptInputError: If a placeholder is missing or an input has none.

@@ -122,7 +122,7 @@ class ModelUse:
         is_cached: The reply was paid for before.
         usage: What the reply took when it was made.
         rung: How much help the reply needed, "" without a valid one.
-        error_class: Why there is no valid reply and something else stood in, "" if there is one.
+        error_class: Why there is no valid reply and a fallback was used, "" if there is one.
         error: That in a sentence.
     """
 

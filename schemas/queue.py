@@ -191,7 +191,7 @@ class ResultRow:
 class WorkerRow:
     """A worker process; `versions` maps index to the version it holds, `seen_at` is its last sign of life.
 
-    `outage` says why it waits for a model since `outage_since`; None while it does not.
+    `outage` says why it has been waiting for a model since `outage_since`; None while it does not.
     """
 
     worker_id: str

@@ -1,7 +1,7 @@
 """Text without secrets: what messages, logs, manifests, caches and Prefect's records go through before they are kept.
 
 Finds secrets by their form (passwords in addresses, keys in query parameters, authorization headers) and by their
-value, where this process was given them; opens nothing. What a corpus says is no secret: forms are looked for in
+value, where this process was given them; opens nothing. What a corpus says is not a secret: forms are looked for in
 diagnostics and settings alone, values wherever a server's words are kept.
 """
 
@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 MASK = "***"
 
 _SHORTEST_SECRET = 6
-"""Characters; chosen: shorter values (like 'none') stand in ordinary words, and masking them would shred messages."""
+"""Characters; chosen: shorter values (like 'none') occur in ordinary words, and masking them would shred messages."""
 
 _SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|AUTH_STRING)$", re.IGNORECASE)
 _ADDRESS = re.compile(r"^[a-z][a-z0-9+.-]*://(?P<user>[^:/@]*):(?P<password>.*)@", re.IGNORECASE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""What entity resolution is told and what it decides: link pairs of people, and decisions with their reasons.
+"""What entity resolution reads and what it decides: link pairs of people, and decisions with their reasons.
 
 Decides nothing itself (tasks/resolution does), reads no file (warehouse/link_files.py does).
 """

@@ -1,7 +1,7 @@
 """Sentences of a text as offsets (F-SENT).
 
 Repairs no text and joins no lines. Source: algorithms.md 0.8 (F-SENT), abbreviations of reader.md.
-Decided here: behind an initial or an abbreviation that may stand last (`World War I.`, `the U.S.`, `Inc.`) a
+Decided here: after an initial or an abbreviation that may stand last (`World War I.`, `the U.S.`, `Inc.`) a
 function word shows that a new sentence begins.
 """
 
@@ -28,9 +28,9 @@ _OPENING = frozenset("\"'“‘«(")
 def split_sentences(text: str) -> list[tuple[int, int]]:
     """(start, end) of each sentence of `text`, trimmed, never empty, in order.
 
-    A sentence ends behind `.`, `!` or `?` (closing quotes and brackets included) if white space and a capital, digit,
+    A sentence ends after `.`, `!` or `?` (closing quotes and brackets included) if whitespace and a capital, digit,
     quote or `(` follow and the word before is no abbreviation; and at an empty line. Letters of scripts without case
-    count as capitals, and the full-width stops of Chinese and Japanese need no blank.
+    count as capitals, and the full-width stops of Chinese and Japanese need no whitespace.
 
     Source: algorithms.md 0.8 (F-SENT).
     Cost: O(characters), with or without full stops.

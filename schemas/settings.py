@@ -11,8 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
 
-ENVIRONMENT_PREFIX = "POLYHOP_"
-_NO_SETTINGS = ("CONFIG", "DEBUG")
 DEFAULT_STRATEGIES = (
     "bridge",
     "bridge-lexical",
@@ -36,7 +34,7 @@ class CorpusSettings(_Section):
     """How records become passages."""
 
     max_passage_characters: int = Field(
-        2000, ge=200, le=1_000_000, description="Longer texts are split into passages of at most so many characters."
+        2000, ge=200, le=1_000_000, description="Longer texts are split into passages of at most this many characters."
     )
     max_quarantine_share: float = Field(
         0.05, ge=0, le=1, description="Share of unusable records above which a run fails and publishes nothing, 0 to 1."
@@ -62,10 +60,10 @@ class ExtractionSettings(_Section):
         description="Who finds names, relations and propositions: rules, model, or import:FILE.",
     )
     on_failure: Literal["rules", "skip"] = Field(
-        "rules", description="What stands in for a unit whose model extraction failed: rules, or nothing."
+        "rules", description="Fallback for a unit whose model extraction failed: rules, or nothing (skip)."
     )
     entity_types: str = Field(
-        "", description="Known entity types, separated by blanks; empty: the five of the paper, DATE and NUMBER."
+        "", description="Known entity types, separated by spaces; empty: the five of the paper, DATE and NUMBER."
     )
     entity_type_contract: Literal["evolve", "freeze", "discard"] = Field(
         "evolve",
@@ -106,11 +104,11 @@ class ModelSettings(_Section):
     resolve: str = Field("", description="Model for entity resolution; empty: the one for extraction.")
     read: str = Field("", description="Model that reads answers from passages; empty: the reader without a model.")
     read_passages: int = Field(5, ge=1, le=100, description="Passages that a model reads for one answer.")
-    read_tokens: int = Field(6000, ge=200, le=1_000_000, description="Tokens of them, the question included, at most.")
+    read_tokens: int = Field(6000, ge=200, le=1_000_000, description="Most tokens of those passages and the question.")
     rerank: str = Field(
         "",
         description="Cross-encoder of bm25-ce and rrf-ce: a name that fastembed knows (Xenova/ms-marco-MiniLM-L-6-v2), "
-        "or a folder with model.onnx and tokenizer.json; empty: a lexical stand-in.",
+        "or a folder with model.onnx and tokenizer.json; empty: a lexical fallback.",
     )
     name_questions: bool = Field(
         default=False, description="Let models.read find the names in questions for strategies that start from them."
@@ -143,7 +141,7 @@ class VectorSettings(_Section):
 
     hnsw_m: int = Field(32, ge=4, le=256, description="Neighbours of a vector in the HNSW graph.")
     hnsw_ef_construction: int = Field(
-        200, ge=8, le=10_000, description="Candidates looked at when a vector is put into the HNSW graph."
+        200, ge=8, le=10_000, description="Candidates looked at when a vector is added to the HNSW graph."
     )
 
 
@@ -160,8 +158,8 @@ class WorkerSettings(_Section):
     """How a worker takes questions."""
 
     batch: int = Field(32, ge=1, le=10_000, description="Questions that a worker claims at once.")
-    lease_seconds: float = Field(30, gt=0, description="Seconds without a sign of life after which others take over.")
-    poll_seconds: float = Field(0.5, gt=0, description="Seconds between looks at an empty queue.")
+    lease_seconds: float = Field(30, gt=0, description="Seconds without a heartbeat until other workers take over.")
+    poll_seconds: float = Field(0.5, gt=0, description="Seconds between polls of an empty queue.")
     question_seconds: float = Field(
         60,
         gt=0,
@@ -280,31 +278,6 @@ def _as_list(key: str, value: object) -> object:
 
 def _origins(annotation: Any) -> tuple[Any, ...]:
     return (getattr(annotation, "__origin__", annotation), *get_args(annotation))
-
-
-def environment_settings(environment: Mapping[str, str]) -> dict[str, object]:
-    """{dotted key: value} of all variables POLYHOP_A__B=value; two underscores separate section and name."""
-    return {
-        name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", "."): value
-        for name, value in environment.items()
-        if name.startswith(ENVIRONMENT_PREFIX) and name.removeprefix(ENVIRONMENT_PREFIX) not in _NO_SETTINGS
-    }
-
-
-def as_environment(values: Mapping[str, object]) -> dict[str, str]:
-    """Settings by dotted name as variables (the inverse of `environment_settings`), for a process that is started.
-
-    A command line is no way for them: everybody on the machine can read it, and addresses hold passwords.
-    """
-    return {
-        ENVIRONMENT_PREFIX + name.upper().replace(".", "__"): _as_variable(value)
-        for name, value in values.items()
-        if value is not None
-    }
-
-
-def _as_variable(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def flatten(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:

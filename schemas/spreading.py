@@ -26,7 +26,7 @@ class SpreadRule:
         steps: T, at least 0.
         decay: alpha, above 0, at most 1.
         threshold: tau, at least 0: sources and increments must be above it.
-        gate: Whether an increment is scaled by the likeness of entity and question.
+        gate: Whether an increment is scaled by the similarity of entity and question.
         edge_multiplicity: Whether a neighbour counts once, or once per relation.
         uniform_requires_embedding: Whether, without a gate, entities without a vector still receive nothing.
     """
@@ -46,7 +46,7 @@ class ChainRule:
     Attributes:
         limit: K_c, at least 1.
         max_length: L_max, relations in a chain, at least 1.
-        dedupe: Whether doubles go after the cut at `limit` or before it.
+        dedupe: Whether duplicates go after the cut at `limit` or before it.
         max_paths: Chains looked at, at most.
     """
 
@@ -124,7 +124,7 @@ class Activation:
         seeds: By descending activation, then number; empty if nothing was found to start from.
         entities: Shape (m,): all entities with activation above 0, ascending.
         values: Shape (m,), float64: their activation, not bounded by 1.
-        chains: Best first, without doubles.
+        chains: In descending order of score, without duplicates.
         is_cut: Whether the search for chains stopped at its limit, so that better ones may exist.
         seconds: By part: "seed", "traversal".
     """

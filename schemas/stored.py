@@ -60,7 +60,7 @@ class StoredRow:
         return ", ".join(self.faults) or None
 
     def text(self, what: str, value: Any) -> str:
-        """A text; bytes that are no text become U+FFFD."""
+        """A text; bytes that are not text become U+FFFD."""
         if isinstance(value, str) and not _has_bad_bytes(value):
             return value
         self.faults.append(f"its {what} is not readable text")
@@ -77,7 +77,7 @@ class StoredRow:
         found = self._json(what, value, list, "a list")
         strings = found if isinstance(found, list) else []
         if not all(isinstance(each, str) for each in strings):
-            self.faults.append(f"its {what} hold something else than strings")
+            self.faults.append(f"its {what} are not strings only")
             return ()
         return tuple(strings)
 
@@ -93,7 +93,7 @@ class StoredRow:
     def _json(self, what: str, value: Any, kind: type, noun: str) -> object:
         try:
             if isinstance(value, str) and _has_bad_bytes(value):
-                raise ValueError("it holds bytes that are no text")
+                raise ValueError("it holds bytes that are not text")
             found = json.loads(value)
         except (TypeError, ValueError, RecursionError) as error:
             self.faults.append(f"its {what} cannot be read ({error})")
@@ -120,5 +120,5 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _has_bad_bytes(value: str) -> bool:
-    """Whether the database held bytes that are no UTF-8 (they are read as lone surrogates)."""
+    """Whether the database held bytes that are not valid UTF-8 (they are read as lone surrogates)."""
     return not value.isascii() and any("\udc80" <= character <= "\udcff" for character in value)

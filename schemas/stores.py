@@ -120,7 +120,7 @@ class VectorStore(Protocol):
         ...
 
     def begin_changes(self) -> None:
-        """Says that a run has begun which may remove files; until `end_changes` a missing one is no damage."""
+        """Says that a run has begun which may remove files; until `end_changes` a missing one is not damage."""
         ...
 
     def end_changes(self) -> None:
@@ -245,7 +245,7 @@ class GraphStore(Protocol):
         ...
 
     def delete(self, kind: GraphKind, ids: Sequence[str]) -> None:
-        """Deletes rows; nodes with their relationships; ids that are not there are passed over."""
+        """Deletes rows; nodes with their relationships; ids that are not there are skipped."""
         ...
 
     def index_vectors(self, dimension: int, *, is_new: bool) -> None:

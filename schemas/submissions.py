@@ -6,15 +6,15 @@ Stores nothing (warehouse/queue does).
 import math
 from collections.abc import Collection, Sequence
 
-from polyhop.schemas.errors import SubmissionError
 from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS
 from polyhop.schemas.queue import JobSpec, NewQuestion, storable
+from polyhop.schemas.queue_errors import SubmissionError
 
 MAX_PRIORITY = 1000
 
 
 def check_submission(spec: JobSpec, questions: Sequence[NewQuestion]) -> None:
-    """Refuses a job that could never be answered or told apart.
+    """Refuses a job that could never be answered or distinguished.
 
     Raises:
         SubmissionError: If there is no question, one is too long, an id is empty or used twice, no worker could serve
@@ -28,7 +28,7 @@ def check_submission(spec: JobSpec, questions: Sequence[NewQuestion]) -> None:
         (spec.max_attempts >= 1, f"max_attempts is {spec.max_attempts}; at least one attempt is needed"),
         (abs(spec.priority) <= MAX_PRIORITY, f"its priority {spec.priority} is not within ±{MAX_PRIORITY}"),
         (_is_share(spec.min_confidence), f"its min_confidence {spec.min_confidence} is not within 0 to 1"),
-        (_is_positive(spec.deadline_seconds), f"its deadline is {spec.deadline_seconds} s; it must lie ahead"),
+        (_is_positive(spec.deadline_seconds), f"its deadline is {spec.deadline_seconds} s; it must be positive"),
         (all((spec.index, spec.queue, spec.strategy, spec.key != "")), "index, queue, strategy and key must not be ''"),
     )
     for is_kept, reason in rules:
@@ -49,7 +49,7 @@ def check_deadline(seconds: float | None) -> None:
         SubmissionError: If it is not above 0, or not a number.
     """
     if not _is_positive(seconds):
-        raise SubmissionError(f"Nothing was queued: the deadline is {seconds} s; it must lie ahead.")
+        raise SubmissionError(f"Nothing was queued: the deadline is {seconds} s; it must be positive.")
 
 
 def _question_fault(question: NewQuestion, seen: Collection[str]) -> str | None:
@@ -64,7 +64,7 @@ def _question_fault(question: NewQuestion, seen: Collection[str]) -> str | None:
 
 
 def _queue_fault(name: str) -> str | None:
-    """Why no worker could be told to serve a queue of this name, None if one could."""
+    """Why no worker could be set to serve a queue of this name, None if one could."""
     if "," in name:
         return "a comma separates queues in `polyhop worker --queues`; submit once per queue"
     if name != name.strip() or not name.isprintable():

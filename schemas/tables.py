@@ -12,7 +12,7 @@ DOCUMENTS = Table(
     (
         text("document_id", "sha256-derived from the normalised title"),
         text("title", "title as first seen (smallest passage id)"),
-        text("norm_title", "title, NFC, lower case, blanks collapsed"),
+        text("norm_title", "title, NFC, lower case, whitespace collapsed"),
         text("source", "file the document came from"),
         text("content_hash", "sha256 over the titles and texts of its passages"),
         count("passage_count", "number of passages"),
@@ -27,11 +27,11 @@ PASSAGES = Table(
         text("passage_id", "the record's id; with #n where a long record was split"),
         text("record_id", "id of the record in the source (what gold files name)"),
         text("document_id", "document it belongs to"),
-        count("ordinal", "place inside its document, from 0"),
+        count("ordinal", "position in its document, from 0"),
         text("title", "title of its document"),
         text("text", "its text"),
         count("start_offset", "first character in the record's text"),
-        count("end_offset", "character behind its last one in the record's text"),
+        count("end_offset", "offset after its last character in the record's text"),
         count("token_count", "words in title and text"),
         text("content_hash", "sha256 of title and text"),
     ),
@@ -42,13 +42,13 @@ ENTITIES = Table(
     ("entity_id",),
     (
         text("entity_id", "sha256-derived from the key; of a graph's node from the id it has there"),
-        text("key", "folded lower-case words joined by one blank; unique: nodes of one name have their id after #"),
+        text("key", "folded lower-case words joined by one space; unique: nodes of one name have their id after #"),
         text("name", "most frequent spelling"),
-        text("norm_name", "name, NFC, lower case, blanks collapsed (the exact-match key of spreading activation)"),
+        text("norm_name", "name, NFC, lower case, whitespace collapsed (the exact-match key of spreading activation)"),
         text("type", "PERSON, ORGANIZATION, LOCATION, EVENT, WORK, DATE, NUMBER; a graph's own type", nullable=True),
         real("type_confidence", "share of the mentions that agree on the type, 0 to 1", nullable=True),
-        flag("is_named", "a proper name; of a graph every node that is no literal"),
-        flag("is_phrase", "stands in some proposition"),
+        flag("is_named", "a proper name; of a graph every node that is not a literal"),
+        flag("is_phrase", "is in some proposition"),
         flag("is_literal", "a literal value of a graph"),
         flag("is_date", "a date or year"),
         text("description", "up to 240 characters of sentences that mention it"),
@@ -88,7 +88,7 @@ RELATIONS = Table(
         text("source_id", "entity the edge leaves"),
         text("target_id", "entity the edge enters; the source itself only in a graph"),
         text("relation", "label as first seen (smallest passage id); the predicate of a graph"),
-        text("norm_relation", "label, NFC, lower case, blanks collapsed"),
+        text("norm_relation", "label, NFC, lower case, whitespace collapsed"),
         count("count", "how often it was stated"),
         real("confidence", "0 to 1, where the extractor states one", nullable=True),
         text("extractor", "rules, model, import or graph"),
@@ -132,7 +132,7 @@ PROPOSITION_PASSAGES = Table(
     (
         text("proposition_id", "proposition"),
         text("passage_id", "passage"),
-        count("ordinal", "place inside the passage, from 0"),
+        count("ordinal", "position in the passage, from 0"),
     ),
 )
 PROPOSITION_ENTITIES = Table(
@@ -142,7 +142,7 @@ PROPOSITION_ENTITIES = Table(
     (
         text("proposition_id", "proposition"),
         text("entity_id", "entity"),
-        count("ordinal", "place inside the proposition, from 0"),
+        count("ordinal", "position in the proposition, from 0"),
     ),
 )
 ALIASES = Table(

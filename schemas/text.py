@@ -17,7 +17,7 @@ _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
 
 
 def norm_ws(text: str) -> str:
-    """NFC, lower case, every run of white space one blank, stripped. Source: algorithms.md 0.2 (QASA keys)."""
+    """NFC, lower case, every run of whitespace one space, stripped. Source: algorithms.md 0.2 (QASA keys)."""
     return _SPACES.sub(" ", unicodedata.normalize("NFC", text).lower()).strip()
 
 
@@ -26,7 +26,7 @@ norm_lower = norm_ws
 
 
 def norm_simple(text: str) -> str:
-    """Lower case, every run of other than letters and digits one blank. Source: algorithms.md 0.2 (SPRIG "simple")."""
+    """Lower case, every run of other than letters and digits one space. Source: algorithms.md 0.2 (SPRIG "simple")."""
     return _NOT_ALPHANUMERIC.sub(" ", text.lower()).strip()
 
 

@@ -109,7 +109,7 @@ acted appeared became born composed coined defeated died directed divorced marri
 sang served starred studied succeeded taught wrote
 """
 PERSON_VERBS = frozenset(_PERSON_VERBS.split())
-"""Verbs behind a person's name (`was born`, `married`)."""
+"""Verbs after a person's name (`was born`, `married`)."""
 
 _PERSON_LINKS = """
 composed created daughter directed father husband married mother portrayed produced son wife written wrote

@@ -54,7 +54,7 @@ def mention_type(key: str, text: str, start: int, end: int) -> Typed:
         key: The name's key.
         text: The text that holds it.
         start: Offset of its first character.
-        end: Offset behind its last one.
+        end: Offset after its last character.
 
     Returns:
         One of PERSON, ORGANIZATION, LOCATION, EVENT, WORK, and how sure the cue makes it.
@@ -114,7 +114,7 @@ def name_type(key: str) -> Typed:
 
 
 def _type_after(before: str, after: str) -> Typed | None:
-    """By the words behind the name, and by quotes around it."""
+    """By the words after the name, and by quotes around it."""
     if before[-1:] in _QUOTES and after[:1] in _QUOTES and before:
         return WORK, 0.8
     words = _WORD.findall(after)[:2]
@@ -152,7 +152,7 @@ def _type_in_parenthesis(title: str) -> str | None:
 
 
 def _type_of_definition(key: str, lead: str) -> Typed | None:
-    """By the head noun of the first `is a …` about `key`; a head behind a preposition counts less."""
+    """By the head noun of the first `is a …` about `key`; a head after a preposition counts less."""
     match = _DEFINITION.search(lead)
     if match is None or set(key.split()).isdisjoint(name_tokens(lead[: match.start()])):
         return None
@@ -169,7 +169,7 @@ def _type_of_definition(key: str, lead: str) -> Typed | None:
 
 
 def _last_head(words: list[str]) -> str | None:
-    """Type of the last head noun before a preposition; a comma ends only behind a head."""
+    """Type of the last head noun before a preposition; a comma ends only after a head."""
     kind = None
     for word in words:
         if word in _STOPS:

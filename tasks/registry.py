@@ -8,10 +8,11 @@ import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
 from polyhop.schemas.corpus import SourceKind
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.extensions import extensions, load_extension, unusable_extension
 from polyhop.schemas.tables import TABLE_OF
 from polyhop.tasks.corpus.stage import INGEST
 from polyhop.tasks.embeddings.stage import ann_stage, embed_stage
@@ -98,7 +99,8 @@ def _ordered(stages: Sequence[Stage], known: _Known) -> list[Stage]:
         sorter.prepare()
     except CycleError as error:
         raise ConfigurationError(
-            f"The stages {', '.join(error.args[1])} wait for each other; uninstall the package that brings one of them."
+            f"The stages {', '.join(error.args[1])} depend on each other in a cycle; "
+            "uninstall the package that brings one of them."
         ) from error
     return [stages[number] for number in _released(sorter, place)]
 
@@ -140,19 +142,11 @@ def source_kind(stages: Collection[str]) -> SourceKind:
 @cache
 def _of_others() -> tuple[Stage, ...]:
     """Stages that installed packages bring, by name."""
-    return tuple(_loaded(point) for point in sorted(entry_points(group=GROUP), key=lambda point: point.name))
+    return tuple(map(_loaded, extensions(GROUP).values()))
 
 
 def _loaded(point: EntryPoint) -> Stage:
-    where = f"Stage '{point.name}' of the package '{point.dist.name if point.dist else point.module}'"
-    try:
-        stage = point.load()
-    except Exception as error:  # another package's module may fail in any way
-        raise ConfigurationError(
-            f"{where} does not load: {type(error).__name__}: {error}. Update or uninstall that package."
-        ) from error
+    stage = load_extension(point, "stage")
     if not isinstance(stage, Stage) or stage.name != point.name:
-        raise ConfigurationError(
-            f"{where} is {point.value}, which is no Stage of that name. Update or uninstall that package."
-        )
+        raise unusable_extension(point, "stage", f"is {point.value}, which is not a Stage of that name")
     return stage

@@ -124,8 +124,8 @@ class Stage:
         for name in (self.name, *filter(None, [self.arrays])):
             if not _NAME.fullmatch(name):
                 raise ConfigurationError(
-                    f"The stage or the arrays '{name}' need another name: small letters, digits and - only, a letter "
-                    "first."
+                    f"The stage or the arrays '{name}' need another name: lower-case letters, digits and - only, a "
+                    "letter first."
                 )
 
     @property

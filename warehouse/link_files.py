@@ -55,6 +55,6 @@ def _pair(file: str, line: int, width: int, row: list[str]) -> NamePair:
     for name in cells[:2]:
         if not any(character.isalnum() for character in name):
             raise ConfigurationError(
-                f"{file} line {line}: '{name}' is no name; write two names with letters or digits."
+                f"{file} line {line}: '{name}' is not a name; write two names with letters or digits."
             )
     return NamePair(cells[0], cells[1], cells[2].upper() if width == 3 else "", f"{Path(file).name} line {line}")

@@ -45,7 +45,7 @@ _run = _Run()
 
 
 def open_chat(settings: Settings, role: Role) -> CachedChat:
-    """The model for a role behind the cache of replies and the budget; one per process and configuration.
+    """The model for a role with the cache of replies and the budget; one per process and configuration.
 
     Raises:
         ConfigurationError: If no model is configured for the role, or there is a limit in USD but no price.

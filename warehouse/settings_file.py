@@ -8,9 +8,10 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+from polyhop.schemas.environment import environment_settings
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.redaction import remember_secrets
-from polyhop.schemas.settings import Settings, environment_settings, flatten, parse_settings
+from polyhop.schemas.settings import Settings, flatten, parse_settings
 
 CONFIG_VARIABLE = "POLYHOP_CONFIG"
 DEFAULT_FILE = "polyhop.toml"

@@ -41,10 +41,10 @@ class AnsweredQuestion:
 
 
 class PartialOutageError(ModelUnavailableError):
-    """A model answered some questions of a batch and was away for the others.
+    """A model answered some questions of a batch and was unavailable for the others.
 
     Attributes:
-        answered: One per question, in order; None where the model was away.
+        answered: One per question, in order; None where the model was unavailable.
         retry_after_seconds: How long it asked to be left alone, 0 if it did not say.
     """
 
@@ -81,7 +81,7 @@ class Answerer:
 
         Raises:
             EmptyQuestionError: If a question has no word in it.
-            ModelUnavailableError: If the strategy starts from names that a model finds, and it is away.
+            ModelUnavailableError: If the strategy starts from names that a model finds, and the model is unavailable.
         """
         named, _ = self._with_names(self._with_vectors(questions), Turns(len(questions)))
         return self.strategy.retrieve(self._with_hints(named), limit=limit)
@@ -100,8 +100,8 @@ class Answerer:
         Raises:
             EmptyQuestionError: If a question has no word in it.
             QuestionTooLongError: If a question is longer than MAX_QUESTION_CHARACTERS.
-            PartialOutageError: If the reader's model was away for some of the questions; it has the other answers.
-            ModelUnavailableError: If a model was away for all of them.
+            PartialOutageError: If the reader's model was unavailable for some questions; it has the other answers.
+            ModelUnavailableError: If a model was unavailable for all of them.
         """
         begun = time.perf_counter()
         taken = turns or Turns(len(questions))

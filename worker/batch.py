@@ -91,7 +91,7 @@ def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: Bat
         watch.clear()
         pool.forget(first.index)
         _answer_others(pool, group, over.tokens, outcome, watch)
-    except Exception as error:  # noqa: BLE001 - whatever a strategy raises, the other questions go on
+    except Exception as error:  # noqa: BLE001 - a strategy, ours or not, may raise anything; the others go on
         if len(group) == 1:
             outcome.failed.append(failed_question(first.lease_token, error))
         else:
@@ -132,7 +132,7 @@ def _take_apart(
     outage: PartialOutageError,
     outcome: BatchOutcome,
 ) -> None:
-    """Keeps the answers of a group for the rest of which the model was away."""
+    """Keeps the answers of a group for the rest of which the model was unavailable."""
     outcome.outage = outage
     pairs = list(zip(group, outage.answered, strict=True))
     left = [question.lease_token for question, one in pairs if one is None]

@@ -1,6 +1,6 @@
-"""A circuit breaker: stops claiming while a model is away, instead of using up attempts.
+"""A circuit breaker: stops claiming while a model is unavailable, instead of using up attempts.
 
-And what tells a model that is away from a question that the model never answers. Pure: the caller brings the time.
+Also distinguishes an unavailable model from a question that the model never answers. Pure: the caller brings the time.
 """
 
 from collections.abc import Sequence

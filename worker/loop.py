@@ -1,13 +1,12 @@
-"""The worker: claim, answer, finish or fail, until told to stop.
+"""The worker: claim, answer, finish or fail, until it is stopped.
 
 Answers nothing itself (batch.py does) and knows no database (the queue does). One process is one worker; a thread of
-it renews the leases while a batch runs, and says whether the worker waits for a model.
+it (heartbeat.py) renews the leases while a batch runs.
 """
 
 import os
 import signal
 import socket
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,13 +18,13 @@ from polyhop.schemas.errors import (
     ModelKeyError,
     ModelUnavailableError,
     PolyhopError,
-    QuestionTimeoutError,
     StatementRejectedError,
 )
 from polyhop.schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.batch import LONGEST_ERROR, BatchOutcome, answer_group, failed_question, grouped
 from polyhop.worker.breaker import CircuitBreaker, LeftQuestions
+from polyhop.worker.heartbeat import Heartbeat
 from polyhop.worker.metrics import WorkerMetrics
 from polyhop.worker.model_outcomes import retry_after_seconds
 from polyhop.worker.pool import IndexPool
@@ -87,10 +86,15 @@ class Worker:
         self._breaker = CircuitBreaker()
         self._left = LeftQuestions()
         self._watch = Watch(options.question_seconds)
-        self._outage: str | None = None
-        self._held: tuple[str, ...] = ()
-        self._ended = threading.Event()
-        self._news = threading.Event()
+        self._heartbeat = Heartbeat(
+            self.worker_id,
+            queue,
+            pool,
+            self._watch,
+            self._metrics,
+            queues=options.queues,
+            lease_seconds=options.lease_seconds,
+        )
         # Plain values, for a signal's handler that takes a lock can wait for the very thread that it interrupted.
         self._is_stopping = False
         self._is_interruptible = False
@@ -120,16 +124,13 @@ class Worker:
         Raises:
             ModelKeyError: If the model's key is missing or refused; the questions at work are given back unharmed.
         """
-        heartbeat = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
-        heartbeat.start()
+        self._heartbeat.start()
         try:
             self._work_or_release()
         finally:
-            self._ended.set()
-            self._news.set()
-            heartbeat.join(timeout=self._options.lease_seconds)
+            self._heartbeat.end()
             self._pool.close()
-            self._sign_off()
+            self._heartbeat.sign_off()
         return self._report
 
     def _work_or_release(self) -> None:
@@ -146,7 +147,7 @@ class Worker:
             raise
 
     def _release_held(self) -> None:
-        self._report.released += self._stored(lambda: self._queue.release(self._held))
+        self._report.released += self._stored(lambda: self._queue.release(self._heartbeat.held))
 
     def _work(self) -> None:
         while not self._is_stopping:
@@ -180,7 +181,7 @@ class Worker:
             if not error.retryable:
                 raise
             return []
-        self._held = tuple(question.lease_token for question in claimed)
+        self._heartbeat.held = tuple(question.lease_token for question in claimed)
         self._watch.begin(claimed, options.lease_seconds)
         return claimed
 
@@ -199,7 +200,7 @@ class Worker:
         self._blame(outcome, names)
         self._store(outcome)
         self._left.forget([names[answer.lease_token] for answer in outcome.finished])
-        self._held = ()
+        self._heartbeat.held = ()
 
     def _blame(self, outcome: BatchOutcome, names: Mapping[str, str]) -> None:
         """A question that a model leaves while it answers others loses an attempt in the end."""
@@ -222,19 +223,16 @@ class Worker:
         self._mind(outcome)
 
     def _mind(self, outcome: BatchOutcome) -> None:
-        """Opens the breaker after an outage, closes it after a success, and has the heartbeat tell."""
+        """Opens the breaker after an outage, closes it after a success, and has the heartbeat report it."""
         if outcome.left or (outcome.outage is None and outcome.finished):
             self._breaker.close()
-        before = self._outage
         if outcome.outage is not None:
             self._report.outages += 1
             self._metrics.outage()
             self._breaker.trip(time.monotonic(), at_least=retry_after_seconds(outcome.outage))
-            self._outage = str(outcome.outage)[:LONGEST_ERROR] or type(outcome.outage).__name__
+            self._heartbeat.report(str(outcome.outage)[:LONGEST_ERROR] or type(outcome.outage).__name__)
         elif outcome.finished:
-            self._outage = None
-        if self._outage != before:
-            self._news.set()
+            self._heartbeat.report(None)
 
     def _finish(self, outcome: BatchOutcome) -> int:
         """How many answers were stored; one that cannot be stored joins the failed ones and spoils no other."""
@@ -254,7 +252,7 @@ class Worker:
         return accepted
 
     def _stored(self, store: Callable[[], Collection[str]]) -> int:
-        """How many leases still held; none if the database stayed away, for then others take the questions over."""
+        """How many leases still held; none if the database stayed unavailable: others then take over the questions."""
         try:
             return len(store())
         except PolyhopError as error:
@@ -266,46 +264,3 @@ class Worker:
         end = time.monotonic() + seconds
         while not self._is_stopping and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, _LONGEST_SLEEP_SECONDS))
-
-    def _beat(self) -> None:
-        """Renews leases and shows that the worker lives, three times per lease; tells news at once."""
-        known: tuple[dict[str, int], str | None] | None = None
-        while not self._ended.is_set():
-            try:
-                current = dict(self._pool.versions()), self._outage
-                if current != known:
-                    self._queue.report_worker(
-                        self.worker_id,
-                        host=socket.gethostname(),
-                        process_id=os.getpid(),
-                        queues=self._options.queues,
-                        versions=current[0],
-                        outage=current[1],
-                    )
-                    known = current
-                self._queue.heartbeat(self.worker_id, self._held, self._options.lease_seconds)
-                self._give_up_overdue()
-            except Exception:  # noqa: BLE001 - whatever it was, a worker without heartbeats would lose its leases
-                self._metrics.heartbeat_failed()
-            self._news.wait(self._options.lease_seconds / 3)
-            self._news.clear()
-
-    def _give_up_overdue(self) -> None:
-        """Takes the batch away from a question that cannot be interrupted: it is dead, the others go to other workers.
-
-        If several share the turn, nobody knows which it is: their leases run out, and each is then retrieved alone.
-        What this worker would still store of the batch is refused, for the leases no longer hold.
-        """
-        overdue, held = self._watch.overdue(), self._held
-        if not set(overdue) & set(held):
-            return
-        self._held = ()
-        if len(overdue) == 1:
-            self._queue.fail([failed_question(overdue[0], QuestionTimeoutError(self._options.question_seconds))])
-        self._queue.release([other for other in held if other not in overdue])
-
-    def _sign_off(self) -> None:
-        try:
-            self._queue.remove_worker(self.worker_id)
-        except PolyhopError:
-            self._metrics.heartbeat_failed()

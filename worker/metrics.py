@@ -1,4 +1,4 @@
-"""Prometheus metrics and /healthz of a worker, on loopback unless told otherwise.
+"""Prometheus metrics and /healthz of a worker, on loopback unless configured otherwise.
 
 Counts only; serving starts when asked for.
 """
@@ -21,9 +21,7 @@ class WorkerMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._questions = Counter(
-            "polyhop_questions", "Questions by what became of them", ["outcome"], registry=self.registry
-        )
+        self._questions = Counter("polyhop_questions", "Questions by outcome", ["outcome"], registry=self.registry)
         self._seconds = Histogram(
             "polyhop_batch_seconds", "Seconds per batch of one strategy", ["strategy"], registry=self.registry
         )

@@ -1,7 +1,7 @@
 """The turns of a batch's questions: what each takes of its own, when it must end, and which never begin.
 
 Answers nothing. A turn is the work for one question alone, or a strategy's work for several at once; what else a batch
-does at once (encoding, asking a model, fetching texts) is no turn and has limits of its own.
+does at once (encoding, asking a model, fetching texts) is not a turn and has limits of its own.
 """
 
 import signal

@@ -122,7 +122,8 @@ def _print_reading(reading: dict[str, Any]) -> None:
     print_line(f"Read by   {reading['model']}, prompt {prompt['name']} {prompt['hash'][:8]}, {tokens}{paid}")
     fallback = reading["fallback"]
     if fallback:
-        print_line(f"  the model's reply was of no use, so rules read: {fallback['error_class']}: {fallback['error']}")
+        why = f"{fallback['error_class']}: {fallback['error']}"
+        print_line(f"  the model's reply was unusable, so the reader by rules answered: {why}")
     if reading["reasoning"]:
         print_line(f"Reasoning {reading['reasoning']}")
     for citation in reading["citations"]:

@@ -45,7 +45,7 @@ def stats(set_: Set = None, root: Root = None, json: Json = False) -> None:
 @app.command("evict")
 def evict(
     older_than_days: Annotated[
-        float | None, typer.Option("--older-than-days", min=0, help="Only what was stored longer ago.")
+        float | None, typer.Option("--older-than-days", min=0, help="Only what is older than this many days.")
     ] = None,
     model: Annotated[str | None, typer.Option("--model", help="Only what this model replied.")] = None,
     failures: Annotated[
@@ -101,7 +101,7 @@ def import_(file: File, set_: Set = None, root: Root = None, json: Json = False)
     if json:
         print_json(asdict(imported))
         return
-    print_line(f"{imported.added} replies added, {imported.known} were known")
+    print_line(f"{imported.added} replies added, {imported.known} were cached already")
 
 
 @app.command("repair")
@@ -117,7 +117,7 @@ def repair(set_: Set = None, root: Root = None, json: Json = False) -> None:
     for cache in saved:
         print_line(
             f"{cache.path}: {cache.saved:,} rows saved, {cache.damaged:,} damaged; "
-            f"the damaged file is kept as {cache.kept.name}, delete it when nothing is missed"
+            f"the damaged file is kept as {cache.kept.name}, delete it once nothing is missed"
         )
     if not saved:
         print_line("The caches are intact.")

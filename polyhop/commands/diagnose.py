@@ -15,12 +15,12 @@ def diagnose(
     questions: Annotated[Path, typer.Argument(help="Questions: .jsonl {id, question, supporting[]}, …")],
     index: IndexName,
     strategies: Annotated[
-        str, typer.Option("--strategies", help="Whose rankings are judged by bucket; separated by commas.")
+        str, typer.Option("--strategies", help="Strategies whose rankings are judged per bucket, separated by commas.")
     ] = _STRATEGIES,
     param: Parameters = None,
     hub_top_percent: Annotated[
         float,
-        typer.Option("--hub-top-percent", min=0, max=100, help="Share of entities whose pruning is looked at, in %."),
+        typer.Option("--hub-top-percent", min=0, max=100, help="Share of the entities to prune, in %."),
     ] = 1.0,
     set_: Set = None,
     root: Root = None,

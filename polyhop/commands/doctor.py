@@ -23,7 +23,7 @@ def doctor(root: Root = None, json: Json = False) -> None:
         width = max(len(check.name) for check in checks)
         for check in checks:
             print_line(f"{'ok  ' if check.ok else 'FAIL'}  {check.name:<{width}}  {check.message}")
-        print_line("Everything works." if healthy else "Mend what is marked FAIL and run `polyhop doctor` again.")
+        print_line("Everything works." if healthy else "Fix what is marked FAIL and run `polyhop doctor` again.")
     if not healthy:
         raise typer.Exit(1)
 

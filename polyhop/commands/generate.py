@@ -18,7 +18,7 @@ def generate(
         int | None,
         typer.Option("--questions", help="Questions, at most as many as passages (default 200, or so many)."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="The same numbers give the same bytes.")] = 13,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same files.")] = 13,
     root: Root = None,
     json: Json = False,
 ) -> None:

@@ -139,7 +139,7 @@ def print_report(report: "IndexReport") -> None:
         use = report.model
         print_line(
             f"  models: {use.calls:,} calls, {use.prompt_tokens:,} + {use.completion_tokens:,} tokens, "
-            f"{use.cost_usd:.4f} USD; {use.cached:,} replies were known"
+            f"{use.cost_usd:.4f} USD; {use.cached:,} replies were cached"
         )
     _print_doubts(report.model)
     if report.extraction:

@@ -58,7 +58,7 @@ def jobs(
         if row["damage"] is not None:
             print_line(f"  job {row['job_id']} is damaged in the queue: {row['damage']}; submit its questions again")
     for worker in waiting_workers(found):
-        print_line(f"  worker {worker['worker']} waits for a model since {worker['since']}: {worker['reason']}")
+        print_line(f"  worker {worker['worker']} waits for a model, since {worker['since']}: {worker['reason']}")
 
 
 def vars_of(worker: object) -> dict[str, object]:

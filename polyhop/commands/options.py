@@ -47,7 +47,7 @@ MinConfidence = Annotated[
 
 
 def link_settings(*, follow_links: bool) -> list[str]:
-    """The settings behind `--follow-links`."""
+    """The settings that `--follow-links` changes."""
     return ["corpus.follow_links=true"] if follow_links else []
 
 

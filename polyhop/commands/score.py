@@ -68,7 +68,7 @@ def _check(path: Path, count: int, bad: "list[BadRecord]", *, skip_bad: bool) ->
         first = bad[0]
         raise SourceError(
             f"Nothing was scored: {len(bad)} lines of {path} are unusable; the first is line {first.line}: "
-            f"{first.reason}. Mend them, or leave them out with --skip-bad."
+            f"{first.reason}. Fix them, or leave them out with --skip-bad."
         )
     for record in bad:
         print_error(f"{record.source} line {record.line} was left out: {record.reason}")

@@ -54,7 +54,7 @@ def _parse_sizes(text: str) -> tuple[int, ...]:
     """The sizes, ascending and each once.
 
     Raises:
-        ConfigurationError: If one is no whole number, or too small to generate.
+        ConfigurationError: If one is not a whole number, or too small to generate.
     """
     from polyhop.tasks.evaluation.generator import MIN_PASSAGES
 

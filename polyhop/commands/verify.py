@@ -26,7 +26,7 @@ def verify(
     json: Json = False,
 ) -> None:
     """Compare what is stored with what was published, and Neo4j with it; exit code 1 if something differs."""
-    from polyhop.flows.verify import repair as mend
+    from polyhop.flows.verify import repair as repair_stores
     from polyhop.flows.verify import run_verify
     from polyhop.warehouse.graph.address import find_address
 
@@ -36,7 +36,7 @@ def verify(
     if repair and not report.ok:
         if not json:
             _print(report, "before the repair", is_repaired=True)
-        mend(settings, report, address)
+        repair_stores(settings, report, address)
         report = run_verify(settings, index, address)
     if json:
         print_json(report.to_json())

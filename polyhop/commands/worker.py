@@ -1,4 +1,4 @@
-"""`polyhop worker`: answers questions from queues until told to stop."""
+"""`polyhop worker`: answers questions from queues until it is stopped."""
 
 from typing import Annotated
 

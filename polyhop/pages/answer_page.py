@@ -127,7 +127,9 @@ def _graph_note(document: Mapping[str, Any], evidence: Evidence, graph: Evidence
             notes.append(
                 f"Strategy '{document['strategy']}' ranks without a graph; the drawing adds what passages share."
             )
-        notes.append("Each passage hangs at the rarest entity that it shares with the question or with an earlier one.")
+        notes.append(
+            "Each passage is attached to the rarest entity that it shares with the question or with an earlier passage."
+        )
     left_out = graph.left_out + max(0, len(document["passages"]) - DRAWN_PASSAGES)
     if graph.edges and left_out:
         notes.append(f"Not drawn: {left_out} weaker nodes.")
@@ -170,7 +172,7 @@ def _cited(document: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def _spans(text: str, sentences: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
-    """Where sentences stand in their passage: at their offsets if these hold, else where the text is found."""
+    """Where sentences are in their passage: at their offsets if these hold, else where the text is found."""
     spans = []
     for sentence in sentences:
         words, start, end = sentence["text"], sentence.get("start"), sentence.get("end")

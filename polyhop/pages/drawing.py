@@ -17,7 +17,7 @@ SHEET = 1112.0
 ROW, LINE, MARGIN = 34.0, 15.0, 14.0
 """Height of a node of one line with the space around it, of each further line, and of the sheet's edge."""
 NAME_LINES = 3
-"""Lines that a name may take; what is longer is cut, and stands in full below the drawing."""
+"""Lines that a name may take; what is longer is cut, and is in full below the drawing."""
 NODE_WIDTHS, GAPS = (176.0, 250.0), (106.0, 190.0)
 NAME_PIXELS, LABEL_PIXELS = 7.5, 6.4
 """Width of a plain letter in a name and in a label, in a wide font."""
@@ -30,7 +30,7 @@ class NodeShape:
 
     Attributes:
         lines: Its name (of a passage, after its rank) in lines.
-        is_cut: Whether the name goes on after the last line.
+        is_cut: Whether the name continues after the last line.
     """
 
     node: Node
@@ -208,7 +208,7 @@ def _bulge(left: NodeShape, right: NodeShape) -> float:
 
 
 def _arrows(edge: Edge, left: NodeShape, right: NodeShape) -> tuple[str, str]:
-    """What stands before and behind a label to show where its relation points."""
+    """What is before and after a label to show where its relation points."""
     if edge.is_shared:
         return "", ""
     return ("↑ ", " ↓") if left.x == right.x else ("← ", " →")
@@ -218,9 +218,9 @@ def _label(forward: Sequence[str], backward: Sequence[str], arrows: tuple[str, s
     """The first label with an arrow that shows where the relation points, and how many more there are."""
     more = len(forward) + len(backward) - 1
     count = f" +{more}" if more else ""
-    before, behind = ("", arrows[1]) if forward else (arrows[0], "")
-    room = width - text_width(before + count + behind)
-    return before + clipped((*forward, *backward)[0], room) + count + behind
+    before, after = ("", arrows[1]) if forward else (arrows[0], "")
+    room = width - text_width(before + count + after)
+    return before + clipped((*forward, *backward)[0], room) + count + after
 
 
 def _sentence(left: Node, right: Node, forward: Sequence[str], backward: Sequence[str]) -> str:

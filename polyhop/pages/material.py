@@ -70,7 +70,7 @@ def all_parameters(document: Mapping[str, Any], given: Mapping[str, object]) -> 
 
 
 def write_page(path: Path, document: Mapping[str, Any], material: PageMaterial) -> None:
-    """Writes the page, whole or not at all; what is no character (half a surrogate pair) becomes a question mark.
+    """Writes the page, whole or not at all; what is not a character (half a surrogate pair) becomes a question mark.
 
     Raises:
         StoreError: If it cannot be written.

@@ -1,4 +1,4 @@
-"""Passages as Arrow tables: the part files that a batch of ingestion leaves behind.
+"""Passages as Arrow tables: the part files that a batch of ingestion writes.
 
 Writes no file; SQL puts the parts together and settles ids that were used twice.
 """
@@ -26,7 +26,7 @@ PASSAGE_PARTS = Table(
         Column("title", pa.string(), "title of the record"),
         Column("text", pa.string(), "its text"),
         Column("start_offset", pa.int64(), "first character in the record's text"),
-        Column("end_offset", pa.int64(), "character behind its last one in the record's text"),
+        Column("end_offset", pa.int64(), "offset after its last character in the record's text"),
         Column("token_count", pa.int64(), "words in title and text"),
         Column("content_hash", pa.string(), "sha256 of title and text"),
         Column("record_hash", pa.string(), "sha256 of title and whole text of the record"),

@@ -21,7 +21,7 @@ def split_record(record: SourceRecord, *, max_characters: int) -> list[Passage]:
     """The passages of a record: itself, or pieces without overlap that together hold all its words.
 
     A cut is made at the last empty line, else the last end of a sentence, in the second half of what still fits; else
-    at the last of either at all, else at the last blank, else behind `max_characters`. Pieces are trimmed.
+    at the last of either at all, else at the last whitespace, else after `max_characters`. Pieces are trimmed.
 
     Args:
         record: Its id may be empty; then it is made of title and text.
@@ -29,8 +29,8 @@ def split_record(record: SourceRecord, *, max_characters: int) -> list[Passage]:
 
     Returns:
         Passages in order with ids `<record id>#0`, `#1`…; one with the record's own id if nothing was cut; none for a
-        blank text.
-    Cost: O(characters), blanks or none.
+        whitespace only.
+    Cost: O(characters), with whitespace or without.
     """
     text = record.text
     spans = [(0, len(text))] if len(text) <= max_characters else list(_pieces(text, max_characters))
@@ -64,12 +64,12 @@ def _pieces(text: str, max_characters: int) -> Iterator[tuple[int, int]]:
 
 
 def _cut(text: str, start: int, max_characters: int) -> int:
-    """Length of the piece that begins at `start`, which is no blank: from 1 to `max_characters`."""
+    """Length of the piece that begins at `start`, which is not whitespace: from 1 to `max_characters`."""
     window = text[start : start + max_characters + 1]
     paragraph = max((match.start() for match in _EMPTY_LINE.finditer(window)), default=0)
     if paragraph * 2 >= max_characters:
         return paragraph
-    # the last span may go on behind the window, so its end is no end
+    # the last span may continue after the window, so it does not end there
     spans = split_sentences(text[start : start + max_characters + _LOOK_AHEAD])[:-1]
     sentence = max((end for _, end in spans if end <= max_characters), default=0)
     if sentence * 2 >= max_characters:

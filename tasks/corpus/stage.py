@@ -142,6 +142,6 @@ INGEST = Stage(
     tables=(DOCUMENTS, PASSAGES, QUARANTINE),
     contents=ingest_contents,
     quarantine=quarantine_passages,
-    invariants=statements("passage_laws"),
+    invariants=statements("passage_invariants"),
     sources=("corpus",),
 )

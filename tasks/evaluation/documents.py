@@ -95,7 +95,7 @@ def leading_metric(run: Document) -> str | None:
 
 
 def ranked(run: Document, name: str | None = None) -> list[str]:
-    """The strategies, best first by a metric (the leading one unless named).
+    """The strategies, in descending order of score by a metric (the leading one unless named).
 
     Equal ones come as the leading metric has them, then as they were named; those without a value come last.
     """
@@ -114,7 +114,7 @@ def highlighted(run: Document, candidates: Sequence[str]) -> list[str]:
 
     Args:
         run: The document of a run.
-        candidates: Strategies with something to draw, best first.
+        candidates: Strategies with something to draw, in descending order of score.
     """
     if len(candidates) <= HIGHLIGHTED:
         return list(candidates)

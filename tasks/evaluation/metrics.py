@@ -60,12 +60,12 @@ def judged_ranking(
     """The ranking in the ids that gold uses: pieces of a split record become their record, its first piece counts.
 
     Args:
-        passage_ids: Ranked, best first.
+        passage_ids: Ranked, in descending order of score.
         supporting: Gold ids: records, or single pieces (a piece that gold names stays itself).
         record_of: Record id of a passage id.
 
     Returns:
-        Ids without repetition, best first.
+        Ids without repetition, in descending order of score.
     """
     judged = (passage_id if passage_id in supporting else record_of(passage_id) for passage_id in passage_ids)
     return list(dict.fromkeys(judged))

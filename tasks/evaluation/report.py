@@ -55,7 +55,7 @@ class Outcome:
     """What one strategy made of one question.
 
     Attributes:
-        ranking: Passage ids, best first.
+        ranking: Passage ids, in descending order of score.
         answer: "" if nothing was found, None if no reader ran.
         seconds: None if unmeasured.
         error: Why the question failed; it then counts 0 and has no latency.

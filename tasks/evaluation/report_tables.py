@@ -1,6 +1,6 @@
 """The tables of an evaluation report.
 
-Computes no metric and writes no markup (report.py and rendering.py do). Rows are strategies, best first.
+Computes no metric and writes no markup (report.py and rendering.py do). Rows are strategies by descending score.
 """
 
 from collections.abc import Callable, Sequence

@@ -31,7 +31,7 @@ def import_pages(
     contract: Contract,
     stand_in: StandIn | None,
 ) -> BatchPages:
-    """What the file states about passages; those without a row go to the stand-in, or keep their titles only.
+    """What the file states about passages; those without a row go to the fallback, or keep their titles only.
 
     Args:
         passages: The batch.

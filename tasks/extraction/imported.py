@@ -3,8 +3,8 @@
 Takes any JSON value as a row: what is malformed is counted by reason, never raised. Opens no file
 (warehouse/files/extractions.py does). Source: algorithms.md 2B.2.
 Decided here: ends of triples are names too; a triple is also a proposition "s p o."; a part of more than
-`MAX_NAME_CHARACTERS` is no name; a triple with an end of signs only (`π` is a word, `±` is none) is well formed, but
-nothing can be named by it; a triple from a name to itself stays a proposition but is no relation.
+`MAX_NAME_CHARACTERS` is not a name; a triple with an end of signs only (`π` is a word, `±` is none) is well formed, but
+nothing can be named by it; a triple from a name to itself stays a proposition but is not a relation.
 """
 
 from collections import Counter
@@ -80,7 +80,7 @@ def _entity(value: object, contract: Contract, counts: Counter[str], dropped: se
 
 
 def _name_fault(name: object) -> str:
-    """Why a value is no name, "" if it is one."""
+    """Why a value is not a name, "" if it is one."""
     if not isinstance(name, str):
         return "not_strings"
     if len(name) > MAX_NAME_CHARACTERS:

@@ -1,7 +1,7 @@
 """Which row of an imported file belongs to which record or passage (pure).
 
 Looks at ids and texts only; what a row states is imported.py's business.
-Decided here: a row that holds its passage is matched by that text (white space and case aside), and by its id only
+Decided here: a row that holds its passage is matched by that text (whitespace and case aside), and by its id only
 if no passage has the text; of several rows for one passage the first counts.
 """
 

@@ -1,4 +1,4 @@
-"""One batch of documents through a model: requests, replies located in passages, stand-ins where it failed.
+"""One batch of documents through a model: requests, replies located in passages, fallbacks where it failed.
 
 Asks through the ChatModel it is given and opens nothing. The result does not depend on which replies were cached, on
 the order of passages or on the batch. Source: algorithms.md 0.7, 1.3 (1), (2), 3.3 (1), (2).
@@ -80,7 +80,7 @@ def model_pages(
         chat: The model.
         contract: What to do with unknown types.
         stand_in: Extracts a passage where the model failed; None: it keeps its titles only.
-        stand_in_name: Label of the stand-in.
+        stand_in_name: Label of the fallback.
 
     Raises:
         BudgetExceededError: From the model.
@@ -191,7 +191,7 @@ class _Batch:
 
 
 def _fill_in(page: Page, other: Page, *, names: bool, propositions: bool) -> None:
-    """Adds the stand-in's work where the model's is missing; a key that both have keeps the model's row."""
+    """Adds the fallback's work where the model's is missing; a key that both have keeps the model's row."""
     if names:
         page.relations += other.relations
     if propositions:

@@ -15,7 +15,7 @@ from polyhop.schemas.values import find_dates, find_numbers
 _TOKEN = re.compile(r"[^\W_]+")
 
 Span = tuple[int, int]
-"""Offsets of the first character and behind the last one."""
+"""Offsets of the first character and after the last one."""
 
 
 @lru_cache(maxsize=1 << 16)

@@ -1,7 +1,7 @@
 """Relations between names that stand close in a sentence (F-REL, pure).
 
 Understands no grammar: the words between two names are the label. Source: algorithms.md 0.8 (F-REL).
-Decided here: of overlapping mentions the longest counts; a possessive alone is no label.
+Decided here: of overlapping mentions the longest counts; a possessive alone is not a label.
 """
 
 import string

@@ -128,7 +128,7 @@ def sentences_of(mentions: Sequence[Mention], sentences: Sequence[tuple[int, int
 
 
 def cut(text: str, most: int = DESCRIPTION_CHARACTERS) -> str:
-    """`text` on one line, cut behind its last whole word within `most` characters. Source: algorithms.md 0.8."""
+    """`text` on one line, cut after its last whole word within `most` characters. Source: algorithms.md 0.8."""
     line = " ".join(text[: 4 * most].split())
     if len(line) <= most:
         return line

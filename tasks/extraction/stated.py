@@ -100,7 +100,7 @@ def stated_page(passage: Passage, stated: Stated, extractor: str) -> Page:
 
     Args:
         passage: The passage.
-        stated: What is stated about it; names without a key are passed over.
+        stated: What is stated about it; names without a key are skipped.
         extractor: Label of all rows: model or import.
 
     Source: algorithms.md 2B.2. Cost: O(characters + places).

@@ -1,4 +1,4 @@
-"""Statements as Arrow tables: the part files that reading a graph leaves behind (pure).
+"""Statements as Arrow tables: the part files that reading a graph writes (pure).
 
 Writes no file; SQL puts the parts together, and settles what several statements say of one node.
 """

@@ -122,6 +122,6 @@ INGEST_GRAPH = Stage(
     run=read_batch,
     tables=(ENTITIES, RELATIONS, NODES, QUARANTINE),
     contents=contents,
-    invariants=statements("entity_laws") | statements("graph_laws"),
+    invariants=statements("entity_invariants") | statements("graph_invariants"),
     sources=("graph",),
 )

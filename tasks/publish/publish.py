@@ -1,4 +1,4 @@
-"""Publishing: laws checked, views and comments written, checksums taken, vectors synchronised, pointer moved.
+"""Publishing: invariants checked, views and comments written, checksums taken, vectors synchronised, pointer moved.
 
 Nothing is visible before the last step; a crash anywhere leaves the published version as it was.
 """
@@ -43,13 +43,13 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         stages: Those stages.
 
     Raises:
-        InvariantError: If a table breaks a law; nothing is published.
+        InvariantError: If a table breaks an invariant; nothing is published.
         StoreError: If the disk refuses; nothing is published.
     """
     held = tables_of(stages)
     with build.tables() as connection:
         _fill_runs(build, connection)
-        check_laws(connection, stages, held)
+        check_invariants(connection, stages, held)
         _describe(connection, held)
         tables = {table.name: table_record(connection, table.name) for table in held}
         connection.execute("CHECKPOINT")
@@ -130,18 +130,18 @@ def version_tag(number: int) -> str:
     return f"v{number:06d}"
 
 
-def check_laws(connection: duckdb.DuckDBPyConnection, stages: Sequence[Stage], tables: Sequence[Table]) -> None:
+def check_invariants(connection: duckdb.DuckDBPyConnection, stages: Sequence[Stage], tables: Sequence[Table]) -> None:
     """Checks that the invariants of the stages hold and that the keys of these tables are unique.
 
     Raises:
-        InvariantError: Naming the law, how many rows break it and one of them.
+        InvariantError: Naming the invariant, how many rows break it and one of them.
     """
     for stage in stages:
         for name, sql in stage.invariants.items():
             count, example = connection.execute(sql).fetchone() or (0, None)
             if count:
                 raise InvariantError(
-                    f"Not published: {count} rows break the law '{name}' (for example {example}). "
+                    f"Not published: {count} rows break the invariant '{name}' (for example {example}). "
                     f"This is a defect in {_maker(stage)}; the published version is unchanged."
                 )
     for table in tables:

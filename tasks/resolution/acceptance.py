@@ -30,7 +30,7 @@ def accept(names: Sequence[Name], pairs: Iterable[Pair], similarity: Similarity 
     Args:
         names: All names.
         pairs: Candidates (a, b), the words of a among those of b, of clusters that are small enough.
-        similarity: Likeness of two descriptions, None to do without.
+        similarity: Similarity of two descriptions, None to do without.
 
     Returns:
         At most one merge per name: into the preferred one of its longest acceptable forms.

@@ -36,7 +36,7 @@ class Name:
 
     @cached_property
     def form(self) -> str:
-        """The folded name, lower case, blanks collapsed."""
+        """The folded name, lower case, whitespace collapsed."""
         return norm_ws(fold(self.name))
 
     @cached_property

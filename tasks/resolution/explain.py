@@ -1,6 +1,6 @@
 """Why two names are one entity, or are not, from what a published version knows (pure).
 
-Decides nothing anew: the version's own decisions are told; only what needs no decision (other types, no common words)
+Decides nothing again: reports the version's own decisions; only what needs no decision (other types, no common words)
 is worked out here. Source: algorithms.md 1.4.
 """
 
@@ -48,7 +48,7 @@ def _spellings(name: str) -> tuple[str, str]:
     """The key of a name as written, and of what the name finder makes of it (`the River Thames`: river thames)."""
     words = link_key(name).split()
     if not words:
-        raise ConfigurationError(f"'{name}' is no name; give two names with letters or digits.")
+        raise ConfigurationError(f"'{name}' is not a name; give two names with letters or digits.")
     first = next((n for n, word in enumerate(words) if word not in FUNCTION_WORDS), 0)
     return " ".join(words), " ".join(words[first:])
 
@@ -115,7 +115,7 @@ def _difference(a: str, b: str, records: NameRecords) -> str:
         return "both are of no known type; such names are never merged"
     words = name_words(a), name_words(b)
     if not (words[0] <= words[1] or words[1] <= words[0]):
-        return "they are no candidates: neither name has all words of the other"
+        return "they are not candidates: neither name has all words of the other"
     shorter = keys[0] if len(words[0]) <= len(words[1]) else keys[1]
     decided = _reasons(d for d in records.decisions if d.key == shorter)
     if records.method == "off":

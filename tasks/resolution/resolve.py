@@ -109,7 +109,7 @@ class _Merging:
         """Notes names that were left out of too large a cluster."""
         for number in numbers:
             self._notes.refusals[number] = (
-                f"more than {max_cluster} names hang together through the words of {quoted(self.names[number].key)}; "
+                f"more than {max_cluster} names are linked through the words of {quoted(self.names[number].key)}; "
                 "it was left out of their cluster (resolution.max_cluster)"
             )
 

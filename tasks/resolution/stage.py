@@ -217,6 +217,6 @@ RESOLVE = Stage(
     ),
     outcome=outcome,
     reads_parts_of=("extract",),
-    invariants=statements("entity_laws") | statements("text_laws"),
+    invariants=statements("entity_invariants") | statements("text_invariants"),
     sources=("corpus",),
 )

@@ -15,7 +15,7 @@ from polyhop.warehouse.tables.definitions import create_statement
 
 PROJECT = Path(__file__).resolve().parents[2]
 FILES = sorted(path.stem for path in SQL_FOLDER.glob("*.sql"))
-RUN_AS_A_WHOLE = {"entity_laws", "graph_laws", "passage_laws", "text_laws", "views"}
+RUN_AS_A_WHOLE = {"entity_invariants", "graph_invariants", "passage_invariants", "text_invariants", "views"}
 
 
 @pytest.mark.parametrize("file", FILES)

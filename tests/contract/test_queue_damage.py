@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from polyhop.schemas.errors import RetryRefusedError, StoreError, SubmissionError, UnknownJobError
+from polyhop.schemas.errors import StoreError
 from polyhop.schemas.queue import QuestionState
+from polyhop.schemas.queue_errors import RetryRefusedError, SubmissionError, UnknownJobError
 from polyhop.warehouse.queue.health import examine_queue
 
 ANSWER = {"question": "Who?", "answer": "yes", "strategy": "bridge", "version": 7}
@@ -100,7 +101,7 @@ def test_a_retry_may_bring_a_deadline_of_its_own(queue, make, clock):
     (claimed,) = queue.claim(["default"], "w")
     assert (claimed.deadline, queue.job(job_id).deadline_seconds) == (clock.now + 1, 600)
     for refused in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(SubmissionError, match="must lie ahead"):
+        with pytest.raises(SubmissionError, match="must be positive"):
             queue.retry(job_id, deadline_seconds=refused)
 
 
@@ -174,7 +175,7 @@ def test_bytes_that_are_no_text_are_damage_of_one_row_only(tmp_path, open_one, m
     first, second, third = queue.results(job_id)
     assert (first.damage, second.question, second.state) == (None, "Who\ufffd", QuestionState.DEAD)
     assert second.error == "damaged in the queue: its question is not readable text; submit it again"
-    assert "bytes that are no text" in third.damage.fault
+    assert "bytes that are not text" in third.damage.fault
     json.dumps([second.question, second.error, third.damage.fault]).encode()
 
 

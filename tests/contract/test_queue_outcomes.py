@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from polyhop.schemas.errors import ContractError, UnknownJobError
+from polyhop.schemas.errors import ContractError
 from polyhop.schemas.queue import ErrorCount, QuestionState, QueueMetrics, WorkerRow
+from polyhop.schemas.queue_errors import UnknownJobError
 from polyhop.warehouse.queue import jobs, outcomes
 
 DAY = 86_400.0

@@ -181,7 +181,7 @@ def test_a_database_that_stays_away_is_reported_without_its_password(postgres_se
     queue = open_queue(postgres_url.replace("postgres:@", "postgres:secret@"), patience_seconds=0.5)
     postgres_server.stop()
     try:
-        with pytest.raises(StoreUnavailableError, match="busy or away") as caught:
+        with pytest.raises(StoreUnavailableError, match="busy or unavailable") as caught:
             queue.jobs()
         assert caught.value.retryable
         assert "secret" not in str(caught.value)
@@ -223,7 +223,7 @@ def test_a_locked_sqlite_file_is_waited_for_and_then_reported(tmp_path, make):
         blocker = sqlite3.connect(tmp_path / "queue.sqlite", isolation_level=None, check_same_thread=False)
         blocker.execute("BEGIN IMMEDIATE")
         assert hasty.jobs() == []
-        with pytest.raises(StoreUnavailableError, match="busy or away"):
+        with pytest.raises(StoreUnavailableError, match="busy or unavailable"):
             hasty.submit(make.spec, make.questions(1))
         timer = threading.Timer(0.5, blocker.execute, ["COMMIT"])
         timer.start()

@@ -5,11 +5,10 @@ from uuid import UUID
 
 import pytest
 
-from polyhop.schemas.errors import ContractError, IdempotencyKeyError, QueueFullError, SubmissionError, UnknownJobError
+from polyhop.schemas.errors import ContractError
 from polyhop.schemas.queue import NewQuestion, QuestionState, ResultRow
+from polyhop.schemas.queue_errors import IdempotencyKeyError, QueueFullError, SubmissionError, UnknownJobError
 from polyhop.warehouse.queue import submission
-
-WAITING = {QuestionState.QUEUED}
 
 SUBMIT_SLOWLY = """
 import sys, time

@@ -94,7 +94,7 @@ def test_an_export_is_imported_into_another_root_once(polyhop, root, tmp_path):
     done = polyhop("cache", "import", file, "--root", other, "--json")
     assert json.loads(done.stdout) == {"added": 2, "known": 0}
     done = polyhop("cache", "import", file, "--root", other)
-    assert done.stdout == "0 replies added, 2 were known\n"
+    assert done.stdout == "0 replies added, 2 were cached already\n"
     polyhop("cache", "export", tmp_path / "again.parquet", "--root", other)
     assert (tmp_path / "again.parquet").read_bytes() == file.read_bytes()
 
@@ -102,7 +102,7 @@ def test_an_export_is_imported_into_another_root_once(polyhop, root, tmp_path):
 def test_a_file_that_is_no_export_gives_one_sentence_and_changes_nothing(polyhop, root, tmp_path):
     wrong = tmp_path / "wrong.parquet"
     pq.write_table(pa.table({"key": ["a"]}), wrong)
-    for file, reason in ((wrong, "is no export of replies"), (tmp_path / "none.parquet", "There is no file")):
+    for file, reason in ((wrong, "is not an export of replies"), (tmp_path / "none.parquet", "There is no file")):
         done = polyhop("cache", "import", file, "--root", root)
         assert (done.returncode, done.stdout) == (1, "")
         assert reason in done.stderr

@@ -130,7 +130,7 @@ def test_an_unknown_name_is_one_sentence_with_similar_names(people: Index) -> No
         people.graph.connect("Babbage", "London")
     with pytest.raises(UnknownIdError, match="no entity 'Londom'; did you mean 'London'"):
         people.graph.connect("London", "Londom")
-    with pytest.raises(ConfigurationError, match="'!!!' is no name"):
+    with pytest.raises(ConfigurationError, match="'!!!' is not a name"):
         people.graph.connect("!!!", "London")
 
 

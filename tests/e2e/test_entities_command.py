@@ -69,5 +69,5 @@ def test_bad_links_and_names_are_one_sentence(indexed: Run, write_corpus: WriteC
     done = indexed("index", write_corpus(CORPUS), "--index", "tiny", "--set", "resolution.must_link=bad.csv")
     assert (done.returncode, done.stderr) == (2, "polyhop: bad.csv line 2: 1 columns instead of 2.\n")
     done = indexed("entities", "explain", "!!!", "'; DROP TABLE entities; --", "--index", "tiny")
-    assert (done.returncode, done.stderr.startswith("polyhop: '!!!' is no name")) == (2, True)
+    assert (done.returncode, done.stderr.startswith("polyhop: '!!!' is not a name")) == (2, True)
     assert explained(indexed, "'; DROP TABLE entities; --", "Ulm")["same"] is False

@@ -212,7 +212,7 @@ def test_a_worker_waits_while_the_model_is_away_and_then_answers_everything_once
         wait_for(lambda: service.jobs()["waiting_for_model"])
         ((worker,),) = towns.good("jobs", "--workers", "--json")
         assert worker["outage"]
-        assert "waits for a model since" in towns.run("jobs").stdout
+        assert "waits for a model, since" in towns.run("jobs").stdout
         stood_at = service.done()
         time.sleep(max(0.0, OUTAGE_SECONDS - (time.monotonic() - gone)))
         job = service.job()

@@ -215,7 +215,7 @@ def test_csv_text_and_parquet_files_are_question_files_too(town_hall: Any, tmp_p
         (("--index", "none"), 1, "Unknown index 'none'"),
         ((*INDEX, "--strategy", "naive-vector"), 1, "--add-strategy naive-vector"),
         ((*LEXICAL, "--param", "seedz=3"), 2, "seedz"),
-        ((*LEXICAL, "--deadline", "-5"), 1, "it must lie ahead"),
+        ((*LEXICAL, "--deadline", "-5"), 1, "it must be positive"),
         ((*LEXICAL, "--set", "queue.url=oracle://x"), 2, "not on 'oracle'"),
         ((*LEXICAL, "--set", "queue.max_depth=2", "--queue", "small"), 1, "limit of 2"),
     ],

@@ -203,7 +203,7 @@ def test_bounded_search_gives_the_first_of_all_chains(eight: Neo4jGraph, limit: 
         (ChainRule(limit=2, dedupe="before_limit"), ["adcb", "bcade"]),
     ],
 )
-def test_the_engine_drops_doubles_as_the_golden_list_does(
+def test_the_engine_drops_duplicates_as_the_golden_list_does(
     eight: Neo4jGraph, rule: ChainRule, wanted: list[str]
 ) -> None:
     rules = QasaRules(SeedRule(2, "entity"), SpreadRule(), rule)
@@ -231,7 +231,7 @@ def test_a_question_without_names_is_empty(eight: Neo4jGraph) -> None:
 
 def test_a_name_to_search_without_vector_is_refused(eight: Neo4jGraph) -> None:
     question = SpreadQuestion(np.array(first_axis(EIGHT), dtype=np.float32), (SeedName("who", "vector"),))
-    with pytest.raises(AlgorithmError, match="'who' is no entity's name"):
+    with pytest.raises(AlgorithmError, match="'who' is not an entity's name"):
         ask(eight, question)
 
 

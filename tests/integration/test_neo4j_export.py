@@ -215,7 +215,7 @@ def test_wrong_credentials_are_said_in_one_sentence(neo4j_server: Neo4jServer) -
 
 
 def test_an_address_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="'ftp://x' is no address of a Neo4j server"):
+    with pytest.raises(ConfigurationError, match="'ftp://x' is not an address of a Neo4j server"):
         Neo4jConnection(Address("ftp://x", "neo4j", "secret"))
 
 

@@ -38,7 +38,7 @@ class Http(ThreadingHTTPServer):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news; anything else is."""
+        """A client that went away is not news; anything else is."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 

@@ -99,7 +99,7 @@ class Rules:
 
 
 def ask(graph: Neo4jGraph, question: SpreadQuestion, rules: Rules | None = None) -> Activation:
-    """The server's answer, doubles among the chains still there."""
+    """The server's answer, duplicates among the chains still there."""
     rules = rules or Rules()
     return graph.activate(question, rules.seeds, rules.spread, rules.chains)
 

@@ -101,7 +101,7 @@ class SharedDatabase:
         try:
             yield
             self._connection.execute("COMMIT")
-        except BaseException:
+        except BaseException:  # Ctrl-C, too, must not leave a transaction open
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise

@@ -79,7 +79,7 @@ def import_replies(cache: ReplyCache, path: Path) -> Imported:
     """Adds the replies of a file that the cache does not know, all or none.
 
     Raises:
-        SourceError: If the file is missing, is no export of replies, or has a row that cannot be one.
+        SourceError: If the file is missing, is not an export of replies, or has a row that cannot be one.
     """
     with _readable(path) as file:
         count = sum(len(rows) for rows in _checked_batches(file, path))
@@ -132,7 +132,7 @@ def _require_columns(found: pa.Schema, path: Path) -> None:
     ]
     if wrong:
         raise SourceError(
-            f"{path} is no export of replies: column {', '.join(wrong)} is missing or of another type; "
+            f"{path} is not an export of replies: column {', '.join(wrong)} is missing or of another type; "
             "nothing was imported. Write one with: polyhop cache export FILE.parquet"
         )
 
@@ -145,7 +145,7 @@ def _checked_batches(file: pq.ParquetFile, path: Path) -> Iterator[list[dict[str
             number += 1
             fault = _fault(row)
             if fault:
-                raise SourceError(f"Row {number} of {path} is no reply: {fault}; nothing was imported.")
+                raise SourceError(f"Row {number} of {path} is not a reply: {fault}; nothing was imported.")
         yield rows
 
 

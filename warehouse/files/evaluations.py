@@ -118,7 +118,7 @@ def _document(path: Path, keys: frozenset[str]) -> dict[str, Any]:
 def _checked(document: object, keys: frozenset[str], path: Path) -> dict[str, Any]:
     """The document if it is an object that has these keys."""
     if not isinstance(document, dict):
-        raise _unreadable(path, "it holds something else than an object")
+        raise _unreadable(path, "it is not a JSON object")
     missing = sorted(keys - document.keys())
     if missing:
         raise _unreadable(path, f"it has no '{missing[0]}'")

@@ -96,7 +96,7 @@ def _from_parquet(path: Path) -> Iterator[ExtractionRow]:
             for number, value in enumerate(values, start=1):
                 yield _row(number, value)
     except pa.ArrowException as error:
-        raise SourceError(f"The extractions {path} are no parquet file: {error}.") from error
+        raise SourceError(f"The extractions {path} are not a parquet file: {error}.") from error
 
 
 def _row(number: int, value: object) -> ExtractionRow:

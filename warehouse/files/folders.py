@@ -1,6 +1,6 @@
 """Text files, alone or in folders: each is one record, named by its path below the folder.
 
-Decodes nothing (markup.py does). Hidden files and folders are passed over, links out of the folder too unless asked.
+Decodes nothing (markup.py does). Hidden files and folders are skipped, links out of the folder too unless asked.
 """
 
 import os
@@ -18,7 +18,7 @@ from polyhop.warehouse.files.sources import suffix_of
 
 
 def read_text_file(path: Path) -> Iterator[SourceRecord | BadRecord]:
-    """The one record of a text file that was named itself; nothing if the file is blank."""
+    """The one record of a text file that was named itself; nothing if it holds whitespace only."""
     record = _record(path, path.name)
     if isinstance(record, SourceRecord) or path.read_bytes().strip(b" \t\r\n\xef\xbb\xbf"):
         yield record

@@ -6,18 +6,20 @@ looked at only when an ending is not ours.
 
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import cast
 
 from polyhop.schemas.corpus import BadRecord, SourceRecord
-from polyhop.schemas.errors import ConfigurationError, PolyhopError, SourceError
+from polyhop.schemas.errors import PolyhopError, SourceError
+from polyhop.schemas.extensions import described, extensions, load_extension, unusable_extension
 from polyhop.warehouse.files.records import FaultError, Row, bad_record, to_record
 
 GROUP = "polyhop.formats"
 """Entry points of other packages: an ending like `.xml`, and a function from a path to its `Row`s and `BadRecord`s."""
+
+NOUN = "format"
 
 RowReader = Callable[[Path, Collection[str]], Iterator[Row | BadRecord]]
 TextReader = Callable[[bytes, str], tuple[str, str]]
@@ -57,11 +59,10 @@ def _ours(reader: str) -> object:
     return resolve_name(f"polyhop.warehouse.files.{reader}")
 
 
-@cache
 def formats_of_others() -> Mapping[str, EntryPoint]:
     """Corpus formats that installed packages bring, by ending; ours keep their endings."""
-    points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
-    return {point.name.lower(): point for point in points if point.name.lower() not in {*ROWS, *TEXTS}}
+    theirs = {name.lower(): point for name, point in extensions(GROUP).items()}
+    return {ending: point for ending, point in theirs.items() if ending not in ROWS and ending not in TEXTS}
 
 
 def is_of_others(ending: str) -> bool:
@@ -110,7 +111,7 @@ def _records(read: OtherReader, point: EntryPoint, path: Path, name: str) -> Ite
     except Exception as error:  # another package's reader may fail in any way
         after = f" after record {count}" if count else ""
         raise SourceError(
-            f"{path} cannot be read{after}: the {_words(point)} failed "
+            f"{path} cannot be read{after}: the {described(point, NOUN)} failed "
             f"with {type(error).__name__}: {error}. Fix the file, or update that package."
         ) from error
 
@@ -120,10 +121,7 @@ def _record(row: object, point: EntryPoint, name: str) -> SourceRecord | BadReco
         return bad_record(name, row.line, row.reason, row.excerpt)
     if isinstance(row, Row):
         return to_record(row, name)
-    raise ConfigurationError(
-        f"The {_words(point)} yields {type(row).__name__} where a Row "
-        "or a BadRecord is needed. Update or uninstall that package."
-    )
+    raise unusable_extension(point, NOUN, f"yields {type(row).__name__} where a Row or a BadRecord is needed")
 
 
 def _loaded(point: EntryPoint) -> OtherReader:
@@ -132,18 +130,7 @@ def _loaded(point: EntryPoint) -> OtherReader:
     Raises:
         ConfigurationError: If it cannot be imported, or cannot be called.
     """
-    try:
-        read = point.load()
-    except Exception as error:  # another package's module may fail in any way
-        raise ConfigurationError(
-            f"The {_words(point)} does not load: {type(error).__name__}: {error}. Update or uninstall that package."
-        ) from error
+    read = load_extension(point, NOUN)
     if not callable(read):
-        raise ConfigurationError(
-            f"The {_words(point)} is {point.value}, which is no function. Update or uninstall that package."
-        )
+        raise unusable_extension(point, NOUN, f"is {point.value}, which is not a function")
     return cast("OtherReader", read)
-
-
-def _words(point: EntryPoint) -> str:
-    return f"format '{point.name}' of the package '{point.dist.name if point.dist else point.module}'"

@@ -1,6 +1,6 @@
 """JSON lines of triples as statements: {subject{id, name, types}, predicate, object{id, name, types} or a value}.
 
-Decides nothing about nodes that other lines describe too. A line that is no statement becomes a BadRecord.
+Decides nothing about nodes that other lines describe too. A line that is not a statement becomes a BadRecord.
 Source: architecture.md 9.
 """
 

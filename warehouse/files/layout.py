@@ -67,7 +67,7 @@ class IndexFolder:
 
     @property
     def staging(self) -> Path:
-        """Where the next version is built; kept after a crash, so that the next run goes on from there."""
+        """Where the next version is built; kept after a crash, so that the next run continues from there."""
         return self.path / "staging"
 
     @property
@@ -129,7 +129,7 @@ class Layout:
         """
         if not _INDEX_NAME.fullmatch(name):
             raise ConfigurationError(
-                f"'{name}' cannot name an index; use letters, digits, '.', '_' and '-', "
+                f"'{name}' is not a name for an index; use letters, digits, '.', '_' and '-', "
                 "and begin with a letter or digit."
             )
         return IndexFolder(self.indexes / name, name)

@@ -1,6 +1,6 @@
 """Lines of bytes from a plain or gzipped file, one at a time, in bounded memory.
 
-Knows nothing of records. A line above the limit is passed over in small pieces, never held whole.
+Knows nothing of records. A line above the limit is skipped in small pieces, never held whole.
 """
 
 import codecs

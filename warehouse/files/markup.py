@@ -76,7 +76,7 @@ def read_html(data: bytes, stem: str) -> tuple[str, str]:
     The title is that of `<title>`, else the first `<h1>`, else the file's stem.
 
     Raises:
-        FaultError: If it is in no known encoding, holds half a character, or is nested too deeply.
+        FaultError: If it is in no known encoding, holds half a surrogate pair, or is nested too deeply.
     Cost: O(characters), whatever the markup: unclosed tags, comments and attributes included.
     """
     page = _parse(_decode_html(data))
@@ -145,7 +145,7 @@ def _parse(markup: str) -> _VisibleText:
     try:
         data = markup.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise FaultError(f"the file holds half a character, U+{ord(markup[error.start]):04X}") from error
+        raise FaultError(f"the file holds half a surrogate pair, U+{ord(markup[error.start]):04X}") from error
     # piece by piece, because an error of the target ends the parser only after the piece
     for start in range(0, len(data), _PARSED_BYTES):
         parser.feed(data[start : start + _PARSED_BYTES])

@@ -28,7 +28,7 @@ def read_predictions(path: Path) -> tuple[list[Prediction], list[BadRecord]]:
     """The predictions of a file in its order, and the records that hold no usable one.
 
     Fields: id or _id (default q000001… by line); prediction (null, or an empty cell: nothing was answered); answers or
-    answer, a string or a list (in CSV separated by `|`). Other fields are passed over.
+    answer, a string or a list (in CSV separated by `|`). Other fields are skipped.
 
     Args:
         path: A file of a known format.

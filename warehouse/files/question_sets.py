@@ -36,7 +36,7 @@ class QuestionSet:
 
 
 def question_set_of(item: Item) -> QuestionSet | None:
-    """The set that an item belongs to, or None if it is no item of a question set."""
+    """The set that an item belongs to, or None if it is not an item of a question set."""
     if not isinstance(item.get("question"), str):
         return None
     if isinstance(item.get("paragraphs"), list):

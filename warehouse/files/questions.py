@@ -83,7 +83,7 @@ def _plain_fields(fields: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _strings(fields: Mapping[str, object], name: str) -> tuple[str, ...]:
-    """A string, a number or a list of them as strings, each once, without blank ones."""
+    """A string, a number or a list of them as strings, each once, without empty ones."""
     value = fields.get(name)
     values = value if isinstance(value, (list, tuple)) else () if value is None else (value,)
     for item in values:
@@ -118,7 +118,7 @@ def _split_cells(rows: Iterator[Row | BadRecord]) -> Iterator[Row | BadRecord]:
 
 
 def _lines_of_text(path: Path) -> Iterator[Row | BadRecord]:
-    """The lines of a text file, each a question; blank ones are passed over."""
+    """The lines of a text file, each a question; empty ones are skipped."""
     with open_bytes(path) as stream:
         for line in read_lines(stream):
             try:

@@ -46,7 +46,7 @@ def _row_corpus(suffix: str) -> Callable[[Path], _Records]:
 
 
 def _records(rows: Iterator[Row | BadRecord], source: str) -> _Records:
-    """Records of rows; the first row that is no bad one decides whether they are items of a question set."""
+    """Records of rows; the first row that is not a bad one decides whether they are items of a question set."""
     question_set = None
     is_first = True
     seen: set[bytes] = set()

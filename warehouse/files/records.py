@@ -125,7 +125,7 @@ def checked_text(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
     """The first of the named fields that is there.
 
     Raises:
-        FaultError: If none is, or it is no string, blank, or holds characters that cannot be stored.
+        FaultError: If none is, or it is not a string, holds whitespace only, or has characters that cannot be stored.
     """
     name = _first(fields, names)
     if name is None:

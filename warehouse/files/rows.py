@@ -1,6 +1,6 @@
 """JSON files as rows of fields: JSON lines, and lists that are read element by element.
 
-Knows no field's meaning; CSV and parquet are read by tabular.py. A line that is no object becomes a BadRecord.
+Knows no field's meaning; CSV and parquet are read by tabular.py. A line that is not an object becomes a BadRecord.
 """
 
 import codecs
@@ -20,7 +20,7 @@ _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
 
 def json_lines(path: Path, _needed: Collection[str] = ()) -> Iterator[Row | BadRecord]:
-    """The objects of a file with one JSON object a line; blank lines are passed over."""
+    """The objects of a file with one JSON object a line; empty lines are skipped."""
     with open_bytes(path) as stream:
         for line in read_lines(stream):
             if line.is_too_long or line.data.strip():
@@ -85,7 +85,7 @@ def _first_character(path: Path) -> str:
 
 
 def _is_json_lines(path: Path) -> bool:
-    """Whether the first line that is not blank is an object of its own."""
+    """Whether the first line that is not empty is an object of its own."""
     return isinstance(next(json_lines(path), None), Row)
 
 
@@ -112,7 +112,7 @@ def _elements(buffer: "_ListBuffer") -> Iterator[object]:
             buffer.end()
             return
         if separator != ",":
-            raise buffer.fault(number, "a comma or the end of the list is missing behind it")
+            raise buffer.fault(number, "a comma or the end of the list is missing after it")
         number += 1
 
 
@@ -127,7 +127,7 @@ class _ListBuffer:
         self.position = 0
 
     def skip(self) -> str:
-        """Passes over white space and one character, which it returns; "" at the end of the file."""
+        """Passes over whitespace and one character, which it returns; "" at the end of the file."""
         while True:
             while self.position < len(self._text):
                 character = self._text[self.position]
@@ -148,7 +148,7 @@ class _ListBuffer:
         """The next element of the list.
 
         Raises:
-            SourceError: If it is not JSON: where the one behind it begins cannot be known.
+            SourceError: If it is not JSON: where the next one begins cannot be known.
         """
         if self.next_is(""):
             raise self.fault(number, "the file ends before it")
@@ -161,7 +161,7 @@ class _ListBuffer:
             except (ValueError, RecursionError) as error:
                 raise self.fault(number, _limit(error)) from error
             else:
-                # a number at the end of the buffer may go on behind it
+                # a number at the end of the buffer may continue after it
                 if end < len(self._text) or not self._grow():
                     self.position = end
                     return value
@@ -173,11 +173,11 @@ class _ListBuffer:
             SourceError: If something does.
         """
         if self.skip():
-            raise SourceError(f"{self._path} goes on behind the end of its JSON list; mend the file.")
+            raise SourceError(f"{self._path} continues after the end of its JSON list; fix the file.")
 
     def fault(self, number: int, reason: str) -> SourceError:
         """The error for an element that cannot be read."""
-        return SourceError(f"{self._path} is not JSON: record {number} of its list cannot be read ({reason}); mend it.")
+        return SourceError(f"{self._path} is not JSON: record {number} of its list cannot be read ({reason}); fix it.")
 
     def _grow(self) -> bool:
         """Reads as much again as is held, so that a long element costs linear time; False at the end of the file."""

@@ -77,7 +77,7 @@ def check_source(
         _check_text(path, sample)
     if suffix not in known:
         names = ", ".join(sorted({*known, *others()}))
-        raise SourceError(f"{path} has a format that is not known here; known are {names}.")
+        raise SourceError(f"{path} has an unknown format; known formats are {names}.")
 
 
 def _check_folder(path: Path, *, accepts_folder: bool) -> None:
@@ -112,8 +112,8 @@ def guarded(path: Path, items: Iterator[T], what: str) -> Iterator[T]:
             count += 1
             yield item
     except (OSError, EOFError, zlib.error, pa.ArrowException, UnicodeDecodeError) as error:
-        behind = f" behind record {count}" if count else ""
-        raise SourceError(f"{path} cannot be read{behind}: {_reason(error)}.") from error
+        after = f" after record {count}" if count else ""
+        raise SourceError(f"{path} cannot be read{after}: {_reason(error)}.") from error
     if not count:
         raise SourceError(f"{path} holds no {what}; at least one is needed.")
 

@@ -55,12 +55,12 @@ def _csv_fault(error: csv.Error, lines: "_Lines", path: Path, start: int) -> str
     """What is wrong with a row.
 
     Raises:
-        SourceError: If its quote is never closed: all rows behind it are lost, so this is not one bad record.
+        SourceError: If its quote is never closed: all rows after it are lost, so this is not one bad record.
     """
     if lines.at_end:
-        raise SourceError(f"{path} has a quote in the row at line {start} that is never closed; mend it.") from error
-    behind = f" (the row goes on to line {lines.number})" if lines.number > start else ""
-    return f"not CSV: {error}{behind}"
+        raise SourceError(f"{path} has a quote in the row at line {start} that is never closed; fix it.") from error
+    extent = f" (the row continues to line {lines.number})" if lines.number > start else ""
+    return f"not CSV: {error}{extent}"
 
 
 class _Lines:

@@ -235,7 +235,7 @@ def _remove(index: IndexFolder, number: int) -> bool:
     folder = index.version(number)
     with try_exclusive(folder.manifest) as is_free:
         if is_free:
-            folder.manifest.unlink()  # first: without it the folder is no version, even if a kill leaves the rest
+            folder.manifest.unlink()  # first: without it the folder is not a version, even if a kill leaves the rest
             shutil.rmtree(folder.path)
         return is_free
 

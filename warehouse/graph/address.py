@@ -38,7 +38,7 @@ def find_address(
     if not found_uri:
         raise ConfigurationError("No Neo4j server is named; use --uri bolt://HOST:7687 or set NEO4J_URI.")
     if not found_password:
-        raise ConfigurationError("Neo4j wants a password; set NEO4J_PASSWORD (or use --password).")
+        raise ConfigurationError("Neo4j needs a password; set NEO4J_PASSWORD (or use --password).")
     remember_secrets([found_password, *([found_uri] if "@" in found_uri else [])])
     found_database = database or environment.get("NEO4J_DATABASE") or "neo4j"
     return Address(found_uri, user or (names[0] if names else "neo4j"), found_password, found_database)

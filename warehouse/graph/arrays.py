@@ -38,7 +38,7 @@ def open_array(folder: Path, name: str) -> NDArray[np.generic]:
     """An array, memory-mapped read-only.
 
     Raises:
-        DamagedStoreError: If the file is missing or is no array.
+        DamagedStoreError: If the file is missing or is not an array.
     """
     path = folder / f"{name}.npy"
     try:

@@ -1,6 +1,6 @@
 """Spreading activation on a Neo4j server: one query, one round trip, in a transaction that cannot write.
 
-Gives what the query returns; doubles among chains are dropped elsewhere (worker/ranking/chains.py), by the function
+Gives what the query returns; duplicates among chains are dropped elsewhere (worker/ranking/chains.py), by the function
 that every engine uses. Source: algorithms.md 1.6.
 """
 
@@ -53,7 +53,7 @@ class Neo4jGraph:
         self.round_trips = 0
 
     def activate(self, question: SpreadQuestion, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> Activation:
-        """Seeds, activations and chains of a question, all from one query; doubles among the chains are still there.
+        """Seeds, activations and chains of a question, all from one query; duplicates among the chains are still there.
 
         Args:
             question: Its vector and names; none gives an empty result.
@@ -107,7 +107,7 @@ def question_values(question: SpreadQuestion, keys: Sequence[str]) -> dict[str, 
     """
     for name in question.names:
         if not name.entities and name.vector is None:
-            raise AlgorithmError(f"'{name.name}' is no entity's name; encode its hint with the question to search it.")
+            raise AlgorithmError(f"'{name.name}' is not an entity's name; encode its hint with the question first.")
     names = [
         {"keys": [keys[number] for number in name.entities], "vector": None if name.entities else _values(name.vector)}
         for name in question.names

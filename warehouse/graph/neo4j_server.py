@@ -29,7 +29,7 @@ class Neo4jConnection:
         try:
             self.version = self._ask_version()
             require_version(self.version, address.uri)
-        except BaseException:
+        except BaseException:  # Ctrl-C, too, must not leave connections open
             self._driver.close()
             raise
 
@@ -119,7 +119,7 @@ def _open_driver(address: Address) -> "Driver":
         )
     except (DriverConfigurationError, ValueError) as error:
         raise ConfigurationError(
-            f"'{address.uri}' is no address of a Neo4j server; it looks like bolt://HOST:7687 or neo4j+s://HOST."
+            f"'{address.uri}' is not an address of a Neo4j server; it looks like bolt://HOST:7687 or neo4j+s://HOST."
         ) from error
 
 

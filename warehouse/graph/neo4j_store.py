@@ -102,7 +102,7 @@ class Neo4jStore:
             self._hold_and_run(cypher(file_of(kind), f"delete_{kind}"), {"ids": part})
 
     def index_vectors(self, dimension: int, *, is_new: bool) -> None:
-        """Makes the vector index, or makes it anew, and waits for it; with dimension 0 removes it.
+        """Makes the vector index, or rebuilds it, and waits for it; with dimension 0 removes it.
 
         An index that is filled at once is one segment, which answers four times as fast as one filled batch by batch.
 
@@ -122,7 +122,7 @@ class Neo4jStore:
         self._connection.alter(cypher("schema", "await_indexes"), {"seconds": AWAIT_SECONDS})
         found = self._connection.read(cypher("schema", "vector_index"), name)
         if not found or found[0]["state"] != "ONLINE":
-            raise StoreError(f"Neo4j did not build the vector index of '{self._index}'; look into its log.")
+            raise StoreError(f"Neo4j did not build the vector index of '{self._index}'; check its log.")
 
     def has_vector_index(self, dimension: int) -> bool:
         """Whether the vector index answers for vectors of this dimension; for 0, whether there is none."""

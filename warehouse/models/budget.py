@@ -127,5 +127,5 @@ class Budget:
         return (
             f"The budget of this run is used up: {account.tokens}{tokens} tokens and {account.cost_usd:.4f}{cost} USD "
             f"are spent, and the next call may take {wanted.tokens} tokens and {wanted.cost_usd:.4f} USD. Everything "
-            "so far is kept; to go on, run the same command again, or raise max_tokens or max_cost_usd."
+            "so far is kept; to continue, run the same command again, or raise max_tokens or max_cost_usd."
         )

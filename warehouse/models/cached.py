@@ -1,4 +1,4 @@
-"""An encoder behind the cache of embeddings: no text is encoded twice.
+"""An encoder with the cache of embeddings: no text is encoded twice.
 
 Knows neither the model nor the store; it joins the two. A kill loses at most one chunk of new vectors.
 """
@@ -100,4 +100,4 @@ class CachedEncoder:
 
 
 def _ignore(_count: int) -> None:
-    """Nobody wants to know."""
+    """Reports to nobody."""

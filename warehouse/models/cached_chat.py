@@ -1,4 +1,4 @@
-"""A chat model behind the cache of replies and a budget: nothing is paid for twice, and nothing paid for is lost.
+"""A chat model with the cache of replies and a budget: nothing is paid for twice, and nothing paid for is lost.
 
 Knows neither the model's protocol nor the store; it joins the two. A kill loses at most the calls in flight.
 Source: algorithms.md 0.3 (5).
@@ -201,7 +201,7 @@ class CachedChat:
                 for left in range(len(futures), 0, -1):
                     future = self._next(ended, left)
                     settled(futures[future], future.result())
-            except BaseException as error:
+            except BaseException as error:  # Ctrl-C, too, must stop the threads
                 stop.because(error)
                 pool.shutdown(wait=True, cancel_futures=True)
                 if stop.reason and stop.reason is not error:
@@ -224,7 +224,7 @@ class CachedChat:
             journal = RequestJournal(self._ledger, key, stop)
             try:
                 outcome = self._gateway.answer(request, journal)
-            except BaseException as ended:
+            except BaseException as ended:  # whatever ended this request, the others stop
                 stop.because(ended)
                 raise
             finally:
@@ -276,4 +276,4 @@ def _is_read_anew(failure: StoredFailure) -> bool:
 
 
 def _ignore(_done: int, _total: int) -> None:
-    """Nobody wants to know."""
+    """Reports to nobody."""

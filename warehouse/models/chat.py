@@ -1,4 +1,4 @@
-"""A chat model behind retries, limits and repair: one valid reply per request, or the reason why there is none.
+"""A chat model with retries, limits and repair: one valid reply per request, or the reason why there is none.
 
 Remembers no reply (cached_chat.py does) and knows no vendor (completion.py does).
 Source: algorithms.md 0.7; a reply that cannot be read is asked for once more, with the reason.
@@ -123,7 +123,7 @@ class ChatGateway:
         return self._outcome(asking, reply, rung, None)
 
     def _attempt(self, asking: _Asking[ReplyT]) -> tuple[ReplyT, Rung]:
-        """One call and its reply, both told to the journal."""
+        """One call and its reply, both written to the journal."""
         request = asking.request
         tokens = sum(count_tokens(message["content"], self.model) + MESSAGE_TOKENS for message in asking.messages)
         longest = longest_reply(self._lengths, request.task)

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.warehouse.models.encoder_graph import DIMENSION, Precision, model_id, obtain_graph
+from polyhop.warehouse.models.onnx_session import open_session
 from polyhop.warehouse.models.weights import TOKENIZER_FILE, find_model_folder
 
 MAX_TOKENS = 256
-_ORT_ERRORS_ONLY = 3
+REBUILD = "delete that file, it is built again"
 
 
 class LocalEncoder:
@@ -59,7 +60,7 @@ class LocalEncoder:
         folder = model_folder or find_model_folder()
         self._tokenizer = _load_tokenizer(folder / TOKENIZER_FILE)
         self.model = model_id(folder, precision)
-        self._session = _open_session(obtain_graph(folder, cache_folder, precision), threads)
+        self._session = open_session(obtain_graph(folder, cache_folder, precision), REBUILD, threads)
         self._batch_size = 1 if precision == "int8" else batch_size
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -105,19 +106,3 @@ def _load_tokenizer(path: Path) -> Any:
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)
     return tokenizer
-
-
-def _open_session(graph: Path, threads: int) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = _ORT_ERRORS_ONLY
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    # Spinning saves 0.5 ms per question on an idle machine and halves the speed beside another busy process.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.enable_mem_pattern = False  # would remember a memory plan for each of some thousand shapes
-    try:
-        return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise ModelFileError(f"onnxruntime cannot load {graph}; delete that file, it is built again.") from error

@@ -43,7 +43,7 @@ class FirstReplies:
         self._failures = 0
 
     def error_of(self, outcome: ChatOutcome[Any]) -> PolyhopError | None:
-        """The error to end the run with, None if it may go on.
+        """The error to end the run with, None if it may continue.
 
         Returns:
             ModelEndpointError if there is no server at the model's address; ModelTimeoutError if it takes too long for

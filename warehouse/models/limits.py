@@ -105,7 +105,7 @@ class RateLimiter:
                 self._in_flight -= 1
 
     def throttled(self, started: float, retry_after_seconds: float | None = None) -> None:
-        """The model said 429: every thread pauses as long as it asks (at most 300 s), and goes on at half the speed.
+        """The model said 429: every thread pauses as long as it asks (at most 300 s), and continues at half the speed.
 
         Args:
             started: When the call began, by the clock; calls that were under way at the last 429 do not halve again.

@@ -216,7 +216,7 @@ class _Reader:
         return _ESCAPES.get(letter, "\\" + letter)
 
     def _next(self) -> str:
-        """Passes blanks and comments; the character that follows, "" at the end."""
+        """Skips whitespace and comments; the character that follows, "" at the end."""
         blank = _BLANK.match(self.text, self.position)
         if blank:
             self.position = blank.end()

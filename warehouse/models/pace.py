@@ -25,7 +25,7 @@ class Pace:
     """What the calls of a run take, by the clock; safe for threads.
 
     Args:
-        listener: Gets each line, None if nobody wants any.
+        listener: Gets each line, None if they are not wanted.
         clock: Seconds that pass.
         now: The time of day.
     """

@@ -1,4 +1,4 @@
-"""From a model's text to a valid reply: as it is, unwrapped, or mended; or refused with a reason.
+"""From a model's text to a valid reply: as it is, unwrapped, or repaired; or refused with a reason.
 
 Asks nobody again (chat.py does). A reply is data: it is parsed, never evaluated; NaN and infinities never become a
 value, and no element is invented. Source: algorithms.md 0.7.
@@ -104,7 +104,7 @@ def _whole(text: str, _reply: type[BaseModel]) -> Iterator[Any]:
 
 
 def _unwrapped(text: str, _reply: type[BaseModel]) -> Iterator[Any]:
-    """What stands in fences, prose, a string or a tool call."""
+    """What is inside fences, prose, a string or a tool call."""
     for part in _parts(text):
         for value in _strict_values(part):
             yield value
@@ -128,7 +128,7 @@ def _shortened(text: str, reply: type[BaseModel]) -> Iterator[Any]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The text without the model's thinking: what stands in fences if there are any, else all of it."""
+    """The text without the model's thinking: what is inside fences if there are any, else all of it."""
     text = _THINKING.sub("", text)
     if re.match(r"\s*[{\[]\s*\\\"", text):
         text = text.replace('\\"', '"').replace("\\n", "\n")
@@ -154,7 +154,7 @@ def _strict_values(text: str) -> Iterator[Any]:
 def _loose_values(text: str) -> Iterator[LooseValue]:
     """Objects and lists anywhere in a text, in order, read loosely, up to the first that cannot be.
 
-    Parts of one that cannot be read are no candidates: they would pass for the whole.
+    Parts of one that cannot be read are not candidates: they would pass for the whole.
     """
     position = 0
     while start := _OPENING.search(text, position):
@@ -185,7 +185,7 @@ def _inside(value: Any, parse: Callable[[str], list[Any]]) -> Iterator[Any]:
 
 
 def _field_names(reply: type[BaseModel]) -> dict[str, str]:
-    """{name without case, blanks, hyphens and underscores: name} of all fields of a form and of the forms in it."""
+    """{name without case, whitespace, hyphens and underscores: name} of all fields of a form and of the forms in it."""
     schema = reply.model_json_schema()
     forms = [schema, *schema.get("$defs", {}).values()]
     return {_plain(name): name for form in forms for name in form.get("properties", {})}
@@ -231,7 +231,7 @@ def _check_values(value: Any) -> None:
     elif isinstance(value, float) and not isfinite(value):
         raise ValueError("a number is not finite")
     elif isinstance(value, str) and _SURROGATE.search(value):
-        raise ValueError("a text holds half a character")
+        raise ValueError("a text holds half a surrogate pair")
 
 
 def _sentence(error: Exception) -> str:

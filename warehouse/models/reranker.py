@@ -1,6 +1,6 @@
 """Cross-encoders, which read a question and a passage together: fastembed's by name, or an ONNX model in a folder.
 
-Ranks nothing and has no stand-in (worker/strategies/rerank.py has). One pair per call, so that nothing is padded and a
+Ranks nothing and has no fallback (worker/strategies/rerank.py has). One pair per call, so that nothing is padded and a
 passage's score does not depend on the passages beside it.
 """
 
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.schemas.ports import Reranker
+from polyhop.warehouse.models.onnx_session import open_session
 
 MAX_TOKENS = 512
 _MODEL_FILES = ("model.onnx", "onnx/model.onnx")
 _TOKENIZER = "tokenizer.json"
 _FIELD_OF_INPUT = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
-_ORT_ERRORS_ONLY = 3
 
 
 @cache
@@ -58,7 +58,7 @@ class FastembedReranker:
         """The model's own scores (logits), shape (len(passages),).
 
         Raises:
-            ModelFileError: If the model gives something that is no number.
+            ModelFileError: If the model gives something that is not a number.
         """
         scores = list(self._encoder.rerank(question, list(passages), batch_size=1))
         return _finite(np.array(scores, dtype=np.float64), self.model)
@@ -77,7 +77,7 @@ class OnnxReranker:
     def __init__(self, folder: Path) -> None:
         self.model = folder.as_posix()
         self._tokenizer = _load_tokenizer(_existing(folder, (_TOKENIZER,)))
-        self._session = _open_session(_existing(folder, _MODEL_FILES))
+        self._session = open_session(_existing(folder, _MODEL_FILES), "fetch it again")
         wanted = [one.name for one in self._session.get_inputs()]
         unknown = sorted(set(wanted) - set(_FIELD_OF_INPUT))
         if unknown:
@@ -112,8 +112,8 @@ def _open_fastembed(model: str, cache_folder: Path) -> Any:
         encoders = import_module("fastembed.rerank.cross_encoder").TextCrossEncoder
     except ImportError as error:
         raise ConfigurationError(
-            f"The cross-encoder models.rerank = '{model}' is no folder, and models by name need the package fastembed. "
-            "Install it with: uv sync --extra fastembed (or leave models.rerank empty for the lexical stand-in)"
+            f"The cross-encoder models.rerank = '{model}' is not a folder, and model names need the package fastembed. "
+            "Install it with: uv sync --extra fastembed (or leave models.rerank empty for the lexical fallback)"
         ) from error
     known = sorted(description["model"] for description in encoders.list_supported_models())
     if model.lower() not in [name.lower() for name in known]:
@@ -123,7 +123,7 @@ def _open_fastembed(model: str, cache_folder: Path) -> Any:
         )
     try:
         return encoders(model_name=model, cache_dir=str(cache_folder))
-    except Exception as error:
+    except Exception as error:  # of the model hub's client, of the network, of onnxruntime: no common base class
         raise ConfigurationError(
             f"fastembed cannot fetch or load the cross-encoder '{model}' ({_first_line(error)}). Connect once to the "
             f"model hub, or set models.rerank to a folder with model.onnx and tokenizer.json, or leave it empty."
@@ -142,30 +142,16 @@ def _load_tokenizer(path: Path) -> Any:
 
     try:
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:
+    except Exception as error:  # tokenizers raises Exception itself
         raise ModelFileError(f"{path} cannot be read as a tokenizer ({_first_line(error)}); fetch it again.") from error
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)
     return tokenizer
 
 
-def _open_session(path: Path) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = _ORT_ERRORS_ONLY
-    # As in encoder.py: no spinning beside other processes, no memory plan for each of many shapes.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.enable_mem_pattern = False
-    try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise ModelFileError(f"onnxruntime cannot load {path} ({_first_line(error)}); fetch it again.") from error
-
-
 def _finite(scores: NDArray[np.float64], model: str) -> NDArray[np.float64]:
     if not np.isfinite(scores).all():
-        raise ModelFileError(f"The cross-encoder {model} gave a score that is no number; use another model.")
+        raise ModelFileError(f"The cross-encoder {model} gave a score that is not a number; use another model.")
     return scores
 
 

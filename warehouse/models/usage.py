@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 TRUSTED_FACTOR = 4
 """A reported count up to 4 times ours, or down to a quarter of it, is believed. Chosen: vocabularies differ by a factor
-of up to 1.5 on English and about 3 on scripts that one of them hardly knows; a wider gap is no tokenizer's."""
+of up to 1.5 on English and about 3 on scripts that one of them hardly knows; a wider gap is not due to tokenizers."""
 FRAME_TOKENS = 1_000
 """Prompt tokens that a provider may add to what we send. Chosen: Anthropic documents some 300 to 700 for a forced tool
 call, and the JSON schema of a reply takes up to 300."""

@@ -51,7 +51,7 @@ def sqlite_url(path: Path) -> str:
 
 
 def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Database:
-    """The database behind a url; nothing is opened before its first use.
+    """The database of a URL; nothing is opened before its first use.
 
     Args:
         url: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE.

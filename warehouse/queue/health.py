@@ -1,6 +1,6 @@
 """Whether a question queue is whole: the database's own check, its version, and every row read once.
 
-Changes nothing, not even the tables of an older version; mends nothing.
+Changes nothing, not even the tables of an older version; repairs nothing.
 """
 
 from dataclasses import dataclass

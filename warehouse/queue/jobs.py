@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import RowMapping
 
-from polyhop.schemas.errors import RetryRefusedError, UnknownJobError
 from polyhop.schemas.queue import ErrorCount, JobRow, QuestionState, QueueMetrics
+from polyhop.schemas.queue_errors import RetryRefusedError, UnknownJobError
 from polyhop.schemas.stored import StoredRow, incomplete
 from polyhop.schemas.submissions import check_deadline
 from polyhop.warehouse.queue.transactions import Transaction

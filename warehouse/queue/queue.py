@@ -1,4 +1,4 @@
-"""The question queue as one object: every method is one transaction, tried again while the database is busy or away.
+"""The question queue as one object: every method is one transaction, retried while the database is unavailable.
 
 Holds no SQL and decides nothing (the modules beside it do).
 Invariants: a question is in exactly one state; it is done exactly if it has its one result; a lease that was lost can
@@ -43,7 +43,7 @@ def open_queue(
     patience_seconds: float = PATIENCE_SECONDS,
     clock: Clock | None = None,
 ) -> "QuestionQueue":
-    """The queue behind a url, its tables made or brought up to date.
+    """The queue of a URL, its tables made or brought up to date.
 
     Args:
         url: sqlite:///FILE (see `sqlite_url`) or postgresql://USER:PASSWORD@HOST/DATABASE.
@@ -54,14 +54,14 @@ def open_queue(
 
     Raises:
         ConfigurationError: If the url is malformed or its driver is not installed.
-        StoreUnavailableError: If the database stayed busy or away.
+        StoreUnavailableError: If the database stayed busy or unavailable.
         ManifestMismatchError: If a newer Polyhop made the tables.
         StoreError: If the database cannot be used.
     """
     database = connect(url, patience_seconds, clock)
     try:
         migrate(database, patience_seconds)
-    except BaseException:
+    except BaseException:  # Ctrl-C, too, must not leave connections open
         database.engine.dispose()
         raise
     return QuestionQueue(database, ageing_seconds, max_depth, patience_seconds)
@@ -70,7 +70,7 @@ def open_queue(
 class QuestionQueue:
     """Jobs, questions and results; safe for many threads, processes and hosts, not to be carried across a fork.
 
-    Every method raises StoreUnavailableError (retryable) if the database stayed busy or away for `patience_seconds`.
+    Every method raises StoreUnavailableError (retryable) if the database stayed unavailable for `patience_seconds`.
     """
 
     def __init__(self, database: Database, ageing_seconds: float, max_depth: int, patience_seconds: float) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from sqlalchemy import RowMapping
 
-from polyhop.schemas.errors import UnknownJobError
 from polyhop.schemas.queue import QuestionState, ResultRow
+from polyhop.schemas.queue_errors import UnknownJobError
 from polyhop.schemas.stored import StoredRow, damage_of
 from polyhop.warehouse.queue.transactions import Transaction
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from polyhop.schemas.errors import IdempotencyKeyError, QueueFullError
 from polyhop.schemas.queue import JobSpec, NewQuestion, effective_time, storable, submission_hash, to_json
+from polyhop.schemas.queue_errors import IdempotencyKeyError, QueueFullError
 from polyhop.schemas.submissions import check_submission
 from polyhop.warehouse.queue.transactions import Transaction
 

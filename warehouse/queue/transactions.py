@@ -1,4 +1,4 @@
-"""Running a piece of work as one transaction, again if the database was busy or away, and errors in our own words.
+"""Runs a piece of work as one transaction, again if the database was busy or unavailable; errors in our own words.
 
 Knows no table: statements come by name, values as parameters.
 """
@@ -59,12 +59,12 @@ def transact(database: Database, patience_seconds: float, work: Callable[[Transa
 
     Args:
         database: Where.
-        patience_seconds: How long to go on trying.
+        patience_seconds: How long to keep trying.
         work: Called with the transaction, once per try; must change nothing else.
         kind: "read" changes nothing; "durable" is on the disk when it returns, whatever happens to the machine.
 
     Raises:
-        StoreUnavailableError: If the database stayed busy or away.
+        StoreUnavailableError: If the database stayed busy or unavailable.
         StatementRejectedError: If it refuses a statement.
         StoreError: If it cannot be used at all.
     """
@@ -90,7 +90,7 @@ def _translated(error: DBAPIError, database: Database) -> StoreError:
     where = database.engine.url.render_as_string(hide_password=True)
     said = str(error.orig).strip().split("\n", 1)[0]
     if passes_by_itself(error):
-        return StoreUnavailableError(f"The question queue {where} is busy or away ({said}); try again later.")
+        return StoreUnavailableError(f"The question queue {where} is busy or unavailable ({said}); try again later.")
     if type(error).__name__ in {"OperationalError", "DatabaseError"}:
         return StoreError(f"Cannot use the question queue {where}: {said}.")
     return StatementRejectedError(f"The question queue {where} refused a statement: {said}.")

@@ -98,7 +98,7 @@ def run_query(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_fil
         StatementRejectedError: If the query does anything but read, or DuckDB refuses it.
     """
     if not query.isascii() and query.encode(errors="ignore").decode() != query:
-        raise _refusal("it holds bytes that are no UTF-8")
+        raise _refusal("it holds bytes that are not valid UTF-8")
     try:
         _require_one(connection, query)
         asked = _without_end(query)  # from here on this text is checked and run, not the one it was cut from

@@ -36,8 +36,8 @@ def translated(database: Path) -> Iterator[None]:
         yield
     except (OSError, RuntimeError, ValueError, pa.ArrowException) as error:
         raise _ours(error, database) from error
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":  # pyo3's class, which derives from BaseException and has no home
+    except BaseException as error:  # pyo3's PanicException derives from it, and no module exports that class
+        if type(error).__name__ != "PanicException":
             raise
         raise _ours(error, database) from error
 
@@ -56,7 +56,7 @@ class FileList:
 
     Attributes:
         files: sha256 by path.
-        is_changing: Whether a run that may remove files has begun and not ended: then a missing one is no damage.
+        is_changing: Whether a run that may remove files has begun and not ended: then a missing one is not damage.
     """
 
     files: dict[str, str]

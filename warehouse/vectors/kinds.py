@@ -6,10 +6,10 @@ Everything that embeds, publishes, searches or checks vectors asks here. Other p
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.extensions import extensions, load_extension, unusable_extension
 from polyhop.schemas.text import passage_text
 from polyhop.warehouse.statements import statement
 
@@ -53,12 +53,12 @@ class VectorKind:
         """Checks the names."""
         if not _NAME.fullmatch(self.name):
             raise ConfigurationError(
-                f"The vector kind '{self.name}' needs another name: small letters and digits only, a letter first."
+                f"The vector kind '{self.name}' needs another name: lower-case letters and digits only, a letter first."
             )
         if not _TABLE.fullmatch(self.table):
             raise ConfigurationError(
-                f"The vector kind '{self.name}' needs another table than '{self.table}': small letters, digits and _ "
-                "only, a letter first."
+                f"The vector kind '{self.name}' needs another table than '{self.table}': lower-case letters, digits "
+                "and _ only, a letter first."
             )
 
     def statement(self, name: str) -> str:
@@ -115,16 +115,16 @@ def kind_of(name: str) -> VectorKind:
     """A kind by its name; installed packages are asked only about names that are not ours.
 
     Raises:
-        ConfigurationError: If nobody declares it, or the package that does does not work.
+        ConfigurationError: If nobody declares it, or the package that does cannot be used.
     """
     known = OURS.get(name) or _DECLARED.get(name)
     if known is not None:
         return known
-    point = _of_others().get(name)
+    point = extensions(GROUP).get(name)
     if point is None:
-        known_names = ", ".join(dict.fromkeys([*OURS, *_DECLARED, *_of_others()]))
+        known_names = ", ".join(dict.fromkeys([*OURS, *_DECLARED, *extensions(GROUP)]))
         raise ConfigurationError(
-            f"There is no vector kind '{name}'; known are {known_names}. If a package brought it, install that package "
+            f"Unknown vector kind '{name}'; known are {known_names}. If a package brought it, install that package "
             "again."
         )
     return declare(_loaded(point))
@@ -136,22 +136,8 @@ def kinds_in(artefacts: Collection[str], prefix: str = "vectors") -> list[Vector
     return [kind_of(name) for name in (*(n for n in OURS if n in names), *sorted(names - OURS.keys()))]
 
 
-@cache
-def _of_others() -> Mapping[str, EntryPoint]:
-    """Kinds that installed packages bring, by name."""
-    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
-
-
 def _loaded(point: EntryPoint) -> VectorKind:
-    where = f"Vector kind '{point.name}' of the package '{point.dist.name if point.dist else point.module}'"
-    try:
-        kind = point.load()
-    except Exception as error:  # another package's module may fail in any way
-        raise ConfigurationError(
-            f"{where} does not load: {type(error).__name__}: {error}. Update or uninstall that package."
-        ) from error
+    kind = load_extension(point, "vector kind")
     if not isinstance(kind, VectorKind) or kind.name != point.name:
-        raise ConfigurationError(
-            f"{where} is {point.value}, which is no VectorKind of that name. Update or uninstall that package."
-        )
+        raise unusable_extension(point, "vector kind", f"is {point.value}, which is not a VectorKind of that name")
     return kind

@@ -2,7 +2,7 @@
 
 Looks nothing up and calls nobody itself. Source: algorithms.md 0.7 (query.entities), 1.5 step 1.
 Decided here: a name that the question does not contain is dropped (the prompt asks for the question's own spelling);
-the word of a rule's hint is the plain word before the name, else the one behind it, if it is no function word.
+the word of a rule's hint is the plain word before the name, else the one after it, if it is not a function word.
 """
 
 import re
@@ -24,7 +24,7 @@ from polyhop.worker.model_outcomes import outage_of, use_of
 
 _ENTITIES_TOKENS = 512
 _SCHEMA_VERSION = 1
-_WORD_BEHIND = re.compile(r"\s*([^\W\d_]+)")
+_WORD_AFTER = re.compile(r"\s*([^\W\d_]+)")
 
 
 class NamedEntity(BaseModel):
@@ -87,7 +87,7 @@ class ModelNaming:
         """One Naming per question, in order; what was paid for is cached.
 
         Raises:
-            ModelUnavailableError: If the model is away for any of them.
+            ModelUnavailableError: If the model is unavailable for any of them.
             ModelRejectedError: If the model's server accepts no such request.
             BudgetExceededError: If the next call would exceed the budget.
         """
@@ -123,9 +123,9 @@ def _by_rule(question: str, mention: Mention) -> QuestionName:
     before = _word_before(question, mention.start)
     if _is_plain(before):
         return QuestionName(mention.key, f"{before} {mention.surface}")
-    behind = _WORD_BEHIND.match(question, mention.end)
-    if behind is not None and _is_plain(behind[1]):
-        return QuestionName(mention.key, f"{mention.surface} {behind[1]}")
+    after = _WORD_AFTER.match(question, mention.end)
+    if after is not None and _is_plain(after[1]):
+        return QuestionName(mention.key, f"{mention.surface} {after[1]}")
     return QuestionName(mention.key, mention.surface)
 
 

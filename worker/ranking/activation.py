@@ -1,4 +1,4 @@
-"""Spreading activation: names to seeds, seeds to activated entities, each step gated by likeness to the question.
+"""Spreading activation: names to seeds, seeds to activated entities, each step gated by similarity to the question.
 
 Searches no chains (chains.py does); the compiled step is activation_step.py. One question at a time, so that a batch
 changes nothing. Source: algorithms.md 1.5 steps 2 and 3.
@@ -49,7 +49,7 @@ def find_seeds(vectors: NDArray[np.float32], question: SpreadQuestion, rule: See
         if name.entities:
             found += [(entity, 1.0, name.match) for entity in name.entities]
         elif name.vector is None:
-            raise AlgorithmError(f"'{name.name}' is no entity's name; encode its hint with the question to search it.")
+            raise AlgorithmError(f"'{name.name}' is not an entity's name; encode its hint with the question first.")
         else:
             near = nearest(vectors, name.vector, count)
             scores = seed_scores(vectors[near], name.vector, question.vector, rule.score)
@@ -85,12 +85,12 @@ def seed_scores(
     """
     if score == "question":
         return _exact_cosines(near, question)
-    likeness = _exact_cosines(near, hint)
-    return likeness if score == "entity" else (1 + likeness) / 2
+    similarity = _exact_cosines(near, hint)
+    return similarity if score == "entity" else (1 + similarity) / 2
 
 
 def normalised(found: Iterable[tuple[int, float, Match]]) -> tuple[Seed, ...]:
-    """Seeds from (entity, score, match): scores not above 0 dropped, doubles joined, divided by the largest.
+    """Seeds from (entity, score, match): scores not above 0 dropped, duplicates joined, divided by the largest.
 
     Source: algorithms.md 1.5 step 2, G-QASA-3.
     """

@@ -23,12 +23,12 @@ def seed_passages(
     """The passages that the walk starts from.
 
     Args:
-        similarity: Shape (n_passages,): b, the likeness of question and passage.
+        similarity: Shape (n_passages,): b, the similarity of question and passage.
         count: Passages to take.
         temperature: Above 0; small values favour the best passage.
 
     Returns:
-        Numbers of the `count` best, best first, and their weights `exp((b - b_best) / temperature)`.
+        Numbers of the `count` best, in descending order of score, and their weights `exp((b - b_best) / temperature)`.
     Source: algorithms.md 2B.3 step 1.
     Cost: O(passages).
     """
@@ -40,7 +40,7 @@ def seed_passages(
 def fuse(
     similarity: NDArray[np.float64], mass: NDArray[np.float64], weight: float, reference_rank: int
 ) -> NDArray[np.float64]:
-    """Likeness and the walk's mass in one score.
+    """Similarity and the walk's mass in one score.
 
     Args:
         similarity: Shape (n,): cosine (or relative BM25) of question and passage.
@@ -69,7 +69,7 @@ def cover(
     """Reorders the best passages so that the first ones together cover the question.
 
     Args:
-        scores: Shape (m,): F of the pool, best first, ties already in order of number.
+        scores: Shape (m,): F of the pool, in descending order of score, ties already in order of number.
         contains: Shape (m, n_stems): which passage has which distinct question stem.
         idf: Shape (n_stems,): rarity of each stem, above 0.
         weight: Of a full cover, at least 0.

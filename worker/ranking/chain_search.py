@@ -1,6 +1,6 @@
 """The compiled part of the search for chains: depth first, with branch and bound.
 
-Imported only where chains are searched, because numba is heavy. A prefix is given up when no way to go on can reach
+Imported only where chains are searched, because numba is heavy. A prefix is given up when no continuation can reach
 the K_c-th best score so far; the bound takes the best walk of each remaining length, which no simple path can beat.
 Source: algorithms.md 1.5 step 5; the bound is tighter than the one given there.
 """
@@ -109,7 +109,7 @@ def _insert(kept: Kept, size: int, path: Integers, count: int, values: Floats) -
 
 
 def _append(kept: Kept, size: int, path: Integers, count: int, values: Floats) -> int:
-    """Puts a path behind the kept ones."""
+    """Appends a path to the kept ones."""
     kept[0][size, :count] = path[:count]
     kept[1][size], kept[2][size] = count, _compiled_mean(values, path, count)
     return size + 1

@@ -19,7 +19,7 @@ Path = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class FoundChains:
-    """Chains, best first; `is_cut` if the search stopped before its end; `looked_at` counts the paths it took up."""
+    """Chains by descending score; `is_cut` if the search stopped before its end; `looked_at` paths were extended."""
 
     chains: tuple[Chain, ...]
     is_cut: bool
@@ -33,14 +33,14 @@ def best_chains(
     seeds: Iterable[int],
     rule: ChainRule,
 ) -> FoundChains:
-    """The chains of an activated subgraph, best first, without doubles.
+    """The chains of an activated subgraph, in descending order of score, without duplicates.
 
     Args:
         graph: Entities and their relations.
         active: Entities with activation above 0, ascending; no chain has others.
         values: Their activation.
         seeds: Where chains start; all of them active.
-        rule: How many, how long, doubles dropped before or after the cut.
+        rule: How many, how long, duplicates dropped before or after the cut.
 
     Returns:
         By descending mean activation, then fewer entities, then ascending entities; relations with their labels.
@@ -49,7 +49,7 @@ def best_chains(
     """
     cut_first = rule.dedupe == "after_limit"
     found = search_paths(graph, active, values, seeds, replace(rule, limit=rule.limit if cut_first else 0))
-    kept = without_doubles([chain.entities for chain in found.chains])
+    kept = without_duplicates([chain.entities for chain in found.chains])
     score_of = {chain.entities: chain.score for chain in found.chains}
     chains = tuple(Chain(path, score_of[path], hops_of(graph, path)) for path in kept[: rule.limit])
     return FoundChains(chains, found.is_cut, found.looked_at)
@@ -62,7 +62,7 @@ def search_paths(
     seeds: Iterable[int],
     rule: ChainRule,
 ) -> FoundChains:
-    """As `best_chains`, doubles included and without labels; `rule.limit` 0 stands for all."""
+    """As `best_chains`, duplicates included and without labels; `rule.limit` 0 stands for all."""
     from polyhop.worker.ranking.chain_search import search, subgraph
 
     starts = np.searchsorted(active, np.array(sorted(seeds), dtype=np.intp))
@@ -77,11 +77,11 @@ def search_paths(
     return FoundChains(chains, bool(is_cut), int(looked_at))
 
 
-def without_doubles(paths: Sequence[Path]) -> list[Path]:
+def without_duplicates(paths: Sequence[Path]) -> list[Path]:
     """Paths that say something of their own, in order and direction as first seen.
 
     Args:
-        paths: Best first.
+        paths: In descending order of score.
 
     Returns:
         Without those that equal or reverse an earlier one, and then without those that, read either way, are a proper

@@ -1,4 +1,4 @@
-"""Entities by a part of their name, or by likeness to a vector.
+"""Entities by a part of their name, or by similarity to a vector.
 
 Exact names are strategies/lookup.py's business. Names are compared as keys (docs/decisions/0002): lower
 case, accents and punctuation dropped. Source: algorithms.md 5.2.
@@ -51,7 +51,7 @@ def similar_entities(
         min_similarity: Smallest cosine that counts, itself included.
 
     Returns:
-        Entity numbers and cosines, best first, ties by number; entities without vector are never among them.
+        Entity numbers and cosines, in descending order of cosine, ties by number; none without a vector.
 
     Raises:
         AlgorithmError: If the dimensions differ.

@@ -48,7 +48,7 @@ def relevance_model(
 
     Args:
         shares: From `term_shares`.
-        passages: Shape (m,): passage numbers, best first.
+        passages: Shape (m,): passage numbers, in descending order of score.
         scores: Shape (m,), above 0; normalised they are P(d).
         count: Terms to keep.
         dropped: Shape (n_terms,): terms that take no part (stop words); None: all do.
@@ -105,12 +105,12 @@ def expansion_entities(
 
     Args:
         weights: Shape (n_passages, n_entities), CSR: w of algorithms.md 2.4.
-        passages: Shape (m,): passage numbers, best first.
+        passages: Shape (m,): passage numbers, in descending order of score.
         excluded: Shape (n_entities,): entities that are not taken.
         count: Entities to keep.
 
     Returns:
-        At most `count` entity numbers, best first, ties by number, and their sums.
+        At most `count` entity numbers, in descending order of score, ties by number, and their sums.
     Source: algorithms.md 2.9 (BM25-2step).
     Cost: O(mentions of these passages, sorted).
     """

@@ -13,11 +13,11 @@ def reciprocal_rank_fusion(lists: Sequence[Sequence[int]], k: float = 60.0) -> l
     """Items of all lists by the sum of `1 / (k + rank)`.
 
     Args:
-        lists: Item numbers, best first; a repeated item keeps its first place and the rest moves up.
+        lists: Item numbers, in descending order of score; a repeated item keeps its first rank and the rest moves up.
         k: Damping of the first ranks, at least 0.
 
     Returns:
-        (item, score), best first; ties by rank in the first list, then the second…, then by number.
+        (item, score), in descending order of score; ties by rank in the first list, then the second…, then by number.
     Source: algorithms.md 0.5.
     Cost: O(items log items).
     """

@@ -22,7 +22,7 @@ def graph_statistics(graph: BipartiteGraph) -> dict[str, int]:
     Returns:
         nodes, edges, entities, passages, isolated_passages (without entity), and of the number of edges of an entity
         (`…_entity_degree`) and of a passage (`…_passage_degree`) the 95th percentile (`p95_`, nearest rank) and the
-        largest (`max_`). Entities that no passage mentions are no nodes; degrees are 0 where there is no node.
+        largest (`max_`). Entities that no passage mentions are not nodes; degrees are 0 where there is no node.
     Source: algorithms.md 2.11.
     """
     of_entities = graph.df[graph.df > 0]

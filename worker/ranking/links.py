@@ -37,7 +37,7 @@ def strongest_links(
     Args:
         graph: Passages and the entities they mention.
         question_entities: Numbers of the question's entities.
-        passages: Passage numbers, best first.
+        passages: Passage numbers, in descending order of score.
 
     Returns:
         At most one link per passage, in their order. Ties between entities go to the smaller number (the smaller key);
@@ -63,7 +63,7 @@ def connect(index: IndexReader, names: QuestionNames | None, passage_ids: Sequen
     Args:
         index: The version that answered.
         names: What of the question the graph knows, None if nobody looked.
-        passage_ids: Retrieved passages, best first; the first `EXPLAINED` count.
+        passage_ids: Retrieved passages, in descending order of score; the first `EXPLAINED` count.
 
     Returns:
         Links whose weight is the rarity `ln((N + 1) / (df + 1))` of the shared entity.

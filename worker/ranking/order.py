@@ -15,7 +15,7 @@ _GROUP = 64
 
 
 def best(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
-    """Numbers of the `count` best scores, best first; equal scores by ascending number.
+    """Numbers of the `count` best scores, in descending order of score; equal scores by ascending number.
 
     Args:
         scores: Shape (n,), no NaN; not modified.

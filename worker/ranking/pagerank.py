@@ -46,7 +46,7 @@ def passage_weights(scores: NDArray[np.float64], weighting: Weighting) -> NDArra
     """Seed weights of the first passages.
 
     Args:
-        scores: Shape (k,), best first.
+        scores: Shape (k,), in descending order of score.
         weighting: `rank` is 1/rank, `raw` the score if positive, `softmax` with temperature 1.
 
     Returns:

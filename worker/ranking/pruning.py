@@ -18,7 +18,7 @@ def hubs(df: NDArray[np.int64], percent: float) -> NDArray[np.intp]:
     """The `floor(|E| * percent / 100)` entities of largest df, without those that only one passage mentions.
 
     Args:
-        df: Shape (n_entities,): passages that mention each; entities without any are no nodes.
+        df: Shape (n_entities,): passages that mention each; entities without any are not nodes.
         percent: Share of the entities, 0 to 100.
 
     Returns:

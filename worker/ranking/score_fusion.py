@@ -27,7 +27,7 @@ def weighted_fusion(lists: Sequence[Scored], weights: Sequence[float]) -> Scored
         weights: One per list.
 
     Returns:
-        All items, best first, ties by number, and their sums.
+        All items, in descending order of score, ties by number, and their sums.
     Source: algorithms.md 2.9.
     """
     items = np.unique(np.concatenate([numbers for numbers, _ in lists])).astype(np.intp)

@@ -61,7 +61,7 @@ def passages_of_entities(
         count: Passages to return at most.
 
     Returns:
-        Passage numbers and their largest entity score, best first.
+        Passage numbers and their largest entity score, in descending order of score.
     Source: algorithms.md 6.2.
     Cost: O(mentions of these entities, sorted).
     """

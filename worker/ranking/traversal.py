@@ -40,7 +40,7 @@ def expand(graph: RelationGraph, starts: Sequence[int], depth: int) -> tuple[NDA
 
     Args:
         graph: Entities and their relations.
-        starts: Entity numbers, in any order; doubles count once.
+        starts: Entity numbers, in any order; duplicates count once.
         depth: Relations to follow, at least 0.
 
     Returns:
@@ -100,7 +100,7 @@ def passages_by_hops(
         count: Passages to return at most.
 
     Returns:
-        Passage numbers and scores, best first, ties by number.
+        Passage numbers and scores, in descending order of score, ties by number.
     Source: algorithms.md 5.2 (ranking of the graph list).
     Cost: O(mentions of reached entities, sorted).
     """
@@ -179,7 +179,7 @@ def _levels(graph: RelationGraph, starts: Sequence[int], depth: int, until: Sequ
 
 
 def _rows(indptr: Integers, indices: Integers, rows: Integers) -> tuple[Integers, Integers]:
-    """Entries of some rows of a compressed array, one row behind the other, and how many each row has."""
+    """Entries of some rows of a compressed array, one row after the other, and how many each row has."""
     starts = indptr[rows]
     counts = indptr[rows + 1] - starts
     places = np.arange(counts.sum()) + np.repeat(starts - (np.cumsum(counts) - counts), counts)

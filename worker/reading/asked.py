@@ -102,7 +102,7 @@ def _described(question: ParsedQuestion) -> frozenset[str]:
         nouns.update(_nouns_of_clause(question, name))
         behind = question.text[name.end :]
         if behind.startswith(("'s ", "’s ")):
-            nouns.update(_nouns_behind(_words(behind[3:_FAR])))
+            nouns.update(_nouns_after(_words(behind[3:_FAR])))
     return frozenset(nouns)
 
 
@@ -126,7 +126,7 @@ def _nouns_before(words: Sequence[str]) -> list[str]:
     return nouns
 
 
-def _nouns_behind(words: Sequence[str]) -> list[str]:
+def _nouns_after(words: Sequence[str]) -> list[str]:
     nouns = []
     for word in words[:2]:
         if not _is_noun(word) or word.endswith("ed"):
@@ -141,7 +141,7 @@ def _is_noun(word: str) -> bool:
 
 
 def _leads(question: ParsedQuestion, name: Mention, *, begin: int, clause_end: int) -> bool:
-    """Whether a name only leads to the answer: behind a described noun, before `'s`, or in a relative clause."""
+    """Whether a name only leads to the answer: after a described noun, before `'s`, or in a relative clause."""
     text = question.text
     if text[name.end : name.end + 2] in ("'s", "’s") or name.key in geography().demonyms:
         return True

@@ -2,7 +2,7 @@
 
 A date counts only where a sentence says that kind of it of that thing: the thing is the verb's subject (or object:
 `Sony released the Walkman`), the date follows the verb without another event between, or opens the clause. A range in
-parentheses behind a person's name is birth and death. Source: reader.md 6.4; lists/attributes.toml.
+parentheses after a person's name is birth and death. Source: reader.md 6.4; lists/attributes.toml.
 """
 
 import re
@@ -169,7 +169,7 @@ def _is_date_word(word: Word) -> bool:
 
 
 def _date_behind(text: str, end: int, kind: DateAttribute) -> Dated | None:
-    """The first date behind a verb in its clause; of `between 1887 and 1889` the last where a thing was built."""
+    """The first date after a verb in its clause; of `between 1887 and 1889` the last where a thing was built."""
     reach = text[end : end + _FAR]
     found = find_dates(reach)
     if not found:
@@ -227,7 +227,7 @@ def _life_date(text: str, kind: DateAttribute) -> Dated | None:
 
 
 def _life_behind_name(text: str, keys: Sequence[str], kind: DateAttribute) -> Dated | None:
-    """Birth or death from a parenthesis right behind a person's name: `Ann Roe (1516 to 1560)` with a dash."""
+    """Birth or death from a parenthesis right after a person's name: `Ann Roe (1516 to 1560)` with a dash."""
     for match in _PARENTHESIS.finditer(text):
         before = " ".join(name_tokens(text[max(0, match.start() - _LONGEST_NAME) : match.start()]))
         if _NO_LIFE.search(match[1]) or not any(before == key or before.endswith(f" {key}") for key in keys):

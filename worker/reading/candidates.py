@@ -222,7 +222,7 @@ def joined_names(sentence: PageSentence) -> Iterator[Span]:
 
 
 def quotes(sentence: PageSentence) -> Iterator[Span]:
-    """What stands in quotation marks."""
+    """What is in quotation marks."""
     for match in _QUOTE.finditer(sentence.text):
         answer = match[1].strip(" ,.;")
         if answer:
@@ -240,7 +240,7 @@ def people(sentence: PageSentence, *, is_country: bool) -> Iterator[Span]:
 
 
 def phrases(sentence: PageSentence) -> Iterator[Span]:
-    """Up to four lower-case words behind a link word (`is`, `a`, `of`…), until a function word."""
+    """Up to four lower-case words after a link word (`is`, `a`, `of`…), until a function word."""
     links = name_lists().phrase_links
     words = sentence.words
     text = sentence.text

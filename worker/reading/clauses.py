@@ -24,8 +24,7 @@ _KEPT_SENTENCES = 10_000
 PRONOUNS = {"he": "he", "she": "she", "it": "it", "they": "they", "his": "he", "her": "she", "its": "it"}
 """What each pronoun is a form of."""
 _PRONOUNS = frozenset(("he", "she", "it", "they"))
-_POSSESSIVES = frozenset(("his", "her", "its", "their"))
-_DETERMINERS = frozenset(("a", "an", "the", "this", "these", "both")) | _POSSESSIVES
+_DETERMINERS = frozenset(("a", "an", "the", "this", "these", "both", "his", "her", "its", "their"))
 _RELATIVES = frozenset(("who", "which", "that"))
 _CLOSED = frozenset(("whose", "where", "when", "while", "because", "although", "if", "than"))
 _COPULAS = frozenset(("is", "was", "are", "were", "became", "remained", "as"))
@@ -227,7 +226,7 @@ def antecedent(words: Sequence[Word], phrase: Phrase) -> Phrase | None:
 
 
 def leading_subject(words: Sequence[Word], stop: int | None = None) -> Phrase | None:
-    """The noun phrase that a sentence begins with, behind `In 1889,` and the like."""
+    """The noun phrase that a sentence begins with, after `In 1889,` and the like."""
     end = len(words) if stop is None else stop
     first = 0
     while first < end and words[first].low in clause_lists().adverbs:
@@ -260,18 +259,13 @@ def object_after(words: Sequence[Word], first: int, end: int | None = None) -> P
     return Phrase(first, last)
 
 
-def begins_with_possessive(words: Sequence[Word], phrase: Phrase) -> bool:
-    """Whether a phrase is somebody's (`his father`)."""
-    return words[phrase.first].low in _POSSESSIVES
-
-
 def first_pronoun(texts: Iterable[str]) -> str:
     """The pronoun that sentences use first, "" if they use none."""
     return next((PRONOUNS[word.low] for text in texts for word in words_of(text) if word.low in PRONOUNS), "")
 
 
 def defining_words(sentence: str) -> frozenset[str]:
-    """Lower-case words behind the first `is` or `was` of a sentence: `suspension`, `bridge`."""
+    """Lower-case words after the first `is` or `was` of a sentence: `suspension`, `bridge`."""
     words = words_of(sentence)
     verb = next((number for number, word in enumerate(words) if word.low in _DEFINING), None)
     if verb is None:
@@ -281,5 +275,5 @@ def defining_words(sentence: str) -> frozenset[str]:
 
 
 def begins_sentence(text: str, starts: Sequence[int]) -> bool:
-    """Whether one of these words begins a later sentence of a text, by itself or behind one more (`On which`)."""
+    """Whether one of these words begins a later sentence of a text, by itself or after one more (`On which`)."""
     return any(_BEGINS.search(text, max(0, start - _NEAR), start) for start in starts)

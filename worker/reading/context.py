@@ -27,13 +27,13 @@ def pack_context(
     """The first passages with their texts, in ranked order, within a budget.
 
     Args:
-        ranked: Passages, best first.
+        ranked: Passages, in descending order of score.
         stored: (passage id, title, text) of at least the first `limit` of them, in any order.
         limit: Largest number of passages.
         budget_words: Largest number of words, titles included; None: no bound.
 
     Returns:
-        Passages until the budget is used up; the last one is cut behind a whole sentence, or left out if not even
+        Passages until the budget is used up; the last one is cut after a whole sentence, or left out if not even
         its first sentence fits. Only the very first passage is cut within a sentence rather than left out.
 
     Raises:

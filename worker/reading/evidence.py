@@ -130,7 +130,7 @@ class Evidence:
         return -1 if has_verb else 0
 
     def _is_maker(self, candidate: Candidate) -> bool:
-        """Whether a name stands behind `is a novel by` in the first sentence of the page of what the question names."""
+        """Whether a name follows `is a novel by` in the first sentence of the page of what the question names."""
         if candidate.sentence.number or self.asked.is_passive or not self.situation.named[candidate.page.place]:
             return False
         return self.asked.verb in clause_lists().making and _BY.search(candidate.before[-200:]) is not None

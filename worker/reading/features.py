@@ -1,9 +1,9 @@
 """The thirteen features of a candidate: how well it fits the question, one number each.
 
 Weighs nothing (scoring.py does). Source: reader.md 6.3.
-Decided here: without vectors of passages, the share of the question's words that a passage holds, by idf, stands in for
-the cosine (`bridge-lexical`, BM25). `pat` also holds behind the question's own verb in the passive (`who commissioned`,
-`commissioned by the banker`), and a person is no work; a country is no city.
+Decided here: without vectors of passages, the share of the question's words that a passage holds, by idf, replaces
+the cosine (`bridge-lexical`, BM25). `pat` also holds after the question's own verb in the passive (`who commissioned`,
+`commissioned by the banker`), and a person is not a work; a country is not a city.
 """
 
 import re
@@ -56,7 +56,7 @@ class Situation:
     Attributes:
         question: The question, parsed.
         pages: The context.
-        cosines: Likeness of question and passage, by place.
+        cosines: Similarity of question and passage, by the passage's index.
         idf: How rare a stem is in the corpus.
         corpus: Pages of names.
     """
@@ -200,7 +200,7 @@ def person_value(candidate: Candidate, own: OwnPage | None, corpus: CorpusPages)
 
 
 def place_value(candidate: Candidate, own: OwnPage | None) -> float:
-    """place: 1 for a place by its words, its page or as a known country; .7 behind `in`, `from` and the like."""
+    """place: 1 for a place by its words, its page or as a known country; .7 after `in`, `from` and the like."""
     lists = name_lists()
     if candidate.kind in (JOINED, PEOPLE) or is_country_or_state(candidate.key) or has_place_word(candidate.key):
         return 1.0
@@ -288,7 +288,7 @@ _MISMATCHES = {
 
 
 def question_share(question: ParsedQuestion, page: Page, idf: Idf) -> float:
-    """Share of the question's words that a passage holds, by idf: what stands in for a cosine."""
+    """Share of the question's words that a passage holds, by idf: the fallback for a cosine."""
     stems = sorted({stem for word in question.words if (stem := stem_of(word))})
     total = fsum(idf(stem) for stem in stems)
     return fsum(idf(stem) for stem in stems if stem in page.stems) / total if total else 0.0

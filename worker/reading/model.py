@@ -1,7 +1,7 @@
 """The reader with a model: a short answer with its reasoning, and sources that are checked to be in the context.
 
 Calls nobody itself (a ChatModel is given) and retries nothing. What it cannot read for reasons of the reply, the
-reader without a model reads, and the Reading says so; what it cannot read because the model is away is no Reading.
+reader without a model reads, and the Reading says so; what an unavailable model leaves unread is not a Reading.
 Source: algorithms.md 0.7 (qa.answer), 1.5 step 7, 3.9.
 """
 
@@ -95,7 +95,7 @@ class ModelReader:
         self._budget_tokens = budget_tokens
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; one with an `outage` is no answer.
+        """One Reading per item, in order; one with an `outage` is not an answer.
 
         Raises:
             ModelRejectedError: If the model's server accepts no such request (unknown model, wrong key).

@@ -138,11 +138,6 @@ class Page:
         return self.text[self.lead_sentences[0].start : self.lead_sentences[-1].end][:LEAD_CHARACTERS]
 
     @cached_property
-    def lead_stems(self) -> frozenset[str]:
-        """Stems of the title and the first two sentences."""
-        return self.title_stems.union(*(sentence.places for sentence in self.lead_sentences))
-
-    @cached_property
     def stems(self) -> frozenset[str]:
         """Stems of the title and all sentences."""
         return self.title_stems.union(*(sentence.places for sentence in self.sentences))
@@ -160,7 +155,7 @@ class Page:
 
     @cached_property
     def _tokens(self) -> tuple[str, str]:
-        """The words in lower case, and those with a capital, each between blanks."""
+        """The words in lower case, and those with a capital, each between spaces."""
         words = _WORD.findall(fold(self.text))
         capitalised = [word for word in words if not word[0].islower()]
         return f" {' '.join(words)} ".lower(), f" {' '.join(capitalised)} ".lower()

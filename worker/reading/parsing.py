@@ -1,8 +1,7 @@
 """A question taken apart: wh-word, head noun, expected type, words of its main clause, relations, names.
 
 Looks at no passage. Source: reader.md 6.1.
-Decided here: `whose` wants any type; words behind a cut relative clause belong to the main clause again;
-of a question of several sentences the one with the wh-word counts; words in -ed and -ly are no head nouns either.
+Decided here: `whose` wants any type; words in -ed and -ly are not head nouns either.
 """
 
 import re
@@ -12,10 +11,10 @@ from functools import lru_cache
 
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.names import STOP_WORDS, name_tokens
-from polyhop.schemas.sentences import split_sentences
 from polyhop.schemas.stems import stem_tokens
 from polyhop.schemas.text import fold
 from polyhop.worker.reading.clauses import begins_sentence
+from polyhop.worker.reading.main_clause import POSSESSIVE, Token, main_words
 from polyhop.worker.reading.word_lists import Relation, clause_lists, question_lists, relations, synonyms
 
 PERSON, PLACE, DATE, YEAR, NUMBER, NATIONALITY, WORK, ANY, YES_NO = (
@@ -25,23 +24,10 @@ SYNONYM_WEIGHT = 0.8
 
 _WH_WORDS = frozenset(("who", "whom", "whose", "what", "which", "when", "where", "how", "why", "among"))
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_POSSESSIVE = re.compile(r"['’]s?$")
 _NAME_OF = re.compile(r"(?:name|term|title)s? of (?:the |an? )?", re.IGNORECASE)
 _ARTICLES = frozenset(("a", "an", "the"))
 _MOST_HEAD_WORDS = 6
-_LATE = 4
-_REACH = 9
-_CLAUSE_STOP = re.compile(r"[,?;]")
-_AND_VERB = re.compile(r" and (?:is|was|has) ")
-_NOT_CONTENT = frozenset(("name", "called"))
 _OWN_WORDS_FIRST, _OWN_WORDS_LAST = 3, 2
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    low: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +84,14 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
 
     Source: reader.md 6.1. Cost: O(characters).
     """
-    tokens = [_Token(fold(match[0]).lower(), match.start(), match.end()) for match in _TOKEN.finditer(text)]
+    tokens = [Token(fold(match[0]).lower(), match.start(), match.end()) for match in _TOKEN.finditer(text)]
     names = _apart(found)
     place = wh_place(text, tokens)
     wh = "" if place is None else tokens[place].low
     head = _head(text, tokens, place, names) if place is not None and wh in ("what", "which") else ()
     lows = tuple(name_tokens(text))
     expected = YES_NO if place is None and _begins_yes_no(tokens) else _expected(wh, place, head, tokens)
-    words = _main_words(text, tokens, place, names)
+    words = main_words(text, tokens, place, names)
     stems = tuple(dict.fromkeys(stem for word in words if (stem := stem_of(word))))
     return ParsedQuestion(
         text=text,
@@ -134,7 +120,7 @@ def _apart(found: Sequence[Mention]) -> list[Mention]:
     return sorted(chosen, key=lambda m: m.start)
 
 
-def _begins_yes_no(tokens: Sequence[_Token]) -> bool:
+def _begins_yes_no(tokens: Sequence[Token]) -> bool:
     """Whether a question begins with an auxiliary and asks nothing with `what` or `which` later on."""
     auxiliaries = question_lists().auxiliaries
     if not tokens or tokens[0].low not in auxiliaries:
@@ -145,7 +131,7 @@ def _begins_yes_no(tokens: Sequence[_Token]) -> bool:
     )
 
 
-def wh_place(text: str, tokens: Sequence[_Token]) -> int | None:
+def wh_place(text: str, tokens: Sequence[Token]) -> int | None:
     """Place of the wh-word that asks; None without one and in yes-no questions."""
     places = [place for place, token in enumerate(tokens) if token.low in _WH_WORDS]
     if places and places[0] < 3:
@@ -168,8 +154,8 @@ def wh_place(text: str, tokens: Sequence[_Token]) -> int | None:
     return places[-1]
 
 
-def _head(text: str, tokens: Sequence[_Token], wh: int, names: Sequence[Mention]) -> tuple[str, ...]:
-    """Words of the noun behind `what` or `which`."""
+def _head(text: str, tokens: Sequence[Token], wh: int, names: Sequence[Mention]) -> tuple[str, ...]:
+    """Words of the noun after `what` or `which`."""
     lists = question_lists()
     place = wh + 1
     while place < len(tokens) and (tokens[place].low in lists.auxiliaries or tokens[place].low in _ARTICLES):
@@ -185,13 +171,13 @@ def _head(text: str, tokens: Sequence[_Token], wh: int, names: Sequence[Mention]
         is_name = any(name.start <= token.start < name.end for name in names)
         if stops or is_name or (before is not None and text[before.end : token.start].strip()):
             break
-        words.append(_POSSESSIVE.sub("", token.low))
+        words.append(POSSESSIVE.sub("", token.low))
     while len(words) > 1 and (words[-1] in lists.head_verbs or words[-1].endswith(("ed", "ly"))):
         words.pop()
     return tuple(words)
 
 
-def _expected(wh: str, place: int | None, head: tuple[str, ...], tokens: Sequence[_Token]) -> str:
+def _expected(wh: str, place: int | None, head: tuple[str, ...], tokens: Sequence[Token]) -> str:
     """Type of the answer by wh-word and head noun."""
     lists = question_lists()
     words = {token.low for token in tokens}
@@ -223,89 +209,6 @@ def _type_of_head(head: tuple[str, ...]) -> str:
     if forms & lists.place_heads:
         return PLACE
     return WORK if forms & lists.work_heads else ANY
-
-
-def _main_words(text: str, tokens: Sequence[_Token], wh: int | None, names: Sequence[Mention]) -> list[str]:
-    """Content words of the main clause without the names that only say where to begin."""
-    begin = _sentence_of(text, tokens, wh)
-    early = sum(begin <= token.start for token in tokens[:wh]) < _LATE
-    spans = _without_relative_clauses(text, begin) if early else [(_late_clause(text, tokens, wh or 0), len(text))]
-    dropped = [(name.start, name.end) for name in names if _is_dropped(text, name)]
-    words = []
-    for number in sorted(_begin_in(spans, tokens) - _begin_in(dropped, tokens)):
-        words += [part for part in name_tokens(_POSSESSIVE.sub("", tokens[number].low)) if part not in STOP_WORDS]
-    content = [word for word in words if word not in _NOT_CONTENT]
-    if content:
-        return content
-    return [word for word in name_tokens(text) if word not in STOP_WORDS]
-
-
-def _begin_in(spans: Sequence[tuple[int, int]], tokens: Sequence[_Token]) -> set[int]:
-    """Numbers of the words that begin inside a span; the spans are in order and do not overlap."""
-    found = set()
-    span = 0
-    for number, token in enumerate(tokens):
-        while span < len(spans) and spans[span][1] <= token.start:
-            span += 1
-        if span < len(spans) and spans[span][0] <= token.start:
-            found.add(number)
-    return found
-
-
-def _sentence_of(text: str, tokens: Sequence[_Token], wh: int | None) -> int:
-    """Where the sentence of the wh-word begins."""
-    ends = [end for _, end in split_sentences(text[: tokens[wh].start])] if wh else []
-    ended = [end for end in ends if text[end - 1] in ".?!"]
-    return ended[-1] if ended else 0
-
-
-def _late_clause(text: str, tokens: Sequence[_Token], wh: int) -> int:
-    """Where the clause of a late wh-word begins."""
-    low = tokens[max(0, wh - _REACH)].start
-    before = text[low : tokens[wh].start]
-    begins = [before.rfind(",") + 1]
-    begins += [match.end() for match in question_lists().relative_clause.finditer(before)]
-    begins += [match.start() + 1 for match in _AND_VERB.finditer(before)]
-    return low + max(begins)
-
-
-def _without_relative_clauses(text: str, begin: int) -> list[tuple[int, int]]:
-    """Spans of a question outside its relative clauses. Cost: O(characters), whatever the number of clauses."""
-    lists = question_lists()
-    spans = []
-    free = begin
-    sign, verbs = _Ahead(_CLAUSE_STOP, text), _Ahead(lists.clause_end, text)
-    while True:
-        clause = lists.relative_clause.search(text, free)
-        if clause is None:
-            spans.append((free, len(text)))
-            return spans
-        spans.append((free, clause.start()))
-        stop, finished = sign.find(clause.end()), verbs.find(clause.end())
-        free = min(stop.start() if stop else len(text), finished.end() if finished else len(text))
-
-
-class _Ahead:
-    """The next match of a pattern after ascending offsets: no character is searched twice."""
-
-    def __init__(self, pattern: re.Pattern[str], text: str) -> None:
-        self._pattern, self._text = pattern, text
-        self._found = pattern.search(text)
-
-    def find(self, start: int) -> re.Match[str] | None:
-        """The first match that begins at `start` or later; each call's `start` is at least the last one's."""
-        if self._found is not None and self._found.start() < start:
-            self._found = self._pattern.search(self._text, start)
-        return self._found
-
-
-def _is_dropped(text: str, name: Mention) -> bool:
-    if text[name.end : name.end + 2] in ("'s", "’s"):
-        return True
-    before = name_tokens(text[max(0, name.start - 24) : name.start])
-    if before and before[-1] == "the":
-        before.pop()
-    return bool(before) and before[-1] in question_lists().name_links
 
 
 def _weights(words: Sequence[str], stems: Sequence[str]) -> dict[str, float]:

@@ -94,7 +94,7 @@ class RuleReader:
         )
 
     def _cosines(self, question: Question, parsed: ParsedQuestion, pages: Sequence[Page]) -> list[float]:
-        """Likeness of the question and each passage; without vectors, the share of its words that the passage holds."""
+        """Similarity of question and each passage; without vectors, the share of its words that the passage holds."""
         number_of = self._index.number_of_passage
         numbers = [number_of.get(page.passage.passage_id) for page in pages]
         if question.vector is None or "vectors:passage" not in self._index.artefacts or None in numbers:

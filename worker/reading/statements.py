@@ -46,7 +46,7 @@ def by_definition(question: ParsedQuestion, options: Sequence[Option]) -> Comput
 
 
 def _kind_asked(question: ParsedQuestion) -> tuple[str, ...] | None:
-    """The words behind the names of `Are A and B both Italian film directors?`, None if that says more than a kind."""
+    """The words after the names of `Are A and B both Italian film directors?`, None if that says more than a kind."""
     if not question.names or question.words[0] not in ("is", "are", "was", "were"):
         return None
     things = [name for name in question.names if name.key not in geography().demonyms]
@@ -117,7 +117,7 @@ def by_statement(question: ParsedQuestion, options: Sequence[Option]) -> Compute
 def _says(
     question: ParsedQuestion, page: Page, sentence: PageSentence, content: Sequence[str], named: Sequence[Mention]
 ) -> bool:
-    """Whether a sentence has all words of the question, its names behind the same prepositions, and no negation."""
+    """Whether a sentence has all words of the question, its names after the same prepositions, and no negation."""
     if _NOT.search(sentence.text) or not (content or named):
         return False
     stems = {*sentence.places, *(stem_of(word) for word in page.kinds)}
@@ -127,7 +127,7 @@ def _says(
 
 
 def _is_named_alike(asked: str, text: str, name: Mention) -> bool:
-    """Whether a sentence has a name of the question, behind the same preposition if the question has one."""
+    """Whether a sentence has a name of the question, after the same preposition if the question has one."""
     before = words_of(asked[: name.start])
     link = next((word.low for word in reversed(before) if word.low != "the"), "")
     if link not in clause_lists().prepositions:

@@ -135,7 +135,7 @@ def doers(
 
 
 def _agent(words: Sequence[Word], verb: int) -> tuple[int, int] | None:
-    """The span behind `by` after a verb: `was designed in 1886 by the engineer …`, up to the next comma or verb."""
+    """The span after `by` after a verb: `was designed in 1886 by the engineer …`, up to the next comma or verb."""
     for number in range(verb + 1, min(len(words) - 1, verb + _NEAR_BY)):
         if words[number].low == "by":
             phrase = object_after(words, number + 1)

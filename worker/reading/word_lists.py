@@ -1,6 +1,6 @@
 """The reader's word lists as they are used: sets, tables and compiled patterns.
 
-Decides nothing; what each list is for stands in the files themselves (lists/*.toml). Read when first asked for.
+Decides nothing; what each list is for is said in the files themselves (lists/*.toml). Read when first asked for.
 Source: reader.md 6.
 """
 

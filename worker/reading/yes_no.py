@@ -128,7 +128,7 @@ def by_country(question: ParsedQuestion, options: Sequence[Option]) -> Computed 
 
 
 def _born_in(lead: str) -> list[Place]:
-    """Countries behind `born`; demonyms are none of birth."""
+    """Countries after `born`; demonyms are none of birth."""
     start = re.search(r"\bborn\b", lead)
     if start is None:
         return []

@@ -34,11 +34,13 @@ class GraphSearchParameters(Parameters):
     """Parameters of `graph-search`."""
 
     depth: int = Field(1, ge=0, le=10, description="Relations followed from the question's entities, default 1.")
-    decay: float = Field(0.5, gt=0, le=1, description="What a hop leaves of an entity's worth, default 0.5.")
+    decay: float = Field(
+        0.5, gt=0, le=1, description="Share of an entity's score that is left after a hop, default 0.5."
+    )
     matcher: Matcher = Field(
         "exact",
         description="The question's entities: by exact name (default), names that contain one of the question's "
-        "(fuzzy), or likeness to the question (embedding; needs vectors of entities).",
+        "(fuzzy), or similarity to the question (embedding; needs vectors of entities).",
     )
     entities: int = Field(
         20, ge=1, le=10_000, description="matcher=embedding: entities nearest to the question, default 20."
@@ -111,7 +113,7 @@ class ArcanaStrategy:
         self._evidence = ArcanaEvidence(reader, self._relations)
 
     def searched_hints(self, question: Question) -> list[str]:
-        """The question itself, where entities are found by likeness to it and it comes without its vector."""
+        """The question itself, where entities are found by similarity to it and it comes without its vector."""
         return [question.text] if self._parameters.matcher == "embedding" and question.vector is None else []
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:

@@ -1,4 +1,4 @@
-"""Where a graph search starts: entities of a question by exact name, by a part of a name, or by likeness.
+"""Where a graph search starts: entities of a question by exact name, by a part of a name, or by similarity.
 
 Traverses nothing. Source: algorithms.md 5.2.
 """
@@ -27,8 +27,8 @@ class StartEntities:
     Attributes:
         numbers: Distinct, ascending.
         unmatched: Names that no entity has, ascending.
-        has_names: Whether the question had any name at all; with likeness it needs none.
-        similarities: Cosine by entity number, where likeness found them.
+        has_names: Whether the question had any name at all; with similarity it needs none.
+        similarities: Cosine by entity number, where similarity found them.
     """
 
     numbers: tuple[int, ...]
@@ -72,7 +72,7 @@ class NamedStart:
 
 
 class SimilarStart:
-    """By the likeness of entities to the whole question."""
+    """By the similarity of entities to the whole question."""
 
     def __init__(self, vectors: NDArray[np.float32], count: int, min_similarity: float) -> None:
         self._vectors = vectors
@@ -97,7 +97,7 @@ def start_by(reader: IndexReader, strategy: str, matcher: Matcher, count: int, m
     """The start that a strategy's parameters ask for.
 
     Raises:
-        ConfigurationError: If likeness is asked for and the index has no vectors of entities.
+        ConfigurationError: If similarity is asked for and the index has no vectors of entities.
     """
     if matcher != "embedding":
         return NamedStart(reader, is_fuzzy=matcher == "fuzzy")

@@ -131,7 +131,7 @@ class NoServices:
         Raises:
             AlgorithmError: Always.
         """
-        raise AlgorithmError(f"No encoder was given to this strategy, which wants to encode {len(texts)} texts.")
+        raise AlgorithmError(f"No encoder was given to this strategy, which has to encode {len(texts)} texts.")
 
     def chat(self) -> None:
         """No chat model."""

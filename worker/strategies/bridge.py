@@ -1,6 +1,6 @@
 """`bridge` and `bridge-lexical`: seed, spread, fuse, cover; with and without an encoder.
 
-One class; both differ only in what likeness is. Source: algorithms.md 2B.
+One class; both differ only in what similarity is. Source: algorithms.md 2B.
 """
 
 import time
@@ -69,8 +69,8 @@ class BridgeParameters(BridgeLexicalParameters):
     graph_weight: float = Field(0.2, ge=0, le=1000, description="lambda: weight of the walk in the score, default 0.2.")
 
 
-Likeness = Callable[[Question, NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
-"""Question and relative BM25 to the likeness that seeds and the likeness that is fused, shape (n_passages,) each."""
+Similarity = Callable[[Question, NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
+"""Question and relative BM25 to the similarities for seeding and for fusing, shape (n_passages,) each."""
 
 
 class BridgeStrategy:
@@ -81,13 +81,13 @@ class BridgeStrategy:
         name: str,
         reader: IndexReader,
         parameters: BridgeLexicalParameters,
-        likeness: Likeness,
+        similarity: Similarity,
         *,
         positive_only: bool,
     ) -> None:
         self.name = name
         self._parameters = parameters
-        self._likeness = likeness
+        self._similarity = similarity
         self._positive_only = positive_only
         self._passage_ids = reader.passage_ids
         graph = reader.artefact(GRAPH)
@@ -106,7 +106,7 @@ class BridgeStrategy:
         begun = time.perf_counter()
         stems = sorted(count_terms(self._stems(question.text), self._impacts.terms))
         lexical = relative(score(self._impacts, dict.fromkeys(stems, 1)))
-        seeding, fused = self._likeness(question, lexical)
+        seeding, fused = self._similarity(question, lexical)
         start = self._start(question, seeding)
         seeded = time.perf_counter()
         scores = fuse(fused, self._spread(start.seeds), self._parameters.graph_weight, self._parameters.reference_rank)
@@ -115,11 +115,11 @@ class BridgeStrategy:
         seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
         return Retrieval(ranked, start.evidence(self._passage_ids, self._keys), seconds)
 
-    def _start(self, question: Question, likeness: NDArray[np.float64]) -> Start:
+    def _start(self, question: Question, similarity: NDArray[np.float64]) -> Start:
         count = self._parameters.seeds
         if self._positive_only:
-            count = min(count, int(np.count_nonzero(likeness > 0)))
-        numbers, passages = seed_passages(likeness, count, self._parameters.seed_temperature)
+            count = min(count, int(np.count_nonzero(similarity > 0)))
+        numbers, passages = seed_passages(similarity, count, self._parameters.seed_temperature)
         entities = self._matcher.match(question.text)
         weights, passages = mix(self._entity_weights[entities.numbers], passages)
         seeds = WalkSeeds(entities.numbers, weights, numbers, passages)
@@ -151,11 +151,11 @@ def build_bridge(reader: IndexReader, parameters: BridgeParameters, _services: S
     """`bridge` on an open version."""
     vectors = np.asarray(reader.artefact(vectors_of("passage")))
 
-    def likeness(question: Question, lexical: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def similarity(question: Question, lexical: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         cosine = cosines(vectors, question_vector(question, "bridge"))
         return cosine + parameters.lexical_weight * lexical, cosine
 
-    return BridgeStrategy("bridge", reader, parameters, likeness, positive_only=False)
+    return BridgeStrategy("bridge", reader, parameters, similarity, positive_only=False)
 
 
 @strategy(
@@ -167,9 +167,11 @@ def build_bridge(reader: IndexReader, parameters: BridgeParameters, _services: S
 def build_bridge_lexical(
     reader: IndexReader, parameters: BridgeLexicalParameters, _services: Services
 ) -> BridgeStrategy:
-    """`bridge-lexical` on an open version: relative BM25 is the likeness; what shares nothing is not returned."""
+    """`bridge-lexical` on an open version: relative BM25 is the similarity; what shares nothing is not returned."""
 
-    def likeness(_question: Question, lexical: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def similarity(
+        _question: Question, lexical: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return lexical, lexical
 
-    return BridgeStrategy("bridge-lexical", reader, parameters, likeness, positive_only=True)
+    return BridgeStrategy("bridge-lexical", reader, parameters, similarity, positive_only=True)

@@ -64,7 +64,7 @@ class DenseRanker:
         self._strategy = strategy
 
     def rank(self, question: Question, count: int) -> Ranking:
-        """At most `count` passages, best first."""
+        """At most `count` passages, in descending order of score."""
         scores = cosines(self._vectors, question_vector(question, self._strategy))
         numbers = best(scores, count)
         return numbers, scores[numbers]
@@ -80,7 +80,7 @@ class ApproximateRanker:
         self._ef_search = ef_search
 
     def rank(self, question: Question, count: int) -> Ranking:
-        """At most `count` passages, best first."""
+        """At most `count` passages, in descending order of score."""
         vector = question_vector(question, self._strategy)
         found = np.unique(np.asarray(self._nearest(vector, count, self._ef_search), dtype=np.intp))
         # Row by row: a product with a matrix of another height may differ in the last bit.

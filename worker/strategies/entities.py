@@ -38,7 +38,7 @@ class NodeMatcher:
     """Matches the labels of a question with the nodes of a graph, by equality.
 
     Args:
-        labels: A text to the labels in it, repeated or not; empty ones are passed over.
+        labels: A text to the labels in it, repeated or not; empty ones are skipped.
         number_of: Node number by label.
         is_node: Shape (n,), bool: nodes that still have an edge; a label of another one is unmatched.
     """

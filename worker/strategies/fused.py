@@ -29,7 +29,7 @@ class FusedRanker:
         self._k = k
 
     def rank(self, question: Question, count: int) -> Ranking:
-        """At most `count` passages, best first; there are never more than the lists hold."""
+        """At most `count` passages, in descending order of score; there are never more than the lists hold."""
         lists = [ranker.rank(question, self._depth)[0].tolist() for ranker in self._rankers]
         fused = reciprocal_rank_fusion(lists, self._k)[: max(count, 0)]
         numbers = np.array([number for number, _ in fused], dtype=np.intp)

@@ -19,7 +19,7 @@ class LexicalRanker:
         self._tokens = ANALYSERS[ANALYSER]
 
     def rank(self, question: Question, count: int) -> Ranking:
-        """At most `count` passages, best first."""
+        """At most `count` passages, in descending order of score."""
         scores = score(self._impacts, count_terms(self._tokens(question.text), self._impacts.terms))
         numbers = best_positive(scores, count)
         return numbers, scores[numbers]

@@ -1,4 +1,4 @@
-"""Names of a question to the entities that bear them: by name or as an alias, never by likeness.
+"""Names of a question to the entities that bear them: by name or as an alias, never by similarity.
 
 Finds no names (worker/questions does) and searches no vectors (engines do). Source: algorithms.md 1.5 step 2a.
 """

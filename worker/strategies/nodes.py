@@ -38,16 +38,16 @@ class NodeParameters(Parameters):
     entity_norm: Literal["key", "none", "simple", "lower"] = Field(
         "key",
         description="What makes names equal: key (Polyhop's own, resolved names; default), or of the names as written "
-        "none, simple (letters and digits) or lower (case and blanks).",
+        "none, simple (letters and digits) or lower (case and whitespace).",
     )
     title_aliases: bool = Field(
         default=False,
         description="EL: a name that exactly one title has without its (...) stands for that title, default 0 (no).",
     )
-    min_entity_len: int = Field(2, ge=0, le=1000, description="Characters that a node's name has at least, default 2.")
-    min_entity_df: int = Field(1, ge=1, description="Passages that mention an entity at least, default 1.")
+    min_entity_len: int = Field(2, ge=0, le=1000, description="Least number of characters of a node's name, default 2.")
+    min_entity_df: int = Field(1, ge=1, description="Least number of passages that mention an entity, default 1.")
     max_entity_df_ratio: float = Field(
-        1.0, gt=0, le=1, description="Share of the passages that mention an entity at most, default 1."
+        1.0, gt=0, le=1, description="Largest share of the passages that mention an entity, default 1."
     )
     hub_top_percent: float = Field(
         0.0, ge=0, le=100, description="PRUNE: share of the entities, those of largest df, left out in %, default 0."
@@ -60,9 +60,9 @@ class NodeParameters(Parameters):
 class TermParameters(Parameters):
     """What is a node of the term graph."""
 
-    min_df: int = Field(3, ge=1, description="Passages that contain a term at least, default 3.")
+    min_df: int = Field(3, ge=1, description="Least number of passages that contain a term, default 3.")
     max_df_ratio: float = Field(
-        0.1, gt=0, le=1, description="Share of the passages that contain a term at most, default 0.1."
+        0.1, gt=0, le=1, description="Largest share of the passages that contain a term, default 0.1."
     )
 
 

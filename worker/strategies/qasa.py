@@ -1,4 +1,4 @@
-"""`qasa`: activation spreads from the question's names, gated by likeness to the question; passages follow.
+"""`qasa`: activation spreads from the question's names, gated by similarity to the question; passages follow.
 
 Owns no formula: an engine spreads (spreading.py), passages are ranked as in algorithms.md 6.2. Ablations are
 parameters (1.7); `naive-vector` is the one without a graph. Source: algorithms.md 1.
@@ -41,7 +41,7 @@ class QasaParameters(Parameters):
 
     engine: Literal["embedded", "neo4j"] = Field(
         "embedded",
-        description="Who computes: embedded, on the index's own arrays, or neo4j, the server of NEO4J_URI that holds "
+        description="Engine: embedded, on the index's own arrays, or neo4j, the server of NEO4J_URI that holds "
         "the exported version; both give the same.",
     )
     steps: int = Field(3, ge=0, le=10, description="T: steps that activation spreads, default 3; 0: seeds only.")
@@ -60,24 +60,27 @@ class QasaParameters(Parameters):
         "set", description="Neighbours count once (set, default) or once per relation (per_edge)."
     )
     seed_vector_budget: int = Field(
-        5, ge=1, le=1000, description="Entities searched by likeness, shared among a question's names, default 5."
+        5, ge=1, le=1000, description="Entities searched by similarity, shared among a question's names, default 5."
     )
     seed_score: SeedScore = Field(
         "question",
-        description="Score of an entity found by likeness: cosine with the question (default), with the name's hint "
+        description="Score of an entity found by similarity: cosine with the question (default), with the name's hint "
         "(entity), or (1 + that) / 2 (neo4j).",
     )
     no_entity_policy: Literal["question_vector", "empty"] = Field(
         "question_vector", description="A question without names: its own vector finds seeds (default), or nothing."
     )
     top_k_entities: int = Field(30, ge=1, le=10_000, description="K_e: entities in the evidence, default 30.")
-    top_k_chains: int = Field(30, ge=1, le=10_000, description="K_c: chains kept before doubles go, default 30.")
+    top_k_chains: int = Field(
+        30, ge=1, le=10_000, description="K_c: chains kept, before duplicates are dropped, default 30."
+    )
     max_chain_length: int = Field(4, ge=1, le=6, description="L_max: relations in a chain, default 4.")
     chain_dedupe: Dedupe = Field(
-        "after_limit", description="Doubles go after the cut at K_c (after_limit, default) or before it (before_limit)."
+        "after_limit",
+        description="Duplicates are dropped after the cut at K_c (after_limit, default) or before it (before_limit).",
     )
     max_paths_enumerated: int = Field(
-        200_000, ge=1, le=2_000_000, description="Chains looked at, at most, default 200000; stopping is flagged."
+        200_000, ge=1, le=2_000_000, description="Most chains looked at, default 200000; stopping is flagged."
     )
 
 
@@ -117,7 +120,7 @@ class QasaStrategy:
         return Retrieval(ranked_passages(self._passage_ids, (numbers, scores)), evidence, seconds)
 
     def _names(self, question: Question) -> tuple[SeedName, ...]:
-        """The question's names, looked up; without any, the question itself stands in, or nothing does."""
+        """The question's names, looked up; without any, the question itself is the fallback, or nothing is."""
         if not self._entity_count:
             return ()
         if question.names:

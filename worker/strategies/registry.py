@@ -6,15 +6,15 @@ entry points of the group `polyhop.strategies` (name: the strategy; value: the m
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError, UnknownStrategyError
+from polyhop.schemas.extensions import extensions, load_extension, unusable_extension
 from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
 from polyhop.worker.strategies.base import DECLARED, NoServices, Parameters, StrategySpec
 
@@ -53,19 +53,19 @@ class Registry(Mapping[str, StrategySpec]):
         if name not in DECLARED:
             if name in MODULES:
                 import_module(f"polyhop.worker.strategies.{MODULES[name]}")
-            elif name in _of_others():
-                _load(_of_others()[name])
+            elif name in extensions(GROUP):
+                _load(extensions(GROUP)[name])
         return DECLARED[name]
 
     def __iter__(self) -> Iterator[str]:
         yield from MODULES
-        yield from (name for name in _of_others() if name not in MODULES)
+        yield from (name for name in extensions(GROUP) if name not in MODULES)
 
     def __len__(self) -> int:
-        return len(MODULES.keys() | _of_others().keys())
+        return len(MODULES.keys() | extensions(GROUP).keys())
 
     def __contains__(self, name: object) -> bool:
-        return name in MODULES or name in _of_others()
+        return name in MODULES or name in extensions(GROUP)
 
 
 STRATEGIES: Mapping[str, StrategySpec] = Registry()
@@ -149,31 +149,16 @@ def make_reader(
     return spec.reader(index, parse_parameters(spec, params), services, configured)
 
 
-@cache
-def _of_others() -> Mapping[str, EntryPoint]:
-    """Strategies that installed packages bring, by name."""
-    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
-
-
 def _load(point: EntryPoint) -> None:
     """Imports the module that an entry point names.
 
     Raises:
         ConfigurationError: If it cannot be imported, or does not declare the strategy.
     """
-    package = point.dist.name if point.dist else point.module
-    try:
-        point.load()
-    except Exception as error:  # another package's module may fail in any way
-        raise ConfigurationError(
-            f"Strategy '{point.name}' of the package '{package}' does not load: {type(error).__name__}: {error}. "
-            "Update or uninstall that package."
-        ) from error
+    load_extension(point, "strategy")
     if point.name not in DECLARED:
-        raise ConfigurationError(
-            f"The package '{package}' names a strategy '{point.name}', but its module {point.module} declares none of "
-            f"that name with @strategy. Update or uninstall that package."
-        )
+        reason = f"is missing: its module {point.module} declares none of that name with @strategy"
+        raise unusable_extension(point, "strategy", reason)
 
 
 def _allowed(field: FieldInfo) -> str:

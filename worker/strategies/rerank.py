@@ -1,6 +1,6 @@
 """`bm25-ce` and `rrf-ce`: the first passages of a ranking, put in another order by who reads question and passage.
 
-A cross-encoder reads them if one is configured (models.rerank), else a token-free stand-in; the evidence says which as
+A cross-encoder reads them if one is configured (models.rerank), else a token-free fallback; the evidence says which as
 `ce`. Owns no formula (ranking/coverage_rerank.py does) and opens no model. Source: algorithms.md 2.9.
 """
 
@@ -36,7 +36,7 @@ class RerankParameters(Parameters):
     """What is put in another order, and by what if there is no cross-encoder."""
 
     rerank_depth: int = Field(
-        100, ge=0, le=10_000, description="First passages that are put in another order, default 100; the rest follows."
+        100, ge=0, le=10_000, description="Top passages that are re-ranked, default 100; the rest follow."
     )
     proximity_weight: float = Field(
         0.5,
@@ -55,12 +55,12 @@ class FusedRerankParameters(RerankParameters, FusionParameters):
     """Parameters of `rrf-ce`."""
 
     rerank_depth: int = Field(
-        20, ge=0, le=10_000, description="First passages that are put in another order, default 20; the rest follows."
+        20, ge=0, le=10_000, description="Top passages that are re-ranked, default 20; the rest follow."
     )
 
 
 class LexicalReranker:
-    """The stand-in: reads words only."""
+    """The fallback: reads words only."""
 
     model = "lexical"
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from polyhop.schemas.ports import SpreadingDatabase
 from polyhop.schemas.spreading import Activation, SpreadQuestion
-from polyhop.worker.ranking.chains import without_doubles
+from polyhop.worker.ranking.chains import without_duplicates
 from polyhop.worker.strategies.spreading import QasaRules
 
 
 class Neo4jEngine:
-    """Asks the database question by question; drops doubles as the embedded engine does."""
+    """Asks the database question by question; drops duplicates as the embedded engine does."""
 
     def __init__(self, database: SpreadingDatabase, rules: QasaRules) -> None:
         self._database = database
@@ -27,5 +27,5 @@ class Neo4jEngine:
         rules = self._rules
         found = self._database.activate(question, rules.seeds, rules.spread, rules.chains)
         by_path = {chain.entities: chain for chain in found.chains}
-        kept = without_doubles(list(by_path))
+        kept = without_duplicates(list(by_path))
         return replace(found, chains=tuple(by_path[path] for path in kept[: rules.chains.limit]))

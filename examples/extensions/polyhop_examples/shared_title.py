@@ -17,7 +17,7 @@ from polyhop.worker.strategies.base import Parameters, strategy
 class SharedTitleParameters(Parameters):
     """Parameters of `shared-title`."""
 
-    shortest: int = Field(4, ge=1, le=50, description="Words with fewer letters are passed over, default 4.")
+    shortest: int = Field(4, ge=1, le=50, description="Words with fewer letters are skipped, default 4.")
 
 
 class SharedTitle:

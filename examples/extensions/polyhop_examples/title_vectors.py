@@ -28,7 +28,7 @@ class NearestTitle:
         self._vectors = np.asarray(reader.artefact(vectors_of("title")), dtype=np.float64)
 
     def rank(self, question: Question, count: int) -> Ranking:
-        """At most `count` passages, best first."""
+        """At most `count` passages, in descending order of score."""
         scores = self._vectors @ question_vector(question, "nearest-title").astype(np.float64)
         numbers = np.argsort(-scores, kind="stable")[:count]
         return numbers, scores[numbers]

@@ -1,6 +1,6 @@
 """A corpus format in one file: `polyhop index corpus.xml --index NAME` reads `<passage id= title=>text</passage>`.
 
-Wherever a passage stands in the file; its other attributes become metadata. Entities and DTDs are never resolved.
+A passage may be anywhere in the file; its other attributes become metadata. Entities and DTDs are never resolved.
 """
 
 from collections.abc import Iterator

@@ -8,10 +8,11 @@ import pytest
 import polyhop.flows.workers
 from polyhop.flows.answer import submit_file
 from polyhop.flows.workers import Crew
+from polyhop.schemas.environment import as_environment, environment_settings
 from polyhop.schemas.errors import ConfigurationError, PolyhopError, UnknownSettingError, UnknownStrategyError
 from polyhop.schemas.queue import JobSpec
 from polyhop.schemas.requests import SubmissionRequest
-from polyhop.schemas.settings import Settings, as_environment, environment_settings
+from polyhop.schemas.settings import Settings
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 

@@ -22,7 +22,6 @@ PAGES = [
     {"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace wrote for Charles Babbage."},
     {"id": "babbage", "title": "Charles Babbage", "text": "Charles Babbage lived in London."},
 ]
-STAGES = ["extract", "resolve", "lexical:plain"]
 Told = list[tuple[str, int, int]]
 
 

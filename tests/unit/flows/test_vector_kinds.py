@@ -45,7 +45,7 @@ def titles(monkeypatch: pytest.MonkeyPatch) -> Iterator[VectorKind]:
     """A third kind, and a strategy that needs it, as installed packages bring them."""
     monkeypatch.setattr(kinds, "_DECLARED", {})
     points = {"near-title": EntryPoint("near-title", __name__, registry.GROUP)}
-    monkeypatch.setattr(registry, "_of_others", lambda: points)
+    monkeypatch.setattr(registry, "extensions", lambda _group: points)
     strategy("near-title", "By title.", Parameters, needs={"vectors:title", "ann:title"})(never_built)
     yield declare(VectorKind("title", "titles", TITLE_ROWS, title_only))
     del DECLARED["near-title"]
@@ -90,9 +90,8 @@ def test_an_index_with_a_kind_that_nobody_declares_any_more_is_left_alone(
     root = tmp_path / "data"
     run(root, corpus, "near-title")
     monkeypatch.setattr(kinds, "_DECLARED", {})
-    with pytest.raises(
-        ConfigurationError, match=f"no vector kind '{titles.name}'; known are passage, entity, proposition, name. If a"
-    ):
+    words = f"Unknown vector kind '{titles.name}'; known are passage, entity, proposition, name. If a"
+    with pytest.raises(ConfigurationError, match=words):
         run(root, corpus, "bm25")
 
 

@@ -137,7 +137,7 @@ def test_graph_search_ranks_by_hops(graph: EntityGraph) -> None:
 
 
 def test_fusion_search_joins_any_list_of_ids(graph: EntityGraph) -> None:
-    """G-ARC; k9 is no passage of this index."""
+    """G-ARC; k9 is not a passage of this index."""
     found = graph.fusion_search(["Birch"], ["k3", "k9", "k1"], depth=2)
     assert [(p.passage_id, round(p.score, 6)) for p in found] == [
         ("k3", 0.032266),

@@ -20,8 +20,9 @@ from polyhop.flows.runner import DirectRunner
 from polyhop.health import run_checks
 from polyhop.jobs import results_for
 from polyhop.queue_health import check_queue
-from polyhop.schemas.errors import ConfigurationError, DamagedRowsError, RetryRefusedError, StoreError, SubmissionError
+from polyhop.schemas.errors import ConfigurationError, StoreError
 from polyhop.schemas.queue import FinishedQuestion, JobSpec, NewQuestion
+from polyhop.schemas.queue_errors import DamagedRowsError, RetryRefusedError, SubmissionError
 from polyhop.schemas.requests import IndexRequest, SubmissionRequest
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.extraction.questions import kg_extract

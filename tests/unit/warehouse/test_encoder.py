@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.warehouse.models import weights
-from polyhop.warehouse.models.encoder import LocalEncoder, _open_session, equal_length_batches
+from polyhop.warehouse.models.encoder import REBUILD, LocalEncoder, equal_length_batches
+from polyhop.warehouse.models.onnx_session import open_session
 
 REFERENCE = json.loads((Path(__file__).parents[2] / "golden" / "encoder_reference.json").read_text(encoding="utf-8"))
 TEXTS = [row["text"] for row in REFERENCE["texts"]]
@@ -164,7 +165,7 @@ def test_a_graph_file_that_changed_is_assembled_again(tmp_path, folder, encoder)
 def test_a_graph_that_onnxruntime_refuses_says_what_to_delete(tmp_path):
     (tmp_path / "broken.onnx").write_bytes(b"no graph")
     with pytest.raises(ModelFileError, match="delete that file"):
-        _open_session(tmp_path / "broken.onnx", 1)
+        open_session(tmp_path / "broken.onnx", REBUILD)
 
 
 @pytest.mark.parametrize("setting", [{"threads": 0}, {"batch_size": 0}])

@@ -37,16 +37,14 @@ def mappings(_path: Path) -> Iterator[object]:
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], None]]:
+def install(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
     """Makes an entry point known as if its package were installed."""
 
     def known(ending: str, value: str) -> None:
         point = EntryPoint(ending, value, formats.GROUP)
-        monkeypatch.setattr(formats, "entry_points", lambda group: [point] if group == formats.GROUP else [])
-        formats.formats_of_others.cache_clear()
+        monkeypatch.setattr(formats, "extensions", lambda group: {ending: point} if group == formats.GROUP else {})
 
-    yield known
-    formats.formats_of_others.cache_clear()
+    return known
 
 
 @pytest.fixture
@@ -75,11 +73,10 @@ def test_records_of_another_format_are_checked_like_ours(source: Path, install: 
 def test_packages_are_asked_only_about_endings_that_are_not_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def never(group: str) -> list[EntryPoint]:
+    def never(group: str) -> dict[str, EntryPoint]:
         raise AssertionError(group)
 
-    monkeypatch.setattr(formats, "entry_points", never)
-    formats.formats_of_others.cache_clear()
+    monkeypatch.setattr(formats, "extensions", never)
     path = tmp_path / "a.md"
     path.write_text("# Ada\nAda wrote.", encoding="utf-8")
     assert len(list(read_corpus(path))) == len(list(read_corpus(tmp_path))) == 1
@@ -89,7 +86,7 @@ def test_an_unknown_ending_and_the_help_name_all_formats(tmp_path: Path, install
     install(".odd", f"{__name__}:two_rows")
     path = tmp_path / "corpus.docs"
     path.write_text("text", encoding="utf-8")
-    with pytest.raises(SourceError, match=r"known are \.csv, .*\.odd, \.parquet, \.txt\."):
+    with pytest.raises(SourceError, match=r"known formats are \.csv, .*\.odd, \.parquet, \.txt\."):
         read_corpus(path)
     assert described_formats() == (
         ".jsonl(.gz), .json(.gz), .csv(.gz), .parquet, .odd, or a folder of .txt, .md, .html, .htm, .odd files"
@@ -100,7 +97,7 @@ def test_an_unknown_ending_and_the_help_name_all_formats(tmp_path: Path, install
     ("value", "words"),
     [
         ("polyhop_nowhere:records", "does not load: ModuleNotFoundError: No module named 'polyhop_nowhere'"),
-        (f"{__name__}:GOOD", "which is no function"),
+        (f"{__name__}:GOOD", "which is not a function"),
         (f"{__name__}:mappings", "yields dict where a Row or a BadRecord is needed"),
     ],
 )

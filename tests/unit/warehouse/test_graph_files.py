@@ -100,7 +100,7 @@ def test_packed_files_are_read_and_empty_lines_skipped(tmp_path: Path) -> None:
     [
         ("g.jsonl", b"", "is empty"),
         ("g.jsonl", b"\n\n", "holds no statement; at least one is needed"),
-        ("g.csv", b"a,b\n", r"known are \.jsonl, \.jsonl\.gz"),
+        ("g.csv", b"a,b\n", r"known formats are \.jsonl, \.jsonl\.gz"),
         ("g.jsonl.gz", b"not packed", "it is not gzip, or damaged"),
     ],
 )

@@ -164,12 +164,12 @@ def test_bad_items_and_paragraphs_of_a_question_set(tmp_path: Path) -> None:
         ("c.jsonl.gz", GOOD, "{path} cannot be read: it is not gzip, or damaged; copy it again, or let its name not"),
         ("c.json", b'{"text":\n"a"}', "{path} is neither a JSON list of records nor has it one record a line;"),
         ("c.json", b'"text"', "{path} is neither a JSON list of records nor has it one record a line;"),
-        ("c.json", b"[] []", "{path} goes on behind the end of its JSON list; mend the file."),
+        ("c.json", b"[] []", "{path} continues after the end of its JSON list; fix the file."),
         ("c.json", b"[", "{path} is not JSON: record 1 of its list cannot be read (the file ends before it);"),
         ("c.csv", b"a;b\n1;2\n", "{path} has no column named text or contents or body or context or paragraphs (its c"),
         ("c.parquet", b"PAR1 no parquet", "{path} cannot be read: it is damaged or not what its name says; write it"),
-        ("c.docx", b"text", "{path} has a format that is not known here; known are .csv, .csv.gz, .htm, .html, .json,"),
-        ("c.tar.gz", b"\x1f\x8b", "{path} has a format that is not known here; known are .csv, .csv.gz, .htm, .html,"),
+        ("c.docx", b"text", "{path} has an unknown format; known formats are .csv, .csv.gz, .htm, .html, .json,"),
+        ("c.tar.gz", b"\x1f\x8b", "{path} has an unknown format; known formats are .csv, .csv.gz, .htm, .html,"),
     ],
 )
 def test_a_source_that_cannot_be_used(tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -205,7 +205,7 @@ def test_a_truncated_gzip_yields_what_came_before_and_then_says_so(tmp_path: Pat
     path.write_bytes(whole[: len(whole) // 2])
     records: list[SourceRecord | BadRecord] = []
     with pytest.raises(
-        SourceError, match=r"cannot be read behind record \d+: it breaks off in the middle; copy or download it"
+        SourceError, match=r"cannot be read after record \d+: it breaks off in the middle; copy or download it"
     ):
         read_all(path, records)
     assert len(records) > 500

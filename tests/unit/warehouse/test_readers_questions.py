@@ -164,7 +164,7 @@ def test_a_bad_question_is_named_and_the_others_are_read(tmp_path: Path, line: s
     ("name", "content", "message"),
     [
         ("q.csv", "query,answer\na,b\n", r"has no column named question \(its columns: query, answer\); rename one\."),
-        ("q.md", "Who?", r"has a format that is not known here; known are \.csv, \.csv\.gz, \.json,"),
+        ("q.md", "Who?", r"has an unknown format; known formats are \.csv, \.csv\.gz, \.json,"),
         ("q.txt", "\n\n", "holds no question; at least one is needed"),
     ],
 )

@@ -315,7 +315,7 @@ def test_one_bad_row_refuses_the_whole_file(cache, tmp_path, change, fault):
     schema = pa.schema([field.with_nullable(True) for field in SCHEMA])
     many = [{**GOOD, "key": content_hash(f"{n}")} for n in range(2500)]
     pq.write_table(pa.Table.from_pylist([*many, {**GOOD, **change}], schema=schema), file)
-    with pytest.raises(SourceError, match=re.escape(f"Row 2501 of {file} is no reply: {fault}")):
+    with pytest.raises(SourceError, match=re.escape(f"Row 2501 of {file} is not a reply: {fault}")):
         import_replies(cache, file)
     assert cache.stats().reply_count == 0
 
@@ -325,7 +325,7 @@ def test_a_file_that_is_no_export_is_refused_in_one_sentence(cache, tmp_path):
         import_replies(cache, tmp_path / "none.parquet")
     other_table = tmp_path / "table.parquet"
     pq.write_table(pa.table({"key": ["a"], "attempts": ["1"]}), other_table)
-    with pytest.raises(SourceError, match=r"no export of replies: column model, .*, attempts.* missing or of another"):
+    with pytest.raises(SourceError, match=r"not an export of replies: column model, .*, attempts.* missing or of"):
         import_replies(cache, other_table)
     text = tmp_path / "text.parquet"
     text.write_text("no parquet at all")

@@ -123,7 +123,7 @@ def test_a_model_with_several_outputs_is_refused(folder: Path) -> None:
 
 def test_a_score_that_is_no_number_is_refused(folder: Path) -> None:
     save_model(folder / "model.onnx", divide=True)
-    with pytest.raises(ModelFileError, match="no number"):
+    with pytest.raises(ModelFileError, match="not a number"):
         OnnxReranker(folder).score("paris", ["paris"])
 
 

@@ -86,9 +86,9 @@ def test_a_run_that_does_not_exist_or_cannot_be_read_is_named(tmp_path: Path) ->
     ("name", "content", "reason"),
     [
         ("run.json", b"{}", "it has no 'index'"),
-        ("run.json", b"[]", "it holds something else than an object"),
+        ("run.json", b"[]", "it is not a JSON object"),
         ("timings.json", b'{"strategies": {}}', "it has no 'started'"),
-        ("questions.jsonl", b"[1]\n", "it holds something else than an object"),
+        ("questions.jsonl", b"[1]\n", "it is not a JSON object"),
         ("questions.jsonl", b'{"id": "q"}\n', "it has no 'answer'"),
     ],
 )

@@ -87,13 +87,13 @@ class Pool:
         pass
 
 
-def know_loud() -> dict[str, EntryPoint]:
+def know_loud(_group: str) -> dict[str, EntryPoint]:
     return {"loud": EntryPoint("loud", __name__, "polyhop.strategies")}
 
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(registry, "_of_others", know_loud)
+    monkeypatch.setattr(registry, "extensions", know_loud)
     yield
     DECLARED.pop("loud", None)
 
@@ -259,7 +259,7 @@ def test_a_batch_that_nothing_can_interrupt_is_retrieved_one_by_one_by_others(
 
 def main(url: str) -> None:
     """A worker in this process, which signals can interrupt; writes what it finished, its calls, indexes reopened."""
-    registry._of_others = know_loud  # type: ignore[assignment]
+    registry.extensions = know_loud  # type: ignore[assignment]
     loud = Loud(loop_if_slow)
     pool = Pool(loud)
     with open_queue(url) as queue:

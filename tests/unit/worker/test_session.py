@@ -120,7 +120,7 @@ def session(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ind
     """The index, open, with the strategy `paths` of another package."""
     strategy("paths", "Paths.", PathParameters, needs=(), reader=build_reader)(lambda index, *_: Paths(index))
     point = EntryPoint("paths", __name__, "polyhop.strategies")
-    monkeypatch.setattr(registry, "_of_others", lambda: {"paths": point})
+    monkeypatch.setattr(registry, "extensions", lambda _group: {"paths": point})
     opened = IndexSession(open_published(settings.root, "tiny"), settings)
     yield opened
     opened.close()

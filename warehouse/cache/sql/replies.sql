@@ -159,7 +159,7 @@ DELETE FROM failures WHERE key IN (SELECT key FROM replies);
 SELECT count(*) FROM calls WHERE key = :key;
 
 -- name: read_output_lengths
--- Completion tokens of the latest calls of a task that brought a text, latest first; worst cases are no lengths.
+-- Completion tokens of the latest calls of a task that brought a text, latest first; worst cases are not lengths.
 SELECT completion_tokens FROM calls
 WHERE task = :task AND model = :model AND completion_tokens > 0 AND error IN ('', 'MalformedReplyError')
 ORDER BY call_id DESC LIMIT :limit;

@@ -50,7 +50,7 @@ MATCH (n:Entity) WHERE n.index = $index AND n.id IS NOT NULL
 RETURN n.id AS id, n.row_hash AS hash;
 
 // name: read_entities
-// The entities of an index with all their properties but the vector, of which one likeness tells enough.
+// The entities of an index with all their properties but the vector, of which one similarity tells enough.
 MATCH (n:Entity) WHERE n.index = $index AND n.id IS NOT NULL
 RETURN n.id AS id, n {.*, embedding: null, labelled: $label IN labels(n)} AS properties, null AS source, null AS target,
        CASE WHEN n.embedding IS NULL THEN null

@@ -51,7 +51,7 @@ SELECT s.entity_id, s.node_id, s.datatype, s.types,
 FROM stated AS s LEFT JOIN entered AS e USING (entity_id);
 
 -- name: fill_entities
--- One entity per node. A key is the folded name where only one node that is no literal has it; after all others follow
+-- One entity per node. A key is the folded name where only one node that is not a literal has it; after all others follow
 -- ` #` and the node's own id, or ` =` and the entity id: no folded name contains either sign.
 INSERT INTO entities
 WITH named AS (

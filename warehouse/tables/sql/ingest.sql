@@ -118,7 +118,7 @@ SELECT
     (SELECT coalesce(hex(bit_xor(md5_number(q::VARCHAR))), '') FROM quarantine AS q);
 
 -- name: places_in_parts
--- Where each passage stands in the source.
+-- Where each passage is in the source.
 CREATE OR REPLACE TEMP TABLE places AS
 SELECT passage_id, min((source, line))[1] AS source, min((source, line))[2] AS line
 FROM read_parquet($passages) GROUP BY passage_id;

@@ -89,7 +89,7 @@ GROUP BY key;
 UPDATE keyed_mentions SET key = key_map.canonical FROM key_map WHERE key_map.key = keyed_mentions.own_key;
 
 -- name: phrases
--- Keys that stand in a proposition.
+-- Keys that occur in a proposition.
 CREATE OR REPLACE TEMP TABLE phrases AS
 SELECT DISTINCT coalesce(k.canonical, p.key) AS key
 FROM (SELECT unnest(keys) AS key FROM read_parquet($propositions)) AS p LEFT JOIN key_map AS k USING (key);

@@ -12,7 +12,7 @@ from polyhop.schemas.ids import literal_id, node_id
 from polyhop.schemas.settings import CorpusSettings, Settings
 from polyhop.tasks.graph_source import stage
 from polyhop.tasks.graph_source.stage import INGEST_GRAPH
-from polyhop.tasks.publish.publish import check_laws
+from polyhop.tasks.publish.publish import check_invariants
 from polyhop.tasks.stage import tables_of
 from polyhop.warehouse.build import Build, start_build
 
@@ -41,7 +41,7 @@ def ingest(tmp_path: Path) -> Ingest:
         INGEST_GRAPH.run(build, 0)
         build = build.with_counts(INGEST_GRAPH.name, INGEST_GRAPH.finish(build))
         with build.tables() as connection:
-            check_laws(connection, [INGEST_GRAPH], tables_of([INGEST_GRAPH]))
+            check_invariants(connection, [INGEST_GRAPH], tables_of([INGEST_GRAPH]))
         return build
 
     return run

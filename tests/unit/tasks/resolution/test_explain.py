@@ -67,7 +67,7 @@ def test_without_resolution_the_answer_says_so() -> None:
 
 
 def test_a_name_without_letters_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="is no name"):
+    with pytest.raises(ConfigurationError, match="is not a name"):
         told("!!!", "Paris")
 
 

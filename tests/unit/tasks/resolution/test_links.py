@@ -94,7 +94,7 @@ def test_a_file_of_pairs_is_read(tmp_path: Path) -> None:
         ("x,y\nA,B\n", "line 1: the header must be a,b or a,b,type, not 'x,y'"),
         ("", "line 1: the header must be a,b or a,b,type"),
         ("a,b\nA,B\nA\n", "line 3: 1 columns instead of 2"),
-        ("a,b\nA,!!!\n", "line 2: '!!!' is no name"),
+        ("a,b\nA,!!!\n", "line 2: '!!!' is not a name"),
         ('a,b\n"A,B\n', "line 2: unexpected end of data"),
     ],
 )

@@ -15,7 +15,7 @@ from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.schemas.tables import TABLES
 from polyhop.schemas.text import norm_ws
 from polyhop.tasks.corpus.stage import INGEST
-from polyhop.tasks.publish.publish import check_laws
+from polyhop.tasks.publish.publish import check_invariants
 from polyhop.tasks.resolution.stage import RESOLVE
 from polyhop.tasks.resolution.verification import NameGroup, NameGroups
 from polyhop.tasks.stage import Counts
@@ -61,7 +61,7 @@ def run(tmp_path: Path, **resolution: object) -> tuple[Counts, Rows]:
             return connection.execute(query).fetchall()
 
     with build.tables() as connection:
-        check_laws(connection, [INGEST, RESOLVE], TABLES)
+        check_invariants(connection, [INGEST, RESOLVE], TABLES)
     return counts, rows
 
 

@@ -258,7 +258,7 @@ def test_seeds_come_by_activation_then_number() -> None:
     assert [seed.entity for seed in normalised(found)] == [2, 7, 3]
 
 
-def test_a_known_name_is_not_searched_by_likeness() -> None:
+def test_a_known_name_is_not_searched_by_similarity() -> None:
     names = (SeedName("x", "exact", (2,)), SeedName("y", "vector", vector=ASKED))
     seeds = find_seeds(vectors_of([1.0, 0.9, 0.1, 0.8]), SpreadQuestion(ASKED, names), SeedRule())
     assert [(seed.entity, seed.match) for seed in seeds] == [(0, "vector"), (2, "exact"), (1, "vector")]

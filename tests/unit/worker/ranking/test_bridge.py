@@ -87,9 +87,9 @@ def test_golden_fusion(golden_bridge: BipartiteGraph) -> None:
     assert fuse(COSINES, mass, 0.2, 10) == pytest.approx(expected, abs=1e-6)
 
 
-def test_without_mass_the_fused_score_is_the_likeness() -> None:
-    likeness = np.array([0.5, -0.1])
-    assert fuse(likeness, np.zeros(2), 0.2, 10).tolist() == likeness.tolist()
+def test_without_mass_the_fused_score_is_the_similarity() -> None:
+    similarity = np.array([0.5, -0.1])
+    assert fuse(similarity, np.zeros(2), 0.2, 10).tolist() == similarity.tolist()
 
 
 def test_the_mass_of_the_reference_rank_counts_as_one() -> None:

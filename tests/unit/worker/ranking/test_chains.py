@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from polyhop.schemas.graph import RelationGraph
 from polyhop.schemas.spreading import ChainRule, Hop
-from polyhop.worker.ranking.chains import best_chains, search_paths, without_doubles
+from polyhop.worker.ranking.chains import best_chains, search_paths, without_duplicates
 
 DEFAULTS = ChainRule()
 KEYS = "abcdefgh"
@@ -41,7 +41,7 @@ def lettered(paths: Any) -> list[str]:
 
 
 def test_golden_simple_paths(golden: RelationGraph) -> None:
-    """G-QASA-4: all 18, best first."""
+    """G-QASA-4: all 18, in descending order of score."""
     found = search_paths(golden, ACTIVE, VALUES, [0, 1], DEFAULTS)
     expected = {
         "a-d": 1.881576,
@@ -77,7 +77,7 @@ def test_golden_simple_paths(golden: RelationGraph) -> None:
         ({"max_length": 1}, ["a-d", "a-c", "b-c"]),
     ],
 )
-def test_golden_chains_without_doubles(golden: RelationGraph, changes: Any, expected: list[str]) -> None:
+def test_golden_chains_without_duplicates(golden: RelationGraph, changes: Any, expected: list[str]) -> None:
     """G-QASA-4."""
     found = best_chains(golden, ACTIVE, VALUES, [0, 1], replace(DEFAULTS, **changes))
     assert lettered(chain.entities for chain in found.chains) == expected
@@ -91,13 +91,13 @@ def test_hops_carry_the_labels_of_both_directions(golden: RelationGraph) -> None
 
 def test_reversal_drops_two_of_the_golden_paths(golden: RelationGraph) -> None:
     """G-QASA-4: b-c-d-a is a-d-c-b, b-c-a is a-c-b; prefixes read backwards go too."""
-    assert without_doubles([(1, 2, 3), (3, 2, 1), (1, 2, 3)]) == [(1, 2, 3)]
-    assert without_doubles([(2, 1), (1, 2, 3), (3, 2), (4, 5)]) == [(1, 2, 3), (4, 5)]
+    assert without_duplicates([(1, 2, 3), (3, 2, 1), (1, 2, 3)]) == [(1, 2, 3)]
+    assert without_duplicates([(2, 1), (1, 2, 3), (3, 2), (4, 5)]) == [(1, 2, 3), (4, 5)]
 
 
 def test_a_prefix_goes_even_if_the_longer_chain_goes_too() -> None:
     """Compared with all that are left after the reversals, not only with survivors."""
-    assert without_doubles([(1, 2), (1, 2, 3), (1, 2, 3, 4)]) == [(1, 2, 3, 4)]
+    assert without_duplicates([(1, 2), (1, 2, 3), (1, 2, 3, 4)]) == [(1, 2, 3, 4)]
 
 
 def test_a_seed_alone_makes_no_chain(make_relations: Any) -> None:
@@ -196,6 +196,6 @@ def test_what_is_left_says_all_that_was_said(paths: list[tuple[int, ...]]) -> No
     def begins(short: tuple[int, ...], long: tuple[int, ...]) -> bool:
         return is_at(short, long, 0) or is_at(short, long[::-1], 0)
 
-    left = without_doubles(paths)
+    left = without_duplicates(paths)
     assert all(any(is_at(path, other, place) for other in left for place in range(4)) for path in paths)
     assert not any(begins(one, other) for one in left for other in left if one is not other)

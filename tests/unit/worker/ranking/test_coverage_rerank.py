@@ -1,4 +1,4 @@
-"""The token-free stand-in for a cross-encoder: hand-computed values and laws."""
+"""The token-free fallback for a cross-encoder: hand-computed values and laws."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Entities by a part of their name and by likeness."""
+"""Entities by a part of their name and by similarity."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_a_search_finds_every_key_that_contains_the_name_once(keys: list[str], n
 @pytest.mark.parametrize(
     ("least", "found"), [(0.0, [0, 1, 2]), (0.7, [0, 1]), (0.8, [0, 1]), (0.81, [0]), (-1.0, [0, 1, 2, 3])]
 )
-def test_golden_likeness(least: float, found: list[int]) -> None:
+def test_golden_similarity(least: float, found: list[int]) -> None:
     """G-ARC, by embedding; the threshold itself counts, an entity without vector never does."""
     numbers, cosines = similar_entities(VECTORS, QUESTION, 10, least)
     assert numbers.tolist() == found

@@ -66,7 +66,7 @@ def test_golden_mixtures(mixing: Mixing, entities: list[float], passages: list[f
 
 @pytest.mark.parametrize(("n_e", "n_d", "share"), [(1, 10, 0.153846), (3, 5, 0.4)])
 def test_golden_adaptive_shares(n_e: int, n_d: int, share: float) -> None:
-    """G-SPRIG-2, last line; weights of 0 are no seeds."""
+    """G-SPRIG-2, last line; weights of 0 are not seeds."""
     entities, _ = mix(np.append(np.ones(n_e), 0), np.ones(n_d), "adaptive")
     assert entities.sum() == pytest.approx(share, abs=1e-6)
 

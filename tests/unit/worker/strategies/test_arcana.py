@@ -1,4 +1,4 @@
-"""graph-search and fusion: golden values, names, likeness, fallbacks, evidence."""
+"""graph-search and fusion: golden values, names, similarity, fallbacks, evidence."""
 
 from typing import Any
 
@@ -134,7 +134,7 @@ def test_fuzzy_names_are_those_that_contain_the_name(trees: Any) -> None:
     assert ids(fuzzy) == ["k1", "k2", "k3", "k5"]
 
 
-def test_likeness_needs_no_name(trees: Any) -> None:
+def test_similarity_needs_no_name(trees: Any) -> None:
     found = ask(trees, "graph-search", "where", depth=0, matcher="embedding")
     found_by = {seed.key: seed.similarity for seed in found.evidence.seeds if seed.match == "vector"}
     assert found_by == {"alder": 1.0, "birch": pytest.approx(0.8, abs=1e-6)}
@@ -144,7 +144,7 @@ def test_likeness_needs_no_name(trees: Any) -> None:
     assert nothing.evidence.names.matched == ("alder",)
 
 
-def test_a_question_without_its_vector_asks_for_it_only_where_likeness_is_wanted(trees: Any) -> None:
+def test_a_question_without_its_vector_asks_for_it_only_where_similarity_is_wanted(trees: Any) -> None:
     question = Question("where")
     strategy: Any = make("graph-search", trees, {"matcher": "embedding"})
     assert strategy.searched_hints(question) == ["where"]
@@ -156,7 +156,7 @@ def test_a_question_without_its_vector_asks_for_it_only_where_likeness_is_wanted
     assert exact.searched_hints(question) == []
 
 
-def test_likeness_without_vectors_of_entities_is_refused_when_the_strategy_is_made(trees: Any) -> None:
+def test_similarity_without_vectors_of_entities_is_refused_when_the_strategy_is_made(trees: Any) -> None:
     trees.artefacts = frozenset({"graph", "graph:relations"})
     with pytest.raises(ConfigurationError, match=r"'vectors:entity'.*'trees'.*--add-strategy naive-vector"):
         make("graph-search", trees, {"matcher": "embedding"})

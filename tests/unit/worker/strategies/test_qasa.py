@@ -184,7 +184,7 @@ class Recorded:
         return self._found
 
 
-def test_the_engine_on_a_database_asks_with_its_rules_and_drops_doubles_up_to_the_limit() -> None:
+def test_the_engine_on_a_database_asks_with_its_rules_and_drops_duplicates_up_to_the_limit() -> None:
     rules = QasaRules(SeedRule(3), SpreadRule(steps=1), ChainRule(limit=2))
     paths = [(0, 1, 2), (2, 1, 0), (0, 1), (3, 4), (5, 6)]
     database = Recorded([Chain(path, 1 / place) for place, path in enumerate(paths, start=1)])

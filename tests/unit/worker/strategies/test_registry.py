@@ -156,7 +156,7 @@ def _point(name: str, module: str) -> EntryPoint:
 def test_a_strategy_of_another_package_that_cannot_be_had_says_why(
     monkeypatch: pytest.MonkeyPatch, module: str, words: str
 ) -> None:
-    monkeypatch.setattr(registry, "_of_others", lambda: {"theirs": _point("theirs", module)})
+    monkeypatch.setattr(registry, "extensions", lambda _group: {"theirs": _point("theirs", module)})
     assert "theirs" in STRATEGIES
     with pytest.raises(ConfigurationError, match=words):
         spec_of("theirs")

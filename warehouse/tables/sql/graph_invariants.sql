@@ -1,4 +1,4 @@
--- Laws of entities and relations that a knowledge graph states, besides those of entity_laws.sql; publishing checks them.
+-- Laws of entities and relations that a knowledge graph states, besides those of entity_invariants.sql; publishing checks them.
 -- Each statement returns the offending rows' count and one example.
 
 -- name: entity_without_relation
