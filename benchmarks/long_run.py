@@ -3,7 +3,7 @@
 Run: uv run python benchmarks/long_run.py CORPUS QUESTIONS [QUESTION_COUNT] [STRATEGY]
 CORPUS is a .jsonl corpus, QUESTIONS a question file, repeated up to QUESTION_COUNT (default 100000) in jobs of 10,000.
 Every run of the index gets another last passage, so that each publishes a version. Everything lies in a throwaway
-folder. Exits with 1 if a process failed, a question has no result, or a log speaks of a lock.
+folder. Exits with 1 if a process failed, a question has no result, or a log mentions a lock.
 """
 
 import json

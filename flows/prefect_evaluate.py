@@ -27,7 +27,7 @@ from polyhop.warehouse.files.evaluations import StoredRun
 from polyhop.warehouse.settings_file import load_settings
 
 PROGRESS_SECONDS = 30.0
-"""Between two lines of the log on one strategy; chosen: whoever watches sees that it goes on."""
+"""Between two lines of the log on one strategy; chosen: whoever watches sees that it is still running."""
 
 
 @flow(name="evaluate", flow_run_name="evaluate {index}", persist_result=False)

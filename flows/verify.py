@@ -222,7 +222,7 @@ def _held_hash(row: HeldRow) -> str:
 
 
 def _with_vectors(published: Published, difference: Difference, similarities: Mapping[str, float | None]) -> Difference:
-    """The same, with entities whose vector is not the index's: its similarity to one fixed vector tells."""
+    """The same, with entities whose vector is not the index's: judged by its similarity to one fixed vector."""
     probe = probe_vector(published.dimension)
     vectors = published.vectors() if published.has_vectors else None
     wrong = []

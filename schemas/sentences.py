@@ -66,7 +66,7 @@ def _opens(char: str) -> bool:
 
 
 def _is_abbreviation(text: str, dot: int, after: int) -> bool:
-    """Whether the word before `dot` is an abbreviation or made of single letters (`J`, `U.S`), and goes on."""
+    """Whether the word before `dot` is an abbreviation or single letters (`J`, `U.S`), so the sentence continues."""
     before = text[max(0, dot - _LONGEST_ABBREVIATION) : dot]
     word = _BEFORE_WORD.split(before)[-1].lower()
     initials = word not in _ABBREVIATIONS and all(len(part) == 1 and part.isalpha() for part in word.split("."))

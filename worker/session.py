@@ -135,7 +135,7 @@ class IndexSession:
         return ModelNaming(chat, entities_task(read_prompt(_ENTITIES_PROMPT)), rules)
 
     def _links(self, retrieval: Retrieval) -> list[dict[str, Any]]:
-        """How the first passages hang together, through the entities they share."""
+        """How the first passages are linked, through the entities they share."""
         if "graph" not in self.published.artefacts:
             return []
         first = [passage.passage_id for passage in retrieval.passages[:LINKED_PASSAGES]]

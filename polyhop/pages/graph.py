@@ -1,7 +1,7 @@
 """The graph of an answer's evidence: entities and passages, how strong each is, and what connects them.
 
 Draws nothing (drawing.py does) and finds nothing: everything comes from the stored evidence, so that an answer can be
-redrawn later. Paths and edges tie what was reached; without any, the passages hang at what they share.
+redrawn later. Paths and edges tie what was reached; without any, the passages are attached to what they share.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -74,7 +74,7 @@ class EvidenceGraph:
 
     @property
     def has_question(self) -> bool:
-        """Whether something hangs at the question itself."""
+        """Whether something is attached to the question itself."""
         return QUESTION in self.roots
 
 

@@ -37,7 +37,7 @@ def heights(columns: Sequence[Sequence[str]], edges: Sequence[Edge], gap: float)
     """The height of every node in its column.
 
     Args:
-        columns: Nodes by column; the order in a column decides between nodes that nothing else tells apart.
+        columns: Nodes by column; the order in a column decides between nodes that nothing else distinguishes.
         edges: Between these nodes.
         gap: Least distance between two nodes of a column.
 

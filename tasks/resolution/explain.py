@@ -124,7 +124,7 @@ def _difference(a: str, b: str, records: NameRecords) -> str:
 
 
 def _is_about_other(decision: Decision, keys: tuple[str, str], meant: list[str]) -> bool:
-    """Whether a decision about one of the names speaks of the other one, or of its entity."""
+    """Whether a decision about one of the names names the other one, or of its entity."""
     if decision.key not in keys:
         return False
     place = 1 - keys.index(decision.key)

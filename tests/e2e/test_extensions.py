@@ -125,7 +125,7 @@ def test_vectors_of_another_package_are_published_in_a_table_of_their_own_and_se
     rows = json.loads(extended("sql", "SELECT id FROM title_vectors ORDER BY id", "--index", "tiny", "--json").stdout)
     assert [row["id"] for row in rows] == ["p1", "p2", "p3"]
     without = polyhop("index", "--index", "tiny", "--full")
-    assert (without.returncode, "no vector kind 'title'" in without.stderr) == (2, True)
+    assert (without.returncode, "Unknown vector kind 'title'" in without.stderr) == (2, True)
     assert "install that package again" in without.stderr
 
 

@@ -143,7 +143,7 @@ def _is_number(name: str) -> bool:
 
 
 def _take_number(folder: Path, temporary: Path) -> int:
-    """Renames to the first number after the last; goes on to the next while another process is faster."""
+    """Renames to the first number after the last; tries the next while another process is faster."""
     number = max(run_numbers(folder), default=0) + 1
     while True:
         try:

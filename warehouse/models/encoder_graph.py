@@ -1,6 +1,6 @@
 """The encoder's ONNX graph: assembled from the published tensors of all-MiniLM-L6-v2, kept as a file per cache folder.
 
-Does not run it. Invariant: a file under its final name is whole, and its name tells the weights and the assembler that
+Does not run it. Invariant: a file under its final name is whole, and its name states the weights and the assembler that
 it came from, so it never has to be refreshed. The graph has no attention mask: a batch holds texts of equal token count
 only, so there is nothing to mask, and a text's vector cannot depend on the texts beside it.
 Source: Devlin et al. 2019 (BERT, post-layer-norm); pooling as in the model's own sentence-transformers settings.

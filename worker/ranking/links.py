@@ -1,4 +1,4 @@
-"""How retrieved passages hang together: for each the rarest entity it shares with the question or an earlier passage.
+"""How retrieved passages are linked: for each the rarest entity it shares with the question or an earlier passage.
 
 Ranks nothing: it explains a ranking that is already made, and costs nothing unless asked for.
 """

@@ -184,7 +184,7 @@ def _is_joined(word: Word) -> bool:
 
 
 def _ends_phrase(word: Word) -> bool:
-    """Whether no noun phrase goes on to the left over a word."""
+    """Whether no noun phrase extends to the left over a word."""
     lists = clause_lists()
     if word.is_capitalised and word.low not in lists.prepositions and word.low not in _RELATIVES | _CLOSED:
         return False

@@ -126,7 +126,7 @@ def test_rows_that_duckdb_refuses_name_the_kind(
     [
         ("passage", "others", "collides with the kind 'passage'"),
         ("other", "entities", "collides with the kind 'entity' with table 'entities'"),
-        ("passage_x", "others", "small letters and digits only"),
+        ("passage_x", "others", "lower-case letters and digits only"),
         ("other", "o-2", "needs another table than 'o-2'"),
     ],
 )

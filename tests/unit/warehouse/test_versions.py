@@ -101,7 +101,7 @@ def test_unknown_version_lists_the_known_ones(layout: Layout) -> None:
 
 @pytest.mark.parametrize("name", ["", "../up", "a/b", ".hidden", "x" * 200, "a b"])
 def test_a_name_that_is_no_folder_name_is_refused(layout: Layout, name: str) -> None:
-    with pytest.raises(ConfigurationError, match="cannot name an index"):
+    with pytest.raises(ConfigurationError, match="is not a name for an index"):
         layout.index(name)
 
 

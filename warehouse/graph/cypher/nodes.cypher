@@ -17,7 +17,7 @@ MERGE (n:Document {index: $index, id: row.id})
 SET n = row.properties;
 
 // name: delete_documents
-// Deletes documents with all that hangs on them.
+// Deletes documents with all that is attached to them.
 UNWIND $ids AS id
 MATCH (n:Document {index: $index, id: id})
 DETACH DELETE n;
@@ -39,7 +39,7 @@ MERGE (n:Paragraph {index: $index, id: row.id})
 SET n = row.properties;
 
 // name: delete_paragraphs
-// Deletes passages with all that hangs on them.
+// Deletes passages with all that is attached to them.
 UNWIND $ids AS id
 MATCH (n:Paragraph {index: $index, id: id})
 DETACH DELETE n;
@@ -50,7 +50,7 @@ MATCH (n:Entity) WHERE n.index = $index AND n.id IS NOT NULL
 RETURN n.id AS id, n.row_hash AS hash;
 
 // name: read_entities
-// The entities of an index with all their properties but the vector, of which one similarity tells enough.
+// The entities of an index with all their properties but the vector, of which one similarity is enough.
 MATCH (n:Entity) WHERE n.index = $index AND n.id IS NOT NULL
 RETURN n.id AS id, n {.*, embedding: null, labelled: $label IN labels(n)} AS properties, null AS source, null AS target,
        CASE WHEN n.embedding IS NULL THEN null
@@ -67,7 +67,7 @@ WITH n, row WHERE row.vector IS NOT NULL
 CALL db.create.setNodeVectorProperty(n, 'embedding', row.vector);
 
 // name: delete_entities
-// Deletes entities with all that hangs on them.
+// Deletes entities with all that is attached to them.
 UNWIND $ids AS id
 MATCH (n:Entity {index: $index, id: id})
 DETACH DELETE n;

@@ -59,7 +59,7 @@ SET v.complete = false, v.epoch = coalesce(v.epoch, 0) + 1
 RETURN v.epoch AS epoch;
 
 // name: hold
-// Locks the record of an index for this transaction and tells who may write.
+// Locks the record of an index for this transaction and returns who may write.
 MATCH (v:PolyhopIndex {name: $index})
 SET v.complete = false
 WITH v
