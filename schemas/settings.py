@@ -61,6 +61,10 @@ class ExtractionSettings(_Section):
         pattern=r"^(rules|model|import:.+)$",
         description="Who finds names, relations and propositions: rules, model, or import:FILE.",
     )
+    demonstration: bool = Field(
+        default=True,
+        description="With extractor = model, show one example in each of the two prompts for propositions.",
+    )
     on_failure: Literal["rules", "skip"] = Field(
         "rules", description="What stands in for a unit whose model extraction failed: rules, or nothing."
     )
