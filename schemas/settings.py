@@ -140,6 +140,9 @@ class EncoderSettings(_Section):
     name: Literal["local"] = Field("local", description="The encoder: local is all-MiniLM-L6-v2 on ONNX, no network.")
     batch_size: int = Field(8, ge=1, le=1024, description="Texts per encoder call.")
     threads: int = Field(0, ge=0, le=256, description="Threads of the encoder; 0 means as many as cores.")
+    path_vectors: int = Field(
+        100_000, ge=0, description="Vectors of path texts (proprag) kept on disk, the newest, 2 kB each; 0: none."
+    )
 
 
 class VectorSettings(_Section):

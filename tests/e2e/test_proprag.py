@@ -48,6 +48,28 @@ def test_a_question_is_answered_over_paths_that_are_shown_and_drawn(
     assert "Naoum Shebib was born in Cairo" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
+def test_texts_of_paths_are_encoded_once_and_change_no_answer_when_they_come_from_the_cache(
+    polyhop: Run, indexed: dict[str, Any]
+) -> None:
+    def cached() -> int:
+        count: int = _json(polyhop("cache", "stats", "--json"))["paths"]["count"]
+        return count
+
+    def asked(*more: str) -> Any:
+        answer = _json(polyhop("ask", QUESTION, "--index", "tiny", "--strategy", "proprag", *more, "--json"))
+        return [answer[part] for part in ("passages", "evidence")]
+
+    alone = asked("--set", "encoder.path_vectors=0")
+    assert cached() == 0
+    first = asked()
+    count = cached()
+    assert count > 0
+    assert asked() == first == alone
+    assert cached() == count
+    assert asked("--param", "exact=false") != first
+    assert cached() == count
+
+
 @pytest.mark.parametrize(
     ("parameter", "has_paths"),
     [

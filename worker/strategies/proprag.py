@@ -105,7 +105,7 @@ class PropositionStrategy:
 
         def encode(texts: Sequence[str]) -> NDArray[np.float32]:
             started = time.perf_counter()
-            vectors = self._services.encode(texts)
+            vectors = self._services.encode_paths(texts)
             encoding[0] += time.perf_counter() - started
             return vectors
 

@@ -1,4 +1,4 @@
-"""What extraction by a model would take: prompts with their demonstration, known replies, by words instead of tokens."""
+"""What extraction by a model would take: prompts with their demonstration, known replies; words count as tokens."""
 
 from collections.abc import Sequence
 from typing import Any
