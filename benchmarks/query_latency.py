@@ -1,7 +1,7 @@
 """What a question costs: p50, p95, p99 per strategy, the encoding of the question apart.
 
 Run: uv run python benchmarks/query_latency.py ROOT INDEX QUESTIONS   (an index that is already built)
-Serial, one warm-up pass over ten questions left out (algorithms.md 6.4).
+Serial, one warm-up pass over ten questions left out (algorithms.md 6.4). Path texts are encoded each time.
 """
 
 import sys
@@ -13,6 +13,7 @@ from machine import describe_machine
 
 from polyhop.api import open_index
 from polyhop.schemas.query import Question
+from polyhop.schemas.settings import EncoderSettings, Settings
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.open import open_encoder
 from polyhop.worker.strategies.registry import STRATEGIES
@@ -22,7 +23,8 @@ def main() -> None:
     """Prints a Markdown table."""
     root, name, questions = sys.argv[1:4]
     records, _ = read_questions(Path(questions))
-    with open_index(name, root=root) as index:
+    asking = Settings(root=Path(root), encoder=EncoderSettings(path_vectors=0))
+    with open_index(name, settings=asking) as index:
         settings = index.session.settings
         encoder = open_encoder(settings)
         start = time.perf_counter()

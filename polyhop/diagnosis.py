@@ -17,9 +17,11 @@ from polyhop.schemas.questions import QuestionRecord
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.variants import parse_variant
 from polyhop.tasks.evaluation.metrics import MRR_DEPTH, judged_ranking, recall_at, reciprocal_rank
+from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
+from polyhop.tasks.propositions.stage import PROPOSITIONS
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.worker.answer import Answerer
-from polyhop.worker.ranking.graph_statistics import graph_statistics, hub_coverage
+from polyhop.worker.ranking.graph_statistics import graph_statistics, hub_coverage, proposition_statistics
 from polyhop.worker.strategies.coverage import BUCKETS, coverage_buckets
 from polyhop.worker.strategies.nodes import GraphNodes, NodeParameters, TermParameters, entity_nodes, term_nodes
 from polyhop.worker.strategies.registry import STRATEGIES, parse_parameters, spec_of
@@ -37,15 +39,15 @@ class DiagnosisRequest:
     """What to diagnose.
 
     Attributes:
-        questions: A file with supporting passages.
         index: Name of the index.
+        questions: A file with supporting passages; None: the graphs are described, and nothing else.
         strategies: Names, or variants of them, whose rankings are judged by bucket.
         nodes: What makes names equal, as parameters of `graph` (entity_norm, title_aliases…); names to values.
         hub_top_percent: Share of the entities whose pruning is looked at, in %.
     """
 
-    questions: Path
     index: str
+    questions: Path | None = None
     strategies: tuple[str, ...] = DEFAULT_STRATEGIES
     nodes: Mapping[str, object] = field(default_factory=dict)
     hub_top_percent: float = 1.0
@@ -65,14 +67,21 @@ def diagnose(
 ) -> tuple[dict[str, Any], list[BadRecord]]:
     """The report of `polyhop diagnose`, and the question records that were left out.
 
+    Without questions it has index, version, graphs and propositions only, whatever the index was built with.
+
     Raises:
         SourceError: If no question names supporting passages that the index holds.
         UnknownStrategyError: For a strategy that does not exist.
         ConfigurationError: For a parameter that does not exist or is out of its range.
         MissingArtefactError: If the index was not built for one of the strategies, or has no graph.
     """
-    records, bad = read_questions(request.questions)
+    records, bad = read_questions(request.questions) if request.questions else ([], [])
     with open_index(request.index, settings=settings) as index:
+        head: dict[str, Any] = {"index": index.name, "version": index.version}
+        if request.questions is None:
+            known = STRATEGIES["graph"].needs <= index.session.published.artefacts
+            nodes = _nodes(index, request.nodes) if known else None
+            return {**head, "graphs": _graphs(index, nodes), "propositions": _propositions(index)}, bad
         nodes = _nodes(index, request.nodes)
         answerers = {
             label: index.session.answerer(variant.strategy, variant.parameters)
@@ -87,14 +96,14 @@ def diagnose(
             label: _outcomes(answerer, label, judged, index, on_progress) for label, answerer in answerers.items()
         }
         report = {
-            "index": index.name,
-            "version": index.version,
+            **head,
             "n": len(judged),
             "excluded": len(records) - len(judged),
             "buckets": _by_bucket(buckets, outcomes),
             "failed": {label: _failed(judged, given) for label, given in outcomes.items()},
             "hub_pruning": _pruning(nodes, titles, request.hub_top_percent),
             "graphs": _graphs(index, nodes),
+            "propositions": _propositions(index),
         }
     return report, bad
 
@@ -187,10 +196,23 @@ def _pruning(nodes: GraphNodes, titles: Sequence[Sequence[str]], percent: float)
     }
 
 
-def _graphs(index: Index, nodes: GraphNodes) -> dict[str, dict[str, int]]:
-    """Statistics of the entity graph, and of the term graph where the index holds its words."""
-    graphs = {"entity": graph_statistics(nodes.graph)}
+def _graphs(index: Index, nodes: GraphNodes | None) -> dict[str, dict[str, int]]:
+    """Statistics of the entity graph, if there is one, and of the term graph where the index holds its words."""
+    graphs = {} if nodes is None else {"entity": graph_statistics(nodes.graph)}
     published = index.session.published
     if _TERMS in published.artefacts:
         graphs["term"] = graph_statistics(term_nodes(published, TermParameters()).graph)
     return graphs
+
+
+def _propositions(index: Index) -> dict[str, Any] | None:
+    """Statistics of the graph over propositions, None if the index has none.
+
+    `synonym_recall` is the share of the exact nearest names that the search found, as the manifest states it.
+    """
+    published = index.session.published
+    if STORED_PROPOSITIONS.name not in published.artefacts:
+        return None
+    stated = published.manifest.stages[PROPOSITIONS.name].counts.get("synonym_recall_per_mille")
+    recall = None if stated is None else stated / 1000
+    return {**proposition_statistics(published.artefact(STORED_PROPOSITIONS).graph), "synonym_recall": recall}

@@ -143,6 +143,7 @@ class Evidence:
         notes: Whatever else is worth a line.
         fallback: What took the place of the question's names, or of another missing part; None if nothing did.
         measure: What the weight of a node is, as a column's heading: activation, similarity…
+        stated: Keys of the nodes that a passage states, by passage id, where the graph of mentions does not tell.
         node_count: How many nodes were reached in all, those left out of `nodes` included.
         context: What a reader gets beside the passages, as text.
         data: What else a strategy wants stored, as plain data; shown as it is.
@@ -157,6 +158,7 @@ class Evidence:
     fallback: Fallback | None = None
     measure: str = ""
     node_count: int = 0
+    stated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     context: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
 
@@ -183,8 +185,8 @@ KNOWN = frozenset({*(part.name for part in fields(Evidence)), "links", "sentence
 
 def as_row(evidence: Evidence) -> dict[str, Any]:
     """The evidence as a JSON document; parts that are empty are left out."""
-    row = {name: _plain(value) for name, value in asdict(evidence).items() if value not in (None, (), "", 0)}
-    return {**row.pop("data"), **row}
+    row = {name: _plain(value) for name, value in asdict(evidence).items() if value not in (None, (), "", 0, {})}
+    return {**row.pop("data", {}), **row}
 
 
 def evidence_of(row: Mapping[str, Any]) -> Evidence:
@@ -214,6 +216,7 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
         fallback=Fallback(**fallback) if fallback else None,
         measure=row.get("measure", ""),
         node_count=row.get("node_count", 0),
+        stated={passage_id: tuple(keys) for passage_id, keys in row.get("stated", {}).items()},
         context=row.get("context", ""),
         data={name: value for name, value in row.items() if name not in KNOWN},
     )

@@ -62,6 +62,10 @@ class Services(Protocol):
         """Vectors of shape (len(texts), dimension), float32, length 1, by the encoder of the open version."""
         ...
 
+    def encode_paths(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `encode`, bit for bit, for texts of paths, whose vectors are cached."""
+        ...
+
     def chat(self) -> ChatModel | None:
         """The chat model for reading (models.read); None if none is configured."""
         ...

@@ -1,7 +1,8 @@
 """Prompts: text with placeholders, and what fills them.
 
 Reads no file (warehouse/prompt_files.py does). What is filled in is data: it stands between marks that it cannot
-contain, and the prompt says so. Source: algorithms.md 0.7, house-style.md (a missing or extra placeholder raises).
+contain, and the prompt says so. A demonstration stands between marks of its own, outside of the data.
+Source: algorithms.md 0.7, house-style.md (a missing or extra placeholder raises).
 """
 
 import re
@@ -13,7 +14,8 @@ from polyhop.schemas.errors import PromptInputError
 from polyhop.schemas.ids import content_hash
 
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
-_MARK = re.compile(r"</?data\b[^>]*>", re.IGNORECASE)
+_MARK = re.compile(r"</?(?:data|example)\b[^>]*>", re.IGNORECASE)
+_EXAMPLE = re.compile(r"<example>\n.*?</example>\n\n", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,15 @@ class Prompt:
         """Names that must be filled in."""
         return frozenset(_PLACEHOLDER.findall(self.text))
 
+    def without_example(self) -> "Prompt":
+        """The prompt without its demonstration: what stands between the example marks, and these."""
+        return Prompt(self.name, _EXAMPLE.sub("", self.text))
+
     def render(self, inputs: Mapping[str, str]) -> str:
         """The text with every placeholder filled.
 
-        A value cannot close the `<data>` block that it is in: such marks in it lose their angle brackets.
+        A value cannot close the `<data>` block that it is in, nor open an example: such marks in it lose their
+        angle brackets.
 
         Raises:
             PromptInputError: If a placeholder is missing or an input has none.

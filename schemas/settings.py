@@ -59,6 +59,10 @@ class ExtractionSettings(_Section):
         pattern=r"^(rules|model|import:.+)$",
         description="Who finds names, relations and propositions: rules, model, or import:FILE.",
     )
+    demonstration: bool = Field(
+        default=True,
+        description="With extractor = model, show one example in each of the two prompts for propositions.",
+    )
     on_failure: Literal["rules", "skip"] = Field(
         "rules", description="Fallback for a unit whose model extraction failed: rules, or nothing (skip)."
     )
@@ -134,6 +138,9 @@ class EncoderSettings(_Section):
     name: Literal["local"] = Field("local", description="The encoder: local is all-MiniLM-L6-v2 on ONNX, no network.")
     batch_size: int = Field(8, ge=1, le=1024, description="Texts per encoder call.")
     threads: int = Field(0, ge=0, le=256, description="Threads of the encoder; 0 means as many as cores.")
+    path_vectors: int = Field(
+        100_000, ge=0, description="Vectors of path texts (proprag) kept on disk, the newest, 2 kB each; 0: none."
+    )
 
 
 class VectorSettings(_Section):

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from polyhop.schemas.stores import GraphStore, VectorStore
     from polyhop.warehouse.graph.address import Address
     from polyhop.warehouse.index_reader import PublishedIndex
-    from polyhop.warehouse.models.cached import CachedEncoder
+    from polyhop.warehouse.models.cached import CachedEncoder, PathEncoder
     from polyhop.warehouse.queue.queue import QuestionQueue
 
-_open_encoders: "list[CachedEncoder]" = []
+_open_encoders: "list[CachedEncoder | PathEncoder]" = []
 
 
 def open_encoder(settings: Settings) -> "CachedEncoder":
@@ -41,9 +41,24 @@ def _encoder(layout: Layout, threads: int | None, batch_size: int) -> "CachedEnc
     return encoder
 
 
+def open_path_encoder(settings: Settings) -> "PathEncoder":
+    """The configured encoder with the cache of path vectors; one per process and configuration."""
+    return _path_encoder(open_encoder(settings), Layout(settings.root).path_cache, settings.encoder.path_vectors)
+
+
+@lru_cache(maxsize=2)
+def _path_encoder(cached: "CachedEncoder", path: Path, most_rows: int) -> "PathEncoder":
+    from polyhop.warehouse.cache.vectors import VectorCache
+    from polyhop.warehouse.models.cached import PathEncoder
+
+    _open_encoders.append(encoder := PathEncoder(cached.encoder, lambda: VectorCache(path, most_rows=most_rows)))
+    return encoder
+
+
 def close_encoders() -> None:
     """Closes the caches of all encoders of this process; the next use opens them again."""
     _encoder.cache_clear()
+    _path_encoder.cache_clear()
     while _open_encoders:
         _open_encoders.pop().close()
 

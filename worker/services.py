@@ -16,7 +16,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.artefacts import GRAPH
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.index_reader import PublishedIndex
-from polyhop.warehouse.open import open_encoder, open_graph_store
+from polyhop.warehouse.open import open_encoder, open_graph_store, open_path_encoder
 
 
 class SessionServices:
@@ -30,6 +30,12 @@ class SessionServices:
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of shape (len(texts), dimension), float32, length 1."""
         return open_encoder(self._settings).encode_questions(texts)
+
+    def encode_paths(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `encode`, for texts of paths, which later questions bring up again: cached (encoder.path_vectors)."""
+        if not self._settings.encoder.path_vectors:
+            return self.encode(texts)
+        return open_path_encoder(self._settings).encode(texts)
 
     def chat(self) -> ChatModel | None:
         """The chat model for reading (models.read); None if none is configured."""

@@ -27,7 +27,11 @@ def stats(set_: Set = None, root: Root = None, json: Json = False) -> None:
     from polyhop.warehouse.files.layout import Layout
 
     layout = Layout(settings_of(root, set_).root)
-    document = {"replies": _reply_stats(layout), "vectors": _vector_stats(layout)}
+    document = {
+        "replies": _reply_stats(layout),
+        "vectors": _vector_stats(layout.vector_cache),
+        "paths": _vector_stats(layout.path_cache),
+    }
     if json:
         print_json(rounded(document))
         return
@@ -37,6 +41,7 @@ def stats(set_: Set = None, root: Root = None, json: Json = False) -> None:
         f"{replies['bytes']} bytes; spent: {replies['spent']['calls']} calls, {replies['spent']['cost_usd']:.4f} USD"
     )
     print_line(f"vectors: {vectors['count']}, {vectors['bytes']} bytes")
+    print_line(f"vectors of paths: {document['paths']['count']}, {document['paths']['bytes']} bytes")
     if replies["by_task"]:
         columns = list(replies["by_task"][0])
         print_table(columns, [list(row.values()) for row in replies["by_task"]])
@@ -155,12 +160,13 @@ def _task_document(task: "TaskCounts") -> dict[str, Any]:
     }
 
 
-def _vector_stats(layout: "Layout") -> dict[str, int]:
+def _vector_stats(path: Path) -> dict[str, int]:
+    """What a cache of vectors holds; zeros, and no file made, if there is none."""
     from polyhop.warehouse.cache.vectors import VectorCache
 
-    if not layout.vector_cache.exists():
+    if not path.exists():
         return {"count": 0, "bytes": 0}
-    cache = VectorCache(layout.vector_cache)
+    cache = VectorCache(path)
     size = cache.stats()
     cache.close()
     return {"count": size.row_count, "bytes": size.byte_count}

@@ -12,8 +12,11 @@ _STRATEGIES = "graph,graph-hybrid"
 
 
 def diagnose(
-    questions: Annotated[Path, typer.Argument(help="Questions: .jsonl {id, question, supporting[]}, …")],
     index: IndexName,
+    questions: Annotated[
+        Path | None,
+        typer.Argument(help="Questions: .jsonl {id, question, supporting[]}, …; without, only graphs are described."),
+    ] = None,
     strategies: Annotated[
         str, typer.Option("--strategies", help="Strategies whose rankings are judged per bucket, separated by commas.")
     ] = _STRATEGIES,
@@ -35,8 +38,8 @@ def diagnose(
     from polyhop.schemas.requests import names_in
 
     request = DiagnosisRequest(
-        questions=questions,
         index=index,
+        questions=questions,
         strategies=tuple(dict.fromkeys(names_in(strategies))),
         nodes=pairs(param, "--param"),
         hub_top_percent=hub_top_percent,
@@ -52,7 +55,22 @@ def diagnose(
 
 
 def print_diagnosis(report: dict[str, Any]) -> None:
-    """Three tables in words."""
+    """Tables in words: what names reach, what pruning costs, what the graphs look like."""
+    if "buckets" in report:
+        _print_questions(report)
+    else:
+        print_line(f"'{report['index']}', version {report['version']}")
+    print_line()
+    graphs = report["graphs"]
+    if graphs:
+        names = list(next(iter(graphs.values())))
+        rows = [[name.replace("_", " "), *(found[name] for found in graphs.values())] for name in names]
+        print_table(["", *(f"{graph} graph" for graph in graphs)], rows)
+        print_line()
+    _print_propositions(report)
+
+
+def _print_questions(report: dict[str, Any]) -> None:
     print_line(f"{report['n']} questions on '{report['index']}', version {report['version']}")
     if report["excluded"]:
         print_line(f"  {report['excluded']} more name no supporting passage of the index")
@@ -73,7 +91,17 @@ def print_diagnosis(report: dict[str, Any]) -> None:
         f"{len(pruning['removed'])} of {pruning['titles']} gold titles gone ({100 * pruning['title_share']:.2f} %), "
         f"{pruning['touched']} of {pruning['questions']} questions touched ({100 * pruning['question_share']:.2f} %)"
     )
-    print_line()
-    graphs = report["graphs"]
-    rows = [[name.replace("_", " "), *(found[name] for found in graphs.values())] for name in graphs["entity"]]
-    print_table(["", *(f"{graph} graph" for graph in graphs)], rows)
+
+
+def _print_propositions(report: dict[str, Any]) -> None:
+    found = report["propositions"]
+    if found is None:
+        from polyhop.schemas.errors import MissingArtefactError
+
+        wanted_by = "The graph over propositions"
+        print_line(str(MissingArtefactError("graph:propositions", report["index"], "proprag", wanted_by)))
+        return
+    rows = [[name.replace("_", " "), count] for name, count in found.items() if name != "synonym_recall"]
+    print_table(["", "proposition graph"], rows)
+    if found["synonym_recall"] is not None:
+        print_line(f"The search for similar names found {100 * found['synonym_recall']:.1f} % of the exact neighbours.")

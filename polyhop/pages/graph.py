@@ -146,10 +146,12 @@ def _reached(
         for edge in _edges(evidence, relations)
     ]
     for passage in passages:
-        mentioned = [_entity(key) for key in mentions.get(passage.name_id, ()) if _entity(key) in strength]
+        keys = (*mentions.get(passage.name_id, ()), *evidence.stated.get(passage.name_id, ()))
+        mentioned = [_entity(key) for key in keys if _entity(key) in strength]
         mentioned.sort(key=lambda entity: (-strength[entity], entity))
         edges += [Edge(entity, passage.node.id) for entity in mentioned[:DRAWN_MENTIONS]]
     roots = {node.id: 0 for node in nodes if node.is_seed}
+    roots = roots or {_entity(path.nodes[0]): 0 for path in evidence.paths if path.nodes}
     return _strongest([*(passage.node for passage in passages), *nodes], edges, roots)
 
 

@@ -39,7 +39,7 @@ def material_of(session: IndexSession, document: Mapping[str, Any], parameters: 
     if not nodes or "graph" not in index.artefacts:
         return PageMaterial(index.name, session.encoder_model, parameters, texts)
     graph = index.artefact(GRAPH)
-    reached = frozenset(node.key for node in nodes) & graph.number_of.keys()
+    reached = frozenset(node.key for node in nodes if node.kind != "proposition") & graph.number_of.keys()
     mentions = {passage_id: _mentions(graph, number, reached) for passage_id, number in zip(ids, numbers, strict=True)}
     relations = _relations(index, reached) if "graph:relations" in index.artefacts else []
     return PageMaterial(index.name, session.encoder_model, parameters, texts, mentions, relations)

@@ -17,13 +17,13 @@ from polyhop.tasks.extraction.contract import Contract
 from polyhop.tasks.extraction.import_batch import StandIn
 from polyhop.tasks.extraction.ledger import LedgerRow, count_units, row_of_outcome
 from polyhop.tasks.extraction.questions import (
+    KG_EXTRACT,
+    PROP_ENTITIES,
     PROP_PROPOSITIONS,
     KgReply,
     PhrasesReply,
     PropositionsReply,
-    kg_extract,
-    prop_entities,
-    prop_propositions,
+    Questions,
 )
 from polyhop.tasks.extraction.replies import phrases_in_passage, propositions_in_passage, stated_in_document
 from polyhop.tasks.extraction.results import BatchPages
@@ -71,7 +71,12 @@ def document_parts(passages: Sequence[Passage], most: int = DOCUMENT_CHARACTERS)
 
 
 def model_pages(
-    passages: Sequence[Passage], chat: ChatModel, contract: Contract, stand_in: StandIn | None, stand_in_name: str
+    passages: Sequence[Passage],
+    chat: ChatModel,
+    contract: Contract,
+    stand_in: StandIn | None,
+    stand_in_name: str,
+    questions: Questions,
 ) -> BatchPages:
     """What a model states about documents.
 
@@ -81,11 +86,12 @@ def model_pages(
         contract: What to do with unknown types.
         stand_in: Extracts a passage where the model failed; None: it keeps its titles only.
         stand_in_name: Label of the fallback.
+        questions: What the model is asked.
 
     Raises:
         BudgetExceededError: From the model.
     """
-    return _Batch(passages, chat, contract, stand_in, stand_in_name).run()
+    return _Batch(passages, chat, contract, stand_in, stand_in_name, questions).run()
 
 
 class _Batch:
@@ -98,7 +104,9 @@ class _Batch:
         contract: Contract,
         stand_in: StandIn | None,
         stand_in_name: str,
+        questions: Questions,
     ) -> None:
+        self._questions = questions
         self._passages = sorted(passages, key=lambda passage: passage.passage_id)
         self._chat, self._contract = chat, contract
         self._stand_in, self._stand_in_name = stand_in, stand_in_name if stand_in else ""
@@ -123,10 +131,11 @@ class _Batch:
         parts = list(document_parts(self._passages))
         types = ", ".join(self._contract.asked_types)
         requests = [
-            ChatRequest(kg_extract(), part.unit_id, (("document", part.text), ("types", types))) for part in parts
+            ChatRequest(self._questions.kg_extract, part.unit_id, (("document", part.text), ("types", types)))
+            for part in parts
         ]
         for part, outcome in zip(parts, self._chat.ask(requests), strict=True):
-            self._note(kg_extract().name, part.unit_id, outcome)
+            self._note(KG_EXTRACT, part.unit_id, outcome)
             if not isinstance(outcome.reply, KgReply):
                 self._without_names.update(passage.passage_id for passage in part.passages)
                 continue
@@ -136,11 +145,11 @@ class _Batch:
 
     def _ask_phrases(self) -> None:
         requests = [
-            ChatRequest(prop_entities(), passage.passage_id, (("passage", _text(passage)),))
+            ChatRequest(self._questions.prop_entities, passage.passage_id, (("passage", _text(passage)),))
             for passage in self._passages
         ]
         for passage, outcome in zip(self._passages, self._chat.ask(requests), strict=True):
-            self._note(prop_entities().name, passage.passage_id, outcome)
+            self._note(PROP_ENTITIES, passage.passage_id, outcome)
             if isinstance(outcome.reply, PhrasesReply):
                 phrases = phrases_in_passage(outcome.reply, self._result.counts)
                 self._phrases[passage.passage_id] = phrases
@@ -155,7 +164,11 @@ class _Batch:
         for passage in asked:
             names = "\n".join(phrase.name for phrase in self._phrases[passage.passage_id])
             requests.append(
-                ChatRequest(prop_propositions(), passage.passage_id, (("entities", names), ("passage", _text(passage))))
+                ChatRequest(
+                    self._questions.prop_propositions,
+                    passage.passage_id,
+                    (("entities", names), ("passage", _text(passage))),
+                )
             )
         for passage, outcome in zip(asked, self._chat.ask(requests), strict=True):
             self._note(PROP_PROPOSITIONS, passage.passage_id, outcome)

@@ -7,13 +7,16 @@ in our form 2.3; PropRAG's 4.6 million tokens of output for 11,656 passages of a
 propositions.
 """
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, Field
 
 from polyhop.schemas.chat import ChatTask
 from polyhop.schemas.ids import content_hash
+from polyhop.schemas.prompts import Prompt
 from polyhop.schemas.settings import ReplySettings
 from polyhop.warehouse.prompt_files import read_prompt
 
@@ -63,23 +66,53 @@ class PropositionsReply(BaseModel):
     propositions: list[PropositionReply]
 
 
-@cache
-def kg_extract() -> ChatTask[KgReply]:
-    """Entities and relations per document."""
-    return ChatTask(KG_EXTRACT, read_prompt(_PROMPTS / "kg.extract.md"), KgReply, output_per_input=3.0)
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What is asked, by step.
+
+    Attributes:
+        kg_extract: Entities and relations per document.
+        prop_entities: Inclusive entities per passage.
+        prop_propositions: Propositions per passage, given its entities.
+    """
+
+    kg_extract: ChatTask[KgReply]
+    prop_entities: ChatTask[PhrasesReply]
+    prop_propositions: ChatTask[PropositionsReply]
+
+    @property
+    def hash(self) -> str:
+        """sha256 of all that is asked: names, prompts, schema versions, lengths of replies."""
+        tasks: tuple[ChatTask[Any], ...] = (self.kg_extract, self.prop_entities, self.prop_propositions)
+        return content_hash(
+            *(f"{task.name} {task.prompt.hash} {task.schema_version} {task.max_output_tokens}" for task in tasks)
+        )
 
 
 @cache
-def prop_entities() -> ChatTask[PhrasesReply]:
-    """Inclusive entities per passage."""
-    return ChatTask(PROP_ENTITIES, read_prompt(_PROMPTS / "prop.entities.md"), PhrasesReply, output_per_input=0.5)
+def questions(*, demonstration: bool) -> Questions:
+    """The three questions.
+
+    Args:
+        demonstration: Whether the two about propositions show an example, as the paper's do.
+
+    Source: algorithms.md 3.3 (1), (2).
+    """
+    return Questions(
+        ChatTask(KG_EXTRACT, read_prompt(_PROMPTS / "kg.extract.md"), KgReply, output_per_input=3.0),
+        ChatTask(PROP_ENTITIES, _prompt(PROP_ENTITIES, has_example=demonstration), PhrasesReply, output_per_input=0.5),
+        ChatTask(
+            PROP_PROPOSITIONS,
+            _prompt(PROP_PROPOSITIONS, has_example=demonstration),
+            PropositionsReply,
+            output_per_input=3.0,
+        ),
+    )
 
 
-@cache
-def prop_propositions() -> ChatTask[PropositionsReply]:
-    """Propositions per passage, given its entities."""
-    prompt = read_prompt(_PROMPTS / "prop.propositions.md")
-    return ChatTask(PROP_PROPOSITIONS, prompt, PropositionsReply, output_per_input=3.0)
+def _prompt(name: str, *, has_example: bool) -> Prompt:
+    whole = read_prompt(_PROMPTS / f"{name}.md")
+    return whole if has_example else whole.without_example()
 
 
 def changed_lengths(lengths: ReplySettings) -> dict[str, object]:
@@ -88,11 +121,3 @@ def changed_lengths(lengths: ReplySettings) -> dict[str, object]:
     names = ("kg_extract", "prop_entities", "prop_propositions")
     chosen = {name: getattr(lengths, name) for name in names}
     return {f"longest_{name}": tokens for name, tokens in chosen.items() if tokens != getattr(usual, name)}
-
-
-def questions_hash() -> str:
-    """sha256 of all that is asked: names, prompts, schema versions, lengths of replies."""
-    tasks = (kg_extract(), prop_entities(), prop_propositions())
-    return content_hash(
-        *(f"{task.name} {task.prompt.hash} {task.schema_version} {task.max_output_tokens}" for task in tasks)
-    )

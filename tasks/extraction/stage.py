@@ -23,7 +23,7 @@ from polyhop.tasks.extraction.ledger import counts_table, ledger_table
 from polyhop.tasks.extraction.matching import Matches, match_rows
 from polyhop.tasks.extraction.model_batch import DOCUMENT_CHARACTERS, model_pages
 from polyhop.tasks.extraction.plan import plan
-from polyhop.tasks.extraction.questions import changed_lengths, questions_hash
+from polyhop.tasks.extraction.questions import changed_lengths, questions
 from polyhop.tasks.extraction.results import BatchPages
 from polyhop.tasks.extraction.rows import arrow_table, bundle_of
 from polyhop.tasks.extraction.rules import rules_page
@@ -67,7 +67,7 @@ def files(build: Build) -> dict[str, str]:
     """
     extraction = build.settings.extraction
     if extraction.extractor == "model":
-        return {"questions": questions_hash()}
+        return {"questions": questions(demonstration=extraction.demonstration).hash}
     if extraction.extractor.startswith(_IMPORT):
         return {"import": file_hash(_imported_file(extraction), "the extractions")}
     return {}
@@ -158,7 +158,8 @@ def _by_model(build: Build, batch: int) -> BatchPages:
     chat = open_chat(build.settings, Role.EXTRACT)
     expect_requests(_requests_from(build, batch))
     stands_in = _rules(build) if extraction.on_failure == "rules" else None
-    return model_pages(passages, chat, Contract.of(extraction), stands_in, extraction.ner)
+    asked = questions(demonstration=extraction.demonstration)
+    return model_pages(passages, chat, Contract.of(extraction), stands_in, extraction.ner, asked)
 
 
 def _requests_from(build: Build, batch: int) -> int:

@@ -31,6 +31,9 @@ def root(tmp_path: Path) -> Path:
     vectors = VectorCache(layout.vector_cache)
     vectors.put_many({"key": np.ones(4, np.float32)})
     vectors.close()
+    paths = VectorCache(layout.path_cache)
+    paths.put_many({key: np.ones(4, np.float32) for key in "ab"})
+    paths.close()
     return layout.root
 
 
@@ -40,9 +43,9 @@ def stats(polyhop, root):
     return json.loads(done.stdout)
 
 
-def test_stats_count_both_caches_and_what_was_spent(polyhop, root):
+def test_stats_count_all_caches_and_what_was_spent(polyhop, root):
     document = stats(polyhop, root)
-    assert document["vectors"]["count"] == 1
+    assert (document["vectors"]["count"], document["paths"]["count"]) == (1, 2)
     replies = document["replies"]
     assert (replies["count"], replies["raw"], replies["failures"]) == (2, 3, 1)
     assert replies["spent"] == {

@@ -1,5 +1,6 @@
 """Proposition paths from the command line: indexed, asked, explained, evaluated, kept up to date."""
 
+import html
 import json
 import subprocess
 from collections.abc import Callable
@@ -41,11 +42,78 @@ def test_a_question_is_answered_over_paths_that_are_shown_and_drawn(
     assert any("Naoum Shebib was born in Cairo" in name for name in best["names"])
     assert {node["kind"] for node in answer["evidence"]["nodes"]} == {"proposition"}
     assert len(best["edges"]) == len(best["nodes"]) - 1
+    beams = answer["evidence"]["beams"]
+    assert [len(path["connections"]) for beam in beams for path in beam] == [n for n, b in enumerate(beams) for _ in b]
+    assert {one["type"] for beam in beams for path in beam for one in path["connections"]} >= {"exact", "synonym"}
     notes = {note["label"] for note in answer["evidence"]["notes"]}
     assert {"Explored", "Exploited", "Beam of length 1", "Beam of length 2", "Beam of length 3"} <= notes
     shown = polyhop(*ask, "--explain", "--html", tmp_path / "page.html").stdout
-    assert "Beam of length 2" in shown
-    assert "Naoum Shebib was born in Cairo" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    for path in beams[1]:
+        left, right = path["nodes"]
+        sign = {"exact": "→", "synonym": "≈", "jump": "⇢"}[path["connections"][0]["type"]]
+        assert f"{left}{sign}{right} {path['score']:.4f}" in shown
+        assert f"{left}{sign}{right} {path['score']:.4f}" in page
+    for node in answer["evidence"]["nodes"]:
+        assert f"{node['name']} {node['weight']:.3f}" in shown
+        assert node["name"] in page
+    for note in answer["evidence"]["notes"][:2]:
+        for name, weight in note["items"]:
+            assert f"{name} {weight:.3f}" in shown
+            assert f"{name} {weight:.3f}" in page
+    for path in answer["evidence"]["paths"]:
+        assert f"{path['score']:.3f}  {path['text']}" in shown
+        assert path["text"] in page
+    assert any("→ " in path["text"] for path in answer["evidence"]["paths"])
+    assert "passage states proposition" in page
+    assert "Naoum Shebib mentions p" in page
+
+
+def test_texts_of_paths_are_encoded_once_and_change_no_answer_when_they_come_from_the_cache(
+    polyhop: Run, indexed: dict[str, Any]
+) -> None:
+    def cached() -> int:
+        count: int = _json(polyhop("cache", "stats", "--json"))["paths"]["count"]
+        return count
+
+    def asked(*more: str) -> Any:
+        answer = _json(polyhop("ask", QUESTION, "--index", "tiny", "--strategy", "proprag", *more, "--json"))
+        return [answer[part] for part in ("passages", "evidence")]
+
+    alone = asked("--set", "encoder.path_vectors=0")
+    assert cached() == 0
+    first = asked()
+    count = cached()
+    assert count > 0
+    assert asked() == first == alone
+    assert cached() == count
+    assert asked("--param", "exact=false") != first
+    assert cached() == count
+
+
+def test_diagnose_describes_the_graph_over_propositions(polyhop: Run, indexed: dict[str, Any]) -> None:
+    """Counted a second time by SQL over the tables of the index."""
+    found = _json(polyhop("diagnose", "--index", "tiny", "--json"))["propositions"]
+    named = "proposition_entities AS {0} JOIN proposition_entities AS {1} USING (proposition_id)"
+    counted = {
+        "propositions": "FROM propositions",
+        "entities": "FROM (SELECT DISTINCT entity_id FROM proposition_entities)",
+        "clique_edges": f"FROM (SELECT DISTINCT a.entity_id, b.entity_id FROM {named.format('a', 'b')} "
+        "WHERE a.entity_id < b.entity_id)",
+        "containment_edges": "FROM (SELECT DISTINCT passage_id, entity_id FROM proposition_passages "
+        "JOIN proposition_entities USING (proposition_id))",
+        "synonym_edges": "FROM synonym_edges",
+    }
+    counts = ", ".join(f"(SELECT count(*) {query}) AS {name}" for name, query in counted.items())
+    (row,) = _json(polyhop("sql", f"SELECT {counts}", "--index", "tiny", "--json"))
+    assert {name: found[name] for name in counted} == row
+    assert found["clique_edges"] > 0
+    assert found["containment_edges"] > 0
+    assert (found["passages"], found["passages_without_proposition"], found["synonym_recall"]) == (4, 0, 1.0)
+    said = polyhop("diagnose", "--index", "tiny").stdout
+    lines = [line.split() for line in said.splitlines()]
+    assert ["clique", "edges", str(found["clique_edges"])] in lines
+    assert "The search for similar names found 100.0 % of the exact neighbours." in said
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,7 @@ def repair_caches(layout: Layout) -> list[SavedCache]:
 def _caches(layout: Layout) -> list[tuple[Path, tuple[str, ...]]]:
     caches = [
         (layout.vector_cache, ("vectors",)),
+        (layout.path_cache, ("vectors",)),
         (layout.reply_cache, ("replies", "raw_replies", "failures", "calls")),
     ]
     return [(path, tables) for path, tables in caches if path.exists()]

@@ -43,6 +43,10 @@ def vector_key(model: str, kind: str, text: str) -> str:
 class VectorCache:
     """One SQLite file in write-ahead mode; safe for many threads and processes, not to be carried across a fork.
 
+    Args:
+        path: The file; created if missing.
+        most_rows: Vectors that are kept, the newest; None: all.
+
     Attributes:
         damaged: Rows that were found damaged, and removed, since it was opened.
 
@@ -52,8 +56,9 @@ class VectorCache:
         StoreUnavailableError: If other processes kept it locked for 60 s.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, most_rows: int | None = None) -> None:
         self.path = path
+        self._most_rows = most_rows
         self.damaged = 0
         # A vector lost in a power cut is computed again: no need to wait for the disk after every transaction.
         self._database = SharedDatabase(path, _SQL_FILE, what="the cache of embeddings", is_durable=False)
@@ -102,6 +107,8 @@ class VectorCache:
         rows = [{"key": key, "vector": value, "checksum": row_checksum(key, value)} for key, value in values.items()]
         with self._database.transaction() as change:
             change("write_vector", rows)
+            if self._most_rows is not None:
+                change("forget_oldest", [{"most": self._most_rows}])
 
     def stats(self) -> CacheSize:
         """How many vectors are cached, and how large the file is."""

@@ -97,6 +97,11 @@ class Layout:
         return self.caches / "vectors.sqlite"
 
     @property
+    def path_cache(self) -> Path:
+        """The cache of embeddings of path texts, which questions bring up."""
+        return self.caches / "paths.sqlite"
+
+    @property
     def reply_cache(self) -> Path:
         """The cache of model replies."""
         return self.caches / "replies.sqlite"

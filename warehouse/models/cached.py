@@ -3,6 +3,8 @@
 Knows neither the model nor the store; it joins the two. A kill loses at most one chunk of new vectors.
 """
 
+import logging
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from threading import Lock
@@ -10,13 +12,16 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import InvalidVectorError
+from polyhop.schemas.errors import InvalidVectorError, StoreError
 from polyhop.schemas.ports import Encoder
 from polyhop.warehouse.cache.vectors import VectorCache, vector_key
 
 CHUNK_SIZE = 256
+PATH = "path"
+"""Kind of the joined texts of a path. Source: algorithms.md 0.6."""
 
 Vector = NDArray[np.float32]
+_log = logging.getLogger(__name__)
 
 
 class CachedEncoder:
@@ -41,6 +46,11 @@ class CachedEncoder:
     def damaged(self) -> int:
         """Rows of the cache that were found damaged, and whose texts were encoded again."""
         return self._cache.damaged
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder without its cache."""
+        return self._encoder
 
     def close(self) -> None:
         """Closes the cache; nothing can be encoded for an index any more."""
@@ -97,6 +107,53 @@ class CachedEncoder:
         with self._counting:
             self.misses += len(new)
         return new
+
+
+class PathEncoder:
+    """An encoder of texts that questions bring up, behind a small cache that it can do without.
+
+    Many processes share the cache, readers of an index among them: a write adds a few rows to a file of its own, which
+    no index run touches. Whatever is wrong with that file, questions are answered.
+
+    Args:
+        encoder: Encodes.
+        open_cache: Opens the cache; called when it is first needed.
+    """
+
+    def __init__(self, encoder: Encoder, open_cache: Callable[[], VectorCache]) -> None:
+        self._encoder = encoder
+        self._open_cache = open_cache
+        self._cached: CachedEncoder | None = None
+        self._is_given_up = False
+        self._opening = Lock()
+
+    def encode(self, texts: Sequence[str]) -> Vector:
+        """Vectors of texts, those that are not cached in one call of the encoder.
+
+        Returns:
+            Shape (len(texts), dimension), float32, rows of length 1, in input order; the same bits, cached or not.
+        """
+        if not self._is_given_up:
+            try:
+                return self._opened().encode(texts, PATH)
+            except StoreError as error:
+                self._is_given_up = True
+                _log.warning("Vectors of paths are not cached until this process ends: %s", error)
+        return self._encoder.encode(texts)
+
+    def close(self) -> None:
+        """Closes the cache, if it was opened; the next use opens it again."""
+        with self._opening:
+            if self._cached is not None:
+                self._cached.close()
+            self._cached = None
+
+    def _opened(self) -> CachedEncoder:
+        with self._opening:
+            if self._cached is None:
+                # One chunk: the more texts, the fuller the encoder's batches of equal length.
+                self._cached = CachedEncoder(self._encoder, self._open_cache(), chunk_size=sys.maxsize)
+            return self._cached
 
 
 def _ignore(_count: int) -> None:

@@ -1,6 +1,6 @@
-"""Figures that describe an entity-passage or term graph, and what pruning its hubs would cost.
+"""Figures that describe an entity-passage, term or proposition graph, and what pruning hubs would cost.
 
-Ranks nothing. Source: algorithms.md 2.11 (graph size, gold titles among the pruned hubs).
+Ranks nothing. Source: algorithms.md 2.11 (graph size, gold titles among the pruned hubs), 3.3 (3).
 """
 
 from collections.abc import Collection, Sequence
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.graph import BipartiteGraph
+from polyhop.schemas.propositions import PropositionGraph, Rows
 from polyhop.worker.ranking.pruning import hubs
 
 
@@ -38,6 +39,35 @@ def graph_statistics(graph: BipartiteGraph) -> dict[str, int]:
         "p95_passage_degree": _p95(of_passages),
         "max_passage_degree": int(of_passages.max(initial=0)),
     }
+
+
+def proposition_statistics(graph: PropositionGraph) -> dict[str, int]:
+    """Sizes of the graph over propositions.
+
+    Args:
+        graph: Propositions with their entities and passages.
+
+    Returns:
+        propositions, propositions_without_entity (found by their text alone), passages, passages_without_proposition,
+        entities (that a proposition names), and edges by kind, each pair once: clique_edges (two entities that share a
+        proposition), containment_edges (an entity and a passage), synonym_edges (two entities with similar names).
+    Source: algorithms.md 3.3 (3).
+    """
+    propositions, _, passages = graph.shape
+    return {
+        "propositions": propositions,
+        "propositions_without_entity": _empty_rows(graph.entities),
+        "passages": passages,
+        "passages_without_proposition": _empty_rows(graph.passage_propositions),
+        "entities": graph.entity_propositions.count - _empty_rows(graph.entity_propositions),
+        "clique_edges": len(graph.cliques.indices) // 2,
+        "containment_edges": len(graph.passage_entities.indices),
+        "synonym_edges": len(graph.synonyms.indices) // 2,
+    }
+
+
+def _empty_rows(rows: Rows) -> int:
+    return int(np.count_nonzero(np.diff(rows.indptr) == 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,10 @@ class NoServices:
         """
         raise AlgorithmError(f"No encoder was given to this strategy, which has to encode {len(texts)} texts.")
 
+    def encode_paths(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `encode`."""
+        return self.encode(texts)
+
     def chat(self) -> None:
         """No chat model."""
 

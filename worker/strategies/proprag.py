@@ -96,7 +96,7 @@ class PropositionStrategy:
         self._index = PropositionIndex(stored.graph, walk, self._propositions, stored.texts.of)
         self._rule = rule
         self._services = services
-        self._evidence = PathEvidence(stored)
+        self._evidence = PathEvidence(stored, reader.passage_ids)
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
@@ -105,7 +105,7 @@ class PropositionStrategy:
 
         def encode(texts: Sequence[str]) -> NDArray[np.float32]:
             started = time.perf_counter()
-            vectors = self._services.encode(texts)
+            vectors = self._services.encode_paths(texts)
             encoding[0] += time.perf_counter() - started
             return vectors
 

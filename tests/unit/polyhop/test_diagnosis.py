@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def diagnosed(folder: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
     def run(**options: Any) -> dict[str, Any]:
-        diagnose(folder / "questions.jsonl", "small", root=folder / "root", json=True, **options)
+        diagnose("small", folder / "questions.jsonl", root=folder / "root", json=True, **options)
         document: dict[str, Any] = json.loads(capsys.readouterr().out)
         return document
 
@@ -105,11 +105,30 @@ def test_both_graphs_are_described(diagnosed: Callable[..., dict[str, Any]]) -> 
 
 
 def test_people_read_the_same_in_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    diagnose(folder / "questions.jsonl", "small", root=folder / "root", hub_top_percent=20)
+    diagnose("small", folder / "questions.jsonl", root=folder / "root", hub_top_percent=20)
     said = capsys.readouterr().out
     assert "4 questions on 'small', version 1\n  2 more name no supporting passage of the index\n" in said
     assert "1 of 3 gold titles gone (33.33 %), 2 of 4 questions touched (50.00 %)" in said
     assert next(line.split() for line in said.splitlines() if line.startswith("edges"))[1] == str(EDGES)
+
+
+def test_without_questions_the_graphs_are_described_and_a_missing_one_is_said(
+    folder: Path, diagnosed: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    diagnose("small", root=folder / "root", json=True)
+    report = json.loads(capsys.readouterr().out)
+    whole = diagnosed(strategies="graph")
+    assert report == {name: whole[name] for name in ("index", "version", "graphs", "propositions")}
+    assert report["propositions"] is None
+    diagnose("small", root=folder / "root")
+    said = capsys.readouterr().out
+    assert said.startswith("'small', version 1\n")
+    assert next(line.split() for line in said.splitlines() if line.startswith("edges"))[1] == str(EDGES)
+    assert "names reach" not in said
+    assert "which index 'small' was built without." in said
+    assert said.endswith("polyhop index --index small --add-strategy proprag\n")
+    diagnose("words", root=folder / "root", json=True)
+    assert "entity" not in json.loads(capsys.readouterr().out)["graphs"]
 
 
 def test_a_question_that_fails_counts_zero_and_is_listed_with_its_reason(
@@ -117,7 +136,7 @@ def test_a_question_that_fails_counts_zero_and_is_listed_with_its_reason(
 ) -> None:
     rows = [QUESTIONS[2], {"id": "no words", "question": "?!", "supporting": ["ada"]}]
     questions = _lines(folder / "with-empty.jsonl", rows)
-    diagnose(questions, "small", root=folder / "root", strategies="bm25", json=True)
+    diagnose("small", questions, root=folder / "root", strategies="bm25", json=True)
     report = json.loads(capsys.readouterr().out)
     assert report["buckets"]["no_entity"]["strategies"]["bm25"] == {"recall@10": 0.0, "mrr": 0.0}
     assert report["buckets"]["entity_no_gold"] == {
@@ -128,16 +147,16 @@ def test_a_question_that_fails_counts_zero_and_is_listed_with_its_reason(
     (failed,) = report["failed"]["bm25"]
     assert failed["id"] == "no words"
     assert "empty" in failed["error"]
-    diagnose(questions, "small", root=folder / "root", strategies="bm25")
+    diagnose("small", questions, root=folder / "root", strategies="bm25")
     assert "bm25 failed on no words, which counts 0: The question is empty" in capsys.readouterr().out
 
 
 def test_what_cannot_be_diagnosed_is_said_in_a_sentence(folder: Path) -> None:
     root, questions = folder / "root", folder / "questions.jsonl"
     with pytest.raises(UnknownSettingError, match="did you mean 'title_aliases'"):
-        diagnose(questions, "small", root=root, param=["title_alias=true"])
+        diagnose("small", questions, root=root, param=["title_alias=true"])
     with pytest.raises(MissingArtefactError, match="needs 'graph'"):
-        diagnose(questions, "words", root=root, strategies="bm25")
+        diagnose("words", questions, root=root, strategies="bm25")
     unjudged = _lines(folder / "unjudged.jsonl", QUESTIONS[4:])
     with pytest.raises(SourceError, match="a diagnosis needs questions with 'supporting'"):
-        diagnose(unjudged, "small", root=root)
+        diagnose("small", unjudged, root=root)

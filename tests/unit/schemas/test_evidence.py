@@ -42,6 +42,7 @@ evidences = st.builds(
     fallback=st.none() | st.builds(Fallback, words, words),
     measure=words,
     node_count=st.integers(0, 99),
+    stated=st.dictionaries(words, st.lists(words, max_size=2).map(tuple), max_size=2),
     context=words,
     data=st.dictionaries(st.sampled_from(["beams", "depth"]), st.integers() | words, max_size=2),
 )  # fmt: skip

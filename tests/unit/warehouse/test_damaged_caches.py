@@ -151,6 +151,17 @@ def fill(layout: Layout, count: int = 300) -> dict[str, list[float]]:
     return {key: vector.tolist() for key, vector in rows.items()}
 
 
+def test_a_damaged_cache_of_paths_is_found_and_repaired_like_that_of_an_index(layout: Layout) -> None:
+    paths = VectorCache(layout.path_cache, most_rows=10)
+    paths.put_many({f"{number:064x}": np.ones(4, np.float32) for number in range(3)})
+    paths.close()
+    execute(layout.path_cache, "UPDATE vectors SET vector = x'00' WHERE rowid = 2")
+    (found,) = find_damaged_caches(layout)
+    assert "paths.sqlite" in found
+    (saved,) = repair_caches(layout)
+    assert (saved.path, saved.saved, saved.damaged) == (layout.path_cache, 2, 1)
+
+
 def test_whole_caches_are_left_alone(layout: Layout) -> None:
     fill(layout)
     assert find_damaged_caches(layout) == []

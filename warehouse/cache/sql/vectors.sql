@@ -12,6 +12,10 @@ SELECT key, vector, checksum FROM vectors WHERE key IN (SELECT value FROM json_e
 -- Adds a vector unless its key is known: equal keys mean equal vectors.
 INSERT OR IGNORE INTO vectors (key, vector, checksum) VALUES (:key, :vector, :checksum);
 
+-- name: forget_oldest
+-- Removes all but the newest rows; rows are numbered in the order in which they were added.
+DELETE FROM vectors WHERE rowid <= (SELECT max(rowid) FROM vectors) - :most;
+
 -- name: forget_vector
 -- Removes a damaged row, unless another process has replaced it meanwhile.
 DELETE FROM vectors WHERE key = :key AND vector IS :vector AND checksum IS :checksum;

@@ -15,11 +15,13 @@ from polyhop.schemas.settings import ExtractionSettings
 from polyhop.tasks.extraction.contract import Contract
 from polyhop.tasks.extraction.ledger import LedgerRow, counts_table, ledger_table
 from polyhop.tasks.extraction.model_batch import DocumentPart, document_parts, model_pages
+from polyhop.tasks.extraction.questions import questions
 from polyhop.tasks.extraction.results import BatchPages
 from polyhop.tasks.extraction.rows import Page, bundle_of
 from polyhop.tasks.extraction.rules import rules_page
 
 CONTRACT = Contract.of(ExtractionSettings())
+ASKED = questions(demonstration=True)
 INJECTION = "Robert'); DROP TABLE entities; -- MATCH (n) DETACH DELETE n"
 Answer = Callable[[ChatRequest[Any]], dict[str, object] | str]
 
@@ -79,7 +81,7 @@ def rules(page: Passage) -> Page:
 def run(
     answer: Answer, pages: Sequence[Passage] = PAGES, stand_in: Callable[[Passage], Page] | None = rules
 ) -> BatchPages:
-    return model_pages(pages, TableModel(answer), CONTRACT, stand_in, "rules")
+    return model_pages(pages, TableModel(answer), CONTRACT, stand_in, "rules", ASKED)
 
 
 def extractors(batch: BatchPages, number: int) -> dict[str, str]:
@@ -138,7 +140,7 @@ def test_rules_stand_in_for_a_failed_document_and_are_flagged() -> None:
 
 def test_propositions_are_not_asked_for_while_the_entities_have_failed() -> None:
     model = TableModel(failing("prop.entities", "p2"))
-    batch = model_pages(PAGES, model, CONTRACT, rules, "rules")
+    batch = model_pages(PAGES, model, CONTRACT, rules, "rules", ASKED)
     assert ("prop.propositions", "p2") not in model.asked
     failed = [(row.step, row.unit_id, row.error_class) for row in batch.ledger if row.state == "failed"]
     assert failed == [("prop.entities", "p2", "MalformedReplyError"), ("prop.propositions", "p2", "NotAsked")]

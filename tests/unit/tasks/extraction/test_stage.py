@@ -123,6 +123,8 @@ def test_fingerprints_of_rules_depend_on_no_model_and_those_of_models_do(tmp_pat
     )
     assert fingerprint("c") != fingerprint("d", **{"models.extract": "other"})
     assert fingerprint("e") != fingerprint("f", **{"extraction.relation_types": "born in"})
+    assert fingerprint("k") != fingerprint("l", **{"extraction.demonstration": "false"})
+    assert fingerprint("m", **rules) == fingerprint("n", **rules, **{"extraction.demonstration": "false"})
     regex = rules | {"extraction.ner": "regex"}
     assert fingerprint("g", **regex) != fingerprint("h", **regex, **{"extraction.regex_drop_stopwords": "false"})
     assert fingerprint("i", **rules) == fingerprint("j", **rules, **{"extraction.regex_drop_stopwords": "false"})

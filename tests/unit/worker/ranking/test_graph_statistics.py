@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from polyhop.schemas.graph import BipartiteGraph
-from polyhop.worker.ranking.graph_statistics import graph_statistics, hub_coverage
+from polyhop.tasks.propositions.graph import proposition_graph
+from polyhop.worker.ranking.graph_statistics import graph_statistics, hub_coverage, proposition_statistics
 
 
 def test_statistics_of_the_golden_graph(golden_graph: BipartiteGraph) -> None:
@@ -51,3 +53,24 @@ def test_without_pruning_or_questions_nothing_is_lost(golden_graph: BipartiteGra
     assert hub_coverage(golden_graph, [("bob",)], 0).removed == ()
     nothing = hub_coverage(golden_graph, [], 50)
     assert (nothing.title_share, nothing.question_share) == (0.0, 0.0)
+
+
+def test_the_graph_over_propositions_is_counted_by_kind_of_edge() -> None:
+    """Propositions 0 (of passages 0, 1: entities 0, 1, 2), 1 (of 1: entity 2), 2 (of 1: none); 3 in no proposition."""
+    graph = proposition_graph(
+        np.array([[0, 0], [0, 1], [0, 2], [1, 2]]),
+        np.array([[0, 0], [0, 1], [1, 1], [2, 1]]),
+        np.array([[0, 1], [2, 3]]),
+        np.array([0.9, 0.8]),
+        (3, 4, 3),
+    )
+    assert proposition_statistics(graph) == {
+        "propositions": 3,
+        "propositions_without_entity": 1,
+        "passages": 3,
+        "passages_without_proposition": 1,
+        "entities": 3,
+        "clique_edges": 3,
+        "containment_edges": 6,
+        "synonym_edges": 2,
+    }

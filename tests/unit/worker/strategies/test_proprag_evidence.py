@@ -1,0 +1,115 @@
+"""What people and programs read of a search for proposition paths: every number by hand, on a terminal and on a page.
+
+Two passages m and n; propositions 4 "Ann met Bo." (of m), 7 "Bob fell." (of n), 9 "Rain." (of both).
+"""
+
+import numpy as np
+import pytest
+
+from polyhop.evidence_text import evidence_lines
+from polyhop.pages.graph import Edge as Drawn
+from polyhop.pages.graph import evidence_graph
+from polyhop.schemas.evidence import Evidence, as_row, evidence_of
+from polyhop.schemas.propositions import PropositionTexts
+from polyhop.tasks.propositions.artefact import StoredPropositions
+from polyhop.tasks.propositions.graph import proposition_graph
+from polyhop.worker.ranking.beam import Connection, FoundPaths, PropositionPath
+from polyhop.worker.ranking.proposition_ranking import PathSeed, PropositionRanking
+from polyhop.worker.strategies.proprag_evidence import PathEvidence
+
+ANN, BO, BOB = range(3)
+TEXTS = {4: "Ann met Bo.", 7: "Bob fell.", 9: "Rain."}
+JUMP = Connection("jump", None, None)
+RAIN = PropositionPath((9,), (), 0.9)
+MET = PropositionPath((4,), (), 0.5)
+SIMILAR = PropositionPath((4, 7), (Connection("synonym", BO, BOB),), 0.75)
+AWAY = PropositionPath((4, 7, 9), (Connection("exact", BO, BO), JUMP), 0.25)
+FOUND = FoundPaths((RAIN,), ((RAIN, MET), (SIMILAR,), (AWAY,)), (RAIN, SIMILAR, MET, AWAY))
+
+
+@pytest.fixture
+def stored() -> StoredPropositions:
+    graph = proposition_graph(
+        np.array([[4, ANN], [4, BO], [7, BOB]]),
+        np.array([[4, 0], [7, 1], [9, 0], [9, 1]]),
+        np.empty((0, 2), dtype=np.int64),
+        np.empty(0),
+        (10, 3, 2),
+    )
+    encoded = [TEXTS.get(number, "").encode() for number in range(10)]
+    starts = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    texts = PropositionTexts(starts, np.frombuffer(b"".join(encoded), dtype=np.uint8))
+    return StoredPropositions(graph, texts, ("ann", "bo", "bob"), ("Ann", "Bo", "Bob"))
+
+
+@pytest.fixture
+def evidence(stored: StoredPropositions) -> Evidence:
+    seeds = (PathSeed(ANN, 0.25, 1.0), PathSeed(BO, 0.5, 0.0), PathSeed(BOB, 0.0, 0.125))
+    nothing = np.empty(0)
+    ranking = PropositionRanking(nothing.astype(np.intp), nothing, found=FOUND, seeds=seeds)
+    return evidence_of(as_row(PathEvidence(stored, ["m", "n"]).of(ranking)))
+
+
+def test_a_terminal_shows_seeds_paths_and_every_beam(evidence: Evidence) -> None:
+    assert evidence_lines(evidence, {}) == [
+        "The search began at",
+        "  1.000  Ann",
+        "  0.500  Bo",
+        "  0.125  Bob",
+        "Reached  (3, by path score)",
+        "          p1: Rain. 0.900 · p2: Ann met Bo. 0.750 · p3: Bob fell. 0.750",
+        "Paths",
+        "  0.900  Rain.",
+        "  0.750  Ann met Bo. —Bo ≈ Bob→ Bob fell.",
+        "  0.500  Ann met Bo.",
+        "  0.250  Ann met Bo. —Bo→ Bob fell. —jump→ Rain.",
+        "Explored  entities of the most similar propositions  Bo 0.500, Ann 0.250",
+        "Exploited  entities of the best paths  Ann 1.000, Bob 0.125",
+        "Beam of length 1  p1 0.9000 · p2 0.5000",
+        "Beam of length 2  p2≈p3 0.7500",
+        "Beam of length 3  p2→p3⇢p1 0.2500",
+        "Signs  → by an entity that both name, ≈ by entities with similar names, ⇢ by a jump",
+    ]
+
+
+def test_programs_read_how_every_path_of_a_beam_goes_on(evidence: Evidence) -> None:
+    beams = evidence.data["beams"]
+    assert beams[0] == [
+        {"nodes": ["p1"], "connections": [], "score": 0.9},
+        {"nodes": ["p2"], "connections": [], "score": 0.5},
+    ]
+    assert beams[1:] == [
+        [{"nodes": ["p2", "p3"], "connections": [{"type": "synonym", "e1": "bo", "e2": "bob"}], "score": 0.75}],
+        [
+            {
+                "nodes": ["p2", "p3", "p1"],
+                "connections": [
+                    {"type": "exact", "e1": "bo", "e2": "bo"},
+                    {"type": "jump", "e1": None, "e2": None},
+                ],
+                "score": 0.25,
+            }
+        ],
+    ]
+    assert evidence.context == "Rain.\nAnn met Bo.\nBob fell."
+
+
+def test_a_drawing_ties_passages_to_the_propositions_that_they_state(evidence: Evidence) -> None:
+    rows = [{"id": name, "title": name, "score": 1.0, "rank": rank} for rank, name in enumerate("mn", start=1)]
+    graph = evidence_graph({"evidence": as_row(evidence), "passages": rows}, {}, ())
+    assert set(graph.edges) == {
+        Drawn("entity p2", "entity p3", ("Bo ≈ Bob", "Bo")),
+        Drawn("entity p3", "entity p1", ("jump",)),
+        Drawn("entity p1", "passage m"),
+        Drawn("entity p2", "passage m"),
+        Drawn("entity p1", "passage n"),
+        Drawn("entity p3", "passage n"),
+    }
+    assert graph.roots == {"entity p1": 0, "entity p2": 0}
+
+
+def test_a_search_without_paths_says_what_ranks_instead(stored: StoredPropositions) -> None:
+    nothing = np.empty(0)
+    ranking = PropositionRanking(nothing.astype(np.intp), nothing, "stage1")
+    found = PathEvidence(stored, ["m", "n"]).of(ranking)
+    assert (found.nodes, found.data, found.stated, found.fallback is not None) == ((), {}, {}, True)
