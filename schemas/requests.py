@@ -44,6 +44,7 @@ class EvaluationRequest:
         fail_below: Gates like recall@5=.65 or bridge:em=.1.
         min_confidence: Answers by rules below it are left empty; None: as the settings say.
         is_stored: Whether a run and a report of it are kept under the root.
+        closed_book: Whether the model that reads also answers without passages, as one more row.
     """
 
     questions: Path
@@ -55,6 +56,7 @@ class EvaluationRequest:
     fail_below: tuple[str, ...] = ()
     min_confidence: float | None = None
     is_stored: bool = True
+    closed_book: bool = False
 
 
 @dataclass(frozen=True, slots=True)

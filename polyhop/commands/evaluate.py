@@ -55,6 +55,10 @@ def evaluate(
     ] = None,
     min_confidence: MinConfidence = None,
     reader: ReaderName = None,
+    closed_book: Annotated[
+        bool,
+        typer.Option("--closed-book", help="One more row: the model answers without passages (with --reader model)."),
+    ] = False,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
@@ -86,6 +90,7 @@ def evaluate(
         fail_below=tuple(fail_below or ()),
         min_confidence=min_confidence,
         is_stored=not no_store,
+        closed_book=closed_book,
     )
     _evaluate(settings, request, json=json)
 

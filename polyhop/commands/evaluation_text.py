@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from polyhop.output import print_error, print_line, print_table
+from polyhop.schemas.strategies import CLOSED_BOOK
 
 SHOWN = ("recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", "em", "f1")
 COMPARED = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
@@ -28,6 +29,8 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
             ]
         )
     print_table(columns, rows)
+    if report["reader"] == "none":
+        print_line("No answers were read (--reader none), so there is no em and no f1")
     _print_models(report.get("reading", {}))
     _print_hops(report["by_hops"])
     _print_calibration(report["strategies"])
@@ -106,9 +109,14 @@ def _print_models(reading: Mapping[str, Any]) -> None:
         if taken["model"]:
             print_line(
                 f"{name} read by {taken['model']}: {taken['calls']} calls, {taken['cached']} cached, "
-                f"{taken['fallbacks']} read by rules instead, {taken['prompt_tokens']} + {taken['completion_tokens']} "
+                f"{taken['fallbacks']} {_without_reply(name)}, {taken['prompt_tokens']} + {taken['completion_tokens']} "
                 f"tokens, ${taken['cost_usd']:.4f}"
             )
+
+
+def _without_reply(name: str) -> str:
+    """What becomes of questions to which the model replied nothing usable."""
+    return "left unanswered" if name == CLOSED_BOOK else "read by rules instead"
 
 
 def _print_hops(groups: Mapping[str, Any]) -> None:
