@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from polyhop.flows.evaluation.closed_book import check_closed_book, closed_book_answerers
+from polyhop.flows.evaluation.costs import cost_rows
 from polyhop.flows.evaluation.served import Answering, served
 from polyhop.flows.evaluation.settings import answering_settings
 from polyhop.schemas.chat import Usage
@@ -99,6 +100,7 @@ def run_evaluation(settings: Settings, request: EvaluationRequest, on_progress: 
         values = {name: question_values(gold, given, record_of) for name, given in outcomes.items()}
         evaluated = evaluate(gold, outcomes, record_of, baseline)
         report = {"index": session.name, "version": session.version, **evaluated}
+        report["costs"] = cost_rows(session.published, {variant.label: variant for variant in variants}, evaluated)
         report["reading"] = {name: _taken(found.uses) for name, found in measured.items()}
         facts = _facts(settings, request, session, left_out, baseline, len(bad), unknown)
     rows = _rows(records, outcomes, values, facts.version)

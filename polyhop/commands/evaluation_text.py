@@ -6,6 +6,7 @@ Computes nothing.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from polyhop.commands.evaluation_costs import print_costs
 from polyhop.output import print_error, print_line, print_table
 from polyhop.schemas.strategies import CLOSED_BOOK
 
@@ -29,6 +30,7 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
             ]
         )
     print_table(columns, rows)
+    print_costs(report["costs"])
     if report["reader"] == "none":
         print_line("No answers were read (--reader none), so there is no em and no f1")
     _print_models(report.get("reading", {}))
