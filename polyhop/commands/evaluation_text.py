@@ -151,12 +151,13 @@ def _print_paired(report: Mapping[str, Any]) -> None:
     """Each strategy against the baseline, as the report has the pairs."""
     baseline = report["baseline"]
     for pair, metrics in report["paired"].items():
-        found = metrics.get("recall@5")
+        metric = next((name for name in ("recall@5", "em") if name in metrics), "")  # closed-book ranks nothing
+        found = metrics.get(metric)
         if found is None or not (pair.startswith(f"{baseline} vs ") or pair.endswith(f" vs {baseline}")):
             continue
         word = "significant" if found["significant"] else "not significant"
         print_line(
-            f"{pair}, recall@5: {found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}], "
+            f"{pair}, {metric}: {found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}], "
             f"{found['wins']} wins {found['ties']} ties {found['losses']} losses, {word}"
         )
 

@@ -122,11 +122,13 @@ def test_the_model_answers_without_passages_beside_the_strategies(
     prompts = [prompt for prompt in model_server.prompts() if "There are no passages" in prompt]
     assert len(prompts) == 4
     assert not [prompt for prompt in prompts if "Wessex" in prompt]
-    again = evaluated(*options)
+    again = evaluated(*options, "--baseline", "closed-book")
     assert model_server.count("qa.closed_book") == 4
     assert again["reading"]["closed-book"]["calls"] == 0
-    run = json.loads((Path(report["folder"]) / "run.json").read_text())
-    assert list(run["paired"]["closed-book"]) == ["em", "f1"]
+    for one, other in ((report, "closed-book"), (again, "bm25")):
+        run = json.loads((Path(one["folder"]) / "run.json").read_text())
+        assert list(run["paired"][other]) == ["em", "f1"]
+        assert "closed-book" in (Path(one["folder"]) / "summary.md").read_text()
     assert "closed-book" in (Path(report["folder"]) / "report.html").read_text()
 
 
@@ -154,6 +156,7 @@ def test_costs_of_index_and_questions_stand_side_by_side(evaluated: Callable[...
     assert "index: prompt tokens" in (Path(report["folder"]) / "report.html").read_text()
     printed = command("eval", "questions.jsonl", "--index", "towns", "--no-store", *options).stdout
     assert "tokens per question" in printed
+    assert "bm25 vs closed-book, em: +0.750" in printed
     assert f"{index['prompt_tokens']:,} + {index['completion_tokens']:,}" in printed
 
 
