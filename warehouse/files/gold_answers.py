@@ -64,7 +64,7 @@ def _unpacked(name: str, value: object) -> object:
     try:
         return json.loads(value)
     except ValueError as error:
-        raise FaultError(f"the answers in {name} begin like a JSON list but are none: {error}") from error
+        raise FaultError(f"the answers in {name} begin like a JSON list but are not valid JSON: {error}") from error
 
 
 def _strings(name: str, value: object) -> list[str]:
