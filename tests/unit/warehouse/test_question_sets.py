@@ -136,7 +136,10 @@ def test_a_bad_item_of_nq_is_named_in_a_sentence(tmp_path: Path, change: dict[st
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"possible_answers": '["politician'}, "the answers in possible_answers begin like a JSON list but are not valid JSON: "),
+        (
+            {"possible_answers": '["politician'},
+            "the answers in possible_answers begin like a JSON list but are not valid",
+        ),
         ({"o_aliases": "[true]"}, "the answers in o_aliases are not strings but hold true or false"),
         ({"paragraphs": [5]}, "a paragraph is not an object but a number"),
     ],
