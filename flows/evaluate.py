@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from polyhop.flows.evaluation.asked import labels_of
+from polyhop.flows.evaluation.closed_book import closed_book_labels
 from polyhop.flows.evaluation.run import Evaluation, OnProgress, run_evaluation
 from polyhop.flows.evaluation.store import check_store, store
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.evaluation.gate import check_names, gate_rows, parse_gate
+from polyhop.schemas.strategies import CLOSED_BOOK
+from polyhop.tasks.evaluation.gate import check_measured, check_names, gate_rows, parse_gate
 from polyhop.warehouse.files.evaluations import REPORT, SUMMARY, StoredRun
 
 SHOWN = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
@@ -25,18 +27,20 @@ def evaluate_index(settings: Settings, request: EvaluationRequest, on_progress: 
     A gate that fails raises nothing: what was measured is shown first, then `failure_sentence` says what failed.
 
     Raises:
-        ConfigurationError: For a gate that is malformed or names what is not evaluated; as `run_evaluation`.
+        ConfigurationError: For a gate that is malformed, or for what is not evaluated or measured; as `run_evaluation`.
         StoreError: If the run cannot be stored, before anything runs; as `run_evaluation`.
         PolyhopError: As `run_evaluation`.
     """
     gates = [parse_gate(text) for text in request.fail_below]
-    check_names(gates, labels_of(request))
+    check_names(gates, [*labels_of(request), *closed_book_labels(request)])
+    check_measured(gates, unranked=CLOSED_BOOK, reads=settings.reader.reads)
     if request.is_stored:
         check_store(settings)
     evaluation = run_evaluation(settings, request, on_progress)
     strategies = evaluation.report["strategies"]
     check_names(gates, list(strategies))  # again: of `all`, some could not be served
-    report = {**evaluation.report, "gates": gate_rows(gates, strategies), "run": None, "folder": None}
+    rows = gate_rows(gates, strategies, unranked=CLOSED_BOOK)
+    report = {**evaluation.report, "gates": rows, "run": None, "folder": None}
     if request.is_stored:
         number, folder = store(settings, evaluation)
         report |= {"run": number, "folder": str(folder)}

@@ -10,6 +10,7 @@ from dataclasses import replace
 from polyhop.flows.model_run import model_run, model_use
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import Runner
+from polyhop.flows.stage_timings import StageTimings
 from polyhop.schemas.errors import CoverageError, DamagedStoreError, SourceError, UnknownIndexError
 from polyhop.schemas.manifest import Manifest, StageRecord
 from polyhop.schemas.requests import IndexRequest
@@ -19,6 +20,7 @@ from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.build import Build, clear_staging, current_manifest, reuse_arrays, reuse_tables, start_build
 from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.timings import read_timings
 from polyhop.warehouse.files.versions import remove_leftovers, writer_lease
 from polyhop.warehouse.integrity import Damage, find_damage
 from polyhop.worker.strategies.registry import needed_artefacts
@@ -65,6 +67,8 @@ class _Run:
         self._report = IndexReport(index=build.index)
         self._damage = self._found_damage()
         self._report.damaged = self._damage.sentences()
+        before = read_timings(build.folder.version(self._manifest.version)) if self._manifest else {}
+        self._timings = StageTimings(before)
 
     def _found_damage(self) -> Damage:
         """What of the current version must not be taken over."""
@@ -94,6 +98,7 @@ class _Run:
         distrusted = tuple(self._manifest.vectors) if self._request.full and self._manifest else ()
         build = replace(self._build, distrusted=distrusted or tuple(self._damage.vectors))
         last = publish_stage([self._source, *self._stages])
+        self._timings.write(build.staging)
         with _Clock(self._report, last.name):
             self._runner.step(last.name, last.finish, build)
             self._report.removed_versions = prune(build)
@@ -114,10 +119,12 @@ class _Run:
                 self._take_over(stage)
                 continue
             with _Clock(self._report, stage.name):
-                self._run_batches(stage)
+                units = self._run_batches(stage)
                 faults = stage.faults(self._build) if stage.faults is not None else []
                 if not faults:
                     self._finish(stage)
+            computed = self._report.computed.get(stage.name, 0)
+            self._timings.computed(stage.name, self._report.seconds[stage.name], units, computed)
             if faults:
                 self._build = ingested
                 self._set_aside(faults)
@@ -183,6 +190,10 @@ class _Run:
                 self._runner.progress(source.name, units, units)
                 self._report.unread = dict(unread)
             self._build = source.done(self._build.with_counts(source.name, counts))
+        if self._request.source is None:
+            self._timings.taken_over(source.name)
+        else:
+            self._timings.computed(source.name, self._report.seconds[source.name])
 
     def _take_over_source(self) -> Counts:
         manifest = self._require_manifest()
@@ -223,6 +234,7 @@ class _Run:
         build = self._build.with_outcome(stage.name, record.outcome).with_counts(stage.name, record.counts)
         self._build = stage.done(build)
         self._report.reused.append(stage.name)
+        self._timings.taken_over(stage.name)
 
     def _finish(self, stage: Stage) -> None:
         counts = self._runner.step(stage.name, stage.finish, self._build)
@@ -231,11 +243,13 @@ class _Run:
             build = build.with_outcome(stage.name, stage.outcome(build))
         self._build = stage.done(build)
 
-    def _run_batches(self, stage: Stage) -> None:
+    def _run_batches(self, stage: Stage) -> int:
+        """Runs the batches that are still to do; returns how many units they hold."""
         numbers = stage.batches(self._build)
-        computed = damaged = 0
+        units = computed = damaged = 0
         self._runner.progress(stage.name, 0, len(numbers))
         for done, result in enumerate(self._runner.batches(stage.name, stage.run, self._build, numbers), start=1):
+            units += result.units
             computed += result.computed
             damaged += result.damaged
             self._runner.progress(stage.name, done, len(numbers))
@@ -243,6 +257,7 @@ class _Run:
             self._report.computed[stage.name] = computed
         if damaged:
             self._report.damaged.append(f"{damaged:,} cached vectors (stage {stage.name})")
+        return units
 
 
 def with_extractor(settings: Settings, manifest: Manifest | None) -> Settings:

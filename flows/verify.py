@@ -80,6 +80,7 @@ def run_verify(settings: Settings, index: str, address: Address | None = None) -
         report.differences["tables"] = [*dict.fromkeys(damage.tables.values())]
         report.differences["arrays"] = [*damage.arrays.values()]
         report.differences["vectors"] = [*damage.vectors.values()]
+        report.differences["timings"] = [damage.timings] if damage.timings else []
         for kind, record in manifest.vectors.items():
             if kind not in damage.vectors:
                 report.differences["vectors"] += _vectors_of(layout.index(index), held.folder, kind, record)
@@ -105,7 +106,7 @@ def repair(settings: Settings, report: VerifyReport, address: Address | None = N
     if report.differences.get(CACHES):
         close_encoders()
         repair_caches(layout)
-    if any(report.differences.get(name) for name in ("tables", "arrays", "vectors")):
+    if any(report.differences.get(name) for name in ("tables", "arrays", "vectors", "timings")):
         run_index(settings, IndexRequest(report.index, _source_needed(layout, report.index), full=True), DirectRunner())
     with writer_lease(folder.lease, report.index):
         for number in published_versions(folder):

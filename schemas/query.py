@@ -158,6 +158,10 @@ class ComparedValue:
     sentence: Sentence | None = None
 
 
+UNREAD = "unread"
+"""Kind of a Reading that nobody was to make (`--reader none`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """A short answer ("" if none) and the sentences it was read from; `score` orders answers of one question only.
@@ -166,7 +170,8 @@ class Reading:
         answer: An entity, a phrase, "yes" or "no".
         score: 0 if the reader has none.
         sentences: Sentences of the context.
-        kind: "extracted" from a sentence, "computed" from values, "generated" by a model, or "none".
+        kind: "extracted" from a sentence, "computed" from values, "generated" by a model, "none" if nothing was found,
+            or UNREAD if nobody was to read.
         reasoning: How a model came to it.
         citations: Sources that a model named and that are in the context.
         dropped_citations: Sources that a model named and that are not.
@@ -203,7 +208,7 @@ def reading_row(reading: Reading, naming: ModelUse | None = None) -> dict[str, A
     usage = use.usage if use else Usage()
     spent = (use.spent if use else Usage()) + (naming.spent if naming else Usage())
     return {
-        "by": "model" if reading.kind == "generated" else "rules",
+        "by": {"generated": "model", UNREAD: "none"}.get(reading.kind, "rules"),
         "kind": reading.kind,
         "confidence": round(reading.confidence, 4),
         "rule": reading.rule,

@@ -48,6 +48,7 @@ class EvaluationRequest:
         is_stored: Whether a run and a report of it are kept under the root.
         sample: How many questions are asked, chosen at random; None: all.
         seed: Of the sample; None: 13.
+        closed_book: Whether the model that reads also answers without passages, as one more row.
     """
 
     questions: Path
@@ -61,6 +62,7 @@ class EvaluationRequest:
     is_stored: bool = True
     sample: int | None = None
     seed: int | None = None
+    closed_book: bool = False
 
 
 @dataclass(frozen=True, slots=True)

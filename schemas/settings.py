@@ -98,6 +98,7 @@ class ReplySettings(_Section):
     prop_propositions: int = Field(2048, ge=64, description="Most tokens of a reply with a passage's propositions.")
     kg_resolve: int = Field(4096, ge=64, description="Most tokens of a reply that groups the names of one cluster.")
     qa_answer: int = Field(1024, ge=64, description="Most tokens of a reply with an answer and its citations.")
+    qa_closed_book: int = Field(1024, ge=64, description="Most tokens of a reply with an answer without passages.")
     query_entities: int = Field(512, ge=64, description="Most tokens of a reply with the names in a question.")
 
 
@@ -176,8 +177,11 @@ class WorkerSettings(_Section):
 
 
 class ReaderSettings(_Section):
-    """How short answers are read without a model."""
+    """Whether answers are read, and how without a model."""
 
+    reads: bool = Field(
+        default=True, description="Whether answers are read; false: passages are ranked only (`--reader none`)."
+    )
     min_confidence: float = Field(
         0.02, ge=0, le=1, description="Confidence below which an answer is left empty, 0 to 1."
     )
@@ -209,7 +213,7 @@ class Settings(_Section):
     encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="Texts to vectors.")
     vectors: VectorSettings = Field(default_factory=VectorSettings, description="Approximate search.")
     queue: QueueSettings = Field(default_factory=QueueSettings, description="Where questions wait.")
-    reader: ReaderSettings = Field(default_factory=ReaderSettings, description="Answers without a model.")
+    reader: ReaderSettings = Field(default_factory=ReaderSettings, description="Answers, and those without a model.")
     worker: WorkerSettings = Field(default_factory=WorkerSettings, description="How a worker takes questions.")
 
 

@@ -39,16 +39,25 @@ def stages_for(artefacts: Collection[str], source: SourceKind = "corpus") -> lis
     Raises:
         ConfigurationError: If nobody builds one of them, or stages of other packages do not fit together.
     """
+    ordered = stages_behind({*ALWAYS, *artefacts}, source)
+    _check_tables(ordered)
+    return ordered
+
+
+def stages_behind(artefacts: Collection[str], source: SourceKind = "corpus") -> list[Stage]:
+    """The stages whose work is in these artefacts, and none besides, each after all whose results it reads.
+
+    Raises:
+        ConfigurationError: If nobody builds one of them.
+    """
     known = _Known(artefacts, source)
     needed: dict[str, Stage] = {}
-    wanted = [*ALWAYS, *sorted(artefacts)]
+    wanted = sorted(artefacts)
     while wanted:
         stage = known.writer_of(wanted.pop())
         if needed.setdefault(stage.name, stage) is stage:
             wanted += [artefact for artefact in stage.reads if known.writer_of(artefact).name not in needed]
-    ordered = _ordered([stage for stage in known.stages if stage.name in needed], known)
-    _check_tables(ordered)
-    return ordered
+    return _ordered([stage for stage in known.stages if stage.name in needed], known)
 
 
 class _Known:

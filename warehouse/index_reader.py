@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.stores import PinnedTable
+from polyhop.schemas.timings import StageTiming
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.timings import read_timings
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.graph.arrays import ArrayFolder
 from polyhop.warehouse.open import open_vector_store
@@ -51,6 +53,16 @@ class PublishedIndex:
         self._opened.clear()
         self.__dict__.pop("number_of_passage", None)
         self._closing.close()
+
+    def stage_timings(self) -> Mapping[str, StageTiming]:
+        """What the stages took that built this version, as far as it was recorded."""
+        return read_timings(self._folder)
+
+    def extraction_tokens(self) -> tuple[int, int]:
+        """Prompt and completion tokens of the replies that the extraction rests on; 0 without a model."""
+        with translated(self._folder.tables):
+            row = self._connection.cursor().execute(statement("read", "ledger_tokens")).fetchone() or (0, 0)
+        return int(row[0]), int(row[1])
 
     @property
     def tables_file(self) -> Path:

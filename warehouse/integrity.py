@@ -12,6 +12,7 @@ from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.manifest import Manifest, TableRecord
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import IndexFolder, VersionFolder
+from polyhop.warehouse.files.timings import find_timing_damage
 from polyhop.warehouse.open import open_vector_store
 from polyhop.warehouse.tables.checksum import table_record
 from polyhop.warehouse.tables.connection import connect
@@ -19,18 +20,20 @@ from polyhop.warehouse.tables.connection import connect
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is damaged, in sentences by table, by array file and by kind of vectors."""
+    """What is damaged, in sentences by table, by array file and by kind of vectors; "" for whole timings."""
 
     tables: Mapping[str, str] = field(default_factory=dict)
     arrays: Mapping[str, str] = field(default_factory=dict)
     vectors: Mapping[str, str] = field(default_factory=dict)
+    timings: str = ""
 
     def __bool__(self) -> bool:
-        return bool(self.tables or self.arrays or self.vectors)
+        return bool(self.tables or self.arrays or self.vectors or self.timings)
 
     def sentences(self) -> list[str]:
         """All that is wrong, each sentence once."""
-        return [*dict.fromkeys([*self.tables.values(), *self.arrays.values(), *self.vectors.values()])]
+        found = [*self.tables.values(), *self.arrays.values(), *self.vectors.values(), self.timings]
+        return [*dict.fromkeys(filter(None, found))]
 
     def concerns(self, tables: Collection[str], array_prefix: str) -> bool:
         """Whether one of these tables, or an array whose name begins so, is damaged."""
@@ -52,6 +55,7 @@ def find_damage(index: IndexFolder, folder: VersionFolder, manifest: Manifest) -
             for kind, record in manifest.vectors.items()
             if (found := vectors.find_damage(record.table))
         },
+        find_timing_damage(folder),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from polyhop.schemas.errors import EmptyQuestionError, MissingArtefactError, ModelUnavailableError, QuestionTooLongError
 from polyhop.schemas.ports import IndexReader, NameSearching, Reader, Services, Strategy
-from polyhop.schemas.query import ContextPassage, ModelUse, Question, Reading, ReadingItem, Retrieval
+from polyhop.schemas.query import UNREAD, ContextPassage, ModelUse, Question, Reading, ReadingItem, Retrieval
 from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS
 from polyhop.warehouse.artefacts import NAMES
 from polyhop.worker.model_outcomes import retry_after_seconds
@@ -55,7 +55,14 @@ class PartialOutageError(ModelUnavailableError):
 
 
 class Answerer:
-    """One strategy on one open version, ready for batches."""
+    """One strategy on one open version, ready for batches.
+
+    Attributes:
+        ranks: Whether it ranks passages: always.
+        reads: Whether it reads answers, too.
+    """
+
+    ranks = True
 
     def __init__(
         self,
@@ -73,6 +80,7 @@ class Answerer:
         self._index = index
         self.strategy: Strategy = make(strategy, index, parameters, services)
         self._encode = services.encode
+        self.reads = reader is not None
         self._reader = reader
         self._naming = naming or RuleNaming(index.artefact(NAMES))
 
@@ -112,7 +120,7 @@ class Answerer:
         if any(uses):
             shared["naming"] = naming / len(questions)
         retrievals = self._retrieve(hinted, max(limit, read_passages), taken)
-        contexts = self._contexts(retrievals, read_passages)
+        contexts = self._contexts(retrievals, read_passages if self._reader is not None else 0)
         items = [ReadingItem(*each) for each in zip(named, retrievals, contexts, strict=True)]
         readings, reading = self._read(items, taken)
         totals = taken.shares(time.perf_counter() - begun)
@@ -123,7 +131,7 @@ class Answerer:
                     replace(retrieval, passages=retrieval.passages[:limit]),
                     contexts[place],
                     readings[place],
-                    {**shared, **retrieval.seconds, "reading": reading[place]},
+                    {**shared, **retrieval.seconds, **reading[place]},
                     uses[place],
                     totals[place],
                 )
@@ -145,20 +153,23 @@ class Answerer:
                     found[place] = self.strategy.retrieve([question], limit=limit)[0]
         return [found[place] for place in range(len(questions))]
 
-    def _read(self, items: Sequence[ReadingItem], turns: Turns) -> tuple[list[Reading], list[float]]:
-        """What was read for each question, and its seconds: a model reads all at once, rules one after the other."""
+    def _read(self, items: Sequence[ReadingItem], turns: Turns) -> tuple[list[Reading], list[dict[str, float]]]:
+        """What was read for each question, and its seconds: a model reads all at once, rules one after the other.
+
+        Without a reader nothing is read, and there are no seconds.
+        """
         if self._reader is None:
-            return [Reading("") for _ in items], [0.0] * len(items)
+            return [Reading("", kind=UNREAD) for _ in items], [{} for _ in items]
         if self._reader.batches:
             reader = self._reader
             together, seconds = _timed(lambda: reader.read(items))
-            return together, [seconds / max(1, len(items))] * len(items)
+            return together, [{"reading": seconds / max(1, len(items))} for _ in items]
         before = list(turns.seconds)
         readings: list[Reading] = []
         for place, item in enumerate(items):
             with turns.turn(place):
                 readings += self._reader.read([item])
-        return readings, [after - own for own, after in zip(before, turns.seconds, strict=True)]
+        return readings, [{"reading": after - own} for own, after in zip(before, turns.seconds, strict=True)]
 
     def _contexts(self, retrievals: Sequence[Retrieval], count: int) -> list[tuple[ContextPassage, ...]]:
         """What is read for each question; all texts are fetched at once, which costs little more than one."""
@@ -174,11 +185,7 @@ class Answerer:
         ]
 
     def _with_vectors(self, questions: Sequence[Question]) -> list[Question]:
-        for question in questions:
-            if len(question.text) > MAX_QUESTION_CHARACTERS:
-                raise QuestionTooLongError(len(question.text))
-            if not any(character.isalnum() for character in question.text):
-                raise EmptyQuestionError("The question is empty; ask with at least one word.")
+        check_questions(questions)
         if not self._spec.needs_question_vector or not questions:
             return list(questions)
         vectors = self._encode([question.text for question in questions])
@@ -214,6 +221,20 @@ class Answerer:
             replace(question, hint_vectors={hint: vector_of[hint] for hint in some})
             for question, some in zip(questions, hints, strict=True)
         ]
+
+
+def check_questions(questions: Sequence[Question]) -> None:
+    """Refuses what nobody could answer.
+
+    Raises:
+        EmptyQuestionError: If a question has no word in it.
+        QuestionTooLongError: If a question is longer than MAX_QUESTION_CHARACTERS.
+    """
+    for question in questions:
+        if len(question.text) > MAX_QUESTION_CHARACTERS:
+            raise QuestionTooLongError(len(question.text))
+        if not any(character.isalnum() for character in question.text):
+            raise EmptyQuestionError("The question is empty; ask with at least one word.")
 
 
 def _timed(work: Callable[[], T]) -> tuple[T, float]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from polyhop.schemas.chat import Role
 from polyhop.schemas.evidence import as_row
 from polyhop.schemas.ports import Reader
 from polyhop.schemas.query import Retrieval, reading_row
@@ -16,6 +17,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.artefacts import NAMES
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.worker.answer import AnsweredQuestion, Answerer, passage_rows
+from polyhop.worker.closed_book import ClosedBookAnswerer
 from polyhop.worker.questions.names import ModelNaming, QuestionNaming, RuleNaming, entities_task
 from polyhop.worker.ranking.links import connect
 from polyhop.worker.reading.reader import RuleReader
@@ -23,6 +25,7 @@ from polyhop.worker.services import SessionServices
 from polyhop.worker.strategies.registry import make_reader
 
 _ANSWER_PROMPT = Path(__file__).parent / "reading" / "prompts" / "qa.answer.md"
+_CLOSED_BOOK_PROMPT = Path(__file__).parent / "reading" / "prompts" / "qa.closed_book.md"
 _ENTITIES_PROMPT = Path(__file__).parent / "questions" / "prompts" / "query.entities.md"
 LINKED_PASSAGES = 10
 KEPT_ANSWERERS = 32
@@ -34,6 +37,7 @@ class IndexSession:
 
     With a model for reading (`models.read`), that model reads; with `models.name_questions`, it also finds the names
     in questions for the strategies that start from them. A strategy that declares a reader of its own is read by it.
+    Without `reader.reads` nobody reads: passages are ranked and there are no answers.
     """
 
     def __init__(self, published: PublishedIndex, settings: Settings) -> None:
@@ -77,9 +81,22 @@ class IndexSession:
         if key not in self._answerers:
             if len(self._answerers) >= KEPT_ANSWERERS:
                 self._answerers.pop(next(iter(self._answerers)))
-            reader = make_reader(strategy, self.published, parameters, self.services, self._reader_of(min_confidence))
+            reader = self._reader_for(strategy, parameters, min_confidence)
             self._answerers[key] = Answerer(self.published, strategy, parameters, self.services, reader, self._naming)
         return self._answerers[key]
+
+    def closed_book(self) -> ClosedBookAnswerer:
+        """Answers by the model for reading (models.read) without passages.
+
+        Raises:
+            ConfigurationError: If no model is configured.
+        """
+        from polyhop.warehouse.open_models import open_chat
+        from polyhop.warehouse.prompt_files import read_prompt
+        from polyhop.worker.reading.closed_book import ClosedBookReader, closed_book_task
+
+        chat = self.services.chat() or open_chat(self.settings, Role.READ)
+        return ClosedBookAnswerer(ClosedBookReader(chat, closed_book_task(read_prompt(_CLOSED_BOOK_PROMPT))))
 
     def document(self, strategy: str, answered: AnsweredQuestion) -> dict[str, Any]:
         """An answer in the JSON contract of `polyhop ask` (architecture.md section 9)."""
@@ -109,6 +126,14 @@ class IndexSession:
     @cached_property
     def _reader(self) -> Reader:
         return self._open_reader(self.settings.reader.min_confidence)
+
+    def _reader_for(
+        self, strategy: str, parameters: Mapping[str, object], min_confidence: float | None
+    ) -> Reader | None:
+        """Who reads what a strategy retrieves; None if nobody is to (`--reader none`)."""
+        if not self.settings.reader.reads:
+            return None
+        return make_reader(strategy, self.published, parameters, self.services, self._reader_of(min_confidence))
 
     def _reader_of(self, min_confidence: float | None) -> Reader:
         return self._reader if min_confidence is None else self._open_reader(min_confidence)

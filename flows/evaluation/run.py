@@ -7,7 +7,7 @@ Stores nothing (store.py does).
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,15 @@ from polyhop.flows.evaluation.asked import (
     ranges_of,
     sample_of,
 )
-from polyhop.flows.evaluation.served import served
+from polyhop.flows.evaluation.closed_book import check_closed_book, closed_book_answerers
+from polyhop.flows.evaluation.costs import cost_rows
+from polyhop.flows.evaluation.served import Answering, served
 from polyhop.flows.evaluation.settings import answering_settings
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.errors import ConfigurationError, PolyhopError, SourceError
 from polyhop.schemas.ports import IndexReader
-from polyhop.schemas.query import ModelUse, Question
+from polyhop.schemas.query import UNREAD, ModelUse, Question
 from polyhop.schemas.questions import QuestionRecord
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings, with_min_confidence
@@ -38,7 +40,7 @@ from polyhop.warehouse.files.json_lines import check_place, write_json_lines
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.machine import machine, now, peak_rss_mb
 from polyhop.warehouse.open import open_published
-from polyhop.worker.answer import AnsweredQuestion, Answerer
+from polyhop.worker.answer import AnsweredQuestion
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import needed_artefacts
 
@@ -75,12 +77,14 @@ def run_evaluation(settings: Settings, request: EvaluationRequest, on_progress: 
         SourceError: If the file has no usable question.
         UnknownStrategyError: For a strategy that does not exist, before anything runs.
         ConfigurationError: For a malformed variant or range, a parameter that does not exist, a parameter, sample or
-            confidence out of its range, or an `out` that would replace the questions, before anything runs.
+            confidence out of its range, an `out` that would replace the questions, or a closed-book row without a
+            model, before anything runs.
         StoreError: If `out` cannot be written, before anything runs.
         MissingArtefactError: If the index was not built for one of them, before anything runs.
     """
     started, start = now(), time.perf_counter()
     settings = with_min_confidence(settings, request.min_confidence)
+    check_closed_book(settings, request)
     check_sample(request)
     variants = [parse_variant(label, request.parameters) for label in labels_of(request)]
     needed_artefacts([variant.strategy for variant in variants])
@@ -93,6 +97,7 @@ def run_evaluation(settings: Settings, request: EvaluationRequest, on_progress: 
     gold = [GoldQuestion(r.id, r.answers, frozenset(r.supporting), r.hops, r.type) for r in records]
     with closing(IndexSession(open_published(settings.root, request.index), settings)) as session:
         answerers, left_out = served(session, variants, named_labels(request))
+        answerers |= closed_book_answerers(session, request)
         baselines = baselines_of(request, list(answerers))
         unknown = unknown_supporting(records, session.published)
         measured = {name: _measure(answerer, name, records, on_progress) for name, answerer in answerers.items()}
@@ -101,6 +106,7 @@ def run_evaluation(settings: Settings, request: EvaluationRequest, on_progress: 
         values = {name: question_values(gold, given, record_of) for name, given in outcomes.items()}
         evaluated = evaluate(gold, outcomes, record_of, baselines)
         report = {"index": session.name, "version": session.version, **evaluated}
+        report["costs"] = cost_rows(session.published, {variant.label: variant for variant in variants}, evaluated)
         report["reading"] = {name: _taken(found.uses) for name, found in measured.items()}
         facts = _facts(settings, request, session, left_out, baselines, len(bad), unknown, sample)
     rows = _rows(records, outcomes, values, facts.version)
@@ -108,6 +114,7 @@ def run_evaluation(settings: Settings, request: EvaluationRequest, on_progress: 
     timings = timings_document(report, started, time.perf_counter() - start, machine(), peak_rss_mb())
     report |= {name: run[name] for name in ("baseline", "baselines", "ranges", "interval", "settings_hash")}
     report |= {"left_out": left_out, "unknown_supporting": len(unknown), "sample": sample}
+    report["reader"] = facts.reader
     if request.out is not None:
         write_json_lines(request.out, rows, _OUT)
     return Evaluation(report, run, timings, rows, bad)
@@ -149,7 +156,7 @@ def _facts(
         parameters=request.parameters,
         left_out=left_out,
         settings=answering_settings(settings, session.published.manifest.settings),
-        reader=settings.models.read or "rules",
+        reader=(settings.models.read or "rules") if settings.reader.reads else "none",
         depth=DEPTH,
         baselines=baselines,
         ranges=ranges_of(request),
@@ -173,7 +180,7 @@ def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
 
 
 def _measure(
-    answerer: Answerer, strategy: str, records: Sequence[QuestionRecord], on_progress: OnProgress
+    answerer: Answering, strategy: str, records: Sequence[QuestionRecord], on_progress: OnProgress
 ) -> _Measured:
     measured = _Measured()
     _one(answerer, records[0], measured.uses)
@@ -184,14 +191,15 @@ def _measure(
     return measured
 
 
-def _one(answerer: Answerer, record: QuestionRecord, uses: list[ModelUse]) -> Outcome:
+def _one(answerer: Answering, record: QuestionRecord, uses: list[ModelUse]) -> Outcome:
     start = time.perf_counter()
     try:
         answered = answerer.answer([Question(record.question, record.id, topic=record.topic)], limit=DEPTH)[0]
     except PolyhopError as error:
-        return Outcome(error=str(error))
+        return Outcome(() if answerer.ranks else None, error=str(error), is_read=answerer.reads)
     seconds = time.perf_counter() - start
-    return _outcome(answered, seconds, uses)
+    outcome = _outcome(answered, seconds, uses)
+    return outcome if answerer.ranks else replace(outcome, ranking=None)
 
 
 def _outcome(answered: AnsweredQuestion, seconds: float, uses: list[ModelUse]) -> Outcome:
@@ -201,10 +209,11 @@ def _outcome(answered: AnsweredQuestion, seconds: float, uses: list[ModelUse]) -
     usage = sum((use.usage for use in own), Usage())
     return Outcome(
         ranking=tuple(passage.passage_id for passage in answered.retrieval.passages),
-        answer=reading.answer,
+        answer=None if reading.kind == UNREAD else reading.answer,
         seconds=seconds,
-        confidence=None if reading.kind == "generated" else reading.confidence,
+        confidence=None if reading.kind in {"generated", UNREAD} else reading.confidence,
         kind=reading.kind,
+        is_read=reading.kind != UNREAD,
         parts=dict(answered.seconds),
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
@@ -228,7 +237,7 @@ def _rows(
             "kind": outcome.kind,
             "confidence": outcome.confidence,
             "error": outcome.error,
-            "ranking": outcome.ranking[:RANKING_KEPT],
+            "ranking": None if outcome.ranking is None else outcome.ranking[:RANKING_KEPT],
             **value,
         }
         for strategy, given in outcomes.items()

@@ -16,6 +16,7 @@ _NOT_ANSWERING: Mapping[str, bool | set[str]] = {
         *("tokens_per_minute", "prompt_price", "completion_price"),
     },
     "encoder": {"batch_size", "threads"},
+    "reader": {"reads"},  # the run says who reads
 }
 
 

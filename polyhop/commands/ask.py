@@ -22,6 +22,7 @@ from polyhop.commands.options import (
 )
 from polyhop.output import print_error, print_json, print_line
 from polyhop.schemas.evidence import evidence_of
+from polyhop.schemas.query import UNREAD
 from polyhop.schemas.strategies import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -
 
 
 def _silence(answer: "Answer") -> str:
+    if answer.reading.get("kind") == UNREAD:
+        return "(not read; --reader rules or model reads one)"
     confidence = answer.reading.get("confidence") or 0.0
     if confidence:
         return f"(withheld: its confidence would be {confidence:.2f}, see --min-confidence; read the passages)"

@@ -63,6 +63,10 @@ def evaluate(
     ] = None,
     min_confidence: MinConfidence = None,
     reader: ReaderName = None,
+    closed_book: Annotated[
+        bool,
+        typer.Option("--closed-book", help="One more row: the model answers without passages (with --reader model)."),
+    ] = False,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
@@ -96,6 +100,7 @@ def evaluate(
         is_stored=not no_store,
         sample=sample,
         seed=seed,
+        closed_book=closed_book,
     )
     _evaluate(settings, request, json=json)
 

@@ -6,7 +6,9 @@ Computes nothing.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from polyhop.commands.evaluation_costs import print_costs
 from polyhop.output import print_error, print_line, print_table
+from polyhop.schemas.strategies import CLOSED_BOOK
 
 SHOWN = ("recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", "em", "f1")
 COMPARED = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
@@ -37,6 +39,9 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
         )
     print_table(columns, rows)
     _print_intervals(report)
+    print_costs(report["costs"])
+    if report["reader"] == "none":
+        print_line("No answers were read (--reader none), so there is no em and no f1")
     _print_models(report.get("reading", {}))
     _print_hops(report["by_hops"])
     _print_calibration(report["strategies"])
@@ -141,9 +146,14 @@ def _print_models(reading: Mapping[str, Any]) -> None:
         if taken["model"]:
             print_line(
                 f"{name} read by {taken['model']}: {taken['calls']} calls, {taken['cached']} cached, "
-                f"{taken['fallbacks']} read by rules instead, {taken['prompt_tokens']} + {taken['completion_tokens']} "
+                f"{taken['fallbacks']} {_without_reply(name)}, {taken['prompt_tokens']} + {taken['completion_tokens']} "
                 f"tokens, ${taken['cost_usd']:.4f}"
             )
+
+
+def _without_reply(name: str) -> str:
+    """What becomes of questions to which the model replied nothing usable."""
+    return "left unanswered" if name == CLOSED_BOOK else "read by rules instead"
 
 
 def _print_hops(groups: Mapping[str, Any]) -> None:
@@ -177,12 +187,13 @@ def _print_paired(report: Mapping[str, Any]) -> None:
     starts = tuple(f"{baseline} vs " for baseline in report["baselines"])
     ends = tuple(f" vs {baseline}" for baseline in report["baselines"])
     for pair, metrics in report["paired"].items():
-        found = metrics.get("recall@5")
+        metric = next((name for name in ("recall@5", "em") if name in metrics), "")  # closed-book ranks nothing
+        found = metrics.get(metric)
         if found is None or not (pair.startswith(starts) or pair.endswith(ends)):
             continue
         word = "significant" if found["significant"] else "not significant"
         print_line(
-            f"{pair}, recall@5: {found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}], "
+            f"{pair}, {metric}: {found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}], "
             f"{found['wins']} wins {found['ties']} ties {found['losses']} losses, {word}"
         )
 

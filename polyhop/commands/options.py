@@ -26,7 +26,10 @@ Set = Annotated[
 ]
 ReaderName = Annotated[
     str | None,
-    typer.Option("--reader", help="Who reads the answer: rules, or model (models.read; default if it is set)."),
+    typer.Option(
+        "--reader",
+        help="Who reads the answer: rules, model (models.read; default if it is set), or none (passages only).",
+    ),
 ]
 FollowLinks = Annotated[
     bool, typer.Option("--follow-links", help="Read what symbolic links out of a folder corpus lead to.")
@@ -64,19 +67,24 @@ def settings_of(root: Path | None, sets: list[str] | None = None) -> "Settings":
 def with_reader(settings: "Settings", reader: str | None) -> "Settings":
     """The settings with the reader named on the command line; None: as they are.
 
+    With `none` a model of the settings still finds the names in questions if it is to (models.name_questions), so that
+    passages are ranked as with the reader that the settings name.
+
     Raises:
         ConfigurationError: If there is no such reader, or no model to read with.
     """
-    if reader not in {None, "rules", "model"}:
-        raise ConfigurationError(f"--reader takes rules or model, not '{reader}'.")
+    if reader not in {None, "rules", "model", "none"}:
+        raise ConfigurationError(f"--reader takes rules, model or none, not '{reader}'.")
     if reader == "model" and not settings.models.read:
         raise ConfigurationError(
             "--reader model needs a model: set models.read to one as litellm names it (like openai/gpt-4o-mini), "
             "in polyhop.toml or as POLYHOP_MODELS__READ."
         )
-    if reader != "rules":
+    if reader is None:
         return settings
-    return settings.model_copy(update={"models": settings.models.model_copy(update={"read": ""})})
+    reads = settings.reader.model_copy(update={"reads": reader != "none"})
+    models = settings.models.model_copy(update={"read": ""}) if reader == "rules" else settings.models
+    return settings.model_copy(update={"reader": reads, "models": models})
 
 
 def pairs(values: list[str] | None, option: str) -> Mapping[str, str]:

@@ -149,4 +149,4 @@ def _side_by_side(row: "ResultRow", again: dict[str, Any]) -> None:
 
 def _read_by(document: dict[str, Any]) -> str:
     reading = document.get("reading") or {}
-    return str(reading.get("model") or "rules")
+    return str(reading.get("model") or reading.get("by") or "rules")

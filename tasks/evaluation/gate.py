@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.tasks.evaluation.report import METRICS
+from polyhop.tasks.evaluation.report import ANSWER_METRICS, METRICS, RETRIEVAL_METRICS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,34 @@ def check_names(gates: Sequence[Gate], strategies: Sequence[str]) -> None:
             )
 
 
-def gate_rows(gates: Sequence[Gate], strategies: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What became of each gate and strategy: [{strategy, metric, threshold, value, passed}], in the order given."""
+def check_measured(gates: Sequence[Gate], *, unranked: str, reads: bool) -> None:
+    """Refuses gates for what this evaluation does not measure, before anything runs.
+
+    Args:
+        gates: All gates.
+        unranked: The row that ranks no passages.
+        reads: Whether answers are read.
+
+    Raises:
+        ConfigurationError: If a gate is for answers that nobody reads, or for the retrieval of `unranked`.
+    """
+    for gate in gates:
+        if gate.metric in ANSWER_METRICS and not reads:
+            raise ConfigurationError(f"--fail-below {gate.metric} needs answers, and --reader none reads none.")
+        if gate.strategy == unranked and gate.metric in RETRIEVAL_METRICS:
+            raise ConfigurationError(
+                f"--fail-below cannot judge {gate.metric} of '{unranked}', which ranks no passages; "
+                f"its metrics: {', '.join(ANSWER_METRICS)}."
+            )
+
+
+def gate_rows(
+    gates: Sequence[Gate], strategies: Mapping[str, Mapping[str, Any]], *, unranked: str = ""
+) -> list[dict[str, Any]]:
+    """What became of each gate and strategy: [{strategy, metric, threshold, value, passed}], in the order given.
+
+    A gate for the retrieval of all strategies leaves out the row `unranked`, which has none.
+    """
     return [
         {
             "strategy": name,
@@ -68,7 +94,7 @@ def gate_rows(gates: Sequence[Gate], strategies: Mapping[str, Mapping[str, Any]]
         }
         for gate in gates
         for name, result in strategies.items()
-        if gate.strategy in {None, name}
+        if gate.strategy in {None, name} and not (name == unranked and gate.metric in RETRIEVAL_METRICS)
     ]
 
 

@@ -34,6 +34,7 @@ from polyhop.tasks.evaluation.report_tables import (
     metrics_table,
     range_table,
     results_table,
+    side_by_side_table,
 )
 
 _HASH_LENGTH = 12
@@ -59,7 +60,7 @@ def report_page(run: Document, timings: Document, plots: Mapping[str, bytes]) ->
         _answers(run),
         _confidence(run),
         _latency(run, timings),
-        _cost(run),
+        _cost(run, timings),
         Section("failures", "Failures", tables=(failures_table(run),), absent="No question failed."),
     )
     title = f"Evaluation of index {run.get('index')}, version {run.get('version')}"
@@ -225,7 +226,10 @@ def _latency(run: Document, timings: Document) -> Section:
     )
 
 
-def _cost(run: Document) -> Section:
+def _cost(run: Document, timings: Document) -> Section:
     return Section(
-        "cost", "Tokens and cost", tables=(cost_table(run),), absent="No model was asked: no tokens, no cost."
+        "cost",
+        "Tokens and cost",
+        tables=(side_by_side_table(run, timings), cost_table(run)),
+        absent="No model was asked: no tokens, no cost.",
     )

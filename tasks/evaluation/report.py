@@ -55,24 +55,26 @@ class Outcome:
     """What one strategy made of one question.
 
     Attributes:
-        ranking: Passage ids, in descending order of score.
+        ranking: Passage ids, in descending order of score; None if none was to be made: retrieval is not judged.
         answer: "" if nothing was found, None if no reader ran.
         seconds: None if unmeasured.
         error: Why the question failed; it then counts 0 and has no latency.
         confidence: The reader's, 0 to 1; None if it states none.
-        kind: Of the answer: "extracted", "computed", "generated" or "none".
+        kind: Of the answer: "extracted", "computed", "generated", "none" or "unread".
+        is_read: Whether there was a reader at all; without one a failed question counts in no answer metric.
         parts: Seconds by part (encoding, seed, traversal, reading).
         prompt_tokens: Of the models' replies when they were made.
         completion_tokens: Likewise.
         cost_usd: Likewise.
     """
 
-    ranking: tuple[str, ...] = ()
+    ranking: tuple[str, ...] | None = ()
     answer: str | None = None
     seconds: float | None = None
     error: str | None = None
     confidence: float | None = None
     kind: str = ""
+    is_read: bool = True
     parts: Mapping[str, float] = field(default_factory=dict)
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -133,7 +135,7 @@ def question_values(
     """
     if len(gold) != len(outcomes):
         raise AlgorithmError(f"{len(gold)} questions, but {len(outcomes)} outcomes.")
-    read = any(outcome.answer is not None for outcome in outcomes) or all(outcome.error for outcome in outcomes)
+    read = any(o.answer is not None for o in outcomes) or all(o.error and o.is_read for o in outcomes)
     return [
         _retrieval_values(question, outcome, record_of) | _answer_values(question, outcome, read=read)
         for question, outcome in zip(gold, outcomes, strict=True)
@@ -142,7 +144,7 @@ def question_values(
 
 def _retrieval_values(question: GoldQuestion, outcome: Outcome, record_of: Callable[[str], str]) -> QuestionValues:
     supporting = question.supporting
-    if not supporting:
+    if not supporting or outcome.ranking is None:
         return dict.fromkeys(RETRIEVAL_METRICS)
     if outcome.error is not None:
         return dict.fromkeys(RETRIEVAL_METRICS, 0.0)

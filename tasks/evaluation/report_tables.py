@@ -155,6 +155,25 @@ def cost_table(run: Document) -> Table:
     return _by_strategy("Tokens and cost of reading", header, names, columns)
 
 
+def side_by_side_table(run: Document, timings: Document) -> Table:
+    """What the index and a question cost, of every strategy whose costs were noted."""
+    names = [label for label in ranked(run) if at(timings, "costs", label)]
+    places = {"prompt_tokens": 1, "completion_tokens": 1, "seconds": 4}
+    columns = [
+        [Cell(_cost(timings, label, "index", key, places=0 if key != "seconds" else 1)) for label in names]
+        for key in places
+    ]
+    columns += [
+        [Cell(_cost(timings, label, "question", key, places=n)) for label in names] for key, n in places.items()
+    ]
+    header = ("prompt tokens", "completion tokens", "seconds")
+    caption = (
+        "The index as far as each strategy needs it (seconds of the runs that computed it), and a question (means)"
+    )
+    columns_named = ("strategy", *(f"index: {name}" for name in header), *(f"question: {name}" for name in header))
+    return _by_strategy(caption, columns_named, names, columns)
+
+
 def failures_table(run: Document) -> Table:
     """Questions that failed, with their errors; the first ones where there are very many."""
     found = [
@@ -200,6 +219,11 @@ def _calibration(row: Document) -> tuple[Cell, ...]:
 def _used(run: Document, label: str) -> bool:
     tokens = at(run, "results", label, "tokens") or {}
     return bool(number(run, "results", label, "cost_usd")) or any(number(tokens, kind) for kind in tokens)
+
+
+def _cost(timings: Document, label: str, of: str, key: str, *, places: int) -> str:
+    value = number(timings, "costs", label, of, key)
+    return NOTHING if value is None else f"{value:,.{places}f}"
 
 
 def _count(value: float | None) -> str:

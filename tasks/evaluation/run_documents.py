@@ -106,7 +106,8 @@ def timings_document(
     """The part of an evaluation that differs from run to run.
 
     Args:
-        report: From `polyhop.tasks.evaluation.report.evaluate`, with what reading took of a model as `reading`.
+        report: From `polyhop.tasks.evaluation.report.evaluate`, with what reading took of a model as `reading`, and
+            what index and questions cost as `costs`.
         started: Time of the start, ISO 8601.
         seconds: Wall seconds of the whole evaluation.
         machine: What it ran on.
@@ -118,6 +119,7 @@ def timings_document(
         "machine": dict(machine),
         "strategies": {name: {key: result[key] for key in _TIMINGS} for name, result in report["strategies"].items()},
         "reading": report.get("reading", {}),
+        "costs": report.get("costs", {}),
         "peak_rss_mb": peak_rss_mb,
     }
     whole: dict[str, Any] = rounded(document)

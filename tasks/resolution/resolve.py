@@ -6,8 +6,9 @@ Source: algorithms.md 1.4.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from polyhop.schemas.chat import Usage
 from polyhop.schemas.resolution import Decision, NamePair
 from polyhop.tasks.resolution.acceptance import preferred
 from polyhop.tasks.resolution.candidates import Name, candidate_pairs
@@ -26,6 +27,7 @@ class Resolution:
         decisions: Every decision, sorted; at most one per key, kind and scope.
         cluster_count: Candidate clusters.
         failed_clusters: Clusters that a model could not judge for now.
+        usage: What a model's replies took when they were made.
     """
 
     canonical_of: dict[str, str]
@@ -33,6 +35,7 @@ class Resolution:
     decisions: list[Decision]
     cluster_count: int
     failed_clusters: int
+    usage: Usage = field(default_factory=Usage)
 
 
 def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluster: int) -> Resolution:
@@ -51,6 +54,7 @@ def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluste
     """
     merging = _Merging(_with_linked(names, links), links)
     cluster_count = failed = 0
+    usage = Usage()
     if judge is not None:
         found = candidate_pairs(merging.names).pairs
         grouped = clusters_of(len(merging.names), found, max_cluster)
@@ -59,8 +63,8 @@ def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluste
         inside = [(a, b) for a, b in found if a not in left_out and b not in left_out]
         verdict = judge(merging.names, inside, grouped.clusters)
         merging.follow(verdict)
-        cluster_count, failed = len(grouped.clusters), verdict.failed_clusters
-    return merging.result(cluster_count, failed)
+        cluster_count, failed, usage = len(grouped.clusters), verdict.failed_clusters, verdict.usage
+    return replace(merging.result(cluster_count, failed), usage=usage)
 
 
 def _with_linked(names: Iterable[Name], links: Links) -> list[Name]:

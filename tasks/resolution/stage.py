@@ -101,7 +101,11 @@ def finish(build: Build) -> Counts:
         _run(connection, _FILL, parts)
         row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0, 0, 0, 0, 0)
     counts = dict(zip(("entities", "mentions", "relations", "propositions", "merged_names"), row, strict=True))
-    return counts | {"clusters": resolution.cluster_count, "failed_clusters": resolution.failed_clusters}
+    counts |= {"clusters": resolution.cluster_count, "failed_clusters": resolution.failed_clusters}
+    if build.settings.resolution.method == "model":
+        counts["prompt_tokens"] = resolution.usage.prompt_tokens
+        counts["completion_tokens"] = resolution.usage.completion_tokens
+    return counts
 
 
 def outcome(build: Build) -> str:

@@ -6,6 +6,7 @@ Decides nothing; resolve.py puts verdicts and links together.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from polyhop.schemas.chat import Usage
 from polyhop.tasks.resolution.candidates import Name, Pair
 
 
@@ -19,6 +20,7 @@ class Verdict:
         ambiguous: Those of the refused that several other names would fit.
         descriptions: Number of a canonical name that the judge chose itself, to its description.
         failed_clusters: Clusters that could not be judged for now; nothing in them is merged.
+        usage: What the replies that it rests on took when they were made.
     """
 
     merges: list[tuple[int, int, str]]
@@ -26,6 +28,7 @@ class Verdict:
     ambiguous: frozenset[int] = frozenset()
     descriptions: Mapping[int, str] = field(default_factory=dict)
     failed_clusters: int = 0
+    usage: Usage = field(default_factory=Usage)
 
 
 Judge = Callable[[Sequence[Name], Sequence[Pair], Sequence[list[int]]], Verdict]

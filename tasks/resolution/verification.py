@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Usage
 from polyhop.schemas.text import norm_ws
 from polyhop.tasks.resolution.candidates import Name
 from polyhop.tasks.resolution.verdict import Verdict, quoted
@@ -85,7 +85,8 @@ def verdict_of(
             merges += [(m, canonical, why.format(quoted(names[m].key))) for m in members if m != canonical]
         refusals.update(_apart(names, cluster, grouped, outcome.model))
     failed = sum(outcome.reply is None for outcome in outcomes)
-    return Verdict(sorted(merges), refusals, frozenset(), descriptions, failed)
+    usage = sum((outcome.usage for outcome in outcomes if outcome.reply is not None), Usage())
+    return Verdict(sorted(merges), refusals, frozenset(), descriptions, failed, usage)
 
 
 def valid_groups(

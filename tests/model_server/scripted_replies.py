@@ -177,5 +177,6 @@ _MAKERS = {
     "prop.entities": _names,
     "prop.propositions": _propositions,
     "qa.answer": _answer,
+    "qa.closed_book": _answer,
     "query.entities": _hints,
 }

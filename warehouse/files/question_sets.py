@@ -1,7 +1,7 @@
-"""The published question sets that carry their corpus inside: HotpotQA, 2WikiMultiHopQA and MuSiQue items.
+"""The published question sets that carry their corpus inside: HotpotQA, 2WikiMultiHopQA, MuSiQue, NQ and PopQA items.
 
 Opens nothing. A set is recognised by the fields of an item, never by a file's name.
-Source: algorithms.md 6.5.
+Source: algorithms.md 6.5; NQ and PopQA as HippoRAG stores them (the fields that its main.py, `get_gold_docs`, reads).
 """
 
 import re
@@ -11,6 +11,7 @@ from typing import TypeGuard
 
 from polyhop.schemas.corpus import BadRecord, SourceRecord
 from polyhop.schemas.ids import record_id
+from polyhop.warehouse.files.gold_answers import POSSIBLE_ANSWERS, has_references
 from polyhop.warehouse.files.records import FaultError, Row, kind_of, to_record
 
 Item = Mapping[str, object]
@@ -39,6 +40,10 @@ def question_set_of(item: Item) -> QuestionSet | None:
     """The set that an item belongs to, or None if it is not an item of a question set."""
     if not isinstance(item.get("question"), str):
         return None
+    if _passages_of(item) is not None and item.get(POSSIBLE_ANSWERS) is not None:
+        return POPQA
+    if _passages_of(item) is not None and (has_references(item) or "paragraphs" not in item):
+        return NQ
     if isinstance(item.get("paragraphs"), list):
         return MUSIQUE
     if isinstance(item.get("context"), (list, Mapping)):
@@ -135,6 +140,35 @@ def _musique_question(item: Item) -> dict[str, object]:
     return question
 
 
+def _passages_of(item: Item) -> list[object] | None:
+    """The passages of an NQ or a PopQA item: a list `contexts` of objects, or a list `paragraphs`; None without one."""
+    contexts = item.get("contexts")
+    if isinstance(contexts, list) and contexts and isinstance(contexts[0], Mapping):
+        return contexts
+    paragraphs = item.get("paragraphs")
+    return paragraphs if isinstance(paragraphs, list) else None
+
+
+def _supporting_paragraphs(item: Item) -> list[Paragraph]:
+    """Passages that say whether they support the answer; one that does not say so does."""
+    paragraphs = []
+    for entry in _passages_of(item) or []:
+        if not isinstance(entry, Mapping):
+            raise FaultError(f"a paragraph is not an object but {kind_of(entry)}")
+        stated = entry.get("is_supporting")
+        if stated is not None and not isinstance(stated, bool):
+            raise FaultError(f"the is_supporting of a paragraph is neither true nor false but {kind_of(stated)}")
+        text = entry.get("paragraph_text") if entry.get("text") is None else entry["text"]
+        paragraphs.append(Paragraph(entry.get("title"), text, stated is not False))
+    return paragraphs
+
+
+def _question_without_passages(item: Item) -> dict[str, object]:
+    return {name: value for name, value in item.items() if name not in {"contexts", "paragraphs"}}
+
+
 HOTPOTQA = QuestionSet("HotpotQA", lambda item: _context_paragraphs(item, ""), _context_question)
 WIKI2 = QuestionSet("2WikiMultiHopQA", lambda item: _context_paragraphs(item, " "), _context_question)
 MUSIQUE = QuestionSet("MuSiQue", _musique_paragraphs, _musique_question)
+NQ = QuestionSet("NQ", _supporting_paragraphs, _question_without_passages)
+POPQA = QuestionSet("PopQA", _supporting_paragraphs, _question_without_passages)

@@ -9,6 +9,7 @@ from pathlib import Path
 from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS, QuestionRecord
 from polyhop.warehouse.files.formats import ROWS, row_reader
+from polyhop.warehouse.files.gold_answers import with_gold_answers
 from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, encoding_fault, open_bytes, read_lines, size_words
 from polyhop.warehouse.files.question_sets import question_set_of, supporting_ids
 from polyhop.warehouse.files.records import (
@@ -35,8 +36,10 @@ def read_questions(path: Path) -> tuple[list[QuestionRecord], list[BadRecord]]:
     """The questions of a file in its order, and the records that hold no usable question.
 
     Fields: id or _id (default q000001… by line), question, answers or answer (a string or a list; in CSV separated by
-    `|`), supporting (record ids, likewise), hops, type, topic or topic_entity; the rest is metadata. In items of
-    HotpotQA, 2WikiMultiHopQA and MuSiQue `supporting` are the ids that `read_corpus` gives the gold paragraphs.
+    `|`), supporting (record ids, likewise), hops, type, topic or topic_entity; the rest is metadata. Without answers,
+    a list `reference` (NQ), or `possible_answers` and the object's other names (PopQA), are the answers. In items of
+    HotpotQA, 2WikiMultiHopQA, MuSiQue, NQ and PopQA `supporting` are the ids that `read_corpus` gives the gold
+    paragraphs.
 
     Args:
         path: A file of a known format; a .txt file has one question a line.
@@ -77,9 +80,9 @@ def _plain_fields(fields: Mapping[str, object]) -> Mapping[str, object]:
     """The fields of a plain question, also for an item of a question set."""
     question_set = question_set_of(fields)
     if question_set is None:
-        return fields
+        return with_gold_answers(fields)
     supporting = supporting_ids(question_set.paragraphs(fields))
-    return {**question_set.question(fields), "supporting": supporting}
+    return with_gold_answers({**question_set.question(fields), "supporting": supporting})
 
 
 def _strings(fields: Mapping[str, object], name: str) -> tuple[str, ...]:

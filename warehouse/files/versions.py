@@ -20,7 +20,8 @@ from polyhop.schemas.manifest import Manifest
 from polyhop.warehouse.files.disk import sync_file, sync_folder, write_whole, writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder, index_of
 
-_CHECKSUM = "checksum"
+CHECKSUM = "checksum"
+"""The field of a JSON document that holds its `document_checksum`."""
 
 
 @contextmanager
@@ -187,8 +188,8 @@ def read_manifest(folder: VersionFolder) -> Manifest:
     """
     try:
         document = json.loads(folder.manifest.read_bytes())
-        stated = document.pop(_CHECKSUM, None)  # manifests of before had none
-        if stated is not None and stated != _document_checksum(document):
+        stated = document.pop(CHECKSUM, None)  # manifests of before had none
+        if stated is not None and stated != document_checksum(document):
             raise ValueError("its checksum is wrong")
         return Manifest.model_validate(document)
     except (OSError, ValueError, AttributeError, TypeError) as error:  # a ValidationError is a ValueError
@@ -257,10 +258,10 @@ def remove_leftovers(index: IndexFolder) -> list[int]:
 
 def _manifest_bytes(manifest: Manifest) -> bytes:
     document = manifest.model_dump(mode="json")
-    document[_CHECKSUM] = _document_checksum(document)
+    document[CHECKSUM] = document_checksum(document)
     return (json.dumps(document, indent=2) + "\n").encode()
 
 
-def _document_checksum(document: object) -> str:
+def document_checksum(document: object) -> str:
     """sha256 of what a JSON document says, however it is laid out."""
     return content_hash("manifest", json.dumps(document, sort_keys=True))

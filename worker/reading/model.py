@@ -37,19 +37,24 @@ class CitedSource(BaseModel):
     quote: str = Field("", description="A sentence of that passage, copied word for word.")
 
 
-class ReadReply(BaseModel):
-    """What a model replies to qa.answer; a null answer is none, a bare number in `citations` is a passage."""
+class AnsweredReply(BaseModel):
+    """The answer of a reply and how the model came to it; null is nothing."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
     reasoning: str = Field(description="Which facts lead to the answer, in one to three sentences.")
     answer: str = Field(description="The shortest name, date, number or phrase; empty if the passages do not hold it.")
-    citations: list[CitedSource] = Field(default_factory=list, description="The facts used.")
 
     @field_validator("answer", "reasoning", mode="before")
     @classmethod
     def _text(cls, value: Any) -> Any:
         return "" if value is None else value
+
+
+class ReadReply(AnsweredReply):
+    """What a model replies to qa.answer; a null answer is none, a bare number in `citations` is a passage."""
+
+    citations: list[CitedSource] = Field(default_factory=list, description="The facts used.")
 
     @field_validator("citations", mode="before")
     @classmethod

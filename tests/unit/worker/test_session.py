@@ -185,3 +185,19 @@ def test_a_strategy_without_a_reader_is_read_as_configured(session: IndexSession
     configured = registry.make_reader("bm25", session.published, {}, session.services, reader)
     assert configured is reader
     assert isinstance(registry.make_reader("paths", session.published, {}, session.services, reader), PathReader)
+
+
+def test_without_a_reader_passages_are_ranked_as_ever_and_nothing_is_read(
+    settings: Settings, session: IndexSession
+) -> None:
+    """Not by a strategy's own reader, either."""
+    unread = settings.model_copy(update={"reader": settings.reader.model_copy(update={"reads": False})})
+    silent = IndexSession(open_published(settings.root, "tiny"), unread)
+    for name in ("bm25", "paths"):
+        (ranked,) = silent.answerer(name, {}).answer([QUESTION], limit=3)
+        (answered,) = session.answerer(name, {}).answer([QUESTION], limit=3)
+        assert ranked.retrieval.passages == answered.retrieval.passages
+        assert (ranked.reading.answer, ranked.reading.kind, ranked.context) == ("", "unread", ())
+        assert answered.seconds.keys() - ranked.seconds.keys() == {"reading"}
+        assert silent.document(name, ranked)["reading"]["by"] == "none"
+    silent.close()

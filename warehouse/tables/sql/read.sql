@@ -4,6 +4,10 @@
 -- Ids and titles in number order.
 SELECT passage_id, title, record_id FROM passages ORDER BY passage_id;
 
+-- name: ledger_tokens
+-- Tokens of the replies that the extraction rests on, whoever paid for them.
+SELECT coalesce(sum(prompt_tokens), 0)::BIGINT, coalesce(sum(completion_tokens), 0)::BIGINT FROM extraction_ledger;
+
 -- name: entity_keys
 -- Keys of named entities in number order.
 SELECT key FROM entities WHERE is_named ORDER BY key;

@@ -107,6 +107,13 @@ def test_computed_values_and_a_model_s_words_are_shown(bridge_answer: Document, 
         assert words in page, words
 
 
+def test_an_answer_that_nobody_was_to_read_is_not_called_missing(bridge_answer: Document, make_material: Make) -> None:
+    bridge_answer |= {"answer": "", "reading": {"kind": "unread"}}
+    page = answer_page(bridge_answer, make_material())
+    assert "No answer was read; these are the passages." in page
+    assert "No answer found" not in page
+
+
 @given(st.text(max_size=40), st.lists(st.tuples(st.integers(-5, 50), st.integers(-5, 50)), max_size=5))
 def test_marked_pieces_are_the_text_and_mark_what_the_spans_cover(text: str, spans: list[tuple[int, int]]) -> None:
     pieces = marked(text, spans)

@@ -3,7 +3,7 @@
 import pytest
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.tasks.evaluation.gate import Gate, check_names, failure_sentence, gate_rows, parse_gate
+from polyhop.tasks.evaluation.gate import Gate, check_measured, check_names, failure_sentence, gate_rows, parse_gate
 
 STRATEGIES = {"bridge": {"recall@5": 0.65, "em": None}, "bm25": {"recall@5": 0.4992, "em": 0.1}}
 
@@ -55,3 +55,21 @@ def test_a_metric_that_could_not_be_measured_does_not_pass() -> None:
     assert sentence is not None
     assert "em of bridge could not be measured" in sentence
     assert "bm25" not in sentence
+
+
+def test_gates_for_what_is_not_measured_are_refused() -> None:
+    check_measured([Gate("recall@5", 0.1), Gate("em", 0.1, "closed-book")], unranked="closed-book", reads=True)
+    check_measured([Gate("mrr", 0.1, "bm25")], unranked="closed-book", reads=False)
+    with pytest.raises(ConfigurationError, match=r"^--fail-below em needs answers, and --reader none reads none\.$"):
+        check_measured([Gate("em", 0.1)], unranked="closed-book", reads=False)
+    with pytest.raises(ConfigurationError, match=r"cannot judge mrr of 'closed-book', .*; its metrics: em, f1\.$"):
+        check_measured([Gate("mrr", 0.1, "closed-book")], unranked="closed-book", reads=True)
+
+
+def test_a_gate_for_the_retrieval_of_all_leaves_out_the_row_without_retrieval() -> None:
+    results = {"bm25": {"recall@5": 0.7, "em": 0.2}, "closed-book": {"recall@5": None, "em": 0.1}}
+    gates = [Gate("recall@5", 0.5), Gate("em", 0.15)]
+    rows = [
+        (row["strategy"], row["metric"], row["passed"]) for row in gate_rows(gates, results, unranked="closed-book")
+    ]
+    assert rows == [("bm25", "recall@5", True), ("bm25", "em", True), ("closed-book", "em", False)]

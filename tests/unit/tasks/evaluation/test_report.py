@@ -76,6 +76,26 @@ def test_without_a_reader_answers_are_not_judged() -> None:
     assert "mrr" in report["paired"]["ranked vs read"]
 
 
+def test_without_a_reader_answers_are_not_judged_even_if_every_question_failed() -> None:
+    outcomes = [Outcome(error="broken", is_read=False)] * 4
+    report = evaluate(GOLD, {"ranked": outcomes}, record_of)["strategies"]["ranked"]
+    assert (report["mrr"], report["em"], report["failures"]) == (0, None, 4)
+
+
+def test_without_a_ranking_only_answers_are_judged_and_compared() -> None:
+    unranked = [Outcome(None, "Paris"), Outcome(None, error="broken"), Outcome(None, "Rome"), Outcome(None, "yes")]
+    report = evaluate(GOLD, {"first": FIRST, "closed-book": unranked}, record_of)
+    row = report["strategies"]["closed-book"]
+    assert (row["recall@5"], row["mrr"], row["hit@1"]) == (None, None, None)
+    assert row["em"] == pytest.approx(2 / 3)
+    assert list(report["paired"]["first vs closed-book"]) == ["em", "f1"]
+    assert [group["strategies"]["closed-book"]["recall@5"] for group in report["by_hops"].values()] == [
+        None,
+        None,
+        None,
+    ]
+
+
 def test_when_everything_failed_everything_counts_zero() -> None:
     report = evaluate(GOLD, {"broken": [Outcome(error="broken")] * 4}, record_of)["strategies"]["broken"]
     assert (report["mrr"], report["em"], report["failures"]) == (0, 0, 4)

@@ -235,10 +235,10 @@ class ScriptedModel:
     def _outcome(self, request: ChatRequest[NameGroups]) -> ChatOutcome[NameGroups]:
         self.seen.append(request.text)
         if self.fails:
-            return ChatOutcome(None, self.model, False, None, 3, "ReplyRefusedError", "No.", Usage())
+            return ChatOutcome(None, self.model, False, None, 3, "ReplyRefusedError", "No.", Usage(1, 99, 9))
         names = [json.loads(line)["name"] for line in dict(request.inputs)["names"].splitlines()]
         group = NameGroup(canonical_name=names[0], members=[*names, "Foreign"], description=f"All: {EVIL}")
-        return ChatOutcome(NameGroups(groups=[group]), self.model, False, Rung.AS_IS, 1, "", "", Usage())
+        return ChatOutcome(NameGroups(groups=[group]), self.model, False, Rung.AS_IS, 1, "", "", Usage(1, 50, 5))
 
 
 def _scripted(monkeypatch: pytest.MonkeyPatch, *, fails: bool) -> ScriptedModel:
@@ -267,3 +267,17 @@ def test_failed_clusters_stay_unmerged_and_are_counted(tmp_path: Path, monkeypat
     assert {reason for (reason,) in rows("SELECT reason FROM aliases WHERE kind = 'er'")} == {
         "the model gave no usable reply (ReplyRefusedError); the next run asks again"
     }
+
+
+def test_tokens_of_replies_are_counted_and_those_of_failures_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a failure took may grow with every retry, and a retry in vain is to change nothing."""
+    _scripted(monkeypatch, fails=False)
+    counts, _ = run(tmp_path / "replied", method="model")
+    assert counts["clusters"] > 0
+    assert (counts["prompt_tokens"], counts["completion_tokens"]) == (50 * counts["clusters"], 5 * counts["clusters"])
+    _scripted(monkeypatch, fails=True)
+    counts, _ = run(tmp_path / "failed", method="model")
+    assert (counts["prompt_tokens"], counts["completion_tokens"]) == (0, 0)
+    assert "prompt_tokens" not in run(tmp_path / "rules")[0]

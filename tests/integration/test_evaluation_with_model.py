@@ -1,0 +1,232 @@
+"""`polyhop eval` with a model over real HTTP: a row without passages, no reader at all, costs side by side.
+
+The index is extracted by the model, too: its tokens are in the version.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from polyhop.cli import app
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.warehouse.open_models import close_chats
+
+Command = Callable[..., Result]
+RECORDS = [
+    {"id": f"p{n}", "title": f"Town {n}", "text": f"Town {n} lies on River {n % 2} in Wessex."} for n in range(4)
+]
+QUESTIONS = [
+    {
+        "id": f"q{n}",
+        "question": f"Which river does Town {n} lie on?",
+        "answers": [f"River {n % 2}"],
+        "supporting": [f"p{n}"],
+    }
+    for n in range(4)
+]
+KNOWN = "Town 1"
+"""The only town that the model knows without passages."""
+
+
+def respond(asked: Any) -> Any:
+    """Reads rightly; without passages it knows one town. Anything else is left to the server."""
+    if asked.task == "qa.closed_book":
+        return reply("River 1" if KNOWN in asked.prompt else "Thames")
+    if asked.task == "qa.answer":
+        question = asked.prompt.split('<data name="question">')[1]
+        town = next(n for n in range(4) if f"Town {n}" in question.split("</data>")[0])
+        return reply(f"River {town % 2}")
+    return "reply"
+
+
+def reply(answer: str) -> dict[str, str]:
+    return {"kind": "reply", "content": json.dumps({"reasoning": "So it is.", "answer": answer, "citations": []})}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the root that the first test publishes."""
+    return tmp_path_factory.mktemp("model-evaluation")
+
+
+@pytest.fixture
+def command(built: Path, tmp_path: Path, model_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
+    """A command in this process on a copy of an index that the model extracted."""
+    monkeypatch.chdir(tmp_path)
+    settings = {
+        "OPENAI_API_KEY": "not-a-key",
+        "POLYHOP_ROOT": str(tmp_path / "root"),
+        "POLYHOP_MODELS__EXTRACT": "openai/scripted",
+        "POLYHOP_MODELS__READ": "openai/scripted",
+        "POLYHOP_MODELS__API_BASE": model_server.url,
+        "POLYHOP_MODELS__PROMPT_PRICE": "1",
+        "POLYHOP_MODELS__COMPLETION_PRICE": "2",
+        "POLYHOP_MODELS__MAX_ATTEMPTS": "2",
+        "POLYHOP_STRATEGIES": "bm25,bridge-lexical",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    for name, rows in (("corpus", RECORDS), ("questions", QUESTIONS)):
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(app, arguments)
+
+    model_server.respond(respond)
+    if not (built / "root").exists():
+        done = run("index", "corpus.jsonl", "--index", "towns", "--set", "extraction.extractor=model", "--json")
+        assert done.exit_code == 0, done.exception
+        close_chats()
+        shutil.copytree("root", built / "root")
+    else:
+        shutil.copytree(built / "root", "root")
+    yield run
+    close_chats()
+
+
+@pytest.fixture
+def evaluated(command: Command) -> Callable[..., Any]:
+    """The JSON of an evaluation."""
+
+    def run(*options: str) -> Any:
+        done = command("eval", "questions.jsonl", "--index", "towns", "--json", *options)
+        assert done.exception is None, done.exception
+        close_chats()
+        return json.loads(done.stdout)
+
+    return run
+
+
+def test_the_model_answers_without_passages_beside_the_strategies(
+    evaluated: Callable[..., Any], model_server: Any
+) -> None:
+    options = ("--reader", "model", "--closed-book", "--strategies", "bm25", "--out", "rows.jsonl")
+    report = evaluated(*options)
+    read, closed = report["strategies"]["bm25"], report["strategies"]["closed-book"]
+    assert list(report["strategies"]) == ["bm25", "closed-book"]
+    assert (read["em"], closed["em"], closed["answered"]["share"]) == (1, 0.25, 1)
+    assert (read["recall@30"], closed["recall@30"], closed["mrr"], closed["failures"]) == (1, None, None, 0)
+    assert list(report["paired"]["bm25 vs closed-book"]) == ["em", "f1"]
+    assert report["paired"]["bm25 vs closed-book"]["em"]["wins"] == 3
+    rows = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+    assert [row["ranking"] for row in rows if row["strategy"] == "closed-book"] == [None] * 4
+    taken = report["reading"]["closed-book"]
+    assert (taken["prompt"]["name"], taken["calls"], taken["cached"]) == ("qa.closed_book", 4, 1)
+    assert taken["cost_usd"] == pytest.approx((taken["prompt_tokens"] + 2 * taken["completion_tokens"]) / 1e6, abs=1e-6)
+    prompts = [prompt for prompt in model_server.prompts() if "There are no passages" in prompt]
+    assert len(prompts) == 4
+    assert not [prompt for prompt in prompts if "Wessex" in prompt]
+    again = evaluated(*options, "--baseline", "closed-book")
+    assert model_server.count("qa.closed_book") == 4
+    assert again["reading"]["closed-book"]["calls"] == 0
+    for one, other in ((report, "closed-book"), (again, "bm25")):
+        run = json.loads((Path(one["folder"]) / "run.json").read_text())
+        assert list(run["paired"][other]) == ["em", "f1"]
+        assert "closed-book" in (Path(one["folder"]) / "summary.md").read_text()
+    assert "closed-book" in (Path(report["folder"]) / "report.html").read_text()
+
+
+def test_costs_of_index_and_questions_stand_side_by_side(evaluated: Callable[..., Any], command: Command) -> None:
+    options = ("--reader", "model", "--closed-book", "--strategies", "bm25,bridge-lexical")
+    report = evaluated(*options)
+    costs = report["costs"]
+    version = Path("root/indexes/towns/versions/000001")
+    seconds = {
+        name: one["seconds"] for name, one in json.loads((version / "timings.json").read_text())["stages"].items()
+    }
+    query = "SELECT sum(prompt_tokens)::INT AS p, sum(completion_tokens)::INT AS c FROM extraction_ledger"
+    (spent,) = json.loads(command("sql", query, "--index", "towns", "--json").stdout)
+    index = costs["bridge-lexical"]["index"]
+    assert spent == {"p": index["prompt_tokens"], "c": index["completion_tokens"]}
+    assert index["prompt_tokens"] > 0
+    needed = ("ingest", "extract", "resolve", "graph", "lexical-stems")
+    assert index["seconds"] == pytest.approx(sum(seconds[name] for name in needed), abs=1e-5)
+    assert (costs["bm25"]["index"]["prompt_tokens"], costs["closed-book"]["index"]["seconds"]) == (0, 0)
+    question = costs["closed-book"]["question"]
+    assert 0 < question["prompt_tokens"] < costs["bm25"]["question"]["prompt_tokens"]
+    assert question["seconds"] > 0
+    stored = json.loads((Path(report["folder"]) / "timings.json").read_text())
+    assert stored["costs"]["closed-book"]["index"] == costs["closed-book"]["index"]
+    assert "index: prompt tokens" in (Path(report["folder"]) / "report.html").read_text()
+    printed = command("eval", "questions.jsonl", "--index", "towns", "--no-store", *options).stdout
+    assert "tokens per question" in printed
+    assert "bm25 vs closed-book, em: +0.750" in printed
+    assert f"{index['prompt_tokens']:,} + {index['completion_tokens']:,}" in printed
+
+
+def test_replies_of_no_use_leave_questions_unanswered_and_outages_fail_them(
+    evaluated: Callable[..., Any], command: Command, model_server: Any
+) -> None:
+    model_server.respond(lambda asked: "wrong_schema" if asked.task == "qa.closed_book" else respond(asked))
+    options = ("--reader", "model", "--closed-book", "--strategies", "bm25", "--no-store")
+    report = evaluated(*options)
+    row, taken = report["strategies"]["closed-book"], report["reading"]["closed-book"]
+    assert (row["em"], row["answered"]["share"], row["failures"]) == (0, 0, 0)
+    assert taken["fallbacks"] == 5
+    assert "5 left unanswered" in command("eval", "questions.jsonl", "--index", "towns", *options).stdout
+    close_chats()
+    model_server.respond(lambda asked: {"kind": "error", "status": 503} if "Town 2" in asked.prompt else respond(asked))
+    row = evaluated(*options)["strategies"]["closed-book"]
+    assert [failed["id"] for failed in row["failed"]] == ["q2"]
+    assert row["em"] == 0.25
+    assert row["recall@5"] is None
+
+
+def test_the_budget_ends_calls_without_passages_too(evaluated: Callable[..., Any], model_server: Any) -> None:
+    limit = ("--set", "max_tokens=1")
+    report = evaluated("--reader", "model", "--closed-book", "--strategies", "bm25", "--no-store", *limit)
+    row = report["strategies"]["closed-book"]
+    assert (row["failures"], model_server.count("qa.closed_book")) == (4, 0)
+    assert "max_tokens" in row["failed"][0]["error"]
+
+
+def test_without_a_reader_nothing_is_asked_and_passages_are_ranked_as_ever(
+    evaluated: Callable[..., Any], command: Command, model_server: Any
+) -> None:
+    read = evaluated("--reader", "rules", "--strategies", "bm25,bridge-lexical", "--no-store")
+    report = evaluated("--reader", "none", "--strategies", "bm25,bridge-lexical", "--fail-below", "recall@5=0")
+    assert model_server.count("qa.answer") == 0
+    for name, row in report["strategies"].items():
+        assert (row["em"], row["f1"], row["answered"]["share"]) == (None, None, None)
+        assert (row["recall@1"], row["mrr"]) == (read["strategies"][name]["recall@1"], read["strategies"][name]["mrr"])
+        assert "reading" not in row["parts_ms"]
+    assert "em" not in report["paired"]["bm25 vs bridge-lexical"]
+    run = json.loads((Path(report["folder"]) / "run.json").read_text())
+    assert (report["reader"], run["reader"]) == ("none", "none")
+    done = command("eval", "questions.jsonl", "--index", "towns", "--reader", "none", "--strategies", "bm25")
+    assert "No answers were read (--reader none)" in done.stdout
+
+
+def test_ask_without_a_reader_shows_passages(command: Command, model_server: Any) -> None:
+    ask = ("ask", QUESTIONS[1]["question"], "--index", "towns", "--strategy", "bm25", "--reader", "none")
+    answer = json.loads(command(*ask, "--json").stdout)
+    assert (answer["answer"], answer["reading"]["by"], answer["reading"]["kind"]) == ("", "none", "unread")
+    assert answer["passages"][0]["id"] == "p1"
+    assert "reading" not in answer["seconds"]
+    assert "(not read; --reader rules or model reads one)" in command(*ask).stdout
+    assert model_server.count("qa.answer") == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--reader", "rules", "--closed-book"), "--closed-book asks a model without passages, so it needs --reader"),
+        (("--reader", "none", "--closed-book"), "--closed-book asks a model without passages, so it needs --reader"),
+        (("--reader", "none", "--fail-below", "f1=.1"), "--fail-below f1 needs answers, and --reader none reads none"),
+        (("--closed-book", "--fail-below", "closed-book:mrr=.1"), "cannot judge mrr of 'closed-book'"),
+        (("--reader", "nobody"), "--reader takes rules, model or none, not 'nobody'"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_one_sentence(
+    command: Command, model_server: Any, options: tuple[str, ...], sentence: str
+) -> None:
+    done = command("eval", "questions.jsonl", "--index", "towns", "--strategies", "bm25", *options)
+    assert isinstance(done.exception, ConfigurationError)
+    assert sentence in str(done.exception)
+    assert done.stdout == ""
