@@ -91,7 +91,8 @@ def test_an_index_with_a_kind_that_nobody_declares_any_more_is_left_alone(
     run(root, corpus, "near-title")
     monkeypatch.setattr(kinds, "_DECLARED", {})
     with pytest.raises(
-        ConfigurationError, match=f"no vector kind '{titles.name}'; known are passage, entity, proposition, name. If a"
+        ConfigurationError,
+        match=f"no vector kind '{titles.name}'; known are passage, entity, proposition, name, triple, triplename. If a",
     ):
         run(root, corpus, "bm25")
 
