@@ -107,7 +107,7 @@ def test_a_document_by_hand() -> None:
     ]
     assert [(r["passage_id"], r["text"], r["extractor"]) for r in bundle.triples.to_pylist()] == [
         ("p1", "Ann Roe knows Cy.", "model"),
-        ("p2", "Cy came to Rome.", "model"),
+        ("p2", "Cy Came to Rome.", "model"),
     ]
     assert [(r["text"], r["keys"]) for r in bundle.propositions.to_pylist()] == [
         ("Claim of p1.", ["bo"]),
