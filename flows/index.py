@@ -25,7 +25,7 @@ from polyhop.warehouse.files.versions import remove_leftovers, writer_lease
 from polyhop.warehouse.integrity import Damage, find_damage
 from polyhop.worker.strategies.registry import needed_artefacts
 
-_RAW_ROWS = ("mentions", "relations", "propositions")
+_RAW_ROWS = ("mentions", "relations", "propositions", "triples")
 
 
 def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> IndexReport:

@@ -46,24 +46,32 @@ RAW_RELATIONS = Table(
         Column("extractor", pa.string(), "rules, model or import"),
     ),
 )
-RAW_PROPOSITIONS = Table(
-    "raw_propositions",
-    "One row per proposition of a passage.",
-    ("passage_id", "ordinal"),
-    (
-        Column("passage_id", pa.string(), "passage it comes from"),
-        Column("ordinal", pa.int64(), "place inside the passage"),
-        Column("text", pa.string(), "the proposition"),
-        Column("keys", pa.list_(pa.string()), "name keys in it, in order, each once"),
-        Column("extractor", pa.string(), "rules, model or import"),
-    ),
-)
+
+
+def _raw_propositions(name: str, comment: str) -> Table:
+    return Table(
+        name,
+        comment,
+        ("passage_id", "ordinal"),
+        (
+            Column("passage_id", pa.string(), "passage it comes from"),
+            Column("ordinal", pa.int64(), "place inside the passage"),
+            Column("text", pa.string(), "the proposition"),
+            Column("keys", pa.list_(pa.string()), "name keys in it, in order, each once"),
+            Column("extractor", pa.string(), "rules, model or import"),
+        ),
+    )
+
+
+RAW_PROPOSITIONS = _raw_propositions("raw_propositions", "One row per proposition of a passage.")
+RAW_TRIPLES = _raw_propositions("raw_triples", "One row per triple of a passage, as a proposition.")
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Arrow tables with the three raw schemas, rows in the order of their keys."""
+    """Arrow tables with the four raw schemas, rows in the order of their keys."""
 
     mentions: pa.Table
     relations: pa.Table
     propositions: pa.Table
+    triples: pa.Table

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
+from polyhop.schemas.propositions import Included
 
 DEFAULT_STRATEGIES = (
     "bridge",
@@ -88,6 +89,21 @@ class ResolutionSettings(_Section):
     max_cluster: int = Field(40, ge=2, le=1000, description="Names in one candidate cluster; larger ones are split.")
     must_link: str = Field("", description="CSV file of name pairs (a,b) that are one entity.")
     cannot_link: str = Field("", description="CSV file of name pairs (a,b) that are not one entity.")
+
+
+class PropositionSettings(_Section):
+    """What proposition paths (strategy proprag) are searched in, and which names are synonyms there."""
+
+    include: Included = Field(
+        "stated",
+        description="Propositions of the graph: stated (default), the triples in their place, or both (the union).",
+    )
+    synonym_threshold: float = Field(
+        0.8, ge=0.5, le=1, description="Least cosine of two entities' names that makes them synonyms, default 0.8."
+    )
+    synonym_neighbours: int = Field(
+        100, ge=1, le=10_000, description="Most similar names that each entity is compared with, default 100."
+    )
 
 
 class ReplySettings(_Section):
@@ -209,6 +225,9 @@ class Settings(_Section):
         default_factory=ExtractionSettings, description="Names, relations and propositions."
     )
     resolution: ResolutionSettings = Field(default_factory=ResolutionSettings, description="Names to entities.")
+    propositions: PropositionSettings = Field(
+        default_factory=PropositionSettings, description="The graph over propositions."
+    )
     models: ModelSettings = Field(default_factory=ModelSettings, description="Language models.")
     encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="Texts to vectors.")
     vectors: VectorSettings = Field(default_factory=VectorSettings, description="Approximate search.")

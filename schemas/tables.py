@@ -114,36 +114,50 @@ RELATION_SOURCES = Table(
         text("passage_id", "passage that states it"),
     ),
 )
-PROPOSITIONS = Table(
-    "propositions",
-    "Propositions: sentences that stand alone and claim one thing.",
-    ("proposition_id",),
-    (
-        text("proposition_id", "sha256-derived from the normalised text"),
-        text("text", "the proposition"),
-        text("content_hash", "sha256 of the text"),
-        text("extractor", "rules, model or import"),
-    ),
+
+
+def _proposition_tables(noun: str, comment: str) -> tuple[Table, Table, Table]:
+    """Propositions of one origin, the passages that they come from, and the entities that they name."""
+    return (
+        Table(
+            f"{noun}s",
+            comment,
+            ("proposition_id",),
+            (
+                text("proposition_id", "sha256-derived from the normalised text"),
+                text("text", f"the {noun}"),
+                text("content_hash", "sha256 of the text"),
+                text("extractor", "rules, model or import"),
+            ),
+        ),
+        Table(
+            f"{noun}_passages",
+            f"The passages that a {noun} comes from.",
+            ("proposition_id", "passage_id"),
+            (
+                text("proposition_id", noun),
+                text("passage_id", "passage"),
+                count("ordinal", "position in the passage, from 0"),
+            ),
+        ),
+        Table(
+            f"{noun}_entities",
+            f"The entities that a {noun} names, in order.",
+            ("proposition_id", "entity_id"),
+            (
+                text("proposition_id", noun),
+                text("entity_id", "entity"),
+                count("ordinal", f"position in the {noun}, from 0"),
+            ),
+        ),
+    )
+
+
+PROPOSITIONS, PROPOSITION_PASSAGES, PROPOSITION_ENTITIES = _proposition_tables(
+    "proposition", "Propositions: sentences that stand alone and claim one thing."
 )
-PROPOSITION_PASSAGES = Table(
-    "proposition_passages",
-    "The passages that a proposition comes from.",
-    ("proposition_id", "passage_id"),
-    (
-        text("proposition_id", "proposition"),
-        text("passage_id", "passage"),
-        count("ordinal", "position in the passage, from 0"),
-    ),
-)
-PROPOSITION_ENTITIES = Table(
-    "proposition_entities",
-    "The entities that a proposition names, in order.",
-    ("proposition_id", "entity_id"),
-    (
-        text("proposition_id", "proposition"),
-        text("entity_id", "entity"),
-        count("ordinal", "position in the proposition, from 0"),
-    ),
+TRIPLES, TRIPLE_PASSAGES, TRIPLE_ENTITIES = _proposition_tables(
+    "triple", "Triples as propositions: subject, label and object as one text; it may be a proposition, too."
 )
 ALIASES = Table(
     "aliases",
@@ -222,6 +236,9 @@ TABLES: tuple[Table, ...] = (
     PROPOSITIONS,
     PROPOSITION_PASSAGES,
     PROPOSITION_ENTITIES,
+    TRIPLES,
+    TRIPLE_PASSAGES,
+    TRIPLE_ENTITIES,
     ALIASES,
     EMBEDDINGS,
     QUARANTINE,

@@ -20,12 +20,12 @@ from polyhop.tasks.extraction.stage import EXTRACT
 from polyhop.tasks.graph.stage import GRAPH, RELATIONS
 from polyhop.tasks.graph_source.stage import INGEST_GRAPH
 from polyhop.tasks.lexical.stage import LEXICAL
-from polyhop.tasks.propositions.stage import PROPOSITIONS
+from polyhop.tasks.propositions.stage import PROPOSITIONS, TRIPLES
 from polyhop.tasks.resolution.stage import RESOLVE
 from polyhop.tasks.stage import Stage
 from polyhop.warehouse.vectors.kinds import kinds_in
 
-STAGES: Sequence[Stage] = (INGEST, INGEST_GRAPH, EXTRACT, RESOLVE, GRAPH, RELATIONS, *LEXICAL, PROPOSITIONS)
+STAGES: Sequence[Stage] = (INGEST, INGEST_GRAPH, EXTRACT, RESOLVE, GRAPH, RELATIONS, *LEXICAL, PROPOSITIONS, TRIPLES)
 """Ours, besides those per kind of vectors; where reads and writes leave the order open, they run in this one."""
 
 GROUP = "polyhop.stages"

@@ -241,7 +241,7 @@ def open_vectors(stored: StoredArrays, kind: str) -> NDArray[np.float32]:
 @cache
 def vectors_of(kind: str) -> Artefact[NDArray[np.float32]]:
     """Vectors of one kind ("passage", "entity" or another package's), shape (n, d), memory-mapped, in number order."""
-    strategies = {"passage": "dense", "entity": "naive-vector"}
+    strategies = {"passage": "dense", "entity": "naive-vector", "proposition": "proprag", "triple": "triple-ppr"}
     return Artefact(f"vectors:{kind}", partial(open_vectors, kind=kind), strategies.get(kind, "STRATEGY"))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from polyhop.schemas.settings import Settings, flatten
 
-_BUILDING = ("corpus", "extraction", "resolution")
+_BUILDING = ("corpus", "extraction", "resolution", "propositions")
 _NOT_ANSWERING: Mapping[str, bool | set[str]] = {
     **dict.fromkeys((*_BUILDING, "root", "strategies", "batch_size", "keep_versions", "queue", "worker"), True),
     **dict.fromkeys(("max_cost_usd", "max_tokens", "min_coverage"), True),

@@ -20,17 +20,17 @@ from polyhop.warehouse.open import open_encoder
 from polyhop.warehouse.vectors.kinds import VectorKind
 
 
-def encoder_settings(build: Build) -> dict[str, object]:
-    """The model."""
-    return build.settings.encoder.model_dump(mode="json", include={"name"})
+def embed_settings(kind: VectorKind, build: Build) -> dict[str, object]:
+    """The model, and what the rows of the kind depend on."""
+    return {**build.settings.encoder.model_dump(mode="json", include={"name"}), **kind.parameters(build.settings)}
 
 
 def batches(kind: VectorKind, build: Build) -> list[int]:
     """Batches without a finished part."""
     with build.tables(read_only=True) as connection, _named(kind):
-        count = (connection.execute(kind.statement("count_things")).fetchone() or (0,))[0]
+        row = connection.execute(kind.statement("count_things"), kind.parameters(build.settings)).fetchone()
     folder = build.parts(f"embed-{kind.name}")
-    size = build.settings.batch_size
+    count, size = (row or (0,))[0], build.settings.batch_size
     return [n for n in range((count + size - 1) // size) if not is_part_done(folder, n)]
 
 
@@ -49,19 +49,20 @@ def _named(kind: VectorKind) -> Iterator[None]:
 def run_batch(kind: VectorKind, build: Build, batch: int) -> BatchResult:
     """Encodes one batch and writes its part."""
     size = build.settings.batch_size
+    values = {**kind.parameters(build.settings), "limit": size, "offset": batch * size}
     with build.tables(read_only=True) as connection, _named(kind):
-        rows = connection.execute(kind.statement("batch_of_things"), {"limit": size, "offset": batch * size}).fetchall()
+        rows = connection.execute(kind.statement("batch_of_things"), values).fetchall()
     encoder = open_encoder(build.settings)
-    texts = [kind.text(first, second) for _, first, second in rows]
+    texts, known_as = [kind.text(first, second) for _, first, second in rows], kind.encoded_as or kind.name
     known, damaged = encoder.misses, encoder.damaged
-    vectors = encoder.encode(texts, kind.name)
+    vectors = encoder.encode(texts, known_as)
     table = pa.table(
         {
             "owner_kind": pa.array([kind.name] * len(rows), pa.string()),
             "owner_id": pa.array([row[0] for row in rows], pa.string()),
             "model": pa.array([encoder.model] * len(rows), pa.string()),
             "dimension": pa.array([encoder.dimension] * len(rows), pa.int64()),
-            "content_hash": pa.array([encoder.key(text, kind.name) for text in texts], pa.string()),
+            "content_hash": pa.array([encoder.key(text, known_as) for text in texts], pa.string()),
             "vector": pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(vectors)), encoder.dimension),
         }
     )
@@ -113,7 +114,7 @@ def embed_stage(kind: VectorKind) -> Stage:
         writes=(f"vectors:{kind.name}",),
         finish=partial(finish, kind),
         revision=kind.revision,
-        settings=encoder_settings,
+        settings=partial(embed_settings, kind),
         batches=partial(batches, kind),
         run=partial(run_batch, kind),
         rows=(("embeddings", "owner_kind", kind.name),),

@@ -2,7 +2,7 @@
 
 Takes any JSON value as a row: what is malformed is counted by reason, never raised. Opens no file
 (warehouse/files/extractions.py does). Source: algorithms.md 2B.2.
-Decided here: ends of triples are names too; a triple is also a proposition "s p o."; a part of more than
+Decided here: ends of triples are names too; triples are a row's propositions unless it has its own; a part of more than
 `MAX_NAME_CHARACTERS` is not a name; a triple with an end of signs only (`π` is a word, `±` is none) is well formed, but
 nothing can be named by it; a triple from a name to itself stays a proposition but is not a relation.
 """
@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from polyhop.tasks.extraction.contract import Contract
+from polyhop.tasks.extraction.rows import Proposition
 from polyhop.tasks.extraction.stated import Stated, StatedName, clean, named
+from polyhop.tasks.extraction.triples import triple_proposition
 
 MAX_NAME_CHARACTERS = 500
 _ENTITY_FIELDS = ("entities", "extracted_entities")
@@ -37,7 +39,6 @@ def stated_in_row(row: Mapping[str, object], contract: Contract) -> tuple[Stated
         name = _entity(value, contract, counts, dropped)
         if name is not None:
             stated.names.append(name)
-    verbalised = []
     for value in _list(row, _TRIPLE_FIELDS, counts):
         parts = _triple(value, counts)
         if parts is None:
@@ -45,11 +46,11 @@ def stated_in_row(row: Mapping[str, object], contract: Contract) -> tuple[Stated
         if not dropped.isdisjoint((named(parts[0]).key, named(parts[2]).key)):
             counts["triples_of_dropped_entities"] += 1
             continue
-        verbalised.append(_state_triple(stated, parts, contract, counts))
+        stated.triples.append(_state_triple(stated, parts, contract, counts))
     if isinstance(row.get("propositions"), list):
         stated.propositions = _propositions(stated, row, counts)
     else:
-        stated.propositions = verbalised
+        stated.propositions = [*stated.triples]
     return stated, counts
 
 
@@ -113,9 +114,7 @@ def _triple_fault(value: object) -> str:
     return next((fault for fault in faults if fault), "")
 
 
-def _state_triple(
-    stated: Stated, parts: tuple[str, str, str], contract: Contract, counts: Counter[str]
-) -> tuple[str, list[str]]:
+def _state_triple(stated: Stated, parts: tuple[str, str, str], contract: Contract, counts: Counter[str]) -> Proposition:
     """Adds names and relation of a triple; returns it as a proposition."""
     source, target = named(parts[0]), named(parts[2])
     stated.names += [source, target]
@@ -125,11 +124,10 @@ def _state_triple(
         label = contract.relation(parts[1], counts)
         if label is not None:
             stated.relations.append((source.key, label, target.key))
-    text = " ".join(parts)
-    return text if text.endswith((".", "!", "?")) else f"{text}.", list(dict.fromkeys((source.key, target.key)))
+    return triple_proposition(parts, source.key, target.key)
 
 
-def _propositions(stated: Stated, row: Mapping[str, object], counts: Counter[str]) -> list[tuple[str, list[str]]]:
+def _propositions(stated: Stated, row: Mapping[str, object], counts: Counter[str]) -> list[Proposition]:
     """The propositions of our own export; names in them that the row does not list are names too."""
     found = []
     for value in _list(row, ("propositions",), counts):

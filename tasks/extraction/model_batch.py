@@ -207,6 +207,7 @@ def _fill_in(page: Page, other: Page, *, names: bool, propositions: bool) -> Non
     """Adds the fallback's work where the model's is missing; a key that both have keeps the model's row."""
     if names:
         page.relations += other.relations
+        page.triples += other.triples
     if propositions:
         page.propositions += other.propositions
     wanted = set(other.rows) if names else {key for (_, keys), _ in other.propositions for key in keys}

@@ -2,7 +2,8 @@
 
 A reply is data: whatever stands in it becomes names and texts, nothing else. Source: algorithms.md 1.3 (2), 3.3 (2).
 Decided here: names are compared by key, which is coarser than `norm_ws`; the contract on types (contract.py) decides
-about types outside the list; an entity given twice counts once.
+about types outside the list; an entity given twice counts once; a relation is also a triple, in the reply's words, even
+where the contract drops its label or both its ends are one entity.
 """
 
 from collections import Counter
@@ -12,11 +13,13 @@ from polyhop.schemas.text import norm_ws
 from polyhop.tasks.extraction.contract import Contract
 from polyhop.tasks.extraction.imported import MAX_NAME_CHARACTERS
 from polyhop.tasks.extraction.questions import KgReply, PhrasesReply, PropositionsReply
+from polyhop.tasks.extraction.rows import Proposition
 from polyhop.tasks.extraction.stated import Stated, StatedName, clean, named
+from polyhop.tasks.extraction.triples import triple_proposition
 
 
 def stated_in_document(reply: KgReply, contract: Contract, counts: Counter[str]) -> Stated:
-    """Entities and relations of a document's reply.
+    """Entities, relations and triples of a document's reply.
 
     Args:
         reply: The reply.
@@ -43,13 +46,13 @@ def stated_in_document(reply: KgReply, contract: Contract, counts: Counter[str])
         source, target = _name(relation.source_name), _name(relation.target_name)
         if source is None or target is None or source.key not in names or target.key not in names:
             counts["dropped_relations_dangling"] += 1
-        elif source.key == target.key:
-            counts["dropped_relations_to_themselves"] += 1
-        elif not norm_ws(clean(relation.relation)):
+        elif not norm_ws(said := clean(relation.relation)):
             counts["dropped_relations_without_label"] += 1
         else:
-            label = contract.relation(clean(relation.relation), counts)
-            if label is not None:
+            stated.triples.append(triple_proposition((source.name, said, target.name), source.key, target.key))
+            if source.key == target.key:
+                counts["dropped_relations_to_themselves"] += 1
+            elif (label := contract.relation(said, counts)) is not None:
                 stated.relations.append((source.key, label, target.key))
     return stated
 
@@ -68,7 +71,7 @@ def phrases_in_passage(reply: PhrasesReply, counts: Counter[str]) -> list[Stated
 
 def propositions_in_passage(
     reply: PropositionsReply, phrases: Sequence[StatedName], counts: Counter[str]
-) -> list[tuple[str, list[str]]]:
+) -> list[Proposition]:
     """Propositions with the keys of their entities, which must be among `phrases`.
 
     One without any stays: it is found by its text. Source: algorithms.md 3.3 (2).

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, Bundle
+from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES, Bundle
 from polyhop.schemas.columns import Table
 from polyhop.schemas.corpus import Passage
 from polyhop.schemas.graph import Mention
@@ -46,28 +46,42 @@ class Row:
 
 @dataclass(slots=True)
 class Page:
-    """All that was found on one passage; relations and propositions with the label of who stated them."""
+    """All that was found on one passage; what it states comes with the label of who stated it.
+
+    Triples are relations as propositions, with the words of whoever stated them.
+    """
 
     passage: Passage
     sentences: list[tuple[int, int]]
     rows: dict[str, Row] = field(default_factory=dict)
     relations: list[tuple[Relation, str]] = field(default_factory=list)
     propositions: list[tuple[Proposition, str]] = field(default_factory=list)
+    triples: list[tuple[Proposition, str]] = field(default_factory=list)
 
 
 def bundle_of(pages: Iterable[Page]) -> Bundle:
-    """The three raw tables of pages with distinct passages, in the order of their keys. Cost: O(rows)."""
+    """The raw tables of pages with distinct passages, in the order of their keys. Cost: O(rows)."""
     mentions = _Columns(RAW_MENTIONS)
     relations = _Columns(RAW_RELATIONS)
     propositions = _Columns(RAW_PROPOSITIONS)
+    triples = _Columns(RAW_TRIPLES)
     for page in sorted(pages, key=lambda page: page.passage.passage_id):
         passage_id = page.passage.passage_id
         _write_mentions(mentions, page)
         for ordinal, ((source, label, target), extractor) in enumerate(page.relations):
             relations.add(passage_id, ordinal, source, label, target, extractor)
-        for ordinal, ((text, keys), extractor) in enumerate(page.propositions):
-            propositions.add(passage_id, ordinal, text, keys, extractor)
-    return Bundle(mentions.table(), relations.table(), propositions.table())
+        for columns, stated in ((propositions, page.propositions), (triples, page.triples)):
+            for ordinal, ((text, keys), extractor) in enumerate(stated):
+                columns.add(passage_id, ordinal, text, keys, extractor)
+    return Bundle(mentions.table(), relations.table(), propositions.table(), triples.table())
+
+
+def merged(propositions: Iterable[Proposition]) -> list[Proposition]:
+    """Each text once, with the keys of all its occurrences in order."""
+    found: dict[str, dict[str, None]] = {}
+    for text, keys in propositions:
+        found.setdefault(text, {}).update(dict.fromkeys(keys))
+    return [(text, list(keys)) for text, keys in found.items()]
 
 
 def arrow_table(table: Table, rows: Sequence[tuple[object, ...]]) -> pa.Table:

@@ -16,7 +16,8 @@ from polyhop.schemas.types import mention_type, name_type, title_type
 from polyhop.schemas.values import find_dates, find_numbers
 from polyhop.tasks.extraction.propositions import sentence_propositions
 from polyhop.tasks.extraction.relations import sentence_relations, title_relations
-from polyhop.tasks.extraction.rows import Page, Row, bundle_of, sentences_of
+from polyhop.tasks.extraction.rows import Page, Proposition, Relation, Row, bundle_of, merged, sentences_of
+from polyhop.tasks.extraction.triples import triple_proposition
 
 RULES = "rules"
 TYPED_MENTIONS = 2
@@ -64,7 +65,16 @@ def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES) ->
         rows,
         [(relation, RULES) for relation in stated],
         [(proposition, RULES) for proposition in propositions],
+        [(triple, RULES) for triple in merged(_triples(stated, rows))],
     )
+
+
+def _triples(relations: Sequence[Relation], rows: dict[str, Row]) -> list[Proposition]:
+    """Relations as propositions, the names as the passage first spells them."""
+    return [
+        triple_proposition((rows[source].surface, label, rows[target].surface), source, target)
+        for source, label, target in relations
+    ]
 
 
 def title_rows(passage: Passage, extractor: str) -> dict[str, Row]:

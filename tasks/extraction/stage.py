@@ -1,4 +1,4 @@
-"""The extraction stage: passages, batch by batch, to raw mentions, relations and propositions in part files.
+"""The extraction stage: passages, batch by batch, to raw mentions, relations, propositions and triples in part files.
 
 Decides no name itself: rules.py, model_batch.py and import_batch.py do.
 """
@@ -36,11 +36,11 @@ from polyhop.warehouse.names import open_finder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
 
-REVISION = 1
+REVISION = 2
 """Raise it with every change of the extraction code that changes what is extracted."""
 
 _IMPORT = "import:"
-_RAW = ("mentions", "relations", "propositions")
+_RAW = ("mentions", "relations", "propositions", "triples")
 
 
 def settings(build: Build) -> dict[str, object]:
@@ -110,6 +110,7 @@ def run_batch(build: Build, batch: int) -> BatchResult:
         "mentions": bundle.mentions,
         "relations": _with_norm_relation(bundle.relations),
         "propositions": _with_ids(bundle.propositions),
+        "triples": _with_ids(bundle.triples),
         "ledger": ledger_table(pages.ledger),
         "counts": counts_table(pages.counts),
         "faults": arrow_table(FAULTS, sorted(pages.faults)),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from polyhop.schemas.corpus import Passage
 from polyhop.schemas.sentences import split_sentences
 from polyhop.tasks.extraction.places import PlacedText, is_value, key_of
-from polyhop.tasks.extraction.rows import Page, Relation, Row, cut
+from polyhop.tasks.extraction.rows import Page, Proposition, Relation, Row, cut, merged
 from polyhop.tasks.extraction.rules import TYPED_MENTIONS, title_rows, type_by_place
 
 MODEL = "model"
@@ -31,17 +31,19 @@ class StatedName:
 
 @dataclass(slots=True)
 class Stated:
-    """Names, relations (by key) and propositions (with keys), cleaned and in the source's order."""
+    """Names, relations (by key), propositions and triples (with keys), cleaned and in the source's order."""
 
     names: list[StatedName] = field(default_factory=list)
     relations: list[Relation] = field(default_factory=list)
-    propositions: list[tuple[str, list[str]]] = field(default_factory=list)
+    propositions: list[Proposition] = field(default_factory=list)
+    triples: list[Proposition] = field(default_factory=list)
 
     def extend(self, other: "Stated") -> None:
         """Adds what another source states about the same text."""
         self.names += other.names
         self.relations += other.relations
         self.propositions += other.propositions
+        self.triples += other.triples
 
 
 def clean(text: str) -> str:
@@ -64,8 +66,8 @@ def distribute(stated: Stated, passages: Sequence[Passage]) -> list[Stated]:
         passages: Its passages in order, at least one.
 
     Returns:
-        One Stated per passage: a name goes to every passage in which it stands, else to the first; a relation or
-        proposition to the first passage that holds all its names, else to the first.
+        One Stated per passage: a name goes to every passage in which it stands, else to the first; a relation,
+        proposition or triple to the first passage that holds all its names, else to the first.
     Source: algorithms.md 1.3 (2).
     """
     if len(passages) == 1:
@@ -82,6 +84,8 @@ def distribute(stated: Stated, passages: Sequence[Passage]) -> list[Stated]:
         parts[_holder(holders, (relation[0], relation[2]))].relations.append(relation)
     for proposition in stated.propositions:
         parts[_holder(holders, proposition[1])].propositions.append(proposition)
+    for triple in stated.triples:
+        parts[_holder(holders, triple[1])].triples.append(triple)
     return parts
 
 
@@ -125,7 +129,8 @@ def stated_page(passage: Passage, stated: Stated, extractor: str) -> Page:
             given.add(name.key)
         row.description = row.description or cut(name.description)
     page.relations = [(relation, extractor) for relation in dict.fromkeys(stated.relations)]
-    page.propositions = [(proposition, extractor) for proposition in _merged(stated.propositions)]
+    page.propositions = [(proposition, extractor) for proposition in merged(stated.propositions)]
+    page.triples = [(triple, extractor) for triple in merged(stated.triples)]
     return page
 
 
@@ -144,11 +149,3 @@ def _type(row: Row, key: str, text: str) -> None:
     if row.surface != row.surface.lower():
         for start, end in row.spans[:TYPED_MENTIONS]:
             type_by_place(row, key, text, start, end)
-
-
-def _merged(propositions: Iterable[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
-    """Each text once, with the keys of all its occurrences in order."""
-    found: dict[str, dict[str, None]] = {}
-    for text, keys in propositions:
-        found.setdefault(text, {}).update(dict.fromkeys(keys))
-    return [(text, list(keys)) for text, keys in found.items()]

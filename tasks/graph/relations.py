@@ -1,9 +1,7 @@
-"""Labelled relations as rows of neighbours, entities as one run of text: arrays for spreading activation (pure).
+"""Labelled relations as rows of neighbours: arrays for spreading activation (pure).
 
 Reads no table (stage.py does).
 """
-
-from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +30,6 @@ def relation_arrays(
         "indices": neighbours.astype(np.int32),
         "label-indptr": _starts(per_place),
         "labels": labels.astype(np.int32),
-    }
-
-
-def text_arrays(rows: Iterable[tuple[str, str, str]]) -> dict[str, NDArray[np.generic]]:
-    """The arrays of polyhop.schemas.graph.EntityTexts by name; rows are name, type and description in number order."""
-    fields = [field.encode("utf-8", "replace") for row in rows for field in row]
-    return {
-        "text-starts": _starts(np.array([len(field) for field in fields], dtype=np.int64)),
-        "texts": np.frombuffer(b"".join(fields), dtype=np.uint8),
     }
 
 

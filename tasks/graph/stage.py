@@ -3,12 +3,14 @@
 Weights are ranking's business: the arrays hold counts, flags and labels only.
 """
 
+from itertools import chain
+
 import numpy as np
 
-from polyhop.tasks.graph.relations import relation_arrays, text_arrays
+from polyhop.tasks.graph.relations import relation_arrays
 from polyhop.tasks.stage import Counts, Stage
 from polyhop.warehouse.build import Build
-from polyhop.warehouse.graph.arrays import save_arrays
+from polyhop.warehouse.graph.arrays import save_arrays, text_arrays
 from polyhop.warehouse.statements import statement
 
 
@@ -39,7 +41,7 @@ def finish_relations(build: Build) -> Counts:
         entities = connection.execute(statement("graph", "entity_fields")).fetchall()
     sources, targets, labels = (edges[name].astype(np.int64) for name in ("source", "target", "label"))
     arrays = relation_arrays(sources, targets, labels, len(entities))
-    save_arrays(build.staging.arrays, "relations", {**arrays, **text_arrays(entities)})
+    save_arrays(build.staging.arrays, "relations", {**arrays, **text_arrays(chain.from_iterable(entities))})
     return {"names": len(entities), "relations": len(labels), "neighbours": len(arrays["indices"]) // 2}
 
 

@@ -1,37 +1,49 @@
-"""How the arrays of the proposition stage are opened for strategies; knows no store."""
+"""How the arrays of the proposition stages are opened for strategies; knows no store."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from polyhop.schemas.artefacts import Artefact, Stored
-from polyhop.schemas.propositions import PropositionGraph, PropositionTexts
+from polyhop.schemas.propositions import GraphName, PropositionGraph, PropositionOrigin, PropositionTexts
+from polyhop.schemas.settings import PropositionSettings
 
-_PREFIX = "propositions"
-_ENTITIES = """SELECT key, name FROM entities SEMI JOIN proposition_entities USING (entity_id) ORDER BY key"""
+_ENTITIES = "SELECT key, name FROM entities SEMI JOIN query_table($tables) USING (entity_id) ORDER BY key"
+_COUNT = "SELECT count(DISTINCT proposition_id) FROM query_table($tables)"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPropositions:
-    """The graph over propositions, their texts, and keys and names of its entities, all in number order."""
+    """The graph over propositions, their texts, and keys and names of its entities, all in number order.
+
+    `synonym_threshold` is the least cosine of two names at which they are synonyms here.
+    """
 
     graph: PropositionGraph
     texts: PropositionTexts
     keys: tuple[str, ...]
     names: tuple[str, ...]
+    synonym_threshold: float = PropositionSettings().synonym_threshold
 
 
-def _open(stored: Stored) -> StoredPropositions:
-    rows = stored.rows(_ENTITIES)
-    (count,) = stored.rows("SELECT count(*) FROM propositions")[0]
-    names = [*PropositionGraph.array_names(), "text-starts", "texts"]
-    arrays = {name: stored.array(_PREFIX, name) for name in names}
+def _open(stored: Stored, name: GraphName) -> StoredPropositions:
+    settings = PropositionSettings.model_validate(stored.settings.get("propositions", {}))
+    origin = PropositionOrigin.of(name, settings.include)
+    rows = stored.rows(_ENTITIES, {"tables": origin.tables("entities")})
+    (count,) = stored.rows(_COUNT, {"tables": origin.tables("passages")})[0]
+    parts = [*PropositionGraph.array_names(), "text-starts", "texts"]
+    arrays = {part: stored.array(name, part) for part in parts}
     graph = PropositionGraph.of(arrays)
     texts = PropositionTexts(arrays["text-starts"].astype(np.int64, copy=False), arrays["texts"].astype(np.uint8))
     shape = (int(count), len(rows), len(stored.passage_ids))
-    stored.require(_PREFIX, fits=graph.is_consistent(shape) and texts.is_consistent(shape[0]))
-    return StoredPropositions(graph, texts, tuple(row[0] for row in rows), tuple(row[1] for row in rows))
+    stored.require(name, fits=graph.is_consistent(shape) and texts.is_consistent(shape[0]))
+    keys, entities = tuple(row[0] for row in rows), tuple(row[1] for row in rows)
+    return StoredPropositions(graph, texts, keys, entities, settings.synonym_threshold)
 
 
-STORED_PROPOSITIONS = Artefact("graph:propositions", _open, strategy="proprag")
-"""Propositions with their entities and passages, and what links these."""
+STORED_PROPOSITIONS = Artefact("graph:propositions", partial(_open, name="propositions"), strategy="proprag")
+"""What an index takes as propositions, with their entities and passages, and what links these."""
+
+STORED_TRIPLES = Artefact("graph:triples", partial(_open, name="triples"), strategy="triple-ppr")
+"""The same of triples alone."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-THRESHOLD = 0.8
-NEIGHBOURS = 100
 SAMPLE = 1000
 """Entities whose neighbours are also searched in all vectors, to measure the share that is found."""
 
@@ -33,6 +31,19 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
+class SynonymRule:
+    """Which names are synonyms.
+
+    Attributes:
+        threshold: Least cosine, above 0.
+        neighbours: Most similar names that an entity finds, at least 1.
+    """
+
+    threshold: float = 0.8
+    neighbours: int = 100
+
+
+@dataclass(frozen=True, slots=True)
 class Synonyms:
     """Pairs of entities with similar names.
 
@@ -47,41 +58,42 @@ class Synonyms:
     recall: float
 
 
-def find_synonyms(vectors: Vectors, names: list[str]) -> Synonyms:
+def find_synonyms(vectors: Vectors, names: list[str], rule: SynonymRule) -> Synonyms:
     """Pairs of which at least one found the other among its nearest.
 
     Args:
         vectors: Shape (n, d), float32, length 1: of the names, in number order.
         names: Shape (n,).
+        rule: Which pairs count.
 
     Returns:
-        All pairs of at least `THRESHOLD`, as far as each entity's `NEIGHBOURS` nearest go (ties: smaller number).
+        All pairs that reach the threshold, as far as each entity's nearest go (ties: smaller number).
     Source: algorithms.md 3.3 (3).
     Cost: O(n sqrt(n) d); memory O(n sqrt(n)) bytes at most a block at a time.
     """
     searching = np.array([n for n, name in enumerate(names) if _letters(name) > _SHORT], dtype=np.int64)
     if len(vectors) <= _EXACT_UP_TO:
-        return _paired(*_nearest(vectors, *_all_pairs(vectors, searching)), 1.0)
-    sources, targets = _listed_pairs(vectors, searching)
-    found = _nearest(vectors, sources, targets)
+        return _paired(*_nearest(vectors, _all_pairs(vectors, searching, rule), rule), 1.0)
+    found = _nearest(vectors, _listed_pairs(vectors, searching, rule), rule)
     sample = np.random.default_rng(0).permutation(searching)[:SAMPLE]
-    return _paired(*found, _recall(found, _nearest(vectors, *_all_pairs(vectors, np.sort(sample))), sample))
+    exact = _nearest(vectors, _all_pairs(vectors, np.sort(sample), rule), rule)
+    return _paired(*found, _recall(found, exact, sample))
 
 
 def _letters(name: str) -> int:
     return sum(character.isalnum() for character in name)
 
 
-def _all_pairs(vectors: Vectors, searching: Numbers) -> tuple[Numbers, Numbers]:
+def _all_pairs(vectors: Vectors, searching: Numbers, rule: SynonymRule) -> tuple[Numbers, Numbers]:
     """Candidates of each entity among all others."""
     found = [
-        _above(vectors, searching[start : start + _BLOCK], np.arange(len(vectors)))
+        _above(vectors, searching[start : start + _BLOCK], np.arange(len(vectors)), rule)
         for start in range(0, len(searching), _BLOCK)
     ]
     return _joined(found)
 
 
-def _listed_pairs(vectors: Vectors, searching: Numbers) -> tuple[Numbers, Numbers]:
+def _listed_pairs(vectors: Vectors, searching: Numbers, rule: SynonymRule) -> tuple[Numbers, Numbers]:
     """Candidates of each entity in the lists that are nearest to it."""
     centres = _centres(vectors)
     nearest = np.concatenate(
@@ -96,7 +108,7 @@ def _listed_pairs(vectors: Vectors, searching: Numbers) -> tuple[Numbers, Number
     for each in range(len(centres)):
         listed = members[bounds[each] : bounds[each + 1]]
         queries = askers[asked_bounds[each] : asked_bounds[each + 1]]
-        found += [_above(vectors, queries[at : at + _BLOCK], listed) for at in range(0, len(queries), _BLOCK)]
+        found += [_above(vectors, queries[at : at + _BLOCK], listed, rule) for at in range(0, len(queries), _BLOCK)]
     return _joined(found)
 
 
@@ -126,8 +138,8 @@ def _top(similarities: Vectors) -> Numbers:
     return np.take_along_axis(top, order, axis=1).astype(np.int64)
 
 
-def _above(vectors: Vectors, sources: Numbers, targets: Numbers) -> tuple[Numbers, Numbers]:
-    rows, columns = np.nonzero(vectors[sources] @ vectors[targets].T >= THRESHOLD - _MARGIN)
+def _above(vectors: Vectors, sources: Numbers, targets: Numbers, rule: SynonymRule) -> tuple[Numbers, Numbers]:
+    rows, columns = np.nonzero(vectors[sources] @ vectors[targets].T >= rule.threshold - _MARGIN)
     found = sources[rows], targets[columns]
     apart = found[0] != found[1]
     return found[0][apart], found[1][apart]
@@ -141,19 +153,22 @@ def _joined(found: list[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
     )
 
 
-def _nearest(vectors: Vectors, sources: Numbers, targets: Numbers) -> tuple[Numbers, Numbers, NDArray[np.float64]]:
-    """Of these candidates the `NEIGHBOURS` nearest of each source that reach the threshold, with exact cosines."""
+def _nearest(
+    vectors: Vectors, candidates: tuple[Numbers, Numbers], rule: SynonymRule
+) -> tuple[Numbers, Numbers, NDArray[np.float64]]:
+    """Of these candidates the nearest of each source that reach the threshold, with exact cosines."""
+    sources, targets = candidates
     cosines = np.empty(len(sources))
     for start in range(0, len(sources), _BLOCK * 32):
         part = slice(start, start + _BLOCK * 32)
         left, right = vectors[sources[part]].astype(np.float64), vectors[targets[part]].astype(np.float64)
         cosines[part] = np.einsum("nd,nd->n", left, right)
-    near = np.round(cosines, _DECIMALS) >= THRESHOLD
+    near = np.round(cosines, _DECIMALS) >= rule.threshold
     sources, targets, cosines = sources[near], targets[near], cosines[near]
     order = np.lexsort((targets, -np.round(cosines, _DECIMALS), sources))
     sources, targets, cosines = sources[order], targets[order], cosines[order]
     rank = np.arange(len(sources)) - np.searchsorted(sources, sources)
-    kept = rank < NEIGHBOURS
+    kept = rank < rule.neighbours
     return sources[kept], targets[kept], cosines[kept]
 
 

@@ -214,8 +214,9 @@ def _sync_vectors(build: Build) -> dict[str, VectorRecord]:
 
 def _vector_rows(build: Build, kind: VectorKind) -> tuple[VectorRows, str]:
     """All rows of a kind as they are published, and the model that embedded them."""
+    values = {**kind.parameters(build.settings), "kind": kind.name}
     with build.tables(read_only=True) as connection:
-        rows = connection.execute(kind.statement("published_things"), {"kind": kind.name}).fetchall()
+        rows = connection.execute(kind.statement("published_things"), values).fetchall()
     matrix = open_array(build.staging.arrays, f"vectors-{kind.name}_matrix").astype(np.float32, copy=False)
     if len(rows) != len(matrix):
         raise InvariantError(

@@ -1,4 +1,4 @@
-"""The resolution stage: raw parts of any extractor to the entity, mention, relation and proposition tables.
+"""The resolution stage: raw parts of any extractor to the tables of entities and of all that names them.
 
 The statements are in warehouse/tables/sql/resolve.sql, the decisions in resolve.py; order of the parts does not matter.
 """
@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from polyhop.schemas.chat import ChatModel, Role
+from polyhop.schemas.columns import Table
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.settings import ReplySettings
 from polyhop.schemas.tables import (
@@ -21,6 +22,9 @@ from polyhop.schemas.tables import (
     PROPOSITIONS,
     RELATION_SOURCES,
     RELATIONS,
+    TRIPLE_ENTITIES,
+    TRIPLE_PASSAGES,
+    TRIPLES,
 )
 from polyhop.tasks.resolution.acceptance import accept
 from polyhop.tasks.resolution.candidates import Name, Pair
@@ -35,8 +39,9 @@ from polyhop.warehouse.link_files import links_hash, read_links
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import quoted
 
-REVISION = 2
+REVISION = 3
 
+_COUNTED = ("entities", "mentions", "relations", "propositions", "triples", "merged_names")
 _READ = (("key_map", ()), ("written_descriptions", ()), ("decisions", ()), ("keyed_mentions", ("mentions",)))
 _DESCRIBE = (("names_of_keys", ()), ("types_of_keys", ()), ("descriptions_of_keys", ()))
 _FILL = (
@@ -46,12 +51,14 @@ _FILL = (
     ("raw_relations", ("relations",)),
     ("fill_relations", ()),
     ("fill_relation_sources", ()),
-    ("fill_propositions", ("propositions",)),
-    ("fill_proposition_passages", ("propositions",)),
-    ("fill_proposition_entities", ("propositions",)),
     ("fill_title_aliases", ("title_aliases",)),
     ("fill_decided_aliases", ()),
 )
+_FILL_PROPOSITIONS = {
+    "propositions": (PROPOSITIONS, PROPOSITION_PASSAGES, PROPOSITION_ENTITIES),
+    "triples": (TRIPLES, TRIPLE_PASSAGES, TRIPLE_ENTITIES),
+}
+"""Parts and the tables that they fill: texts, passages, entities."""
 
 
 def settings(build: Build) -> dict[str, object]:
@@ -87,7 +94,7 @@ def finish(build: Build) -> Counts:
         BudgetExceededError: Before a call that would exceed the budget; replies so far are cached.
     """
     extracted = build.parts("extract")
-    parts = {name: part_files(extracted, name) for name in ("mentions", "relations", "propositions")}
+    parts = {name: part_files(extracted, name) for name in ("mentions", "relations", *_FILL_PROPOSITIONS)}
     with build.tables() as connection:
         titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
         parts["title_aliases"] = [str(_write_aliases(build, titles))]
@@ -99,8 +106,10 @@ def finish(build: Build) -> Counts:
             connection.execute(statement("resolve", "rewrite_mentions"))
             _run(connection, _DESCRIBE, parts)
         _run(connection, _FILL, parts)
-        row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0, 0, 0, 0, 0)
-    counts = dict(zip(("entities", "mentions", "relations", "propositions", "merged_names"), row, strict=True))
+        for part, tables in _FILL_PROPOSITIONS.items():
+            _fill_propositions(connection, parts[part], tables)
+        row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0,) * len(_COUNTED)
+    counts = dict(zip(_COUNTED, row, strict=True))
     counts |= {"clusters": resolution.cluster_count, "failed_clusters": resolution.failed_clusters}
     if build.settings.resolution.method == "model":
         counts["prompt_tokens"] = resolution.usage.prompt_tokens
@@ -124,6 +133,13 @@ def _run(
 ) -> None:
     for name, needed in steps:
         connection.execute(statement("resolve", name), {part: parts[part] for part in needed})
+
+
+def _fill_propositions(connection: duckdb.DuckDBPyConnection, parts: list[str], tables: Sequence[Table]) -> None:
+    """Fills the tables of texts, passages and entities."""
+    rows = ("distinct_propositions", "passages_of_propositions", "entities_of_propositions")
+    for table, name in zip(tables, rows, strict=True):
+        connection.execute(f"INSERT INTO {quoted(table.name)} {statement('resolve', name)}", {"propositions": parts})
 
 
 def _resolve(build: Build, connection: duckdb.DuckDBPyConnection) -> Resolution:
@@ -217,6 +233,9 @@ RESOLVE = Stage(
         PROPOSITIONS,
         PROPOSITION_PASSAGES,
         PROPOSITION_ENTITIES,
+        TRIPLES,
+        TRIPLE_PASSAGES,
+        TRIPLE_ENTITIES,
         ALIASES,
     ),
     outcome=outcome,

@@ -7,7 +7,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS
+from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
 from polyhop.schemas.tables import NODES, TABLES
 from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS
 from polyhop.warehouse.statements import SQL_FOLDER, statements
@@ -43,7 +43,15 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         connection.execute(create_statement(table))
     connection.execute("CREATE VIEW things AS " + statements("vectors")["passages"])
     parts = _empty_parts(connection, tmp_path)
-    values = {"kind": "passage", "limit": 1, "offset": 0, "ids": ["a"], "keys": ["a"]}
+    values = {
+        "kind": "passage",
+        "limit": 1,
+        "offset": 0,
+        "ids": ["a"],
+        "keys": ["a"],
+        "noun": "triple",
+        "adds_triples": True,
+    }
     for file in FILES:
         for name, sql in statements(file).items():
             names = set(re.findall(r"\$(\w+)", sql))
@@ -59,8 +67,10 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
 def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, list[str]]:
     """Empty parquet parts with the columns that each statement reads."""
     parts = {}
-    extra = {"relations": ", NULL::VARCHAR AS norm_relation", "propositions": ", NULL::VARCHAR AS proposition_id"}
-    for name, table in (("mentions", RAW_MENTIONS), ("relations", RAW_RELATIONS), ("propositions", RAW_PROPOSITIONS)):
+    with_id = ", NULL::VARCHAR AS proposition_id"
+    extra = {"relations": ", NULL::VARCHAR AS norm_relation", "propositions": with_id, "triples": with_id}
+    raw = (RAW_MENTIONS, RAW_RELATIONS, RAW_PROPOSITIONS, RAW_TRIPLES)
+    for name, table in ((table.name.removeprefix("raw_"), table) for table in raw):
         path = folder / f"{name}.parquet"
         connection.register("empty", table.arrow.empty_table())
         connection.execute(f"COPY (SELECT *{extra.get(name, '')} FROM empty) TO '{path}' (FORMAT parquet)")

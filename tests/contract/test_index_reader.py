@@ -21,7 +21,7 @@ from polyhop.schemas.ids import entity_id
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
+from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES
 from polyhop.warehouse.artefacts import (
     ALIASES,
     ENTITIES,
@@ -44,7 +44,7 @@ CORPUS: tuple[Passage, ...] = (
     ("a b", "Seine", "seine Seine SEINE."),
     ("é", "", "Łódź lies in Poland. 東京 does not."),
 )
-ALL_STRATEGIES = ("bridge", "bm25", "qasa", "dense-ann", "proprag")
+ALL_STRATEGIES = ("bridge", "bm25", "qasa", "dense-ann", "proprag", "triple-ppr")
 TITLE_COUNT: Artefact[int] = Artefact(
     "graph", lambda stored: stored.rows("SELECT count(DISTINCT title) FROM passages WHERE title <> ''")[0][0]
 )
@@ -56,8 +56,7 @@ BUILT = (
     *(GRAPH, RELATIONS, ENTITIES, ENTITY_IDS, EXACT_NAMES, NEAREST_PASSAGES, TITLE_COUNT),
     *map(lexical_of, ANALYSERS),
     *map(vectors_of, KINDS),
-    STORED_PROPOSITIONS,
-    vectors_of("proposition"),
+    *(STORED_PROPOSITIONS, vectors_of("proposition"), STORED_TRIPLES, vectors_of("triple")),
 )
 TEXTS = (
     *(text for _, _, text in CORPUS),

@@ -112,6 +112,8 @@ def test_what_failed_is_listed_and_is_all_that_the_next_run_asks(
     undisturbed = settings_for("other")
     index(undisturbed, corpus)
     assert tables(settings) == tables(undisturbed)
+    triples = query_rows(Layout(settings.root), "i", "SELECT DISTINCT extractor FROM triples")
+    assert triples.column(0).to_pylist() == ["model"]
 
 
 def test_a_reply_that_ends_too_early_each_time_is_kept_shortened_and_says_so(

@@ -19,7 +19,7 @@ from polyhop.schemas.names import NameFinder, title_forms, title_keys
 from polyhop.schemas.propositions import PropositionTexts
 from polyhop.schemas.stems import ANALYSERS
 from polyhop.schemas.text import norm_ws
-from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, StoredPropositions
+from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
 from polyhop.tasks.propositions.graph import proposition_graph
 from polyhop.warehouse.artefacts import (
     ALIASES,
@@ -34,6 +34,7 @@ from polyhop.warehouse.artefacts import (
     lexical_of,
     vectors_of,
 )
+from polyhop.warehouse.graph.arrays import text_arrays
 from polyhop.worker.strategies.base import NoServices
 
 T = TypeVar("T")
@@ -135,7 +136,11 @@ class MemoryIndex:
             vectors_of("entity"): lambda: self.encode(self._value(GRAPH).keys),
             **{lexical_of(name): self._postings(name) for name in ANALYSERS},
             STORED_PROPOSITIONS: self._propositions,
-            vectors_of("proposition"): lambda: self.encode([text for text, _, _ in self._sentences]),
+            STORED_TRIPLES: self._propositions,
+            **dict.fromkeys(
+                map(vectors_of, ("proposition", "triple")),
+                lambda: self.encode([text for text, _, _ in self._sentences]),
+            ),
         }
         self._values = dict(given or {})
         known = {handle.name for handle in (*self._makers, *self._values) if handle.is_optional}
@@ -225,13 +230,13 @@ class MemoryIndex:
         return [found[text] for text in sorted(found)]
 
     def _propositions(self) -> StoredPropositions:
-        """Sentences as propositions; no two names are synonyms."""
+        """Sentences as propositions, and as triples; no two names are synonyms."""
         rows = self._sentences
         keys = tuple(sorted({key for _, named, _ in rows for key in named}))
         number_of = {key: number for number, key in enumerate(keys)}
         named = [(number, number_of[key]) for number, row in enumerate(rows) for key in row[1]]
         stated = [(number, row[2]) for number, row in enumerate(rows)]
-        encoded = [text.encode() for text, _, _ in rows]
+        texts = text_arrays(text for text, _, _ in rows)
         return StoredPropositions(
             proposition_graph(
                 np.array(named, dtype=np.int64).reshape(-1, 2),
@@ -240,9 +245,7 @@ class MemoryIndex:
                 np.empty(0),
                 (len(rows), len(keys), len(self._rows)),
             ),
-            PropositionTexts(
-                np.cumsum([0, *map(len, encoded)]).astype(np.int64), np.frombuffer(b"".join(encoded), dtype=np.uint8)
-            ),
+            PropositionTexts(texts["text-starts"], texts["texts"]),  # type: ignore[arg-type]
             keys,
             tuple(key.title() for key in keys),
         )

@@ -28,6 +28,18 @@ def save_arrays(folder: Path, prefix: str, arrays: dict[str, NDArray[np.generic]
             np.save(folder / f"{prefix}_{name}.npy", array)
 
 
+def text_arrays(texts: Iterable[str]) -> dict[str, NDArray[np.generic]]:
+    """Texts as two arrays: where each begins, and all of them in UTF-8, one after the other.
+
+    Returns:
+        "text-starts", shape (n + 1,), int64, and "texts", shape (bytes,), uint8.
+    """
+    encoded = [text.encode("utf-8", "replace") for text in texts]
+    starts = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum([len(each) for each in encoded], out=starts[1:])
+    return {"text-starts": starts, "texts": np.frombuffer(b"".join(encoded), dtype=np.uint8)}
+
+
 def save_lines(folder: Path, prefix: str, name: str, lines: Iterable[str]) -> None:
     """Writes `<prefix>_<name>.txt`; no line holds a line break."""
     with writing(name, folder):

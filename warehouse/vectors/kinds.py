@@ -6,10 +6,13 @@ Everything that embeds, publishes, searches or checks vectors asks here. Other p
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import EntryPoint
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.extensions import extensions, load_extension, unusable_extension
+from polyhop.schemas.propositions import GraphName, PropositionOrigin
+from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import passage_text
 from polyhop.warehouse.statements import statement
 
@@ -20,6 +23,11 @@ _NAME = re.compile(r"[a-z][a-z0-9]*")
 """Part of file names, of artefacts, and of the SQL view `<name>_vectors`; `-` and `_` separate their parts."""
 _TABLE = re.compile(r"[a-z][a-z0-9_]*")
 """`-` is for the number of a table that was made from nothing."""
+
+
+def no_parameters(_: Settings) -> Mapping[str, object]:
+    """For rows without parameters."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +43,9 @@ class VectorKind:
         input: The artefact that `rows` reads: "passages" (tables of passages and documents), "entities" (also those of
             the graph), or what another stage writes.
         shown: What full-text search looks into, of first and second.
+        parameters: Values of the parameters of `rows`, of the settings; part of the fingerprint.
+        encoded_as: The kind that the encoder and its cache know these texts as, "" for its own: kinds with the same
+            texts need not be encoded twice.
         revision: To be raised when `rows` or `text` change, so that nothing older is taken over.
 
     Raises:
@@ -48,6 +59,8 @@ class VectorKind:
     input: str = "passages"
     shown: Callable[[str, str], str] = passage_text
     revision: int = 1
+    parameters: Callable[[Settings], Mapping[str, object]] = no_parameters
+    encoded_as: str = ""
 
     def __post_init__(self) -> None:
         """Checks the names."""
@@ -75,20 +88,25 @@ def _entity_text(name: str, description: str) -> str:
     return f"**{name}**: {description}" if description else name
 
 
+def _origin(settings: Settings, graph: GraphName) -> Mapping[str, object]:
+    """Where the propositions of a graph are."""
+    return PropositionOrigin.of(graph, settings.propositions.include).parameters
+
+
+_searched, _triples = partial(_origin, graph="propositions"), partial(_origin, graph="triples")
+_TEXTS, _NAMES = statement("propositions", "proposition_texts"), statement("propositions", "proposition_names")
+_of_propositions = partial(VectorKind, text=_first, input="entities", shown=_first)
+
 OURS: Mapping[str, VectorKind] = {
-    "passage": VectorKind("passage", "passages", statement("vectors", "passages"), passage_text),
-    "entity": VectorKind("entity", "entities", statement("vectors", "entities"), _entity_text, input="entities"),
-    "proposition": VectorKind(
-        "proposition",
-        "propositions",
-        statement("propositions", "proposition_texts"),
-        _first,
-        input="entities",
-        shown=_first,
-    ),
-    "name": VectorKind(
-        "name", "names", statement("propositions", "proposition_names"), _first, input="entities", shown=_first
-    ),
+    kind.name: kind
+    for kind in (
+        VectorKind("passage", "passages", statement("vectors", "passages"), passage_text),
+        VectorKind("entity", "entities", statement("vectors", "entities"), _entity_text, input="entities"),
+        _of_propositions("proposition", "propositions", _TEXTS, parameters=_searched),
+        _of_propositions("name", "names", _NAMES, parameters=_searched),
+        _of_propositions("triple", "triples", _TEXTS, parameters=_triples, encoded_as="proposition"),
+        _of_propositions("triplename", "triple_names", _NAMES, parameters=_triples, encoded_as="name"),
+    )
 }
 """In the order in which they are published."""
 

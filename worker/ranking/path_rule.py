@@ -3,8 +3,26 @@
 Checks no ranges (the strategy does). Source: algorithms.md 3.4, 3.6.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+PathPreset = Literal["proprag", "hipporag2"]
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "proprag": {},
+    "hipporag2": {
+        "stage1_only": True,
+        "stage1_restart": 0.5,
+        "stage1_passage_weight": 0.05,
+        "stage1_entity_weight": "mean_per_passage",
+        "seed_propositions": 5,
+        "seed_entities": 5,
+    },
+}
+"""Parameters other than the defaults; `hipporag2` is one walk as in HippoRAG 2's published code.
+
+Source: algorithms.md 3.6.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,16 +28,6 @@ from polyhop.worker.ranking.proposition_walks import (
 
 PathFallback = Literal["", "dense", "stage1"]
 
-HIPPORAG2 = PathRule(
-    stage1_only=True,
-    stage1_restart=0.5,
-    stage1_passage_weight=0.05,
-    stage1_entity_weight="mean_per_passage",
-    seed_propositions=5,
-    seed_entities=5,
-)
-"""The preset `hipporag2`: one walk with the parameters of HippoRAG 2's published code. Source: algorithms.md 3.6."""
-
 
 @dataclass(frozen=True, slots=True)
 class PropositionIndex:

@@ -1,4 +1,4 @@
-"""`proprag`: beam search for paths of linked propositions, between two walks over their entities.
+"""`proprag`: beam search for paths of linked propositions, between two walks; `triple-ppr`: one walk over triples.
 
 Source: algorithms.md 3.
 """
@@ -9,14 +9,16 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from polyhop.schemas.artefacts import Artefact
+from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
-from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
+from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
 from polyhop.warehouse.artefacts import vectors_of
-from polyhop.worker.ranking.path_rule import PathRule
+from polyhop.worker.ranking.path_rule import PRESETS, PathPreset, PathRule
 from polyhop.worker.ranking.proposition_ranking import PropositionIndex, PropositionRanking, rank_passages
 from polyhop.worker.ranking.proposition_walks import Similarities, weighted_graph
 from polyhop.worker.ranking.similarity import cosines
@@ -31,8 +33,13 @@ from polyhop.worker.strategies.proprag_evidence import PathEvidence
 
 
 class PropRagParameters(Parameters):
-    """Parameters of `proprag`; defaults are the paper's."""
+    """Parameters of `proprag`; defaults are the paper's, or the preset's."""
 
+    preset: PathPreset = Field(
+        "proprag",
+        description="Values of the parameters not given: PropRAG's (proprag, default), or one walk as HippoRAG 2 "
+        "(hipporag2).",
+    )
     beam_width: int = Field(4, ge=1, le=100, description="B: paths that go on after a depth, default 4.")
     max_length: int = Field(3, ge=1, le=10, description="L_max: propositions in a path, default 3.")
     rescored: int = Field(40, ge=1, le=1000, description="M: candidates per depth scored by their text, default 40.")
@@ -46,8 +53,12 @@ class PropRagParameters(Parameters):
     allow_unconnected: bool = Field(
         default=False, description="Every proposition of the subgraph continues any path, default 0 (no)."
     )
-    synonym_threshold: float = Field(
-        0.8, ge=0.8, le=1, description="Least similarity of names that a path may go over, default 0.8 (the index's)."
+    synonym_threshold: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Least similarity of names that a path may go over, default and minimum: the index's "
+        "(propositions.synonym_threshold).",
     )
     seed_propositions: int = Field(
         20, ge=1, le=10_000, description="N_prop: propositions whose entities start the first walk, default 20."
@@ -82,16 +93,61 @@ class PropRagParameters(Parameters):
         2.0, gt=0, le=1000, description="Factor of edges between entities, default 2 (published code); the paper: 1."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _with_preset(cls, given: Any) -> Any:
+        """What is given, and for the rest what the preset says."""
+        if not isinstance(given, dict):
+            return given
+        return {**PRESETS.get(given.get("preset", cls.model_fields["preset"].default), {}), **given}
+
+    def rule(self, stored: StoredPropositions) -> PathRule:
+        """The rule of a search in this graph.
+
+        Raises:
+            ConfigurationError: If it asks for synonyms that are less similar than those of the index.
+        """
+        values = self.model_dump(exclude={"preset"})
+        least = stored.synonym_threshold
+        if self.synonym_threshold is None:
+            return PathRule(**values | {"synonym_threshold": least})
+        if self.synonym_threshold < least:
+            raise ConfigurationError(
+                f"Parameter 'synonym_threshold' is {self.synonym_threshold}, but the synonyms of this index begin at "
+                f"{least}; ask for at least that, or index again with a lower propositions.synonym_threshold."
+            )
+        return PathRule(**values)
+
+
+class TripleParameters(PropRagParameters):
+    """Parameters of `triple-ppr`: those of `proprag` with another preset."""
+
+    preset: PathPreset = Field(
+        "hipporag2",
+        description="Values of the parameters not given: one walk as HippoRAG 2 (hipporag2, default), or PropRAG's "
+        "paths over triples (proprag).",
+    )
+
 
 class PropositionStrategy:
     """Passages by proposition paths, for a whole micro-batch at a time."""
 
-    def __init__(self, name: str, reader: IndexReader, rule: PathRule, services: Services) -> None:
+    def __init__(
+        self,
+        name: str,
+        reader: IndexReader,
+        searched: tuple[Artefact[StoredPropositions], str],
+        parameters: PropRagParameters,
+        services: Services,
+    ) -> None:
+        """A strategy on an open version; `searched` are the graph and the kind of vectors of its propositions."""
         self.name = name
-        stored = reader.artefact(STORED_PROPOSITIONS)
+        graph, vectors = searched
+        stored = reader.artefact(graph)
+        rule = parameters.rule(stored)
         self._passage_ids = reader.passage_ids
         self._passages = np.asarray(reader.artefact(vectors_of("passage")))
-        self._propositions = np.asarray(reader.artefact(vectors_of("proposition")))
+        self._propositions = np.asarray(reader.artefact(vectors_of(vectors)))
         walk = weighted_graph(stored.graph, rule.entity_edge_factor)
         self._index = PropositionIndex(stored.graph, walk, self._propositions, stored.texts.of)
         self._rule = rule
@@ -141,5 +197,16 @@ class PropositionStrategy:
 )
 def build_proprag(reader: IndexReader, parameters: PropRagParameters, services: Services) -> PropositionStrategy:
     """`proprag` on an open version."""
-    values: dict[str, Any] = parameters.model_dump()
-    return PropositionStrategy("proprag", reader, PathRule(**values), services)
+    return PropositionStrategy("proprag", reader, (STORED_PROPOSITIONS, "proposition"), parameters, services)
+
+
+@strategy(
+    "triple-ppr",
+    "HippoRAG 2's walk over triples and passages, on the graph of proprag built from triples.",
+    TripleParameters,
+    needs={"graph:triples", "vectors:triple", "vectors:passage"},
+    batches=True,
+)
+def build_triple_ppr(reader: IndexReader, parameters: TripleParameters, services: Services) -> PropositionStrategy:
+    """`triple-ppr` on an open version."""
+    return PropositionStrategy("triple-ppr", reader, (STORED_TRIPLES, "triple"), parameters, services)

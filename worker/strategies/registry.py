@@ -32,6 +32,7 @@ MODULES: Mapping[str, str] = {
     "naive-vector": "dense",
     "qasa": "qasa",
     "proprag": "proprag",
+    "triple-ppr": "proprag",
     "graph": "sprig",
     "graph-hybrid": "sprig",
     "graph-dense": "sprig",
@@ -172,6 +173,8 @@ def _allowed(field: FieldInfo) -> str:
     ]
     kind: Any = field.annotation
     choices = getattr(kind, "__args__", None)
+    if choices and type(None) in choices:
+        kind, choices = choices[0], None
     if choices:
         return "one of " + ", ".join(map(str, choices))
     if kind is bool:

@@ -90,7 +90,9 @@ def test_an_index_with_a_kind_that_nobody_declares_any_more_is_left_alone(
     root = tmp_path / "data"
     run(root, corpus, "near-title")
     monkeypatch.setattr(kinds, "_DECLARED", {})
-    words = f"Unknown vector kind '{titles.name}'; known are passage, entity, proposition, name. If a"
+    words = (
+        f"Unknown vector kind '{titles.name}'; known are passage, entity, proposition, name, triple, triplename. If a"
+    )
     with pytest.raises(ConfigurationError, match=words):
         run(root, corpus, "bm25")
 

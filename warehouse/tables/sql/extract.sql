@@ -17,7 +17,8 @@ SELECT
     (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(m::VARCHAR))), '') FROM read_parquet($mentions) AS m),
     (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(r::VARCHAR))), '') FROM read_parquet($relations) AS r),
     (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(p::VARCHAR))), '')
-        FROM read_parquet($propositions) AS p);
+        FROM read_parquet($propositions) AS p),
+    (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(t::VARCHAR))), '') FROM read_parquet($triples) AS t);
 
 -- name: record_pieces
 -- All passages of some records, in order.

@@ -184,22 +184,19 @@ FROM raw_relations GROUP BY relation_id ORDER BY relation_id;
 INSERT INTO relation_sources
 SELECT DISTINCT relation_id, passage_id FROM raw_relations ORDER BY relation_id, passage_id;
 
--- name: fill_propositions
--- One proposition per normalised text.
-INSERT INTO propositions
+-- name: distinct_propositions
+-- One proposition per normalised text: the rows of the table of propositions, or of triples.
 SELECT proposition_id, min_by(text, (passage_id, ordinal)), sha256(min_by(text, (passage_id, ordinal))),
     min_by(extractor, (passage_id, ordinal))
 FROM read_parquet($propositions) GROUP BY proposition_id ORDER BY proposition_id;
 
--- name: fill_proposition_passages
+-- name: passages_of_propositions
 -- Where each proposition comes from.
-INSERT INTO proposition_passages
 SELECT proposition_id, passage_id, min(ordinal)
 FROM read_parquet($propositions) GROUP BY proposition_id, passage_id ORDER BY proposition_id, passage_id;
 
--- name: fill_proposition_entities
+-- name: entities_of_propositions
 -- The entities a proposition names: the union over its passages, in order of first appearance.
-INSERT INTO proposition_entities
 SELECT proposition_id, entity_id, row_number() OVER (PARTITION BY proposition_id ORDER BY place, entity_id) - 1
 FROM (
     SELECT k.proposition_id, e.entity_id, min((k.passage_id, k.ordinal, k.place)) AS place
@@ -244,6 +241,7 @@ SELECT
     (SELECT count(*) FROM mentions),
     (SELECT count(*) FROM relations),
     (SELECT count(*) FROM propositions),
+    (SELECT count(*) FROM triples),
     (SELECT count(*) FROM key_map WHERE key <> canonical);
 
 -- name: content_of_tables
@@ -253,4 +251,5 @@ SELECT
     (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(m::VARCHAR))), '') FROM mentions AS m),
     (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(r::VARCHAR))), '') FROM relations AS r),
     (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(p::VARCHAR))), '') FROM proposition_entities AS p),
+    (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(t::VARCHAR))), '') FROM triple_entities AS t),
     (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(a::VARCHAR))), '') FROM aliases AS a);

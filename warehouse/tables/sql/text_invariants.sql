@@ -12,3 +12,11 @@ SELECT count(*), min(r.relation_id) FROM relations AS r ANTI JOIN relation_sourc
 -- name: entity_without_mention
 -- Named entities that nothing mentions.
 SELECT count(*), min(e.entity_id) FROM entities AS e ANTI JOIN mentions AS m USING (entity_id) WHERE NOT e.is_literal;
+
+-- name: triple_without_passage
+-- Triples that come from nowhere.
+SELECT count(*), min(t.proposition_id) FROM triples AS t ANTI JOIN triple_passages AS s USING (proposition_id);
+
+-- name: triple_entity_without_entity
+-- Triples with unknown ends.
+SELECT count(*), min(x.entity_id) FROM triple_entities AS x ANTI JOIN entities AS e USING (entity_id);

@@ -50,6 +50,7 @@ def test_a_row_by_hand() -> None:
         ("Rome fell in 1990.", ["rome", "date:1990"]),
         ("Rome is ROME.", ["rome"]),
     ]
+    assert found.triples == found.propositions
     assert counts == {"triples_to_themselves": 1}
 
 
@@ -97,6 +98,7 @@ def test_our_own_export_brings_types_and_propositions() -> None:
         ("rome", None),
     ]
     assert found.propositions == [("Rome is old.", ["rome"])]
+    assert found.triples == [("Rome is in Italy.", ["rome", "italy"])]
     assert counts == {"entities_of_propositions_dropped": 1}
 
 

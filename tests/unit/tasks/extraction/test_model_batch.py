@@ -107,6 +107,10 @@ def test_a_document_by_hand() -> None:
         ("p1", "ann roe", "knows", "cy"),
         ("p2", "cy", "came to", "rome"),
     ]
+    assert [(r["passage_id"], r["text"], r["extractor"]) for r in bundle.triples.to_pylist()] == [
+        ("p1", "Ann Roe knows Cy.", "model"),
+        ("p2", "Cy Came to Rome.", "model"),
+    ]
     assert [(r["text"], r["keys"]) for r in bundle.propositions.to_pylist()] == [
         ("Claim of p1.", ["bo"]),
         ("Claim of p2.", ["cy", "date:1990"]),
@@ -121,6 +125,7 @@ def test_rules_stand_in_for_a_failed_document_and_are_flagged() -> None:
     assert extractors(batch, 1) == {"ann roe": "rules", "cy": "model", "date:1990": "model", "rome": "rules"}
     assert [label for _, label in batch.pages[1].relations] == ["rules"] * len(batch.pages[1].relations) != []
     assert [label for _, label in batch.pages[1].propositions] == ["model"]
+    assert (("Cy came to Rome.", ["cy", "rome"]), "rules") in batch.pages[1].triples
     assert batch.ledger[0] == LedgerRow(
         "kg.extract",
         "d1",

@@ -54,6 +54,7 @@ def test_a_documents_reply_by_hand() -> None:
         ("Bo", "bo", "SHIP", "Someone."),
     ]
     assert stated.relations == [("ann roe", "met in", "bo")]
+    assert stated.triples == [("ANN ROE Met IN Bo.", ["ann roe", "bo"]), ("Bo is bo.", ["bo"])]
     assert counts == {
         "new_entity_types": 1,
         "dropped_entities_incomplete": 2,
@@ -62,6 +63,15 @@ def test_a_documents_reply_by_hand() -> None:
         "dropped_relations_to_themselves": 1,
         "dropped_relations_without_label": 1,
     }
+
+
+def test_a_triple_keeps_the_words_of_a_relation_that_the_contract_drops() -> None:
+    contract = Contract.of(ExtractionSettings(relation_types="born in", relation_type_contract="discard"))
+    reply = KgReply.model_validate(
+        {"entities": [entity("Ann"), entity("Bo")], "relations": [relation("Ann", "Met!", "Bo")]}
+    )
+    stated = stated_in_document(reply, contract, Counter())
+    assert (stated.relations, stated.triples) == ([], [("Ann Met! Bo.", ["ann", "bo"])])
 
 
 def test_phrases_are_distinct_and_in_order() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, Bundle
+from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES, Bundle
 from polyhop.schemas.corpus import Passage
 from polyhop.schemas.names import NameFinder, title_keys
 from polyhop.tasks.extraction.rows import cut
@@ -55,6 +55,9 @@ def test_a_page_by_hand() -> None:
         ("p1", 1, f"Marie Curie (physicist): {second}", ["marie curie physicist", "date:1911-12-10"], "rules"),
         ("p1", 2, "The work went on.", ["marie curie physicist"], "rules"),
     ]
+    assert [tuple(row.values()) for row in bundle.triples.to_pylist()] == [
+        ("p1", 0, "Marie Curie born 1867 was a physicist in Paris.", ["marie curie", "paris"], "rules"),
+    ]
 
 
 def test_rows_come_in_the_order_of_their_keys_whatever_the_order_of_passages() -> None:
@@ -68,10 +71,15 @@ def test_rows_come_in_the_order_of_their_keys_whatever_the_order_of_passages() -
 
 def test_no_passages_give_empty_tables_with_the_right_columns() -> None:
     bundle = extracted()
-    assert [bundle.mentions.num_rows, bundle.relations.num_rows, bundle.propositions.num_rows] == [0, 0, 0]
+    assert [bundle.mentions.num_rows, bundle.relations.num_rows] == [
+        bundle.propositions.num_rows,
+        bundle.triples.num_rows,
+    ]
+    assert [bundle.mentions.num_rows, bundle.triples.num_rows] == [0, 0]
     assert bundle.mentions.schema == RAW_MENTIONS.arrow
     assert bundle.relations.schema == RAW_RELATIONS.arrow
     assert bundle.propositions.schema == RAW_PROPOSITIONS.arrow
+    assert bundle.triples.schema == RAW_TRIPLES.arrow
 
 
 def test_a_title_is_mentioned_though_its_text_is_empty() -> None:

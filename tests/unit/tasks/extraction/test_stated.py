@@ -43,6 +43,7 @@ def test_names_go_where_they_stand_and_else_to_the_first_passage() -> None:
         [named("Bo"), named("Al"), named("Rome"), named("Nobody")],
         [("bo", "saw", "al"), ("al", "fled", "nobody"), ("rome", "is", "rome")],
         [("Rome fell.", ["rome"]), ("All ended.", []), ("Bo fled.", ["bo"])],
+        [("Bo saw Al.", ["bo", "al"]), ("Al fled nobody.", ["al", "nobody"]), ("Rome is Rome.", ["rome"])],
     )
     parts = distribute(stated, pages)
     assert [[name.key for name in part.names] for part in parts] == [["bo", "nobody"], ["bo", "al", "rome"], ["rome"]]
@@ -54,6 +55,11 @@ def test_names_go_where_they_stand_and_else_to_the_first_passage() -> None:
     assert [[text for text, _ in part.propositions] for part in parts] == [
         ["All ended.", "Bo fled."],
         ["Rome fell."],
+        [],
+    ]
+    assert [[text for text, _ in part.triples] for part in parts] == [
+        ["Al fled nobody."],
+        ["Bo saw Al.", "Rome is Rome."],
         [],
     ]
 

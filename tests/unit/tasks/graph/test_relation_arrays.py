@@ -3,7 +3,8 @@
 import numpy as np
 
 from polyhop.schemas.graph import EntityTexts, RelationGraph
-from polyhop.tasks.graph.relations import relation_arrays, text_arrays
+from polyhop.tasks.graph.relations import relation_arrays
+from polyhop.warehouse.graph.arrays import text_arrays
 
 
 def graph_of(triples: list[tuple[int, int, int]], entity_count: int, names: tuple[str, ...]) -> RelationGraph:
@@ -39,6 +40,6 @@ def test_there_may_be_no_relation_and_no_entity() -> None:
 
 def test_texts_come_back_whatever_they_hold() -> None:
     rows = [("Ada", "PERSON", "wrote\tnotes\n"), ("", "", ""), ("Łódź 東京", "", "a\x00b")]
-    arrays = text_arrays(rows)
+    arrays = text_arrays(field for row in rows for field in row)
     texts = EntityTexts(arrays["text-starts"], arrays["texts"])  # type: ignore[arg-type]
     assert [texts.fields(number) for number in range(3)] == rows

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS
+from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.settings import Settings, parse_settings
@@ -43,6 +43,7 @@ RELATIONS = [
     ("p1", 2, "ada", "works at", "acme corp"),
 ]
 PROPOSITIONS = [("p1", 0, "Acme is Acme Corp, says Ada.", ["acme", "acme corp", "ada"])]
+TRIPLES = [("p1", 0, "Ada runs Acme.", ["ada", "acme"]), ("p1", 1, "Acme is Acme Corp.", ["acme", "acme corp"])]
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
 
@@ -83,16 +84,15 @@ def prepared(settings: Settings) -> Build:
         for p, key, surface, tf, is_title, spans, kind, text in MENTIONS
     ]
     relations = [(*row, "rules") for row in RELATIONS]
-    propositions = [(*row, "rules") for row in PROPOSITIONS]
     labels = pa.array([norm_ws(row[3]) for row in relations], pa.string())
-    ids = pa.array(["proposition-1"], pa.string())
     write_part(
         build.parts("extract"),
         0,
         {
             "mentions": _table(mentions, RAW_MENTIONS.arrow),
             "relations": _table(relations, RAW_RELATIONS.arrow).append_column("norm_relation", labels),
-            "propositions": _table(propositions, RAW_PROPOSITIONS.arrow).append_column("proposition_id", ids),
+            "propositions": _proposition_table(PROPOSITIONS, "proposition", RAW_PROPOSITIONS.arrow),
+            "triples": _proposition_table(TRIPLES, "triple", RAW_TRIPLES.arrow),
         },
     )
     return build
@@ -101,6 +101,28 @@ def prepared(settings: Settings) -> Build:
 def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
     columns = zip(*rows, strict=True)
     return pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+
+
+def _proposition_table(rows: Sequence[tuple[object, ...]], noun: str, schema: pa.Schema) -> pa.Table:
+    ids = pa.array([f"{noun}-{number}" for number in range(1, len(rows) + 1)], pa.string())
+    return _table([(*row, "rules") for row in rows], schema).append_column("proposition_id", ids)
+
+
+def test_triples_have_tables_of_their_own_and_name_resolved_entities(tmp_path: Path) -> None:
+    counts, rows = run(tmp_path)
+    assert (counts["propositions"], counts["triples"]) == (1, 2)
+    assert rows("SELECT proposition_id, text, extractor FROM triples ORDER BY 1") == [
+        ("triple-1", "Ada runs Acme.", "rules"),
+        ("triple-2", "Acme is Acme Corp.", "rules"),
+    ]
+    assert rows("SELECT * FROM triple_passages ORDER BY 1") == [("triple-1", "p1", 0), ("triple-2", "p1", 1)]
+    named = "SELECT t.proposition_id, t.ordinal, e.key FROM triple_entities AS t JOIN entities AS e USING (entity_id)"
+    assert rows(f"{named} ORDER BY ALL") == [
+        ("triple-1", 0, "ada"),
+        ("triple-1", 1, "acme corp"),
+        ("triple-2", 0, "acme corp"),
+    ]
+    assert rows("SELECT proposition_id FROM propositions") == [("proposition-1",)]
 
 
 def test_merged_names_of_one_passage_become_one_mention(tmp_path: Path) -> None:

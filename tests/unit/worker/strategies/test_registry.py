@@ -11,6 +11,7 @@ from polyhop.schemas.errors import ConfigurationError, MissingArtefactError, Unk
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import DEFAULT_STRATEGIES
 from polyhop.schemas.strategies import DEFAULT_STRATEGY
+from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES
 from polyhop.warehouse.artefacts import (
     ENTITIES,
     EXACT_NAMES,
@@ -27,7 +28,8 @@ from polyhop.worker.strategies.registry import MODULES, STRATEGIES, make, parse_
 HANDLES = (
     *(GRAPH, RELATIONS, ENTITIES, EXACT_NAMES, NEAREST_PASSAGES),
     *map(lexical_of, ("plain", "stems")),
-    *map(vectors_of, ("passage", "entity")),
+    *map(vectors_of, ("passage", "entity", "proposition", "triple")),
+    *(STORED_PROPOSITIONS, STORED_TRIPLES),
 )
 
 
@@ -73,7 +75,8 @@ def test_vectors_are_asked_of_questions_only_if_vectors_are_read() -> None:
     fused = {"rrf", "rrf-ce", "rrf-ppr", "fusion"}
     assert (
         wanted
-        == {"bridge", "dense", "dense-ann", "naive-vector", "qasa", "graph-dense", "graph-rrf", "proprag"} | fused
+        == {"bridge", "dense", "dense-ann", "naive-vector", "qasa", "graph-dense", "graph-rrf", "proprag", "triple-ppr"}
+        | fused
     )
 
 

@@ -11,9 +11,8 @@ from scipy import sparse
 from polyhop.schemas.propositions import PropositionGraph
 from polyhop.warehouse.graph.arrays import open_array, save_arrays
 from polyhop.worker.ranking.beam import Connection, PropositionPath
-from polyhop.worker.ranking.path_rule import PathRule
+from polyhop.worker.ranking.path_rule import PRESETS, PathRule
 from polyhop.worker.ranking.proposition_ranking import (
-    HIPPORAG2,
     PropositionIndex,
     PropositionRanking,
     entity_weights,
@@ -22,6 +21,7 @@ from polyhop.worker.ranking.proposition_ranking import (
 )
 from polyhop.worker.ranking.proposition_walks import Similarities, weighted_graph
 
+HIPPORAG2 = PathRule(**PRESETS["hipporag2"])
 GOLDEN_3 = PathRule(
     beam_width=2,
     rescored=3,

@@ -1,0 +1,84 @@
+"""Parameters of `proprag` and `triple-ppr`: what a preset fills in, and synonyms that the index does not hold."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from memory_index import MemoryServices
+
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.query import Question
+from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES
+from polyhop.worker.ranking.path_rule import PRESETS, PathRule
+from polyhop.worker.strategies.registry import make, parse_parameters, spec_of
+
+HIPPORAG2 = PathRule(**PRESETS["hipporag2"])
+
+
+def rule(memory_index: Any, strategy: str, **given: object) -> PathRule:
+    parameters: Any = parse_parameters(spec_of(strategy), given)
+    found: PathRule = parameters.rule(memory_index.artefact(STORED_PROPOSITIONS))
+    return found
+
+
+def test_each_strategy_has_its_preset(memory_index: Any) -> None:
+    assert rule(memory_index, "proprag") == PathRule()
+    assert rule(memory_index, "triple-ppr") == HIPPORAG2
+    assert rule(memory_index, "proprag", preset="hipporag2") == HIPPORAG2
+    assert rule(memory_index, "triple-ppr", preset="proprag") == PathRule()
+
+
+def test_what_is_given_wins_over_the_preset(memory_index: Any) -> None:
+    given: dict[str, object] = {"seed_entities": "7", "stage1_only": "false", "beam_width": "2"}
+    expected = replace(HIPPORAG2, seed_entities=7, stage1_only=False, beam_width=2)
+    assert rule(memory_index, "proprag", preset="hipporag2", **given) == expected
+    assert rule(memory_index, "triple-ppr", **given) == expected
+
+
+def test_parameters_mean_the_same_once_they_are_written_down() -> None:
+    for name, given in (("proprag", {"preset": "hipporag2", "stage1_restart": 0.3}), ("triple-ppr", {})):
+        parsed = parse_parameters(spec_of(name), given)
+        assert parse_parameters(spec_of(name), parsed.model_dump()) == parsed
+
+
+def test_a_preset_gives_the_rankings_of_its_parameters(make_index: Any, corpus: Any) -> None:
+    index = make_index(corpus)
+    services = MemoryServices(index)
+    text = "Where was Marie Curie born?"
+    question = Question(text, vector=index.encode([text])[0])
+    one, other, triples = (
+        make(name, index, given, services).retrieve([question], limit=10)[0].passages
+        for name, given in (
+            ("proprag", {"preset": "hipporag2"}),
+            ("proprag", PRESETS["hipporag2"]),
+            ("triple-ppr", {}),
+        )
+    )
+    assert one == other == triples
+
+
+def test_synonyms_less_similar_than_those_of_the_index_are_refused(make_index: Any, corpus: Any) -> None:
+    index = make_index(corpus)
+    for name, handle in (("proprag", STORED_PROPOSITIONS), ("triple-ppr", STORED_TRIPLES)):
+        loose = make_index(corpus, given={handle: replace(index.artefact(handle), synonym_threshold=0.7)})
+        services = MemoryServices(loose)
+        assert make(name, loose, {"synonym_threshold": 0.7}, services).name == name
+        with pytest.raises(
+            ConfigurationError, match=r"'synonym_threshold' is 0\.65, .* begin at 0\.7; ask for at least"
+        ):
+            make(name, loose, {"synonym_threshold": 0.65}, services)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("preset", "hippo", "one of proprag, hipporag2"),
+        ("synonym_threshold", "2", "a number at least 0 and at most 1"),
+        ("explore_propositions", "-1", "a whole number at least 0 and at most 10000"),
+    ],
+)
+def test_a_value_that_cannot_be_names_what_can(name: str, value: str, words: str) -> None:
+    with pytest.raises(
+        ConfigurationError, match=f"Parameter '{name}' of strategy 'proprag' is '{value}'; it must be {words}"
+    ):
+        parse_parameters(spec_of("proprag"), {name: value})
