@@ -42,6 +42,7 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
     settings: dict[str, Any] | None = None,
     sample: int | None = None,
     seed: int | None = None,
+    closed_book: bool = False,  # noqa: FBT001, FBT002
 ) -> dict[str, Any]:
     """Evaluate strategies on a question file, and fail if a metric is below its gate.
 
@@ -56,6 +57,7 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         settings: Settings by dotted name, over polyhop.toml and the environment.
         sample: Ask that many of the questions, chosen at random.
         seed: Of the sample; default: 13.
+        closed_book: One more row, in which the model answers without passages.
     """
     request = EvaluationRequest(
         questions=Path(questions),
@@ -68,6 +70,7 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         min_confidence=min_confidence,
         sample=sample,
         seed=seed,
+        closed_book=closed_book,
     )
     with clean_run():
         log = get_run_logger()
