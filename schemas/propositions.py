@@ -6,47 +6,11 @@ goes to the smaller id. Builds nothing (tasks/propositions/graph.py does). Sourc
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Integers = NDArray[np.integer]
-
-Included = Literal["stated", "triples", "both"]
-"""What a graph takes as propositions: those that extraction states, triples, or the union.
-
-Source: algorithms.md 3.3 (2).
-"""
-
-
-GraphName = Literal["propositions", "triples"]
-"""The graphs over propositions that an index may have: of those that its settings include, and of triples alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class PropositionOrigin:
-    """Which tables the propositions of a graph are read from."""
-
-    included: Included
-
-    @staticmethod
-    def of(graph: GraphName, included: Included) -> "PropositionOrigin":
-        """Of one of the graphs of an index whose settings include these."""
-        return PropositionOrigin(included if graph == "propositions" else "triples")
-
-    def tables(self, part: Literal["entities", "passages"]) -> list[str]:
-        """The tables of the entities, or of the passages, of its propositions."""
-        nouns = {"stated": ["proposition"], "triples": ["triple"], "both": ["proposition", "triple"]}
-        return [f"{noun}_{part}" for noun in nouns[self.included]]
-
-    @property
-    def parameters(self) -> dict[str, object]:
-        """Values of the parameters that sql/propositions.sql describes."""
-        return {
-            "noun": "triple" if self.included == "triples" else "proposition",
-            "adds_triples": self.included == "both",
-        }
 
 
 @dataclass(frozen=True, slots=True)

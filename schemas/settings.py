@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
-from polyhop.schemas.propositions import Included
+from polyhop.schemas.proposition_origin import Included
 
 DEFAULT_STRATEGIES = (
     "bridge",

@@ -6,7 +6,8 @@ from functools import partial
 import numpy as np
 
 from polyhop.schemas.artefacts import Artefact, Stored
-from polyhop.schemas.propositions import GraphName, PropositionGraph, PropositionOrigin, PropositionTexts
+from polyhop.schemas.proposition_origin import GraphName, PropositionOrigin
+from polyhop.schemas.propositions import PropositionGraph, PropositionTexts
 from polyhop.schemas.settings import PropositionSettings
 
 _ENTITIES = "SELECT key, name FROM entities SEMI JOIN query_table($tables) USING (entity_id) ORDER BY key"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.columns import Table, real, text
 from polyhop.schemas.errors import InvariantError
-from polyhop.schemas.propositions import GraphName, PropositionOrigin
+from polyhop.schemas.proposition_origin import GraphName, PropositionOrigin
 from polyhop.tasks.propositions.graph import proposition_graph
 from polyhop.tasks.propositions.synonyms import SynonymRule, Synonyms, find_synonyms
 from polyhop.tasks.stage import Counts, Stage

@@ -195,8 +195,8 @@ def is_steep(rule: Callable[[str], object], piece: str) -> str:
             before, now = (seconds(rule, piece, length, repeats=5) for length in (size // STEP, size))
             if now > STEEP * max(before, FLOOR):
                 return f"{piece!r}: {before:.4f} s for {size // STEP:,} characters, {now:.4f} s for {size:,}"
-        if now > ENOUGH:
-            break
+        if now > ENOUGH and before > FLOOR:
+            break  # both times mean something, and they are not far apart
         before = now
     return ""
 

@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.extensions import extensions, load_extension, unusable_extension
-from polyhop.schemas.propositions import GraphName, PropositionOrigin
+from polyhop.schemas.proposition_origin import GraphName, PropositionOrigin
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import passage_text
 from polyhop.warehouse.statements import statement

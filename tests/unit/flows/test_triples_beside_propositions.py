@@ -117,9 +117,8 @@ def test_triples_stand_beside_a_rows_own_propositions_and_either_or_both_are_sea
     assert (len(keys), count) == (8, 8)  # one triple differs from a proposition in its letters' case only
     with open_index("one", root=settings.root) as index:
         shown = index.ask(QUESTIONS[0], strategy="proprag").evidence["nodes"]
-    assert {"Naoum Shebib designed the tower in Cairo.", "Naoum Shebib designed Cairo Tower."} <= {
-        node["name"] for node in shown
-    }
+    names = {node["name"].partition(": ")[2] for node in shown}  # after the number that the beams call it by
+    assert {"Naoum Shebib designed the tower in Cairo.", "Naoum Shebib designed Cairo Tower."} <= names
     assert rankings(settings, "triple-ppr") == triples
     assert not any(run_verify(settings, "one").differences.values())
 

@@ -25,7 +25,7 @@ from polyhop.schemas.queue import FinishedQuestion, JobSpec, NewQuestion
 from polyhop.schemas.queue_errors import DamagedRowsError, RetryRefusedError, SubmissionError
 from polyhop.schemas.requests import IndexRequest, SubmissionRequest
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.extraction.questions import kg_extract
+from polyhop.tasks.extraction.questions import questions as extraction_questions
 from polyhop.tasks.planning import PlannedStep
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
@@ -237,9 +237,8 @@ def test_less_than_a_cent_is_shown_with_two_digits(amount: float, shown: str) ->
     assert dollars(amount) == shown
 
 
-STEP = StepEstimate(
-    PlannedStep(kg_extract(), units=2, prompt_tokens=1000), 500, (250, 900), True, 8.0, price=(0.15, 0.6)
-)
+KG_EXTRACT = extraction_questions(demonstration=True).kg_extract
+STEP = StepEstimate(PlannedStep(KG_EXTRACT, units=2, prompt_tokens=1000), 500, (250, 900), True, 8.0, price=(0.15, 0.6))
 PLAN = IndexPlan("corpus.jsonl", "openai/x", 1, 2, (STEP,), {})
 
 
