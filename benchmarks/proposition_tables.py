@@ -71,7 +71,7 @@ def _interval(bounds: dict[str, float], sign: str = "") -> str:
 
 
 def _short(value: float, sign: str = "") -> str:
-    return f"{value:{sign}.3f}".replace("0.", ".")
+    return f"{round(value, 3) + 0.0:{sign}.3f}".replace("0.", ".")  # + 0.0: no -0
 
 
 def build(root: Path, data: Path) -> None:
