@@ -21,7 +21,7 @@ def environment_settings(environment: Mapping[str, str]) -> dict[str, object]:
 def as_environment(values: Mapping[str, object]) -> dict[str, str]:
     """Settings by dotted name as variables (the inverse of `environment_settings`), for a process that is started.
 
-    A command line is no way for them: everybody on the machine can read it, and addresses hold passwords.
+    They do not go on a command line: everybody on the machine can read it, and addresses hold passwords.
     """
     return {
         ENVIRONMENT_PREFIX + name.upper().replace(".", "__"): _as_variable(value)

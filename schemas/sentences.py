@@ -29,8 +29,8 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
     """(start, end) of each sentence of `text`, trimmed, never empty, in order.
 
     A sentence ends after `.`, `!` or `?` (closing quotes and brackets included) if whitespace and a capital, digit,
-    quote or `(` follow and the word before is no abbreviation; and at an empty line. Letters of scripts without case
-    count as capitals, and the full-width stops of Chinese and Japanese need no whitespace.
+    quote or `(` follow and the word before is not an abbreviation; and at an empty line. Letters of scripts without
+    case count as capitals, and the full-width stops of Chinese and Japanese need no whitespace.
 
     Source: algorithms.md 0.8 (F-SENT).
     Cost: O(characters), with or without full stops.

@@ -2,4 +2,4 @@
 
 DEFAULT_STRATEGY = "bridge"
 CLOSED_BOOK = "closed-book"
-"""The row of an evaluation that is no strategy: a model answers without passages."""
+"""The row of an evaluation that is not a strategy: a model answers without passages."""

@@ -144,7 +144,7 @@ def _values(label: str, name: str, text: str) -> list[Sequence[object]]:
         is_number = isinstance(piece, range) or _is_number(value)
         if pieces and are_numbers and not is_number:
             raise ConfigurationError(
-                f"'{value}' in '{label}' is no strategy, and no number like the values of '{name}' before it."
+                f"'{value}' in '{label}' is neither a strategy nor a number like the values of '{name}' before it."
             )
         are_numbers = is_number
         pieces.append(piece)
@@ -158,8 +158,8 @@ def _range(label: str, value: str) -> Sequence[object]:
         return (value,)
     if not (_WHOLE.fullmatch(first) and _WHOLE.fullmatch(last)):
         raise ConfigurationError(
-            f"'{value}' in '{label}' is no range: FIRST..LAST takes whole numbers, like beam_width=1..6; other values "
-            "are listed, like decay=.3,.5,.7."
+            f"'{value}' in '{label}' is not a range: FIRST..LAST takes whole numbers, like beam_width=1..6; other "
+            "values are listed, like decay=.3,.5,.7."
         )
     if int(first) > int(last):
         raise ConfigurationError(f"'{value}' in '{label}' is empty; the smaller number comes first: {last}..{first}.")

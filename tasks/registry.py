@@ -39,12 +39,12 @@ def stages_for(artefacts: Collection[str], source: SourceKind = "corpus") -> lis
     Raises:
         ConfigurationError: If nobody builds one of them, or stages of other packages do not fit together.
     """
-    ordered = stages_behind({*ALWAYS, *artefacts}, source)
+    ordered = producing_stages({*ALWAYS, *artefacts}, source)
     _check_tables(ordered)
     return ordered
 
 
-def stages_behind(artefacts: Collection[str], source: SourceKind = "corpus") -> list[Stage]:
+def producing_stages(artefacts: Collection[str], source: SourceKind = "corpus") -> list[Stage]:
     """The stages whose work is in these artefacts, and none besides, each after all whose results it reads.
 
     Raises:

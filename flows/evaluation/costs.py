@@ -8,7 +8,7 @@ from typing import Any
 
 from polyhop.schemas.timings import StageTiming
 from polyhop.schemas.variants import Variant
-from polyhop.tasks.registry import source_kind, stages_behind
+from polyhop.tasks.registry import producing_stages, source_kind
 from polyhop.tasks.stage import Stage
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.worker.strategies.registry import spec_of
@@ -48,7 +48,7 @@ def _index_cost(published: PublishedIndex, variant: Variant | None) -> dict[str,
 def _stages_of(published: PublishedIndex, variant: Variant) -> list[Stage]:
     spec = spec_of(variant.strategy)
     artefacts = {*spec.needs, "entities"} if spec.needs_question_names else spec.needs
-    return stages_behind(artefacts, source_kind(published.manifest.stages))
+    return producing_stages(artefacts, source_kind(published.manifest.stages))
 
 
 def _tokens_of(published: PublishedIndex, stage: Stage) -> tuple[int, int]:

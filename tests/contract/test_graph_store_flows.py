@@ -2,10 +2,11 @@
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from export_fixture import KilledBefore
 from graph_databases import INDEX, Kept, claimed, held, row
 
 from polyhop.flows.export import DirectSteps, ExportReport, Published, export_version
@@ -90,19 +91,6 @@ def test_a_later_version_is_written_as_a_delta_and_ends_as_a_fresh_export_does(
         export_version(published, fresh, DirectSteps())
         assert held(fresh) == held(graphs.open())
         assert graph_differences(published, graphs.open()) == []
-
-
-class KilledBefore(DirectSteps):
-    """Ends before the step of that name, as a killed process would."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self._name = name
-
-    def step(self, name: str, run: Callable[[], None]) -> None:
-        if name == self._name:
-            raise KeyboardInterrupt
-        super().step(name, run)
 
 
 @pytest.mark.parametrize("step", ["paragraphs", "relations", "deletions", "verification"])

@@ -81,7 +81,7 @@ def evaluated(evaluate: Command) -> Callable[..., Any]:
         (("bm25", "--baseline", "all"), "The baseline 'all' is not evaluated; evaluated: bm25."),
         (("bm25", "--seed", "3"), "A seed belongs to a sample"),
         (("bm25:b=1..300",), "stands for 300 variants, at most 100 are possible"),
-        (("bm25:b=.3,bridg",), "'bridg' in 'bm25:b=.3,bridg' is no strategy, and no number"),
+        (("bm25:b=.3,bridg",), "'bridg' in 'bm25:b=.3,bridg' is neither a strategy nor a number"),
         (("bm25:b=.3,k1=2",), "'k1=2' in 'bm25:b=.3,k1=2' is neither a strategy nor a value of 'b'"),
         (("bm25:b=.3,2",), "Parameter 'b' of strategy 'bm25' is '2'"),
     ],

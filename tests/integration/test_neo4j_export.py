@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from export_fixture import changes, mark_all, published_hashes, snapshot, wipe_marks
+from export_fixture import KilledBefore, changes, mark_all, published_hashes, snapshot, wipe_marks
 from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer
 
@@ -132,19 +132,6 @@ def test_two_indexes_share_a_database_and_do_not_touch_each_other(corpus: Corpus
     assert entity_label("towns") != entity_label("other")
 
 
-class KilledAfter(DirectSteps):
-    """Dies before the step of that name, as a killed process would."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self._name = name
-
-    def step(self, name: str, run: Callable[[], None]) -> None:
-        if name == self._name:
-            raise KeyboardInterrupt
-        super().step(name, run)
-
-
 @pytest.mark.parametrize("step", ["paragraphs", "relations", "deletions", "verification"])
 def test_a_killed_export_run_again_ends_right(corpus: Corpus, connection: Neo4jConnection, step: str) -> None:
     corpus.publish(records(range(TOWNS)))
@@ -152,7 +139,7 @@ def test_a_killed_export_run_again_ends_right(corpus: Corpus, connection: Neo4jC
     first = snapshot(connection, "towns")
     corpus.publish(records(range(3, TOWNS + 3), edition=2))
     with pytest.raises(KeyboardInterrupt):
-        corpus.export(steps=KilledAfter(step))
+        corpus.export(steps=KilledBefore(step))
     assert Neo4jStore(connection, "towns").recorded() is None
     corpus.export()
     assert run_verify(corpus.settings, "towns", corpus.address).ok

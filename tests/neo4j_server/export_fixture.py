@@ -2,9 +2,10 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict
 
-from polyhop.flows.export import Published
+from polyhop.flows.export import DirectSteps, Published
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.stores import GRAPH_KINDS, HeldRow
 from polyhop.warehouse.graph.neo4j_layout import BATCH_ROWS
@@ -73,3 +74,16 @@ def assert_whole_batches(connection: Neo4jConnection, index: str, wanted: Hashes
 
 def _shown(row: HeldRow) -> str:
     return json.dumps(asdict(row), sort_keys=True)
+
+
+class KilledBefore(DirectSteps):
+    """Ends before the step of that name, as a killed process would."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def step(self, name: str, run: Callable[[], None]) -> None:
+        if name == self._name:
+            raise KeyboardInterrupt
+        super().step(name, run)

@@ -110,7 +110,7 @@ class CachedEncoder:
 
 
 class PathEncoder:
-    """An encoder of texts that questions bring up, behind a small cache that it can do without.
+    """An encoder of texts that questions bring up, with a small cache that it can do without.
 
     Many processes share the cache, readers of an index among them: a write adds a few rows to a file of its own, which
     no index run touches. Whatever is wrong with that file, questions are answered.

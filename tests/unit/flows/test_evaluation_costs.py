@@ -47,7 +47,7 @@ def rows(published: PublishedIndex, *labels: str) -> dict[str, Any]:
     return cost_rows(published, variants, {"strategies": dict.fromkeys(labels, RESULT)})
 
 
-def test_a_strategy_pays_for_the_stages_behind_what_it_reads_and_for_no_other(published: PublishedIndex) -> None:
+def test_a_strategy_pays_for_the_producing_stages_what_it_reads_and_for_no_other(published: PublishedIndex) -> None:
     found = rows(published, "bm25", "bridge-lexical:hops=1", "graph-search")
     seconds = {label: row["index"]["seconds"] for label, row in found.items()}
     assert seconds == {"bm25": 1 + 16, "bridge-lexical:hops=1": 1 + 2 + 4 + 8 + 32, "graph-search": 1 + 2 + 4 + 8 + 64}
