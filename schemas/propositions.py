@@ -4,7 +4,7 @@ Numbers ascend with ids (propositions, passages) and with keys (entities), so th
 goes to the smaller id. Builds nothing (tasks/propositions/graph.py does). Source: algorithms.md 3.2, 3.3.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,34 +147,6 @@ _ROWS = {
     "synonyms": (_ENTITY, _ENTITY),
 }
 """What the rows of each part are of, and what they hold."""
-
-
-@dataclass(frozen=True, slots=True)
-class PropositionTexts:
-    """Texts of all propositions, to be read a few at a time without a query.
-
-    Attributes:
-        starts: Shape (n + 1,), int64: where each text begins.
-        data: Shape (bytes,), uint8: the texts in UTF-8, one after the other.
-    """
-
-    starts: NDArray[np.int64]
-    data: NDArray[np.uint8]
-
-    def is_consistent(self, count: int) -> bool:
-        """Whether there are `count` texts, which cover the data."""
-        starts = self.starts
-        return bool(
-            starts.shape == (count + 1,)
-            and starts[0] == 0
-            and starts[-1] == len(self.data)
-            and np.all(starts[1:] >= starts[:-1])
-        )
-
-    def of(self, numbers: Sequence[int]) -> list[str]:
-        """Texts by number, in the order asked."""
-        bounds = ((self.starts[number], self.starts[number + 1]) for number in numbers)
-        return [self.data[start:end].tobytes().decode("utf-8", "replace") for start, end in bounds]
 
 
 def _fits(rows: Rows, count: int, bound: int) -> bool:

@@ -59,15 +59,42 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class RankedTriple:
+    """A triple of the graph with its rank (from 1) and its strategy's score (not comparable between strategies).
+
+    Attributes:
+        relation_id: Its row of the table `relations`.
+        subject_id: The graph's own id of the subject; of a text's entity its key.
+        subject: Its name.
+        predicate: As the graph has it.
+        object_id: As `subject_id`; of a value without an id its entity id.
+        object: Its name, or the value.
+        rank: From 1.
+        score: Higher is better.
+    """
+
+    relation_id: str
+    subject_id: str
+    subject: str
+    predicate: str
+    object_id: str
+    object: str
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Retrieval:
     """Passages in order, and what led to them.
 
-    `seconds` holds the cost by part ("seed", "traversal", …).
+    `seconds` holds the cost by part ("seed", "traversal", …); `triples` is the ranking of strategies that rank the
+    triples of a graph, beside their passages, if any.
     """
 
     passages: tuple[RankedPassage, ...]
     evidence: Evidence = field(default_factory=Evidence)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    triples: tuple[RankedTriple, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

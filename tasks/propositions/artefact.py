@@ -7,8 +7,9 @@ import numpy as np
 
 from polyhop.schemas.artefacts import Artefact, Stored
 from polyhop.schemas.proposition_origin import GraphName, PropositionOrigin
-from polyhop.schemas.propositions import PropositionGraph, PropositionTexts
+from polyhop.schemas.propositions import PropositionGraph
 from polyhop.schemas.settings import PropositionSettings
+from polyhop.schemas.stored_texts import StoredTexts
 
 _ENTITIES = "SELECT key, name FROM entities SEMI JOIN query_table($tables) USING (entity_id) ORDER BY key"
 _COUNT = "SELECT count(DISTINCT proposition_id) FROM query_table($tables)"
@@ -22,7 +23,7 @@ class StoredPropositions:
     """
 
     graph: PropositionGraph
-    texts: PropositionTexts
+    texts: StoredTexts
     keys: tuple[str, ...]
     names: tuple[str, ...]
     synonym_threshold: float = PropositionSettings().synonym_threshold
@@ -36,7 +37,7 @@ def _open(stored: Stored, name: GraphName) -> StoredPropositions:
     parts = [*PropositionGraph.array_names(), "text-starts", "texts"]
     arrays = {part: stored.array(name, part) for part in parts}
     graph = PropositionGraph.of(arrays)
-    texts = PropositionTexts(arrays["text-starts"].astype(np.int64, copy=False), arrays["texts"].astype(np.uint8))
+    texts = StoredTexts(arrays["text-starts"].astype(np.int64, copy=False), arrays["texts"].astype(np.uint8))
     shape = (int(count), len(rows), len(stored.passage_ids))
     stored.require(name, fits=graph.is_consistent(shape) and texts.is_consistent(shape[0]))
     keys, entities = tuple(row[0] for row in rows), tuple(row[1] for row in rows)

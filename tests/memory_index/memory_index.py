@@ -16,8 +16,8 @@ from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
 from polyhop.schemas.ids import entity_id
 from polyhop.schemas.names import NameFinder, title_forms, title_keys
-from polyhop.schemas.propositions import PropositionTexts
 from polyhop.schemas.stems import ANALYSERS
+from polyhop.schemas.stored_texts import StoredTexts
 from polyhop.schemas.text import norm_ws
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
 from polyhop.tasks.propositions.graph import proposition_graph
@@ -245,7 +245,7 @@ class MemoryIndex:
                 np.empty(0),
                 (len(rows), len(keys), len(self._rows)),
             ),
-            PropositionTexts(texts["text-starts"], texts["texts"]),  # type: ignore[arg-type]
+            StoredTexts(texts["text-starts"], texts["texts"]),  # type: ignore[arg-type]
             keys,
             tuple(key.title() for key in keys),
         )

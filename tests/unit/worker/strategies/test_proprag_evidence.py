@@ -10,7 +10,7 @@ from polyhop.evidence_text import evidence_lines
 from polyhop.pages.graph import Edge as Drawn
 from polyhop.pages.graph import evidence_graph
 from polyhop.schemas.evidence import Evidence, as_row, evidence_of
-from polyhop.schemas.propositions import PropositionTexts
+from polyhop.schemas.stored_texts import StoredTexts
 from polyhop.tasks.propositions.artefact import StoredPropositions
 from polyhop.tasks.propositions.graph import proposition_graph
 from polyhop.worker.ranking.beam import Connection, FoundPaths, PropositionPath
@@ -38,7 +38,7 @@ def stored() -> StoredPropositions:
     )
     encoded = [TEXTS.get(number, "").encode() for number in range(10)]
     starts = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    texts = PropositionTexts(starts, np.frombuffer(b"".join(encoded), dtype=np.uint8))
+    texts = StoredTexts(starts, np.frombuffer(b"".join(encoded), dtype=np.uint8))
     return StoredPropositions(graph, texts, ("ann", "bo", "bob"), ("Ann", "Bo", "Bob"))
 
 

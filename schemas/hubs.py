@@ -1,0 +1,213 @@
+"""A knowledge graph as hub search sees it, its hubs and their paths: arrays that any part of Polyhop may read.
+
+Builds nothing (tasks/hubs does) and scores nothing. Nodes are numbered in ascending order of their own ids, predicates
+in ascending order of their text, triples by (subject, predicate, object), hubs by node, and a hub's paths as they were
+emitted: an order of numbers is the order that algorithms.md asks for. Source: algorithms.md 4.2 to 4.6.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.integer[Any]]
+
+LEAF, HUB, LIMIT, REVISIT = range(4)
+END_KINDS = ("leaf", "hub", "limit", "revisit")
+"""Why a path ends: no edge goes on, another hub, the greatest length, a node that was expanded before."""
+
+LEVELS = ("path", "triple", "entity")
+"""What a row of the search stands for: the text of a path, of one of its triples, or one of its labels."""
+
+
+class _Arrays:
+    """Arrays under the names of their fields, `-` for `_`."""
+
+    @classmethod
+    def array_names(cls) -> tuple[str, ...]:
+        """Names of the arrays that it consists of."""
+        return tuple(field.name.replace("_", "-") for field in fields(cls))  # type: ignore[arg-type]
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """From arrays by name; others among them are left out."""
+        return cls(**{name.replace("-", "_"): arrays[name] for name in cls.array_names()})
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Its arrays by name."""
+        return {name: getattr(self, name.replace("-", "_")) for name in self.array_names()}
+
+
+@dataclass(frozen=True, slots=True)
+class HubGraph(_Arrays):
+    """Directed triples; self-loops are among them.
+
+    Attributes:
+        subjects: Shape (t,), int32, node of each triple's subject.
+        predicates: Shape (t,), int32.
+        objects: Shape (t,), int32.
+        out_starts: Shape (n + 1,), int64: the triples that leave node i are out_starts[i] to out_starts[i + 1].
+        in_triples: Shape (t,), int32: triple numbers by (object, predicate, subject).
+        in_starts: Shape (n + 1,), int64: into `in_triples`.
+        is_literal: Shape (n,), bool.
+    """
+
+    subjects: Numbers
+    predicates: Numbers
+    objects: Numbers
+    out_starts: Numbers
+    in_triples: Numbers
+    in_starts: Numbers
+    is_literal: NDArray[np.bool_]
+
+    @classmethod
+    def from_triples(
+        cls, subjects: Numbers, predicates: Numbers, objects: Numbers, is_literal: NDArray[np.bool_]
+    ) -> Self:
+        """From distinct triples in ascending order of (subject, predicate, object).
+
+        Args:
+            subjects: Shape (t,).
+            predicates: Shape (t,).
+            objects: Shape (t,).
+            is_literal: Shape (n,).
+        """
+        nodes = np.arange(len(is_literal) + 1)
+        entered = np.lexsort((subjects, predicates, objects)).astype(np.int32)
+        return cls(
+            subjects.astype(np.int32),
+            predicates.astype(np.int32),
+            objects.astype(np.int32),
+            np.searchsorted(subjects, nodes),
+            entered,
+            np.searchsorted(objects[entered], nodes),
+            is_literal,
+        )
+
+    @property
+    def node_count(self) -> int:
+        """Nodes, those without a triple included."""
+        return len(self.is_literal)
+
+    def is_consistent(self) -> bool:
+        """Whether all numbers are within their bounds."""
+        nodes, triples = self.node_count, len(self.subjects)
+        return bool(
+            len(self.predicates) == len(self.objects) == len(self.in_triples) == triples
+            and _within(self.subjects, nodes)
+            and _within(self.objects, nodes)
+            and _within(self.in_triples, triples)
+            and covers(self.out_starts, nodes, triples)
+            and covers(self.in_starts, nodes, triples)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HubPaths(_Arrays):
+    """Hubs, their paths in emission order, and the candidates from which search goes on.
+
+    Attributes:
+        hubs: Shape (h,), int32, ascending: node of each hub.
+        path_starts: Shape (h + 1,), int64: paths of hub i.
+        triple_starts: Shape (p + 1,), int64: triples of path j, in order from the hub.
+        path_triples: Shape (triples of all paths,), int32: triple numbers.
+        end_kinds: Shape (p,), uint8: number in END_KINDS.
+        hashes: Shape (p, 32), uint8: sha256 of the path (algorithms.md 4.2).
+        path_texts: Shape (p,), int32: number of the path's text among the distinct texts of paths.
+        candidate_starts: Shape (h + 1,), int64: candidates of hub i.
+        candidates: Shape (c,), int32: nodes.
+        candidate_kinds: Shape (c,), uint8: HUB or LIMIT.
+        candidate_triple_starts: Shape (c + 1,), int64: triples of the path from the hub to candidate i.
+        candidate_triples: Shape (triples of these paths,), int32.
+    """
+
+    hubs: Numbers
+    path_starts: Numbers
+    triple_starts: Numbers
+    path_triples: Numbers
+    end_kinds: NDArray[np.uint8]
+    hashes: NDArray[np.uint8]
+    path_texts: Numbers
+    candidate_starts: Numbers
+    candidates: Numbers
+    candidate_kinds: NDArray[np.uint8]
+    candidate_triple_starts: Numbers
+    candidate_triples: Numbers
+
+    @property
+    def path_count(self) -> int:
+        """Paths of all hubs."""
+        return len(self.end_kinds)
+
+    def path_hubs(self) -> NDArray[np.int32]:
+        """Hub number of each path, shape (p,)."""
+        return np.repeat(np.arange(len(self.hubs), dtype=np.int32), np.diff(self.path_starts))
+
+    def last_triples(self) -> Numbers:
+        """The last triple of each path, shape (p,): what a ranking of paths ranks."""
+        return self.path_triples[self.triple_starts[1:] - 1]
+
+    def triples_of(self, path: int) -> Numbers:
+        """Triple numbers of a path."""
+        return self.path_triples[self.triple_starts[path] : self.triple_starts[path + 1]]
+
+    def is_consistent(self, nodes: int, triples: int, texts: int) -> bool:
+        """Whether all numbers are within the bounds that a graph and its texts set; no path is empty."""
+        paths, candidates = self.path_count, len(self.candidates)
+        return bool(
+            _within(self.hubs, nodes)
+            and len(self.path_texts) == len(self.hashes) == paths
+            and len(self.candidate_kinds) == candidates
+            and _within(self.path_texts, texts)
+            and _within(self.end_kinds, len(END_KINDS))
+            and _within(self.path_triples, triples)
+            and _within(self.candidate_triples, triples)
+            and _within(self.candidates, nodes)
+            and covers(self.path_starts, len(self.hubs), paths)
+            and covers(self.triple_starts, paths, len(self.path_triples))
+            and bool(np.all(np.diff(self.triple_starts) > 0))
+            and covers(self.candidate_starts, len(self.hubs), candidates)
+            and covers(self.candidate_triple_starts, candidates, len(self.candidate_triples))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HubRows(_Arrays):
+    """What similarity search compares with a question: a row per path, and per triple and label if levels say so.
+
+    Attributes:
+        row_paths: Shape (r,), int32: path of each row.
+        row_texts: Shape (r,), int32: number of its text among the distinct texts of rows, which is the row of their
+            vectors.
+        row_levels: Shape (r,), uint8: number in LEVELS.
+        row_triples: Shape (r,), int32: the triple of a row of level "triple"; -1 for others.
+    """
+
+    row_paths: Numbers
+    row_texts: Numbers
+    row_levels: NDArray[np.uint8]
+    row_triples: Numbers
+
+    def is_consistent(self, paths: int, texts: int, triples: int) -> bool:
+        """Whether all numbers are within these bounds."""
+        return bool(
+            len(self.row_texts) == len(self.row_levels) == len(self.row_triples) == len(self.row_paths)
+            and _within(self.row_paths, paths)
+            and _within(self.row_texts, texts)
+            and _within(self.row_levels, len(LEVELS))
+            and _within(self.row_triples, triples, least=-1)
+        )
+
+
+def _within(numbers: NDArray[Any], bound: int, least: int = 0) -> bool:
+    return len(numbers) == 0 or bool(least <= numbers.min() and numbers.max() < bound)
+
+
+def covers(starts: NDArray[Any], count: int, total: int) -> bool:
+    """Whether these are the starts of `count` runs that cover `total` things."""
+    return bool(
+        starts.shape == (count + 1,) and starts[0] == 0 and starts[-1] == total and np.all(starts[1:] >= starts[:-1])
+    )

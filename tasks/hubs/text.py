@@ -1,0 +1,43 @@
+"""A path in words, and what identifies it (pure). Source: algorithms.md 0.8 F-PATH, 4.2; G-HUB-5."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SEPARATORS = re.compile(r"[_\-\s]+")
+
+
+class PathTriple(NamedTuple):
+    """A triple of a path: own ids and labels."""
+
+    subject_id: str
+    subject: str
+    predicate: str
+    object_id: str
+    object: str
+
+
+def humanised(predicate: str) -> str:
+    """A predicate in words: `http://x.org/hasVenue` is `has venue`."""
+    local = re.split(r"[#/]", predicate.rstrip("#/"))[-1] if "://" in predicate else predicate
+    return _SEPARATORS.sub(" ", _CAMEL.sub(" ", local)).strip().lower()
+
+
+def path_text(triples: Iterable[PathTriple]) -> str:
+    """The path as one sentence, its triples joined by `; `: `Paper One author Jane Doe; Jane Doe affiliation …`."""
+    return "; ".join(map(_triple_text, triples)) + "."
+
+
+def _triple_text(triple: PathTriple) -> str:
+    subject, value = triple.subject or triple.subject_id, triple.object or triple.object_id
+    words = [subject, humanised(triple.predicate), "" if value.startswith(("http://", "https://")) else value]
+    return " ".join(filter(None, words))
+
+
+def path_hash(triples: Sequence[PathTriple]) -> bytes:
+    """sha256 over all ids, labels and predicates: a path with another of them is another path."""
+    document = json.dumps([list(triple) for triple in triples], ensure_ascii=False, separators=(",", ":"))
+    return sha256(document.encode("utf-8", "surrogatepass")).digest()
