@@ -9,6 +9,7 @@ import pytest
 
 from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
 from polyhop.schemas.tables import NODES, TABLES
+from polyhop.tasks.embeddings.things import SCHEMA as THINGS
 from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS
 from polyhop.warehouse.statements import SQL_FOLDER, statements
 from polyhop.warehouse.tables.definitions import create_statement
@@ -50,6 +51,8 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "ids": ["a"],
         "keys": ["a"],
         "noun": "triple",
+        "model": "m",
+        "dimension": 3,
         "adds_triples": True,
     }
     for file in FILES:
@@ -100,6 +103,8 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
         f"COPY (SELECT ''::VARCHAR AS passage_id, ''::VARCHAR AS reason LIMIT 0) TO '{faults}' (FORMAT parquet)"
     )
     parts |= {"ingest.faults": [str(faults)], "graph_source.quarantine": [str(quarantine)]}
+    pq.write_table(THINGS.empty_table(), folder / "things.parquet")
+    parts["vectors.things"] = [str(folder / "things.parquet")]
     for name, table in (("nodes", NODE_PARTS), ("statements", STATEMENT_PARTS)):
         pq.write_table(table.arrow.empty_table(), folder / f"{name}.parquet")
         parts[f"graph_source.{name}"] = [str(folder / f"{name}.parquet")]
