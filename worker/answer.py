@@ -59,6 +59,7 @@ class Answerer:
 
     Attributes:
         ranks: Whether it ranks passages: always.
+        ranks_triples: Whether its strategy ranks triples, too.
         reads: Whether it reads answers, too.
     """
 
@@ -79,6 +80,7 @@ class Answerer:
                 raise MissingArtefactError(artefact, index.name, strategy)
         self._index = index
         self.strategy: Strategy = make(strategy, index, parameters, services)
+        self.ranks_triples = self._spec.ranks_triples
         self._encode = services.encode
         self.reads = reader is not None
         self._reader = reader
@@ -101,7 +103,7 @@ class Answerer:
 
         Args:
             questions: Asked together.
-            limit: Passages of each answer.
+            limit: Passages of each answer, and triples, if the strategy ranks any.
             read_passages: Passages that the reader reads, from the first.
             turns: Of these questions, in order: measures them, and may end those that take too long.
 
@@ -128,7 +130,7 @@ class Answerer:
             [
                 AnsweredQuestion(
                     named[place],
-                    replace(retrieval, passages=retrieval.passages[:limit]),
+                    replace(retrieval, passages=retrieval.passages[:limit], triples=retrieval.triples[:limit]),
                     contexts[place],
                     readings[place],
                     {**shared, **retrieval.seconds, **reading[place]},
@@ -264,3 +266,18 @@ def passage_rows(index: IndexReader, retrieval: Retrieval) -> list[dict[str, Any
         record = index.record_of(p.passage_id)
         rows.append(row if record == p.passage_id else {**row, "record": record})
     return rows
+
+
+def triple_rows(retrieval: Retrieval) -> list[dict[str, Any]]:
+    """Ranked triples as the JSON contract wants them; `id` is their row of the table `relations`."""
+    return [
+        {
+            "id": triple.relation_id,
+            "subject": {"id": triple.subject_id, "name": triple.subject},
+            "predicate": triple.predicate,
+            "object": {"id": triple.object_id, "name": triple.object},
+            "score": round(triple.score, 6),
+            "rank": triple.rank,
+        }
+        for triple in retrieval.triples
+    ]
