@@ -10,7 +10,16 @@ from typing import Any, TypeVar
 
 from polyhop.schemas.errors import EmptyQuestionError, MissingArtefactError, ModelUnavailableError, QuestionTooLongError
 from polyhop.schemas.ports import IndexReader, NameSearching, Reader, Services, Strategy
-from polyhop.schemas.query import UNREAD, ContextPassage, ModelUse, Question, Reading, ReadingItem, Retrieval
+from polyhop.schemas.query import (
+    UNREAD,
+    ContextPassage,
+    ModelUse,
+    Question,
+    Reading,
+    ReadingItem,
+    Retrieval,
+    summed_use,
+)
 from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS
 from polyhop.warehouse.artefacts import NAMES
 from polyhop.worker.model_outcomes import retry_after_seconds
@@ -24,7 +33,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuestion:
-    """A question, what was retrieved for it and what was read; `naming` is what a model took to name its names.
+    """A question, what was retrieved for it and what was read.
+
+    `naming` is what a model took before anything was read: to name the question's names, or to take it apart.
 
     `seconds` are its parts: retrieval, and reading by rules, as measured for this question; the rest (encoding, texts,
     a model, a strategy that retrieves whole batches) as its share of what the batch took at once. `total_seconds` of a
@@ -130,11 +141,11 @@ class Answerer:
             [
                 AnsweredQuestion(
                     named[place],
-                    replace(retrieval, passages=retrieval.passages[:limit], triples=retrieval.triples[:limit]),
+                    _answered(retrieval, readings[place], limit),
                     contexts[place],
                     readings[place],
                     {**shared, **retrieval.seconds, **reading[place]},
-                    uses[place],
+                    summed_use([use for use in (uses[place], retrieval.use) if use is not None]),
                     totals[place],
                 )
                 for place, retrieval in enumerate(retrievals)
@@ -237,6 +248,12 @@ def check_questions(questions: Sequence[Question]) -> None:
             raise QuestionTooLongError(len(question.text))
         if not any(character.isalnum() for character in question.text):
             raise EmptyQuestionError("The question is empty; ask with at least one word.")
+
+
+def _answered(retrieval: Retrieval, reading: Reading, limit: int) -> Retrieval:
+    """The retrieval as the answer shows it: so many passages, and as many of the triples that the answer rests on."""
+    triples = retrieval.triples if reading.triples is None else reading.triples
+    return replace(retrieval, passages=retrieval.passages[:limit], triples=triples[:limit])
 
 
 def _timed(work: Callable[[], T]) -> tuple[T, float]:

@@ -12,7 +12,8 @@ from typing import Any
 from polyhop.schemas.chat import Role
 from polyhop.schemas.evidence import as_row
 from polyhop.schemas.ports import Reader
-from polyhop.schemas.query import Retrieval, reading_row
+from polyhop.schemas.query import Retrieval
+from polyhop.schemas.reading_row import reading_row
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.artefacts import NAMES
 from polyhop.warehouse.index_reader import PublishedIndex
@@ -104,7 +105,8 @@ class IndexSession:
         It has `triples` if the strategy ranks any, also where it found none.
         """
         found = answered.retrieval.evidence
-        evidence = as_row(dataclasses.replace(found, notes=(*found.notes, *answered.reading.notes)))
+        notes, data = (*found.notes, *answered.reading.notes), {**found.data, **answered.reading.data}
+        evidence = as_row(dataclasses.replace(found, notes=notes, data=data))
         evidence["sentences"] = [dataclasses.asdict(sentence) for sentence in answered.reading.sentences]
         evidence["links"] = self._links(answered.retrieval)
         ranks_triples = spec_of(strategy).ranks_triples or answered.retrieval.triples

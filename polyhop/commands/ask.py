@@ -151,7 +151,8 @@ def _print_reading(reading: dict[str, Any]) -> None:
     if reading["reasoning"]:
         print_line(f"Reasoning {reading['reasoning']}")
     for citation in reading["citations"]:
-        print_line(f"  cites   [{citation['passage_id']}] {' '.join(citation['quote'].split())}".rstrip())
+        source, said = citation["passage_id"] or citation["hub_id"], citation["quote"] or citation.get("name", "")
+        print_line(f"  cites   [{source}] {' '.join(said.split())}".rstrip())
     if reading["dropped_citations"]:
         print_line(f"  {reading['dropped_citations']} cited sources are not in the passages and were dropped")
 

@@ -20,8 +20,8 @@ from polyhop.schemas.query import (
     ReadingItem,
     Retrieval,
     Sentence,
-    reading_row,
 )
+from polyhop.schemas.reading_row import reading_row
 from polyhop.warehouse.prompt_files import read_prompt
 from polyhop.worker.reading.model import ModelReader, ReadReply, answer_task
 
