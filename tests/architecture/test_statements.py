@@ -115,4 +115,7 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
     for name, table in (("nodes", NODE_PARTS), ("statements", STATEMENT_PARTS)):
         pq.write_table(table.arrow.empty_table(), folder / f"{name}.parquet")
         parts[f"graph_source.{name}"] = [str(folder / f"{name}.parquet")]
+    lines = folder / "lines.parquet"
+    connection.execute(f"COPY (SELECT 0::BIGINT AS good LIMIT 0) TO '{lines}' (FORMAT parquet)")
+    parts["graph_source.lines"] = [str(lines)]
     return parts | {"ingest.passages": [str(passages)], "ingest.quarantine": [str(quarantine)]}
