@@ -136,21 +136,13 @@ class ConditionFinder:
         signatures = np.unique(units.document_signatures[documents])
         nearby = range(max(0, mention.start - NEAR), min(len(words), mention.end + NEAR))
         free = [place for place in nearby if taken[place] < 0 and not words[place].is_stop]
-        introduced = signatures
-        if free and len(signatures):
-            weights = self._words.weights(meanings, free)[signatures]
-            introduced = signatures[weights > 0] if weights.any() else signatures
-            if weights.any():
-                stems = frozenset[int]().union(*(self._words.stems_of(number) for number in introduced.tolist()))
-                used.update(place for place in free if any(stem in stems for stem, _ in meanings[place]))
-        is_introduced = set(introduced.tolist())
-        has_introducer = False
+        introduced = set(signatures[self._words.shares(meanings, free)[signatures] > 0].tolist())
+        stems = frozenset[int]().union(*map(self._words.stems_of, sorted(introduced)))
+        used.update(place for place in free if any(stem in stems for stem, _ in meanings[place]))
         strengths = {
-            signature: mention.strength * (1.0 if signature in is_introduced else NOT_INTRODUCED)
-            for signature in signatures.tolist()
+            signature: mention.strength * (1.0 if not introduced or signature in introduced else NOT_INTRODUCED)
+            for signature in (*signatures.tolist(), *([HUB] if len(hubs) else []))
         }
-        if len(hubs):
-            strengths[HUB] = mention.strength * (NOT_INTRODUCED if has_introducer else 1.0)
         return _Reading(mention, documents, hubs, strengths, negation_before(words, mention.start, mention.end, taken))
 
     def _match(self, facet: Facet, reading: _Reading) -> None:

@@ -25,6 +25,7 @@ class LabelIndex:
     Attributes:
         stems: The labels, ascending: stems of their words in order.
         lengths: Shape (l,): words of each.
+        content_lengths: Shape (l,): those of them that are no stop words.
         idf: By stem number.
         is_stop_stem: By stem number.
         weights: Shape (l,): summed idf of the distinct stems of each label.
@@ -45,6 +46,8 @@ class LabelIndex:
         self.idf[self.is_stop_stem] *= STOP_WORD_FACTOR
         self.lengths = index.lengths
         terms = np.repeat(np.arange(len(self.idf)), np.diff(index.indptr))
+        stops = np.bincount(index.passages, index.tf * self.is_stop_stem[terms], len(self.stems))
+        self.content_lengths = self.lengths - stops.astype(np.int32)
         self.weights = np.bincount(index.passages, self.idf[terms], len(self.stems))
         self._index = index
         self._vocabulary = Vocabulary(list(index.terms), stop_words)

@@ -112,7 +112,7 @@ def find_mentions(
     Cost: O(labels that share a word with the question), and words * labels that it covers well.
     """
     matches = _matches(index, meanings, rule.least_coverage)
-    windows = _windows(index, matches, roles, rule, len(words))
+    windows = _windows(index, matches, roles, rule, _reaches(words, rule))
     taken = _greedy(windows, matches, words)
     free = [place for place in range(len(words)) if not any(mention.start <= place < mention.end for mention in taken)]
     names = [_name(index, meanings, words, place, roles) for place in free if words[place].is_capitalised]
@@ -132,6 +132,14 @@ class Roles:
     is_named: NDArray[np.bool_]
     is_predicate: NDArray[np.bool_]
     predicate_stems: frozenset[int]
+
+
+def _reaches(words: Sequence[Word], rule: MentionRule) -> NDArray[np.int64]:
+    """How far each word is into the question; in any order, stop words between others make no window longer."""
+    if not rule.any_order:
+        return np.arange(len(words))
+    is_content = np.array([not word.is_stop for word in words], dtype=np.int64)
+    return np.cumsum(is_content) - is_content
 
 
 def _matches(index: LabelIndex, meanings: Sequence[Sequence[tuple[int, float]]], least: float) -> _Matches:
@@ -157,11 +165,15 @@ def _matches(index: LabelIndex, meanings: Sequence[Sequence[tuple[int, float]]],
     return _Matches(labels[order].astype(np.int64), stems[order], places[order], factors[order])
 
 
-def _windows(index: LabelIndex, matches: _Matches, roles: Roles, rule: MentionRule, length: int) -> _Windows:
+def _windows(
+    index: LabelIndex, matches: _Matches, roles: Roles, rule: MentionRule, reaches: NDArray[np.int64]
+) -> _Windows:
     """Labels that a window of their length covers well enough; windows begin and end at a matched word."""
     found: list[tuple[NDArray[np.int64], ...]] = []
-    for start in range(length):
-        inside = matches.those((matches.places >= start) & (matches.places < start + index.lengths[matches.labels]))
+    offsets = reaches[matches.places]
+    lengths = index.content_lengths if rule.any_order else index.lengths
+    for start, reach in enumerate(reaches.tolist()):
+        inside = matches.those((matches.places >= start) & (offsets < reach + lengths[matches.labels]))
         if not np.any(inside.places == start):
             continue
         kept = inside.first_of_each_stem()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from polyhop.worker.ranking.facets.conditions import ConditionFinder, Conditions, Facet
 from polyhop.worker.ranking.facets.mentions import MentionRule, find_mentions
@@ -27,6 +28,9 @@ FLOOR = 0.15
 
 LEAST_OWN = 0.001
 
+MOST_SIGNATURES = 10_000
+"""With more of them, a graph's predicates are free text, and comparing them all takes milliseconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class FacetRule:
@@ -37,12 +41,15 @@ class FacetRule:
         soft: Weights of the soft score.
         floor: What a hub keeps of its score per facet that it does not meet.
         same_node_bonus: What a path gains if all facets are met where its last triple begins.
+        signature_similarity: What the signature most similar to the rest of the question counts, 0 to 1, where the
+            question has none of its words.
     """
 
     mentions: MentionRule
     soft: SoftRule
     floor: float = FLOOR
     same_node_bonus: float = 0.3
+    signature_similarity: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +57,35 @@ class PathScores:
     """Scores of a question.
 
     Attributes:
-        scores: Shape (p,): of all paths.
+        paths: Shape (p,).
         hubs: Shape (h,): H, how well each hub meets the facets.
-        conditions: What the question was read as.
-        words: Its words.
     """
 
-    scores: Floats
+    paths: Floats
     hubs: Floats
-    conditions: Conditions
+
+
+@dataclass(frozen=True, slots=True)
+class ReadQuestion:
+    """A question as hub facets read it.
+
+    Attributes:
+        words: Its words.
+        conditions: What it asks for.
+    """
+
     words: Sequence[Word]
+    conditions: Conditions
+
+    @property
+    def rest(self) -> str:
+        """The question with `it` in place of what its facets name."""
+        spans = sorted(span for facet in self.conditions.facets for span in facet.mentions)
+        texts, place = [], 0
+        for start, end in spans:
+            texts += [*(word.text for word in self.words[place:start]), "it"]
+            place = max(place, end)
+        return " ".join([*texts, *(word.text for word in self.words[place:])])
 
 
 class FacetRanking:
@@ -85,34 +111,59 @@ class FacetRanking:
         self._soft = SoftScores(units, None if vectors is None else vectors[0], rule.soft)
         self._hub_vectors = None if vectors is None else vectors[1]
         left_out = {word.stem for name in hub_types for word in words_of(name)}
-        self._left_out = left_out
+        self._centroids = _centroids(units, vectors[0]) if vectors is not None and rule.signature_similarity else None
         words = SignatureWords(units.signatures, units.labels, left_out)
         self._finder = ConditionFinder(units, words, Polarity(units))
 
-    def score(self, question: str, vector: NDArray[np.float32] | None) -> PathScores:
+    @property
+    def compares_signatures(self) -> bool:
+        """Whether scores gain from the vector of a question's rest."""
+        return self._centroids is not None
+
+    def read(self, question: str) -> ReadQuestion:
+        """What a question asks for. Cost: see `find_mentions`."""
+        units, rule = self._units, self._rule
+        words = words_of(question)
+        meanings = [units.labels.meanings(word, rule.mentions.family_factor) for word in words]
+        mentions = find_mentions(units.labels, meanings, words, units.roles, rule.mentions)
+        return ReadQuestion(words, self._finder.of(words, meanings, mentions))
+
+    def score(
+        self, question: ReadQuestion, vector: NDArray[np.float32] | None, rest: NDArray[np.float32] | None = None
+    ) -> PathScores:
         """Scores of all paths for a question.
+
+        Args:
+            question: From `read`.
+            vector: Of the question.
+            rest: Of `question.rest`; None: signatures are compared by their words alone.
 
         Cost: O(documents * dimension + paths).
         """
-        units, rule = self._units, self._rule
-        words = words_of(question)
-        soft = self._soft.of(words, vector)
-        meanings = [units.labels.meanings(word, rule.mentions.family_factor) for word in words]
-        mentions = find_mentions(units.labels, meanings, words, units.roles, rule.mentions)
-        conditions = self._finder.of(words, meanings, mentions)
+        units, conditions = self._units, question.conditions
+        soft = self._soft.of(question.words, vector)
         met = [self._met(facet) for facet in conditions.facets]
         hubs = self._hubs(met, soft, vector)
-        own = conditions.shares[units.document_signatures] * conditions.polarity
+        own = self._asked(conditions, rest)[units.document_signatures] * conditions.polarity
         for facet in conditions.facets:
             if facet.documents:
                 np.maximum.at(own, list(facet.documents), list(facet.documents.values()))
-        same = self._same_node(conditions.facets)
         scores = combined(
             (units.path_hubs, units.path_documents, units.path_parents),
-            (hubs, own + LEAST_OWN, same),
+            (hubs, own + LEAST_OWN, self._same_node(conditions.facets)),
             (soft.hubs, soft.documents),
         )
-        return PathScores(scores, hubs, conditions, words)
+        return PathScores(scores, hubs)
+
+    def _asked(self, conditions: Conditions, rest: NDArray[np.float32] | None) -> Floats:
+        """How much the question asks for each signature: by its words, or by similarity as far as it has none."""
+        if rest is None or self._centroids is None:
+            return conditions.shares
+        similar = np.maximum(cosines(self._centroids, rest), 0.0)
+        top = float(similar.max(initial=0.0))
+        missing = 1.0 - float(conditions.shares.max(initial=0.0))
+        by_similarity = (similar / top) ** 2 * (missing * self._rule.signature_similarity) if top else similar
+        return np.maximum(conditions.shares, by_similarity)
 
     def _met(self, facet: Facet) -> Floats:
         """How well each hub meets a facet."""
@@ -145,6 +196,19 @@ class FacetRanking:
             parents = np.unique(units.path_parents[units.document_paths.of_all(documents)])
             factor[parents] += self._rule.same_node_bonus / len(facets)
         return factor
+
+
+def _centroids(units: Units, vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
+    """Mean vector of the documents of each signature, of length 1; None if there are too many signatures."""
+    count = len(units.signatures)
+    if not 0 < count <= MOST_SIGNATURES or not len(vectors):
+        return None
+    documents = np.arange(len(units.document_signatures))
+    ones = np.ones(len(documents), dtype=np.float32)
+    texts, shape = units.document_texts, (count, len(vectors))
+    sums = np.asarray(csr_array((ones, (units.document_signatures, texts)), shape=shape) @ vectors)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    return (sums / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
 
 
 def _combined(

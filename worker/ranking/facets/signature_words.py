@@ -37,10 +37,6 @@ class SignatureWords:
                 factors[stem] = max(factors[stem], factor)
         return np.asarray(self._sums(self._weights * factors[self._stems]) / self._totals)
 
-    def weights(self, meanings: Meanings, places: Iterable[int]) -> NDArray[np.float64]:
-        """As `shares`, not divided by the weight of all its words."""
-        return self.shares(meanings, places) * self._totals
-
     def stems_of(self, signature: int) -> frozenset[int]:
         """Stem numbers of a signature's words."""
         return frozenset(self._stems[self._starts[signature] : self._starts[signature + 1]].tolist())

@@ -1,22 +1,14 @@
-"""Signatures of hub paths: the tuples of predicates that lead from hubs to values, numbered, and in words (pure).
+"""Signatures of hub paths: the tuples of predicates that lead from hubs to values, numbered (pure).
+
+Their texts: tasks/hubs/facets.py.
 
 Source: algorithms.md 4B, units.
 """
-
-from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubGraph, HubPaths, Numbers
-
-LARGEST_SHARE = 0.3
-"""A predicate in a larger share of the distinct signatures tells none from the others."""
-
-FEWEST_SIGNATURES = 10
-"""With fewer distinct signatures all predicates are kept: a share of them says little."""
-
 
 def signatures_of(graph: HubGraph, paths: HubPaths) -> tuple[NDArray[np.int32], list[tuple[int, ...]]]:
     """The signature of each path.
@@ -41,18 +33,6 @@ def signatures_of(graph: HubGraph, paths: HubPaths) -> tuple[NDArray[np.int32], 
     rank = np.zeros(len(known), dtype=np.int32)
     rank[order] = np.arange(len(order))
     return rank[number], [known[place] for place in order]
-
-
-def telling_predicates(signatures: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Signatures without predicates that are in most of them; the last predicate of each stays."""
-    if len(signatures) < FEWEST_SIGNATURES:
-        return list(signatures)
-    counts = Counter(predicate for signature in signatures for predicate in set(signature))
-    limit = LARGEST_SHARE * len(signatures)
-    return [
-        (*(predicate for predicate in signature[:-1] if counts[predicate] <= limit), signature[-1])
-        for signature in signatures
-    ]
 
 
 def values_of(graph: HubGraph, paths: HubPaths) -> Numbers:

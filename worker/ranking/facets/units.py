@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubGraph, HubPaths
+from polyhop.tasks.hubs.facets import signature_texts
+from polyhop.tasks.hubs.text import humanised
 from polyhop.worker.ranking.facets.labels import LabelIndex
 from polyhop.worker.ranking.facets.mentions import Roles
-from polyhop.worker.ranking.facets.signatures import signatures_of, telling_predicates, values_of
+from polyhop.worker.ranking.facets.signatures import signatures_of, values_of
 from polyhop.worker.ranking.facets.words import Word, words_of
 
 Numbers = NDArray[np.integer]
@@ -48,13 +50,13 @@ class Signature:
 
     Attributes:
         predicates: Numbers, from the hub.
-        last_words: Words of its last predicate.
-        words: Words of its text: of the predicates that tell it from others.
+        text: The predicates that tell it from others, in words.
+        words: Of its text.
     """
 
     predicates: tuple[int, ...]
+    text: str
     words: tuple[Word, ...]
-    telling: tuple[int, ...]
 
     @property
     def stems(self) -> tuple[str, ...]:
@@ -133,7 +135,7 @@ def units_of(graph: HubGraph, paths: HubPaths, texts: Numbers, predicates: Seque
         graph: The triples.
         paths: Hubs and their paths.
         texts: Shape (p,): row of the vector of each path's signature text and value.
-        predicates: In words, by number.
+        predicates: As the graph has them, by number.
         names: Labels of all nodes.
 
     Cost: O(paths log paths + distinct labels), once per version.
@@ -146,7 +148,7 @@ def units_of(graph: HubGraph, paths: HubPaths, texts: Numbers, predicates: Seque
     words = [tuple(words_of(text)) for text in distinct]
     place = {text: number for number, text in enumerate(distinct)}
     text_of_node = np.fromiter(map(place.__getitem__, spelled), dtype=np.int64, count=len(spelled))
-    predicate_words = [tuple(words_of(predicate)) for predicate in predicates]
+    predicate_words = [tuple(words_of(humanised(predicate))) for predicate in predicates]
     labels = LabelIndex([label for label in (*words, *predicate_words)])
     label_of_text = np.fromiter(map(labels.number_of, words), dtype=np.int32, count=len(words))
 
@@ -191,11 +193,10 @@ def _signatures(
 ) -> tuple[NDArray[np.int32], tuple[Signature, ...]]:
     """Signature of each path, and the signatures."""
     numbers, tuples = signatures_of(graph, paths)
-    telling = telling_predicates(tuples)
-    return numbers, tuple(
-        Signature(whole, tuple(word for predicate in kept for word in words_of(predicates[predicate])), kept)
-        for whole, kept in zip(tuples, telling, strict=True)
-    )
+    named = [tuple(predicates[predicate] for predicate in signature) for signature in tuples]
+    texts = signature_texts(named)
+    found = zip(tuples, map(texts.__getitem__, named), strict=True)
+    return numbers, tuple(Signature(signature, text, tuple(words_of(text))) for signature, text in found)
 
 
 def _roles(
