@@ -1,11 +1,11 @@
-"""Questions, rankings, evidence and answers: what strategies and readers exchange; and a Reading as a row of JSON.
+"""Questions, rankings, evidence and answers: what strategies and readers exchange.
 
-All frozen; a Retrieval and a Reading carry everything needed to redraw them later.
+Turns nothing into JSON (reading_row.py does). All frozen; a Retrieval and a Reading carry everything needed to redraw
+them later.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -88,13 +88,14 @@ class Retrieval:
     """Passages in order, and what led to them.
 
     `seconds` holds the cost by part ("seed", "traversal", …); `triples` is the ranking of strategies that rank the
-    triples of a graph, beside their passages, if any.
+    triples of a graph, beside their passages, if any. `use` is what a model took while the strategy searched.
     """
 
     passages: tuple[RankedPassage, ...]
     evidence: Evidence = field(default_factory=Evidence)
     seconds: Mapping[str, float] = field(default_factory=dict)
     triples: tuple[RankedTriple, ...] = ()
+    use: "ModelUse | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,7 @@ class ModelUse:
         rung: How much help the reply needed, "" without a valid one.
         error_class: Why there is no valid reply and a fallback was used, "" if there is one.
         error: That in a sentence.
+        parts: The questions that this is the sum of (`summed_use`); none if it is one question.
     """
 
     model: str
@@ -161,19 +163,53 @@ class ModelUse:
     rung: str = ""
     error_class: str = ""
     error: str = ""
+    parts: tuple["ModelUse", ...] = ()
 
     @property
     def spent(self) -> Usage:
-        """What it took this time: nothing if the reply was paid for before."""
+        """What it took this time: nothing of replies that were paid for before."""
+        if self.parts:
+            return sum((part.spent for part in self.parts), Usage())
         return Usage() if self.is_cached else self.usage
+
+
+def summed_use(uses: Sequence[ModelUse]) -> ModelUse | None:
+    """What several questions to one model took together; None if there were none.
+
+    Args:
+        uses: In the order asked; the sum has the prompt and the rung of the last, and the error of the first that
+            failed. It counts as cached if all are; `spent` leaves out those that are.
+    """
+    if len(uses) < 2:
+        return next(iter(uses), None)
+    last, failed = uses[-1], next((use for use in uses if use.error_class), None)
+    return replace(
+        last,
+        is_cached=all(use.is_cached for use in uses),
+        usage=sum((use.usage for use in uses), Usage()),
+        error_class=failed.error_class if failed else "",
+        error=failed.error if failed else "",
+        parts=tuple(part for use in uses for part in use.parts or (use,)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A passage that a model names as its source; `sentence` is what it quoted, None if it named the passage only."""
+    """A source that a model names: a passage, or a hub whose paths were shown to it.
+
+    Attributes:
+        passage_id: Of the passage, "" if the source is a hub.
+        sentence: What was quoted of the passage, None if nothing was.
+        hub_id: The graph's own id of the hub, "" if the source is a passage.
+        name: Of the hub.
+        number: The number by which the answer's text cites the hub.
+    """
 
     passage_id: str
     sentence: Sentence | None = None
+    hub_id: str = ""
+    name: str = ""
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +244,9 @@ class Reading:
         rule: What computed the answer ("birth", "country", …), "" if nothing did.
         values: What a computed answer compared.
         notes: Lines that the reader adds to the answer's evidence (partial answers, for instance).
+        data: Plain data that the reader adds to the answer's evidence.
+        triples: The triples that the answer rests on, in order; they take the place of the retrieval's ranking of
+            triples. None if the reader does not say.
     """
 
     answer: str
@@ -223,62 +262,5 @@ class Reading:
     rule: str = ""
     values: Sequence[ComparedValue] = ()
     notes: tuple[Note, ...] = ()
-
-
-def reading_row(reading: Reading, naming: ModelUse | None = None) -> dict[str, Any]:
-    """The reading in plain values.
-
-    `usage` is what the reply took when it was made, `spent` what this answer took, names of the question included: 0
-    calls if both were paid for before. `fallback` says why a model was asked in vain and rules read instead.
-    """
-    use = reading.use
-    usage = use.usage if use else Usage()
-    spent = (use.spent if use else Usage()) + (naming.spent if naming else Usage())
-    return {
-        "by": {"generated": "model", UNREAD: "none"}.get(reading.kind, "rules"),
-        "kind": reading.kind,
-        "confidence": round(reading.confidence, 4),
-        "rule": reading.rule,
-        "values": [dataclasses.asdict(value) for value in reading.values],
-        "model": use.model if use else None,
-        "prompt": {"name": use.prompt, "hash": use.prompt_hash} if use else None,
-        "cached": use.is_cached if use else False,
-        "rung": use.rung if use else "",
-        "usage": _usage_row(usage),
-        "spent": _usage_row(spent),
-        "reasoning": reading.reasoning,
-        "citations": [_citation_row(citation) for citation in reading.citations],
-        "dropped_citations": reading.dropped_citations,
-        "fallback": _failure_row(use),
-        "naming": _naming_row(naming),
-    }
-
-
-def _usage_row(usage: Usage) -> dict[str, Any]:
-    return dataclasses.asdict(usage)
-
-
-def _citation_row(citation: Citation) -> dict[str, Any]:
-    sentence = citation.sentence
-    return {
-        "passage_id": citation.passage_id,
-        "quote": sentence.text if sentence else "",
-        "start": sentence.start if sentence else None,
-        "end": sentence.end if sentence else None,
-    }
-
-
-def _failure_row(use: ModelUse | None) -> dict[str, str] | None:
-    return {"error_class": use.error_class, "error": use.error} if use and use.error_class else None
-
-
-def _naming_row(use: ModelUse | None) -> dict[str, Any] | None:
-    if use is None:
-        return None
-    return {
-        "model": use.model,
-        "prompt": {"name": use.prompt, "hash": use.prompt_hash},
-        "cached": use.is_cached,
-        "usage": _usage_row(use.usage),
-        "fallback": _failure_row(use),
-    }
+    data: Mapping[str, Any] = field(default_factory=dict)
+    triples: tuple[RankedTriple, ...] | None = None

@@ -10,7 +10,16 @@ from typing import Any, TypeVar
 
 from polyhop.schemas.errors import EmptyQuestionError, MissingArtefactError, ModelUnavailableError, QuestionTooLongError
 from polyhop.schemas.ports import IndexReader, NameSearching, Reader, Services, Strategy
-from polyhop.schemas.query import UNREAD, ContextPassage, ModelUse, Question, Reading, ReadingItem, Retrieval
+from polyhop.schemas.query import (
+    UNREAD,
+    ContextPassage,
+    ModelUse,
+    Question,
+    Reading,
+    ReadingItem,
+    Retrieval,
+    summed_use,
+)
 from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS
 from polyhop.warehouse.artefacts import NAMES
 from polyhop.worker.model_outcomes import retry_after_seconds
@@ -24,7 +33,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuestion:
-    """A question, what was retrieved for it and what was read; `naming` is what a model took to name its names.
+    """A question, what was retrieved for it and what was read.
+
+    `naming` is what a model took before anything was read: to name the question's names, or to take it apart.
 
     `seconds` are its parts: retrieval, and reading by rules, as measured for this question; the rest (encoding, texts,
     a model, a strategy that retrieves whole batches) as its share of what the batch took at once. `total_seconds` of a
@@ -59,6 +70,7 @@ class Answerer:
 
     Attributes:
         ranks: Whether it ranks passages: always.
+        ranks_triples: Whether its strategy ranks triples, too.
         reads: Whether it reads answers, too.
     """
 
@@ -79,6 +91,7 @@ class Answerer:
                 raise MissingArtefactError(artefact, index.name, strategy)
         self._index = index
         self.strategy: Strategy = make(strategy, index, parameters, services)
+        self.ranks_triples = self._spec.ranks_triples
         self._encode = services.encode
         self.reads = reader is not None
         self._reader = reader
@@ -101,7 +114,7 @@ class Answerer:
 
         Args:
             questions: Asked together.
-            limit: Passages of each answer.
+            limit: Passages of each answer, and triples, if the strategy ranks any.
             read_passages: Passages that the reader reads, from the first.
             turns: Of these questions, in order: measures them, and may end those that take too long.
 
@@ -128,11 +141,11 @@ class Answerer:
             [
                 AnsweredQuestion(
                     named[place],
-                    replace(retrieval, passages=retrieval.passages[:limit]),
+                    _answered(retrieval, readings[place], limit),
                     contexts[place],
                     readings[place],
                     {**shared, **retrieval.seconds, **reading[place]},
-                    uses[place],
+                    summed_use([use for use in (uses[place], retrieval.use) if use is not None]),
                     totals[place],
                 )
                 for place, retrieval in enumerate(retrievals)
@@ -237,6 +250,12 @@ def check_questions(questions: Sequence[Question]) -> None:
             raise EmptyQuestionError("The question is empty; ask with at least one word.")
 
 
+def _answered(retrieval: Retrieval, reading: Reading, limit: int) -> Retrieval:
+    """The retrieval as the answer shows it: so many passages, and as many of the triples that the answer rests on."""
+    triples = retrieval.triples if reading.triples is None else reading.triples
+    return replace(retrieval, passages=retrieval.passages[:limit], triples=triples[:limit])
+
+
 def _timed(work: Callable[[], T]) -> tuple[T, float]:
     """What a piece of work gives, and the seconds that it took."""
     start = time.perf_counter()
@@ -264,3 +283,18 @@ def passage_rows(index: IndexReader, retrieval: Retrieval) -> list[dict[str, Any
         record = index.record_of(p.passage_id)
         rows.append(row if record == p.passage_id else {**row, "record": record})
     return rows
+
+
+def triple_rows(retrieval: Retrieval) -> list[dict[str, Any]]:
+    """Ranked triples as the JSON contract wants them; `id` is their row of the table `relations`."""
+    return [
+        {
+            "id": triple.relation_id,
+            "subject": {"id": triple.subject_id, "name": triple.subject},
+            "predicate": triple.predicate,
+            "object": {"id": triple.object_id, "name": triple.object},
+            "score": round(triple.score, 6),
+            "rank": triple.rank,
+        }
+        for triple in retrieval.triples
+    ]

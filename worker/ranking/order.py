@@ -26,7 +26,7 @@ def best(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
     Source: algorithms.md 0.3.
     Cost: O(n + count log count) unless very many scores tie at the cut.
     """
-    near = _contenders(scores, count)
+    near = contenders(scores, count)
     return near[np.argsort(-np.round(scores[near], DECIMALS), kind="stable")[: max(count, 0)]]
 
 
@@ -40,11 +40,11 @@ def kth_largest(scores: NDArray[np.float64], k: int) -> float:
     """The k-th largest score (k from 1), 0 if there are fewer. Cost: O(n)."""
     if k > len(scores):
         return 0.0
-    near = scores[_contenders(scores, k)]
+    near = scores[contenders(scores, k)]
     return float(np.partition(near, len(near) - k)[len(near) - k])
 
 
-def _contenders(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
+def contenders(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
     """Ascending numbers of all scores that can be among the best `count`, and few others.
 
     At least `count` scores reach the count-th largest maximum of disjoint groups, which is cheaper than selecting among

@@ -1,4 +1,4 @@
-"""The reader with a model: what it shows the model, what it keeps of a reply, what stands in when there is none."""
+"""The reader with a model: what it shows the model, what it keeps of a reply, the fallback when there is none."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,8 +20,8 @@ from polyhop.schemas.query import (
     ReadingItem,
     Retrieval,
     Sentence,
-    reading_row,
 )
+from polyhop.schemas.reading_row import reading_row
 from polyhop.warehouse.prompt_files import read_prompt
 from polyhop.worker.reading.model import ModelReader, ReadReply, answer_task
 
