@@ -5,6 +5,7 @@ Finds no mentions (mentions.py does) and ranks nothing. Source: algorithms.md 4B
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,7 +174,7 @@ class ConditionFinder:
                     facet.documents[document] = 1.0
 
     def _shares(self, meanings: Meanings, mentions: Sequence[Mention], remaining: Sequence[int]) -> NDArray[np.float64]:
-        """Share of each signature's words among the remaining ones, 1 for predicates named as a whole. Source: rule 7."""
+        """Share of each signature's words that remain, 1 for predicates named as a whole. Source: rule 7."""
         shares = self._words.shares(meanings, remaining)
         left = set(remaining)
         for mention in mentions:
@@ -218,7 +219,7 @@ def _ranges(mentions: Sequence[tuple[int, int]], words: Sequence[Word]) -> list[
     """Pairs of numbers with `between … and` or `from … to` around them."""
     ordered = sorted(mentions)
     found = []
-    for (start, end), (after, behind) in zip(ordered, ordered[1:], strict=False):
+    for (start, end), (after, behind) in pairwise(ordered):
         numbers = [words[start].stem, words[after].stem]
         if end - start != 1 or behind - after != 1 or after != end + 1 or not all(map(_is_number, numbers)):
             continue

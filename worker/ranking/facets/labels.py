@@ -4,14 +4,13 @@ Chooses none of them (mentions.py does). Source: algorithms.md 4B, rules 1 and 2
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.graph import LexicalIndex
 from polyhop.tasks.lexical.postings import build_postings
-from polyhop.worker.ranking.facets.words import Word, are_family, similar_words, trigrams
+from polyhop.worker.ranking.facets.words import Word, are_family, trigrams
 
 STOP_WORD_FACTOR = 0.1
 SHORTEST_UNKNOWN = 5

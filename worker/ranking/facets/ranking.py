@@ -16,7 +16,7 @@ from polyhop.worker.ranking.facets.conditions import ConditionFinder, Conditions
 from polyhop.worker.ranking.facets.mentions import MentionRule, find_mentions
 from polyhop.worker.ranking.facets.polarity import Polarity
 from polyhop.worker.ranking.facets.signature_words import SignatureWords
-from polyhop.worker.ranking.facets.soft import Soft, SoftRule, SoftScores, sum_of_best
+from polyhop.worker.ranking.facets.soft import Soft, SoftRule, SoftScores
 from polyhop.worker.ranking.facets.units import Units
 from polyhop.worker.ranking.facets.words import Word, words_of
 from polyhop.worker.ranking.similarity import cosines
@@ -59,10 +59,12 @@ class PathScores:
     Attributes:
         paths: Shape (p,).
         hubs: Shape (h,): H, how well each hub meets the facets.
+        met: Shape (h,) for each facet: how well each hub meets it.
     """
 
     paths: Floats
     hubs: Floats
+    met: Sequence[Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +150,12 @@ class FacetRanking:
         for facet in conditions.facets:
             if facet.documents:
                 np.maximum.at(own, list(facet.documents), list(facet.documents.values()))
-        scores = combined(
+        scores: Floats = combined(
             (units.path_hubs, units.path_documents, units.path_parents),
             (hubs, own + LEAST_OWN, self._same_node(conditions.facets)),
             (soft.hubs, soft.documents),
         )
-        return PathScores(scores, hubs)
+        return PathScores(scores, hubs, met)
 
     def _asked(self, conditions: Conditions, rest: NDArray[np.float32] | None) -> Floats:
         """How much the question asks for each signature: by its words, or by similarity as far as it has none."""
@@ -180,7 +182,7 @@ class FacetRanking:
         """H: how well each hub meets all facets. Source: algorithms.md 4B, rule 6."""
         units = self._units
         if met:
-            return np.multiply.reduce([np.maximum(one, self._rule.floor) for one in met])
+            return np.asarray(np.multiply.reduce([np.maximum(one, self._rule.floor) for one in met]))
         if soft.cosines is None or vector is None or self._hub_vectors is None or not len(self._hub_vectors):
             return np.ones(units.hub_count)
         paths = self._soft.best_of_hubs(soft.cosines)

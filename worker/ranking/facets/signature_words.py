@@ -43,7 +43,7 @@ class SignatureWords:
 
     def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         totals = np.concatenate(([0.0], np.cumsum(values)))
-        return totals[self._starts[1:]] - totals[self._starts[:-1]]
+        return np.asarray(totals[self._starts[1:]] - totals[self._starts[:-1]])
 
 
 def _by_last_predicate(signatures: Sequence[Signature]) -> Mapping[int, list[int]]:

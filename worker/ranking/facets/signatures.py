@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubGraph, HubPaths, Numbers
 
+
 def signatures_of(graph: HubGraph, paths: HubPaths) -> tuple[NDArray[np.int32], list[tuple[int, ...]]]:
     """The signature of each path.
 

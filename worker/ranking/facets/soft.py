@@ -80,7 +80,7 @@ class SoftScores:
 
         Cost: O(documents * dimension + paths).
         """
-        units, rule = self._units, self._rule
+        rule = self._rule
         stems = dict.fromkeys(content_stems(words))
         lexical = score(self._documents, count_terms(stems, self._documents.terms))
         top = float(lexical.max(initial=0.0))
@@ -89,7 +89,7 @@ class SoftScores:
         texts = (1 - rule.similarity_share) * lexical / top if top else lexical
         similar = None
         if vector is not None and self._vectors is not None and len(self._vectors):
-            similar = self._cosines(vector, texts, labels)
+            similar = self._cosines(self._vectors, vector, texts, labels)
             texts = texts + rule.similarity_share * np.maximum(similar, 0.0)
         return Soft(self._hub_scores(texts, labels) ** rule.hub_power, texts, similar)
 
@@ -100,17 +100,21 @@ class SoftScores:
 
     def _hub_scores(self, documents: Floats, labels: Floats) -> Floats:
         starts, signatures, numbers = self._entries
-        sums = sum_of_best(starts, signatures, documents[numbers], self._rule.signatures) + labels
+        sums: Floats = sum_of_best(starts, signatures, documents[numbers], self._rule.signatures) + labels
         top = float(sums.max(initial=0.0))
         return sums / top if top else sums
 
-    def _cosines(self, vector: NDArray[np.float32], texts: Floats, labels: Floats) -> Floats:
-        vectors, units, rule = self._vectors, self._units, self._rule
-        if vectors is None or len(vectors) <= rule.exact_texts:
+    def _cosines(
+        self, vectors: NDArray[np.float32], vector: NDArray[np.float32], texts: Floats, labels: Floats
+    ) -> Floats:
+        units, rule = self._units, self._rule
+        if len(vectors) <= rule.exact_texts:
             return cosines(vectors, vector)[units.document_texts]
         similar = np.zeros(len(texts))
         hubs = best(self._hub_scores(texts, labels), rule.exact_hubs)
-        documents = np.unique(np.concatenate([units.path_documents[units.hub_starts[hub] : units.hub_starts[hub + 1]] for hub in hubs]))
+        documents = np.unique(
+            np.concatenate([units.path_documents[units.hub_starts[hub] : units.hub_starts[hub + 1]] for hub in hubs])
+        )
         similar[documents] = cosines(np.ascontiguousarray(vectors[units.document_texts[documents]]), vector)
         return similar
 

@@ -78,7 +78,8 @@ class Units:
         document_signatures: Shape (d,), int32.
         document_labels: Shape (d,), int32: label of each document's value.
         document_values: Shape (d,), int32: number of each document's value among the distinct ones as spelled.
-        value_words: Words of these values, and of hubs' labels.
+        value_texts: These values, and hubs' labels, as spelled.
+        value_words: Their words.
         document_texts: Shape (d,), int32: row of its vector.
         copies: Shape (d,), int64: paths of each document.
         document_paths: Paths of each document.
@@ -100,6 +101,7 @@ class Units:
     document_signatures: NDArray[np.int32]
     document_labels: NDArray[np.int32]
     document_values: NDArray[np.int32]
+    value_texts: tuple[str, ...]
     value_words: tuple[tuple[Word, ...], ...]
     document_texts: NDArray[np.int32]
     copies: NDArray[np.int64]
@@ -128,7 +130,9 @@ class Units:
             yield self.signatures[signature].words + self.value_words[value]
 
 
-def units_of(graph: HubGraph, paths: HubPaths, texts: Numbers, predicates: Sequence[str], names: Sequence[str]) -> Units:
+def units_of(
+    graph: HubGraph, paths: HubPaths, texts: Numbers, predicates: Sequence[str], names: Sequence[str]
+) -> Units:
     """Hub paths, prepared.
 
     Args:
@@ -149,7 +153,7 @@ def units_of(graph: HubGraph, paths: HubPaths, texts: Numbers, predicates: Seque
     place = {text: number for number, text in enumerate(distinct)}
     text_of_node = np.fromiter(map(place.__getitem__, spelled), dtype=np.int64, count=len(spelled))
     predicate_words = [tuple(words_of(humanised(predicate))) for predicate in predicates]
-    labels = LabelIndex([label for label in (*words, *predicate_words)])
+    labels = LabelIndex([*words, *predicate_words])
     label_of_text = np.fromiter(map(labels.number_of, words), dtype=np.int32, count=len(words))
 
     path_texts = text_of_node[np.searchsorted(nodes, ends)]
@@ -174,6 +178,7 @@ def units_of(graph: HubGraph, paths: HubPaths, texts: Numbers, predicates: Seque
         document_signatures=of_signature.astype(np.int32),
         document_labels=document_labels,
         document_values=of_text.astype(np.int32),
+        value_texts=tuple(distinct),
         value_words=tuple(words),
         document_texts=np.asarray(texts, dtype=np.int32)[firsts],
         copies=copies.astype(np.int64),
