@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
+from polyhop.schemas.hub_settings import HubSettings
 from polyhop.schemas.proposition_origin import Included
+from polyhop.schemas.setting_section import Section
 
 DEFAULT_STRATEGIES = (
     "bridge",
@@ -27,11 +29,7 @@ DEFAULT_STRATEGIES = (
 )
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class CorpusSettings(_Section):
+class CorpusSettings(Section):
     """How records become passages."""
 
     max_passage_characters: int = Field(
@@ -45,7 +43,7 @@ class CorpusSettings(_Section):
     )
 
 
-class ExtractionSettings(_Section):
+class ExtractionSettings(Section):
     """How names, relations and propositions are found."""
 
     ner: Literal["rules", "regex", "spacy"] = Field(
@@ -80,7 +78,7 @@ class ExtractionSettings(_Section):
     )
 
 
-class ResolutionSettings(_Section):
+class ResolutionSettings(Section):
     """How names become entities."""
 
     method: Literal["off", "rules", "model"] = Field(
@@ -91,7 +89,7 @@ class ResolutionSettings(_Section):
     cannot_link: str = Field("", description="CSV file of name pairs (a,b) that are not one entity.")
 
 
-class PropositionSettings(_Section):
+class PropositionSettings(Section):
     """What proposition paths (strategy proprag) are searched in, and which names are synonyms there."""
 
     include: Included = Field(
@@ -106,7 +104,7 @@ class PropositionSettings(_Section):
     )
 
 
-class ReplySettings(_Section):
+class ReplySettings(Section):
     """The longest reply of a model per step, in tokens; a reply cut by it is asked for again once it is raised."""
 
     kg_extract: int = Field(4096, ge=64, description="Most tokens of a reply with a document's entities and relations.")
@@ -118,7 +116,7 @@ class ReplySettings(_Section):
     query_entities: int = Field(512, ge=64, description="Most tokens of a reply with the names in a question.")
 
 
-class ModelSettings(_Section):
+class ModelSettings(Section):
     """Language models, by role; none is needed."""
 
     extract: str = Field("", description="Model for extraction, as litellm names it (openai/gpt-4o-mini); empty: none.")
@@ -149,7 +147,7 @@ class ModelSettings(_Section):
     )
 
 
-class EncoderSettings(_Section):
+class EncoderSettings(Section):
     """The model that turns texts into vectors."""
 
     name: Literal["local"] = Field("local", description="The encoder: local is all-MiniLM-L6-v2 on ONNX, no network.")
@@ -160,7 +158,7 @@ class EncoderSettings(_Section):
     )
 
 
-class VectorSettings(_Section):
+class VectorSettings(Section):
     """How vectors are searched approximately (strategy dense-ann, search=ann)."""
 
     hnsw_m: int = Field(32, ge=4, le=256, description="Neighbours of a vector in the HNSW graph.")
@@ -169,7 +167,7 @@ class VectorSettings(_Section):
     )
 
 
-class QueueSettings(_Section):
+class QueueSettings(Section):
     """Where questions wait, and for how long."""
 
     url: str = Field("", description="Question queue: postgresql://…, or empty for queue.sqlite under root.")
@@ -178,7 +176,7 @@ class QueueSettings(_Section):
     retention_days: float = Field(30, gt=0, description="Days that finished jobs are kept by `polyhop jobs --purge`.")
 
 
-class WorkerSettings(_Section):
+class WorkerSettings(Section):
     """How a worker takes questions."""
 
     batch: int = Field(32, ge=1, le=10_000, description="Questions that a worker claims at once.")
@@ -192,7 +190,7 @@ class WorkerSettings(_Section):
     )
 
 
-class ReaderSettings(_Section):
+class ReaderSettings(Section):
     """Whether answers are read, and how without a model."""
 
     reads: bool = Field(
@@ -203,7 +201,7 @@ class ReaderSettings(_Section):
     )
 
 
-class Settings(_Section):
+class Settings(Section):
     """Everything that can be set. Settings that change results are part of every fingerprint."""
 
     root: Path = Field(Path("polyhop-data"), description="Folder of all data, default ./polyhop-data.")
@@ -228,6 +226,7 @@ class Settings(_Section):
     propositions: PropositionSettings = Field(
         default_factory=PropositionSettings, description="The graph over propositions."
     )
+    hubs: HubSettings = Field(default_factory=HubSettings, description="Hubs of a graph, and their paths.")
     models: ModelSettings = Field(default_factory=ModelSettings, description="Language models.")
     encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="Texts to vectors.")
     vectors: VectorSettings = Field(default_factory=VectorSettings, description="Approximate search.")

@@ -19,13 +19,25 @@ from polyhop.tasks.embeddings.stage import ann_stage, embed_stage
 from polyhop.tasks.extraction.stage import EXTRACT
 from polyhop.tasks.graph.stage import GRAPH, RELATIONS
 from polyhop.tasks.graph_source.stage import INGEST_GRAPH
+from polyhop.tasks.hubs.stage import HUB_STAGES
 from polyhop.tasks.lexical.stage import LEXICAL
 from polyhop.tasks.propositions.stage import PROPOSITIONS, TRIPLES
 from polyhop.tasks.resolution.stage import RESOLVE
 from polyhop.tasks.stage import Stage
 from polyhop.warehouse.vectors.kinds import kinds_in
 
-STAGES: Sequence[Stage] = (INGEST, INGEST_GRAPH, EXTRACT, RESOLVE, GRAPH, RELATIONS, *LEXICAL, PROPOSITIONS, TRIPLES)
+STAGES: Sequence[Stage] = (
+    INGEST,
+    INGEST_GRAPH,
+    EXTRACT,
+    RESOLVE,
+    GRAPH,
+    RELATIONS,
+    *LEXICAL,
+    PROPOSITIONS,
+    TRIPLES,
+    *HUB_STAGES,
+)
 """Ours, besides those per kind of vectors; where reads and writes leave the order open, they run in this one."""
 
 GROUP = "polyhop.stages"

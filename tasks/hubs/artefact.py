@@ -3,11 +3,13 @@
 A hub's id, like that of every node here, is the one that the graph gave it (of an entity of a text: its key).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polyhop.schemas.artefacts import Artefact, Stored
 from polyhop.schemas.hubs import HubGraph, HubPaths, HubRows, Numbers
 from polyhop.schemas.query import RankedTriple
 from polyhop.schemas.stored_texts import StoredTexts
@@ -32,6 +34,8 @@ class StoredHubs:
         triple_passages: Shape (e, 2), int64: pairs of a triple and the number of a passage that states it.
         hub_passages: Shape (e, 2), int64: pairs of a hub number and the number of a passage that is about the hub or
             mentions it, or was attached to it.
+        unreached: Nodes that are hubs by the settings but were not found from `hubs.start`, ascending: they have no
+            paths here.
     """
 
     graph: HubGraph
@@ -46,6 +50,7 @@ class StoredHubs:
     hub_types: tuple[str, ...]
     triple_passages: NDArray[np.int64]
     hub_passages: NDArray[np.int64]
+    unreached: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     def ranked_triple(self, triple: int, rank: int, score: float) -> RankedTriple:
         """A triple as results show it."""
@@ -55,3 +60,88 @@ class StoredHubs:
         predicate = self.predicates[int(graph.predicates[triple])]
         (relation_id,) = self.relation_ids.of([triple])
         return RankedTriple(relation_id, subject_id, subject, predicate, object_id, value, rank, score)
+
+
+def _open(stored: Stored) -> StoredHubs:
+    graph = HubGraph.of({name: stored.array("hub-paths", name) for name in HubGraph.array_names()})
+    texts = _texts(stored, "hubs", "text-starts", "texts")
+    rows = HubRows.of({name: stored.array("hubs", name) for name in HubRows.array_names()})
+    paths = _paths(stored)
+    hubs = StoredHubs(
+        graph,
+        paths,
+        rows,
+        texts,
+        stored.array("hubs", "values"),
+        **{name: _named(stored, name) for name in ("own_ids", "labels", "relation_ids")},
+        predicates=_all(_named(stored, "predicates")),
+        hub_types=_all(_named(stored, "hub_types")),
+        triple_passages=stored.array("hub-paths", "triple-passages"),
+        hub_passages=stored.array("hub-paths", "hub-passages"),
+        unreached=stored.array("hub-paths", "unreached"),
+    )
+    stored.require("hub-paths", fits=_is_graph_consistent(hubs) and _are_passages_known(hubs, len(stored.passage_ids)))
+    counts = dict(stored.rows("SELECT kind, count(*) FROM hub_texts GROUP BY kind"))
+    stored.require("hubs", fits=_are_paths_consistent(hubs, counts.get("hubpath", 0), counts.get("hubvalue", 0)))
+    return hubs
+
+
+def _paths(stored: Stored) -> HubPaths:
+    """Its texts were found by another stage than the rest."""
+    found = {name: stored.array("hub-paths", name) for name in HubPaths.array_names() if name != "path-texts"}
+    return HubPaths.of({**found, "path-texts": stored.array("hubs", "path-texts")})
+
+
+def _named(stored: Stored, name: str) -> StoredTexts:
+    prefix = name.replace("_", "-")
+    return _texts(stored, "hub-paths", f"{prefix}-starts", f"{prefix}-texts")
+
+
+def _texts(stored: Stored, prefix: str, starts: str, texts: str) -> StoredTexts:
+    return StoredTexts(stored.array(prefix, starts), stored.array(prefix, texts))
+
+
+def _all(texts: StoredTexts) -> tuple[str, ...]:
+    return tuple(texts.of(range(len(texts.starts) - 1)))
+
+
+def _is_graph_consistent(hubs: StoredHubs) -> bool:
+    graph = hubs.graph
+    nodes, triples = graph.node_count, len(graph.subjects)
+    return bool(
+        graph.is_consistent()
+        and _are_below(graph.predicates, len(hubs.predicates))
+        and hubs.own_ids.is_consistent(nodes)
+        and hubs.labels.is_consistent(nodes)
+        and hubs.relation_ids.is_consistent(triples)
+        and _are_below(hubs.unreached, nodes)
+        and bool(np.all(np.diff(hubs.paths.hubs) > 0))
+    )
+
+
+def _are_passages_known(hubs: StoredHubs, passages: int) -> bool:
+    pairs = ((hubs.triple_passages, len(hubs.graph.subjects)), (hubs.hub_passages, len(hubs.paths.hubs)))
+    return all(
+        table.ndim == 2 and table.shape[1] == 2 and _are_below(table[:, 0], count) and _are_below(table[:, 1], passages)
+        for table, count in pairs
+    )
+
+
+def _are_paths_consistent(hubs: StoredHubs, row_texts: int, values: int) -> bool:
+    graph, paths = hubs.graph, hubs.paths
+    texts = len(hubs.path_texts.starts) - 1
+    return bool(
+        hubs.path_texts.is_consistent(texts)
+        and paths.is_consistent(graph.node_count, len(graph.subjects), texts)
+        and hubs.rows.is_consistent(paths.path_count, row_texts, len(graph.subjects))
+        and len(hubs.values) == paths.path_count
+        and _are_below(hubs.values, values)
+    )
+
+
+def _are_below(numbers: NDArray[Any], bound: int) -> bool:
+    return len(numbers) == 0 or bool(numbers.min() >= 0 and numbers.max() < bound)
+
+
+STORED_HUBS = Artefact("hubs", _open, strategy="hub-facets")
+"""The hubs of a version: graph, paths, and the texts that questions are compared with."""

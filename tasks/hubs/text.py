@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -19,7 +20,18 @@ class PathTriple(NamedTuple):
     object_id: str
     object: str
 
+    @property
+    def subject_words(self) -> str:
+        """The subject's label, its id without one."""
+        return self.subject or self.subject_id
 
+    @property
+    def object_words(self) -> str:
+        """The object's label, its id without one."""
+        return self.object or self.object_id
+
+
+@cache
 def humanised(predicate: str) -> str:
     """A predicate in words: `http://x.org/hasVenue` is `has venue`."""
     local = re.split(r"[#/]", predicate.rstrip("#/"))[-1] if "://" in predicate else predicate
@@ -32,12 +44,20 @@ def path_text(triples: Iterable[PathTriple]) -> str:
 
 
 def _triple_text(triple: PathTriple) -> str:
-    subject, value = triple.subject or triple.subject_id, triple.object or triple.object_id
-    words = [subject, humanised(triple.predicate), "" if value.startswith(("http://", "https://")) else value]
+    value = triple.object_words
+    words = [
+        triple.subject_words,
+        humanised(triple.predicate),
+        "" if value.startswith(("http://", "https://")) else value,
+    ]
     return " ".join(filter(None, words))
+
+
+def path_json(triples: Sequence[PathTriple]) -> str:
+    """The path as compact JSON: a list for each triple."""
+    return json.dumps(list(map(list, triples)), ensure_ascii=False, separators=(",", ":"))
 
 
 def path_hash(triples: Sequence[PathTriple]) -> bytes:
     """sha256 over all ids, labels and predicates: a path with another of them is another path."""
-    document = json.dumps([list(triple) for triple in triples], ensure_ascii=False, separators=(",", ":"))
-    return sha256(document.encode("utf-8", "surrogatepass")).digest()
+    return sha256(path_json(triples).encode("utf-8", "surrogatepass")).digest()

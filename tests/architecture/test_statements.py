@@ -10,6 +10,7 @@ import pytest
 from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
 from polyhop.schemas.tables import NODES, TABLES
 from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS
+from polyhop.tasks.hubs.tables import HUB_PATHS, HUB_TEXTS, HUBS
 from polyhop.warehouse.statements import SQL_FOLDER, statements
 from polyhop.warehouse.tables.definitions import create_statement
 
@@ -39,9 +40,11 @@ def test_names_are_not_used_twice(file: str) -> None:
 
 def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection = duckdb.connect()
-    for table in (*TABLES, NODES):
+    for table in (*TABLES, NODES, HUBS, HUB_PATHS, HUB_TEXTS):
         connection.execute(create_statement(table))
     connection.execute("CREATE VIEW things AS " + statements("vectors")["passages"])
+    connection.execute("CREATE VIEW covered_nodes AS SELECT 0 AS n, true AS is_covered")
+    connection.execute("CREATE VIEW covered_triples AS SELECT 0 AS predicate, true AS is_covered")
     parts = _empty_parts(connection, tmp_path)
     values = {
         "kind": "passage",
@@ -49,6 +52,8 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "offset": 0,
         "ids": ["a"],
         "keys": ["a"],
+        "types": ["a"],
+        "labels": ["a"],
         "noun": "triple",
         "adds_triples": True,
     }
@@ -100,6 +105,8 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
         f"COPY (SELECT ''::VARCHAR AS passage_id, ''::VARCHAR AS reason LIMIT 0) TO '{faults}' (FORMAT parquet)"
     )
     parts |= {"ingest.faults": [str(faults)], "graph_source.quarantine": [str(quarantine)]}
+    pq.write_table(HUB_PATHS.arrow.empty_table(), folder / "hub_paths.parquet")
+    parts["hubs.paths"] = [str(folder / "hub_paths.parquet")]
     for name, table in (("nodes", NODE_PARTS), ("statements", STATEMENT_PARTS)):
         pq.write_table(table.arrow.empty_table(), folder / f"{name}.parquet")
         parts[f"graph_source.{name}"] = [str(folder / f"{name}.parquet")]

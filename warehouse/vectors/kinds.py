@@ -93,8 +93,14 @@ def _origin(settings: Settings, graph: GraphName) -> Mapping[str, object]:
     return PropositionOrigin.of(graph, settings.propositions.include).parameters
 
 
+def _hub_texts(_: Settings, kind: str) -> Mapping[str, object]:
+    """Which rows of the table `hub_texts` a kind has: those that are called as it is."""
+    return {"kind": kind}
+
+
 _searched, _triples = partial(_origin, graph="propositions"), partial(_origin, graph="triples")
 _TEXTS, _NAMES = statement("propositions", "proposition_texts"), statement("propositions", "proposition_names")
+_HUB_TEXTS = statement("hubs", "hub_texts")
 _of_propositions = partial(VectorKind, text=_first, input="entities", shown=_first)
 
 OURS: Mapping[str, VectorKind] = {
@@ -106,6 +112,10 @@ OURS: Mapping[str, VectorKind] = {
         _of_propositions("name", "names", _NAMES, parameters=_searched),
         _of_propositions("triple", "triples", _TEXTS, parameters=_triples, encoded_as="proposition"),
         _of_propositions("triplename", "triple_names", _NAMES, parameters=_triples, encoded_as="name"),
+        *(
+            VectorKind(name, table, _HUB_TEXTS, _first, "hubs", _first, parameters=partial(_hub_texts, kind=name))
+            for name, table in (("hubpath", "hub_paths"), ("hubvalue", "hub_values"), ("hubname", "hub_names"))
+        ),
     )
 }
 """In the order in which they are published."""

@@ -91,7 +91,8 @@ def test_an_index_with_a_kind_that_nobody_declares_any_more_is_left_alone(
     run(root, corpus, "near-title")
     monkeypatch.setattr(kinds, "_DECLARED", {})
     words = (
-        f"Unknown vector kind '{titles.name}'; known are passage, entity, proposition, name, triple, triplename. If a"
+        f"Unknown vector kind '{titles.name}'; known are passage, entity, proposition, name, triple, triplename, "
+        "hubpath, hubvalue, hubname. If a"
     )
     with pytest.raises(ConfigurationError, match=words):
         run(root, corpus, "bm25")

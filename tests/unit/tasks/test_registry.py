@@ -72,11 +72,11 @@ def test_a_stage_of_another_package_runs_after_what_it_reads_and_before_what_rea
 
 
 def test_what_nobody_builds_is_said(others: list[Stage]) -> None:
-    with pytest.raises(ConfigurationError, match=r"No stage builds 'hubs' from a corpus; known are .*lexical:plain"):
-        stages_for(["hubs"])
-    others.append(made("hubs", ("hub-paths",)))
-    with pytest.raises(ConfigurationError, match="No stage builds 'hub-paths'"):
-        stages_for(["hubs"])
+    with pytest.raises(ConfigurationError, match=r"No stage builds 'roads' from a corpus; known are .*lexical:plain"):
+        stages_for(["roads"])
+    others.append(made("roads", ("road-signs",)))
+    with pytest.raises(ConfigurationError, match="No stage builds 'road-signs'"):
+        stages_for(["roads"])
 
 
 def test_stages_that_wait_for_each_other_are_refused(others: list[Stage]) -> None:
