@@ -240,7 +240,10 @@ def build_hublink_topic(reader: IndexReader, parameters: HubLinkTopicParameters,
 
     def search(choice: HubChoice) -> TopicSearch:
         return TopicSearch(
-            topics, TopicWalk(stored.graph, stored.paths), DirectSearch(choice, parameters.rule), parameters
+            topics,
+            TopicWalk(stored.graph, stored.paths, stored.unreached),
+            DirectSearch(choice, parameters.rule),
+            parameters,
         )
 
     return HubStrategy(TRAVERSAL, reader, parameters, services, search)
