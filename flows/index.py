@@ -67,6 +67,8 @@ class _Run:
         self._report = IndexReport(index=build.index)
         self._damage = self._found_damage()
         self._report.damaged = self._damage.sentences()
+        if self._manifest and not request.full:
+            self._build = self._build.with_earlier(self._manifest, self._damage.arrays)
         before = read_timings(build.folder.version(self._manifest.version)) if self._manifest else {}
         self._timings = StageTimings(before)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from polyhop.schemas.errors import ConfigurationError, MissingArtefactError
+from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, MissingArtefactError
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.strategies import DEFAULT_STRATEGY
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from polyhop.graph_api import EntityGraph
+
+
+MAX_TOPIC_CHARACTERS = 1_000
+"""Chosen: ids and names of entities are shorter by far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Answer:
         evidence: What led there: question entities, seeds, links between passages, cited sentences.
         seconds: Cost by part.
         reading: Who read the answer; of a model also prompt, tokens, cost, reasoning and checked citations.
+        triples: {id, subject{id, name}, predicate, object{id, name}, score, rank}, in descending order of score; None
+            if the strategy ranks no triples.
     """
 
     question: str
@@ -48,10 +54,14 @@ class Answer:
     evidence: dict[str, Any]
     seconds: dict[str, float]
     reading: dict[str, Any] = field(default_factory=dict)
+    triples: list[dict[str, Any]] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON contract of `polyhop ask` (architecture.md section 9)."""
-        return dataclasses.asdict(self)
+        """The JSON contract of `polyhop ask` (architecture.md section 9); `triples` only if the strategy ranks any."""
+        document = dataclasses.asdict(self)
+        if self.triples is None:
+            del document["triples"]
+        return document
 
 
 class Index:
@@ -82,24 +92,27 @@ class Index:
         strategy: str = DEFAULT_STRATEGY,
         limit: int = 10,
         parameters: Mapping[str, object] | None = None,
+        topic: str | None = None,
     ) -> Answer:
         """Answers one question.
 
         Args:
             question: Any text with at least one word.
             strategy: One of `polyhop.worker.strategies.registry.STRATEGIES`.
-            limit: Passages to return, at least 1.
+            limit: Passages to return, at least 1; of a strategy that ranks triples as many triples, too.
             parameters: The strategy's own settings.
+            topic: The entity that the question is about, by name or id; a strategy without use for it ignores it.
 
         Raises:
-            EmptyQuestionError: If the question has no word in it.
+            EmptyQuestionError: If the question, or the topic, has no word in it.
             UnknownStrategyError: If there is no such strategy.
             MissingArtefactError: If the index was not built for it.
             ConfigurationError: If a parameter does not exist or is out of its range, or the limit is below 1.
             ModelError: If a model is to read (`models.read`) and is unavailable, or does not accept the request.
             BudgetExceededError: If the model's call would exceed the budget.
         """
-        return self.ask_batch([question], strategy=strategy, limit=limit, parameters=parameters)[0]
+        topics = None if topic is None else [topic]
+        return self.ask_batch([question], strategy=strategy, limit=limit, parameters=parameters, topics=topics)[0]
 
     def ask_batch(
         self,
@@ -108,12 +121,16 @@ class Index:
         strategy: str = DEFAULT_STRATEGY,
         limit: int = 10,
         parameters: Mapping[str, object] | None = None,
+        topics: Sequence[str | None] | None = None,
     ) -> list[Answer]:
-        """Answers several questions; each result is the same as if it had been asked alone."""
+        """Answers several questions; each result is the same as if it had been asked alone.
+
+        `topics` has one entry per question, None for a question without one.
+        """
         if limit < 1:
             raise ConfigurationError(f"The limit is {limit}; ask for at least 1 passage.")
-        answerer = self._session.answerer(strategy, parameters or {})
-        answered = answerer.answer([Question(text) for text in questions], limit=limit)
+        asked = _with_topics(questions, topics)
+        answered = self._session.answerer(strategy, parameters or {}).answer(asked, limit=limit)
         return [Answer(**self._session.document(strategy, one)) for one in answered]
 
     def sql(self, query: str, *, allow_files: str | Path | Sequence[str | Path] = ()) -> "pa.Table":
@@ -171,6 +188,21 @@ class Index:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _with_topics(questions: Sequence[str], topics: Sequence[str | None] | None) -> list[Question]:
+    """The questions with their topics, if there are any."""
+    given = [None] * len(questions) if topics is None else topics
+    if len(given) != len(questions):
+        raise ConfigurationError(f"There are {len(given)} topics for {len(questions)} questions; give one for each.")
+    for topic in given:
+        if topic is not None and not any(character.isalnum() for character in topic):
+            raise EmptyQuestionError("The topic is empty; give the name or the id of an entity, or leave it out.")
+        if topic is not None and len(topic) > MAX_TOPIC_CHARACTERS:
+            raise ConfigurationError(
+                f"The topic is {len(topic):,} characters long; the limit is {MAX_TOPIC_CHARACTERS:,}."
+            )
+    return [Question(text, topic=topic) for text, topic in zip(questions, given, strict=True)]
 
 
 def open_index(

@@ -32,6 +32,7 @@ _PARQUET_COLUMNS = {
     **dict.fromkeys(("model", "tokens"), "string"),
     "cost_usd": "float64",
     "reading": "string",
+    "triples": "string",
     "attempts": "int64",
     **dict.fromkeys(("worker", "finished_at", "error", "error_class"), "string"),
 }
@@ -69,7 +70,11 @@ def waiting_workers(workers: Iterable[WorkerRow]) -> list[dict[str, Any]]:
 
 
 def result_document(row: ResultRow) -> dict[str, Any]:
-    """A question as a row of `polyhop results`; everything that its worker stored is in it."""
+    """A question as a row of `polyhop results`; everything that its worker stored is in it.
+
+    It has `triples` if its strategy ranks any.
+    """
+    triples = {name: row.result[name] for name in ("triples",) if name in row.result}
     return {
         "id": row.question_id,
         "question": row.question,
@@ -78,6 +83,7 @@ def result_document(row: ResultRow) -> dict[str, Any]:
         "version": row.version,
         "strategy": row.strategy,
         "passages": row.result.get("passages", []),
+        **triples,
         "evidence": row.result.get("evidence", {}),
         "seconds": row.result.get("seconds", {}),
         "index": row.result.get("index"),

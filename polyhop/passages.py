@@ -1,4 +1,4 @@
-"""Passages of an answer as lines for a terminal: rank, score, title, id and how the text begins.
+"""Passages and triples of an answer as lines for a terminal: rank, score, title or names, ids, how the text begins.
 
 Ranks nothing; says why scores do not descend where a strategy ranks by more than a passage's own score.
 """
@@ -13,7 +13,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.open import open_published
 
 _SHOWN_CHARACTERS = 100
-"""What fits a wide terminal beside rank and score; chosen."""
+"""What fits a wide terminal beside rank and score; chosen. Of names in triples, too: values may be whole abstracts."""
 
 
 def passage_lines(
@@ -40,6 +40,28 @@ def _order(evidence: Mapping[str, Any]) -> str:
     if "reranked" in evidence:
         return f"the first {evidence['reranked']} in the reranker's order with its scores, the others with their own"
     return "ranked so that together they cover the question; a score is of its passage alone"
+
+
+def triple_lines(triples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A line for each triple of the JSON contract, ranked."""
+    for triple in triples:
+        yield f"  {triple['rank']:>3}  {triple['score']:.3f}  {triple_words(triple)}"
+
+
+def triple_words(triple: Mapping[str, Any]) -> str:
+    """A triple in one line: `Ada Lovelace [p1] --[born in]--> London [t1]`."""
+    return f"{_end(triple['subject'])} --[{_line(triple['predicate'])}]--> {_end(triple['object'])}"
+
+
+def _end(node: Mapping[str, Any]) -> str:
+    """A name, cut if it is long, and its id; an id that says no more than the name is left out."""
+    name, own_id = _line(node["name"]), str(node["id"])
+    shown = name[:_SHOWN_CHARACTERS].rstrip() + "…" if len(name) > _SHOWN_CHARACTERS else name
+    return shown if own_id.casefold() == name.casefold() else f"{shown} [{own_id}]"
+
+
+def _line(text: str) -> str:
+    return " ".join(str(text).split())
 
 
 def passage_texts(index: IndexReader, passages: Sequence[Mapping[str, Any]]) -> dict[str, str]:

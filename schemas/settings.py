@@ -43,6 +43,16 @@ class CorpusSettings(Section):
     )
 
 
+class GraphSettings(Section):
+    """How a knowledge graph is read (`polyhop index --graph`)."""
+
+    languages: str = Field(
+        "en",
+        description="Languages of labels in N-Triples and Turtle, preferred ones first, separated by commas (en,de); "
+        "after them come labels without a language, then other languages alphabetically.",
+    )
+
+
 class ExtractionSettings(Section):
     """How names, relations and propositions are found."""
 
@@ -219,6 +229,7 @@ class Settings(Section):
         description="Share of units that a model must have extracted before a version is published, 0 to 1.",
     )
     corpus: CorpusSettings = Field(default_factory=CorpusSettings, description="Records to passages.")
+    graph: GraphSettings = Field(default_factory=GraphSettings, description="A knowledge graph as source.")
     extraction: ExtractionSettings = Field(
         default_factory=ExtractionSettings, description="Names, relations and propositions."
     )

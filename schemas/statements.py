@@ -1,4 +1,4 @@
-"""What comes out of reading a knowledge graph: statements, each a predicate between two nodes.
+"""What comes out of reading a knowledge graph: statements (a predicate between two nodes) and descriptions of nodes.
 
 Holds no reader (warehouse/files does); what becomes of nodes and statements is tasks/graph_source's business.
 Source: algorithms.md 4.2.
@@ -17,6 +17,7 @@ class Node:
         types: Names of its types, in the statement's order.
         is_literal: Whether it is a value; None if the statement does not say so.
         datatype: Of a literal, empty if not stated.
+        language: Tag of a literal's language (`en`), empty if not stated.
     """
 
     id: str
@@ -24,6 +25,7 @@ class Node:
     types: tuple[str, ...] = ()
     is_literal: bool | None = None
     datatype: str = ""
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +35,20 @@ class Statement:
     subject: Node
     predicate: str
     object: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a graph says of a node apart from its relations: a label, types.
+
+    Attributes:
+        node: The node with its label, if that is what is said, and its types.
+        preference: Of several labels of a node the one with the smallest counts; empty where all count the same.
+    """
+
+    node: Node
+    preference: str = ""
+
+
+GraphLine = Statement | Description
+"""One usable line of a graph."""

@@ -13,7 +13,10 @@ DAMAGED_ERROR = "DamagedRow"
 ANSWER_KEYS = frozenset({"question", "answer", "strategy", "version", "passages", "evidence", "seconds"})
 """What every stored answer has, and `explain` and `replay` need (the JSON contract of `polyhop ask`)."""
 
-_KINDS: Mapping[str, type] = {"passages": list, "evidence": dict, "seconds": dict, "reading": dict, "tokens": dict}
+_KINDS: Mapping[str, type] = {
+    **dict.fromkeys(("passages", "triples"), list),
+    **dict.fromkeys(("evidence", "seconds", "reading", "tokens"), dict),
+}
 
 
 @dataclass(frozen=True, slots=True)

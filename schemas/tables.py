@@ -103,6 +103,7 @@ NODES = Table(
         text("node_id", "id that the graph gave it, NULL for a value without one", nullable=True),
         text("types_json", "names of all its types, as JSON"),
         text("datatype", "datatype of a value, NULL if not stated", nullable=True),
+        text("language", "language tag of a value, NULL if not stated", nullable=True),
     ),
 )
 RELATION_SOURCES = Table(

@@ -35,6 +35,7 @@ sys.path.append(str(PROJECT / "tests" / "memory_index"))
 sys.path.append(str(PROJECT / "tests" / "neo4j_server"))
 sys.path.append(str(PROJECT / "tests" / "browser_fixture"))
 sys.path.append(str(PROJECT / "tests" / "prefect_server"))
+sys.path.append(str(PROJECT / "tests" / "command_processes"))
 
 
 _SERVERS = ("neo4j_server", "prefect_server", "browser")
@@ -77,21 +78,34 @@ def demo_folder() -> Path:
     return PROJECT / "polyhop" / "demo"
 
 
+@pytest.fixture(scope="session")
+def commands() -> Iterator[Any]:
+    """Commands in processes that are forked from one which has done the imports; see tests/command_processes/."""
+    from command_processes import Commands
+
+    started = Commands()
+    yield started
+    started.close()
+
+
 @pytest.fixture
-def polyhop(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def polyhop(commands: Any, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs the command line in a process of its own, in an empty folder, with no settings but those given."""
 
     def run(*arguments: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
-        return subprocess.run(
-            [sys.executable, "-m", "polyhop.cli", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=clean | (env or {}),
-            check=False,
-            timeout=300,
-        )
+        done: subprocess.CompletedProcess[str] = commands.run(arguments, tmp_path, env or {})
+        return done
+
+    return run
+
+
+@pytest.fixture
+def new_polyhop(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the command line in a new interpreter, whose sets have an order of their own; else like `polyhop`."""
+    from command_processes import new_process
+
+    def run(*arguments: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        return new_process(arguments, tmp_path, env or {})
 
     return run
 

@@ -5,7 +5,7 @@ Knows files and fingerprints, not what a stage does.
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,6 +29,19 @@ from polyhop.warehouse.tables.definitions import create_statement
 
 
 @dataclass(frozen=True, slots=True)
+class Earlier:
+    """What stages may copy from the current version.
+
+    Attributes:
+        version: Its number.
+        arrays: Names of its files under `graph/` that are as they were published.
+    """
+
+    version: int
+    arrays: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Build:
     """What every stage gets: plain values only, so that it can travel to another process.
 
@@ -44,6 +57,7 @@ class Build:
             stages, and the hash of what determines it.
         counts: Stage name to what it counted, of the finished stages.
         distrusted: Kinds of vectors whose published tables are not built on.
+        earlier: The current version, as far as it may be copied from; None in a first run and in one that is `--full`.
     """
 
     settings: Settings
@@ -56,6 +70,7 @@ class Build:
     results: tuple[tuple[str, str, str], ...] = ()
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     distrusted: tuple[str, ...] = ()
+    earlier: Earlier | None = None
 
     @property
     def layout(self) -> Layout:
@@ -104,6 +119,16 @@ class Build:
     def parts(self, stage: str) -> Path:
         """Folder of a stage's finished batches; its name holds what they depend on, so old parts are never mistaken."""
         return self.folder.staging / "parts" / f"{stage}-{self.fingerprint(stage)[:16]}-{self.settings.batch_size}"
+
+    def with_earlier(self, manifest: Manifest, damaged: Collection[str]) -> "Build":
+        """The same build, which may copy from the current version all but the damaged files."""
+        return replace(self, earlier=Earlier(manifest.version, frozenset(manifest.arrays).difference(damaged)))
+
+    def earlier_files(self, *names: str) -> list[Path]:
+        """Files under `graph/` of the current version; none unless all are there as they were published."""
+        if self.earlier is None or not self.earlier.arrays.issuperset(names):
+            return []
+        return [self.folder.version(self.earlier.version).arrays / name for name in names]
 
     @contextmanager
     def tables(self, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:

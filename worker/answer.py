@@ -70,6 +70,7 @@ class Answerer:
 
     Attributes:
         ranks: Whether it ranks passages: always.
+        ranks_triples: Whether its strategy ranks triples, too.
         reads: Whether it reads answers, too.
     """
 
@@ -90,6 +91,7 @@ class Answerer:
                 raise MissingArtefactError(artefact, index.name, strategy)
         self._index = index
         self.strategy: Strategy = make(strategy, index, parameters, services)
+        self.ranks_triples = self._spec.ranks_triples
         self._encode = services.encode
         self.reads = reader is not None
         self._reader = reader
@@ -112,7 +114,7 @@ class Answerer:
 
         Args:
             questions: Asked together.
-            limit: Passages of each answer.
+            limit: Passages of each answer, and triples, if the strategy ranks any.
             read_passages: Passages that the reader reads, from the first.
             turns: Of these questions, in order: measures them, and may end those that take too long.
 
@@ -249,9 +251,9 @@ def check_questions(questions: Sequence[Question]) -> None:
 
 
 def _answered(retrieval: Retrieval, reading: Reading, limit: int) -> Retrieval:
-    """The retrieval as the answer shows it: so many passages, and the triples that the answer rests on."""
+    """The retrieval as the answer shows it: so many passages, and as many of the triples that the answer rests on."""
     triples = retrieval.triples if reading.triples is None else reading.triples
-    return replace(retrieval, passages=retrieval.passages[:limit], triples=triples)
+    return replace(retrieval, passages=retrieval.passages[:limit], triples=triples[:limit])
 
 
 def _timed(work: Callable[[], T]) -> tuple[T, float]:
@@ -281,3 +283,18 @@ def passage_rows(index: IndexReader, retrieval: Retrieval) -> list[dict[str, Any
         record = index.record_of(p.passage_id)
         rows.append(row if record == p.passage_id else {**row, "record": record})
     return rows
+
+
+def triple_rows(retrieval: Retrieval) -> list[dict[str, Any]]:
+    """Ranked triples as the JSON contract wants them; `id` is their row of the table `relations`."""
+    return [
+        {
+            "id": triple.relation_id,
+            "subject": {"id": triple.subject_id, "name": triple.subject},
+            "predicate": triple.predicate,
+            "object": {"id": triple.object_id, "name": triple.object},
+            "score": round(triple.score, 6),
+            "rank": triple.rank,
+        }
+        for triple in retrieval.triples
+    ]

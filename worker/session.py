@@ -17,13 +17,13 @@ from polyhop.schemas.reading_row import reading_row
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.artefacts import NAMES
 from polyhop.warehouse.index_reader import PublishedIndex
-from polyhop.worker.answer import AnsweredQuestion, Answerer, passage_rows
+from polyhop.worker.answer import AnsweredQuestion, Answerer, passage_rows, triple_rows
 from polyhop.worker.closed_book import ClosedBookAnswerer
 from polyhop.worker.questions.names import ModelNaming, QuestionNaming, RuleNaming, entities_task
 from polyhop.worker.ranking.links import connect
 from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.services import SessionServices
-from polyhop.worker.strategies.registry import make_reader
+from polyhop.worker.strategies.registry import make_reader, spec_of
 
 _ANSWER_PROMPT = Path(__file__).parent / "reading" / "prompts" / "qa.answer.md"
 _CLOSED_BOOK_PROMPT = Path(__file__).parent / "reading" / "prompts" / "qa.closed_book.md"
@@ -100,18 +100,23 @@ class IndexSession:
         return ClosedBookAnswerer(ClosedBookReader(chat, closed_book_task(read_prompt(_CLOSED_BOOK_PROMPT))))
 
     def document(self, strategy: str, answered: AnsweredQuestion) -> dict[str, Any]:
-        """An answer in the JSON contract of `polyhop ask` (architecture.md section 9)."""
+        """An answer in the JSON contract of `polyhop ask` (architecture.md section 9).
+
+        It has `triples` if the strategy ranks any, also where it found none.
+        """
         found = answered.retrieval.evidence
         notes, data = (*found.notes, *answered.reading.notes), {**found.data, **answered.reading.data}
         evidence = as_row(dataclasses.replace(found, notes=notes, data=data))
         evidence["sentences"] = [dataclasses.asdict(sentence) for sentence in answered.reading.sentences]
         evidence["links"] = self._links(answered.retrieval)
+        ranks_triples = spec_of(strategy).ranks_triples or answered.retrieval.triples
         return {
             "question": answered.question.text,
             "answer": answered.reading.answer,
             "strategy": strategy,
             "version": self.version,
             "passages": passage_rows(self.published, answered.retrieval),
+            **({"triples": triple_rows(answered.retrieval)} if ranks_triples else {}),
             "evidence": evidence,
             "reading": reading_row(answered.reading, answered.naming),
             "seconds": {name: round(seconds, 6) for name, seconds in answered.seconds.items()},

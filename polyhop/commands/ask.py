@@ -38,6 +38,9 @@ def ask(
     index: IndexName,
     strategy: Strategy = DEFAULT_STRATEGY,
     limit: Limit = 10,
+    topic: Annotated[
+        str | None, typer.Option("--topic", help="The entity that the question is about, by name or id.")
+    ] = None,
     param: Parameters = None,
     reader: ReaderName = None,
     min_confidence: MinConfidence = None,
@@ -59,7 +62,7 @@ def ask(
         require_place(html)
     settings = with_min_confidence(with_reader(settings_of(root, set_), reader), min_confidence)
     with open_index(index, settings=settings) as opened:
-        answer = opened.ask(question, strategy=strategy, limit=limit, parameters=parameters)
+        answer = opened.ask(question, strategy=strategy, limit=limit, parameters=parameters, topic=topic)
         if html is not None:
             from polyhop.pages.material import material_of, write_page
 
@@ -74,8 +77,6 @@ def ask(
 
 def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -> None:
     """The answer for a person, with the texts of its passages by id; with `explain`, how its evidence connects."""
-    from polyhop.passages import passage_lines
-
     print_line(f"Question  {answer.question}")
     print_line(f"Answer    {answer.answer or _silence(answer)}{_certainty(answer)}")
     for value in answer.reading.get("values", ()):
@@ -84,10 +85,7 @@ def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -
     if not answer.reading.get("values"):
         for sentence in answer.evidence["sentences"][:1]:
             _print_source(sentence)
-    milliseconds = 1000 * sum(answer.seconds.values())
-    print_line(f"Passages  ({answer.strategy}, version {answer.version}, {milliseconds:.0f} ms)")
-    for line in passage_lines(answer.passages, answer.evidence, texts):
-        print_line(line)
+    _print_rankings(answer, texts)
     _print_reading(answer.reading)
     if explain:
         _print_evidence(answer)
@@ -98,8 +96,31 @@ def _silence(answer: "Answer") -> str:
         return "(not read; --reader rules or model reads one)"
     confidence = answer.reading.get("confidence") or 0.0
     if confidence:
-        return f"(withheld: its confidence would be {confidence:.2f}, see --min-confidence; read the passages)"
-    return "(none found; read the passages)" if answer.passages else "(none found)"
+        return f"(withheld: its confidence would be {confidence:.2f}, see --min-confidence; read {_ranked(answer)})"
+    return f"(none found; read {_ranked(answer)})" if answer.triples or answer.passages else "(none found)"
+
+
+def _ranked(answer: "Answer") -> str:
+    if not answer.triples:
+        return "the passages"
+    return "the triples and passages" if answer.passages else "the triples"
+
+
+def _print_rankings(answer: "Answer", texts: Mapping[str, str]) -> None:
+    """Triples, then passages; of a strategy that found triples alone, no heading without passages below it."""
+    from polyhop.passages import passage_lines, triple_lines
+
+    milliseconds = 1000 * sum(answer.seconds.values())
+    how = f"({answer.strategy}, version {answer.version}, {milliseconds:.0f} ms)"
+    if answer.triples is not None:
+        print_line(f"Triples   {how}")
+        for line in triple_lines(answer.triples):
+            print_line(line)
+        how = ""
+    if how or answer.passages:
+        print_line(f"Passages  {how}".rstrip())
+    for line in passage_lines(answer.passages, answer.evidence, texts):
+        print_line(line)
 
 
 def _certainty(answer: "Answer") -> str:

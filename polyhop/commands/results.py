@@ -1,5 +1,7 @@
 """`polyhop results`, `explain`, `replay`: stored answers, redrawn and asked again."""
 
+from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -114,7 +116,11 @@ def replay(
     settings = with_min_confidence(settings, least)
     with open_index(str(stored["index"]), settings=settings, version=row.version) as index:
         again = index.ask(
-            row.question, strategy=chosen, limit=int(str(stored["limit"])), parameters=parameters
+            row.question,
+            strategy=chosen,
+            limit=int(str(stored["limit"])),
+            parameters=parameters,
+            topic=row.topic,
         ).to_json()
     if json:
         print_json({"stored": dict(stored), "replayed": again})
@@ -129,22 +135,40 @@ def _draw(document: Any, settings: "Settings") -> None:
 
     names = ("question", "answer", "strategy", "version", "passages", "evidence", "seconds")
     kept = {name: document[name] for name in names}
-    answer = Answer(**kept, reading=document.get("reading", {}))
+    answer = Answer(**kept, reading=document.get("reading", {}), triples=document.get("triples"))
     print_answer(answer, stored_texts(document, settings), explain=True)
 
 
 def _side_by_side(row: "ResultRow", again: dict[str, Any]) -> None:
+    from polyhop.passages import triple_words
+
     stored: Any = row.result
     print_line(f"Question  {row.question}")
     print_line(f"{'':10}{'stored: ' + stored['strategy']:<50}again: {again['strategy']} (version {again['version']})")
     print_line(f"Answer    {stored['answer']:<50}{again['answer']}")
     print_line(f"Read by   {_read_by(stored):<50}{_read_by(again)}")
-    left, right = stored["passages"], again["passages"]
-    for place in range(max(len(left), len(right))):
-        cells = [f"{p[place]['title'][:38]} [{p[place]['id']}]" if place < len(p) else "" for p in (left, right)]
-        print_line(f"{place + 1:>8}  {cells[0]:<50}{cells[1]}")
-    if [p["id"] for p in left] == [p["id"] for p in right]:
+    both = (stored, again)
+    triples = [[triple_words(row)[:48] for row in one.get("triples") or ()] for one in both]
+    _print_columns("Triples", triples)
+    _print_columns(
+        "Passages" if any(triples) else "",
+        [[f"{row['title'][:38]} [{row['id']}]" for row in one["passages"]] for one in both],
+    )
+    if _ranked_ids(stored) == _ranked_ids(again):
         print_error("Both rankings are the same.")
+
+
+def _print_columns(heading: str, columns: Sequence[Sequence[str]]) -> None:
+    """Two rankings side by side, under a heading if there is one and anything was ranked."""
+    if heading and any(columns):
+        print_line(heading)
+    for rank, (left, right) in enumerate(zip_longest(*columns, fillvalue=""), start=1):
+        print_line(f"{rank:>8}  {left:<50}{right}")
+
+
+def _ranked_ids(document: dict[str, Any]) -> list[list[str]]:
+    """Ids of triples and of passages, ranked."""
+    return [[row["id"] for row in document.get(name) or ()] for name in ("triples", "passages")]
 
 
 def _read_by(document: dict[str, Any]) -> str:

@@ -64,6 +64,8 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
         graph_note=_graph_note(document, evidence, graph),
         is_reached=bool(evidence.all_edges()),
         titles={row["id"]: row["title"] for row in document["passages"]},
+        triples=document.get("triples") or (),
+        ranked=_ranked(document),
         passages=_passage_rows(document, evidence, material),
         has_texts=bool(material.texts) or not document["passages"],
         other=json.dumps(evidence.data, ensure_ascii=False, indent=1, default=str) if evidence.data else "",
@@ -119,8 +121,9 @@ def _graph_note(document: Mapping[str, Any], evidence: Evidence, graph: Evidence
     """What the drawing leaves out, and what it is, in sentences."""
     notes = []
     if not graph.edges:
+        ranked = _ranked(document)
         notes.append(
-            f"Strategy '{document['strategy']}' left no graph to draw: the passages below are a plain ranking."
+            f"Strategy '{document['strategy']}' left no graph to draw: the {ranked} below are a plain ranking."
         )
     elif not evidence.all_edges():
         if not (evidence.seeds or evidence.nodes or evidence.names):
@@ -157,6 +160,10 @@ def _passage_rows(document: Mapping[str, Any], evidence: Evidence, material: Pag
             }
         )
     return rows
+
+
+def _ranked(document: Mapping[str, Any]) -> str:
+    return "triples" if document.get("triples") and not document["passages"] else "passages"
 
 
 def _cited(document: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:

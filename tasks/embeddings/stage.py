@@ -1,23 +1,31 @@
-"""The embedding stages: one per kind of vectors, batch by batch, only what the cache does not hold.
+"""The embedding stages: one per kind of vectors, batch by batch, only what neither version before nor cache holds.
 
-The encoder is opened once per process; vectors end in one matrix file per kind.
+The encoder is opened once per process; vectors end in one matrix file per kind, beside the content hashes of its rows,
+by which the next version copies them.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.tables import EMBEDDINGS
+from polyhop.tasks.embeddings.things import Thing, batch_count, read_batch, read_hashes, read_texts, write_things
 from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.build import Build, is_part_done, part_files, write_part
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.open import open_encoder
+from polyhop.warehouse.statements import statement
+from polyhop.warehouse.vectors.earlier import EarlierVectors, Hashes, hashes_of, open_earlier
 from polyhop.warehouse.vectors.kinds import VectorKind
+
+Vectors = NDArray[np.float32]
 
 
 def embed_settings(kind: VectorKind, build: Build) -> dict[str, object]:
@@ -26,12 +34,33 @@ def embed_settings(kind: VectorKind, build: Build) -> dict[str, object]:
 
 
 def batches(kind: VectorKind, build: Build) -> list[int]:
-    """Batches without a finished part."""
+    """Batches without a finished part; the things are listed first, unless an interrupted run has done so."""
+    folder, path = _folder(kind, build), _things(kind, build)
+    if not path.is_file():
+        key = partial(open_encoder(build.settings).key, kind=_known_as(kind))
+        with writing("the list of what is embedded", folder):
+            write_things(path, _listed(kind, build), key)
+    return [n for n in range(batch_count(path)) if not is_part_done(folder, n)]
+
+
+def _folder(kind: VectorKind, build: Build) -> Path:
+    return build.parts(f"embed-{kind.name}")
+
+
+def _things(kind: VectorKind, build: Build) -> Path:
+    return _folder(kind, build) / "things.parquet"
+
+
+def _known_as(kind: VectorKind) -> str:
+    return kind.encoded_as or kind.name
+
+
+def _listed(kind: VectorKind, build: Build) -> Iterator[list[Thing]]:
+    """Ids and texts, a batch at a time."""
     with build.tables(read_only=True) as connection, _named(kind):
-        row = connection.execute(kind.statement("count_things"), kind.parameters(build.settings)).fetchone()
-    folder = build.parts(f"embed-{kind.name}")
-    count, size = (row or (0,))[0], build.settings.batch_size
-    return [n for n in range((count + size - 1) // size) if not is_part_done(folder, n)]
+        found = connection.execute(kind.statement("things_in_order"), kind.parameters(build.settings))
+        while rows := found.fetchmany(build.settings.batch_size):
+            yield [(thing, kind.text(first, second)) for thing, first, second in rows]
 
 
 @contextmanager
@@ -47,52 +76,62 @@ def _named(kind: VectorKind) -> Iterator[None]:
 
 
 def run_batch(kind: VectorKind, build: Build, batch: int) -> BatchResult:
-    """Encodes one batch and writes its part."""
-    size = build.settings.batch_size
-    values = {**kind.parameters(build.settings), "limit": size, "offset": batch * size}
-    with build.tables(read_only=True) as connection, _named(kind):
-        rows = connection.execute(kind.statement("batch_of_things"), values).fetchall()
+    """Encodes what of one batch the version before does not have, and writes its part."""
     encoder = open_encoder(build.settings)
-    texts, known_as = [kind.text(first, second) for _, first, second in rows], kind.encoded_as or kind.name
-    known, damaged = encoder.misses, encoder.damaged
-    vectors = encoder.encode(texts, known_as)
+    things = read_batch(_things(kind, build), batch)
+    hashes = hashes_of(things.column("content_hash").to_pylist())
+    missing = np.flatnonzero(_earlier(kind, build, encoder.dimension).rows_of(hashes) < 0)
+    if not len(missing):
+        return BatchResult(len(things), 0)
+    computed, damaged = encoder.misses, encoder.damaged
+    vectors = encoder.encode(things.column("text").take(pa.array(missing)).to_pylist(), _known_as(kind))
     table = pa.table(
         {
-            "owner_kind": pa.array([kind.name] * len(rows), pa.string()),
-            "owner_id": pa.array([row[0] for row in rows], pa.string()),
-            "model": pa.array([encoder.model] * len(rows), pa.string()),
-            "dimension": pa.array([encoder.dimension] * len(rows), pa.int64()),
-            "content_hash": pa.array([encoder.key(text, known_as) for text in texts], pa.string()),
+            "number": pa.array(missing + batch * build.settings.batch_size, pa.int64()),
             "vector": pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(vectors)), encoder.dimension),
         }
     )
-    write_part(build.parts(f"embed-{kind.name}"), batch, {"vectors": table})
-    return BatchResult(len(rows), encoder.misses - known, damaged=encoder.damaged - damaged)
+    write_part(_folder(kind, build), batch, {"vectors": table})
+    return BatchResult(len(things), encoder.misses - computed, damaged=encoder.damaged - damaged)
+
+
+def _earlier(kind: VectorKind, build: Build, dimension: int) -> EarlierVectors:
+    """The vectors of this kind in the version before, if they may be copied."""
+    prefix = f"vectors-{kind.name}"
+    return open_earlier(build.earlier_files(f"{prefix}_hashes.npy", f"{prefix}_matrix.npy"), dimension)
 
 
 def finish(kind: VectorKind, build: Build) -> Counts:
-    """Writes the matrix, in number order, and lists the vectors."""
-    files = part_files(build.parts(f"embed-{kind.name}"), "vectors")
-    columns = ", ".join(EMBEDDINGS.column_names)
+    """Writes the matrix, in number order, with the content hashes of its rows, and lists the vectors."""
+    encoder, things = open_encoder(build.settings), _things(kind, build)
+    hashes = hashes_of(read_hashes(things))
+    values = {"kind": kind.name, "model": encoder.model, "dimension": encoder.dimension, "things": [str(things)]}
     with build.tables() as connection:
-        if files:
-            connection.execute(
-                f"INSERT INTO embeddings SELECT {columns} FROM read_parquet($files) ORDER BY owner_id",
-                {"files": files},
-            )
-    parts = list(_matrices(files))
-    matrix = np.concatenate(parts) if parts else np.zeros((0, open_encoder(build.settings).dimension), np.float32)
-    with writing("vectors", build.staging.arrays):
-        np.save(build.staging.arrays / f"vectors-{kind.name}_matrix.npy", matrix)
-    return {"vectors": len(matrix)}
+        connection.execute(statement("vectors", "fill_embeddings"), values)
+    arrays, prefix = build.staging.arrays, f"vectors-{kind.name}"
+    with writing("vectors", arrays):
+        shape = len(hashes), encoder.dimension
+        np.save(arrays / f"{prefix}_hashes.npy", hashes)
+        np.save(arrays / f"{prefix}_matrix.npy", _matrix(kind, build, hashes, np.empty(shape, np.float32)))
+    return {"vectors": len(hashes)}
 
 
-def _matrices(files: list[str]) -> Iterator[np.ndarray]:
-    import pyarrow.parquet as pq
-
-    for file in files:
-        column = pq.read_table(file, columns=["vector"]).column("vector").combine_chunks()
-        yield column.values.to_numpy().reshape(len(column), -1)
+def _matrix(kind: VectorKind, build: Build, hashes: Hashes, matrix: Vectors) -> Vectors:
+    """Fills the matrix: from the parts, else from the version before."""
+    is_filled = np.zeros(len(matrix), dtype=np.bool_)
+    for file in part_files(_folder(kind, build), "vectors"):
+        part = pq.read_table(file)
+        numbers = part.column("number").to_numpy()
+        matrix[numbers] = part.column("vector").combine_chunks().values.to_numpy().reshape(len(part), -1)
+        is_filled[numbers] = True
+    left, earlier = np.flatnonzero(~is_filled), _earlier(kind, build, matrix.shape[1])
+    rows = earlier.rows_of(hashes[left])
+    earlier.copy_to(matrix, left[rows >= 0], rows[rows >= 0])
+    gone = left[rows < 0]  # the version before was there when a run that was killed did without their parts
+    if len(gone):
+        texts = read_texts(_things(kind, build), gone.tolist())
+        matrix[gone] = open_encoder(build.settings).encode(texts, _known_as(kind))
+    return matrix
 
 
 def ann_settings(build: Build) -> dict[str, object]:

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from polyhop.schemas.columns import Column, Table
 from polyhop.schemas.ids import literal_id, node_id
+from polyhop.schemas.iris import name_without_label
 from polyhop.schemas.names import name_tokens
-from polyhop.schemas.statements import Node, Statement
+from polyhop.schemas.statements import Description, GraphLine, Node, Statement
 from polyhop.schemas.text import norm_ws
 
 NODE_PARTS = Table(
@@ -21,12 +22,14 @@ NODE_PARTS = Table(
     (
         Column("entity_id", pa.string(), "sha256-derived from the node's own id, or from a literal's whole statement"),
         Column("node_id", pa.string(), "the node's own id, NULL for a literal without one", nullable=True),
-        Column("name", pa.string(), "its name; its own id where the statements give none"),
+        Column("name", pa.string(), "its name; where the statements give none its own id, or the last part of an IRI"),
         Column("folded", pa.string(), "words of the name, folded (polyhop.schemas.names.name_tokens)"),
         Column("norm_name", pa.string(), "name, NFC, lower case, runs of whitespace collapsed"),
         Column("types", pa.list_(pa.string()), "names of its types, in the statements' order"),
         Column("is_literal", pa.bool_(), "whether it is a value, NULL if the statements do not say so", nullable=True),
         Column("datatype", pa.string(), "of a literal, NULL if not stated", nullable=True),
+        Column("language", pa.string(), "of a literal, NULL if not stated", nullable=True),
+        Column("preference", pa.string(), "of several names the one with the smallest counts"),
         Column("uses", pa.int64(), "statements that give it this name, 0 if none gives one"),
     ),
 )
@@ -44,18 +47,21 @@ STATEMENT_PARTS = Table(
 )
 
 
-def statement_tables(statements: Iterable[Statement]) -> dict[str, pa.Table]:
+def statement_tables(lines: Iterable[GraphLine]) -> dict[str, pa.Table]:
     """Tables `nodes` and `statements` with the columns of NODE_PARTS and STATEMENT_PARTS; their order says nothing.
 
-    Cost: O(statements) time; memory O(different nodes and triples).
+    Cost: O(lines) time; memory O(different nodes and triples).
     """
-    nodes: Counter[tuple[str, Node]] = Counter()
+    nodes: Counter[tuple[str, Node, str]] = Counter()
     triples: Counter[tuple[str, str, str]] = Counter()
-    for statement in statements:
-        source_id, target_id = node_id(statement.subject.id), _object_id(statement)
-        nodes[source_id, statement.subject] += 1
-        nodes[target_id, statement.object] += 1
-        triples[source_id, target_id, statement.predicate] += 1
+    for line in lines:
+        if isinstance(line, Description):
+            nodes[node_id(line.node.id), line.node, line.preference] += 1
+            continue
+        source_id, target_id = node_id(line.subject.id), _object_id(line)
+        nodes[source_id, line.subject, ""] += 1
+        nodes[target_id, line.object, ""] += 1
+        triples[source_id, target_id, line.predicate] += 1
     return {"nodes": _nodes_table(nodes), "statements": _statements_table(triples)}
 
 
@@ -63,21 +69,25 @@ def _object_id(statement: Statement) -> str:
     value = statement.object
     if value.id:
         return node_id(value.id)
-    return literal_id(statement.subject.id, statement.predicate, value.datatype, value.name)
+    # a datatype never begins with @, and a value with a language has no other datatype
+    kind = f"@{value.language.lower()}" if value.language else value.datatype
+    return literal_id(statement.subject.id, statement.predicate, kind, value.name)
 
 
-def _nodes_table(nodes: Counter[tuple[str, Node]]) -> pa.Table:
-    names = [node.name if node.name.strip() else node.id for _, node in nodes]
+def _nodes_table(nodes: Counter[tuple[str, Node, str]]) -> pa.Table:
+    names = [node.name if node.name.strip() else name_without_label(node.id) for _, node, _ in nodes]
     columns = {
-        "entity_id": [entity_id for entity_id, _ in nodes],
-        "node_id": [node.id or None for _, node in nodes],
+        "entity_id": [entity_id for entity_id, _, _ in nodes],
+        "node_id": [node.id or None for _, node, _ in nodes],
         "name": names,
         "folded": [" ".join(name_tokens(name)) for name in names],
         "norm_name": [norm_ws(name) for name in names],
-        "types": [list(node.types) for _, node in nodes],
-        "is_literal": [node.is_literal for _, node in nodes],
-        "datatype": [node.datatype or None for _, node in nodes],
-        "uses": [count if node.name.strip() else 0 for (_, node), count in nodes.items()],
+        "types": [list(node.types) for _, node, _ in nodes],
+        "is_literal": [node.is_literal for _, node, _ in nodes],
+        "datatype": [node.datatype or None for _, node, _ in nodes],
+        "language": [node.language or None for _, node, _ in nodes],
+        "preference": [preference for _, _, preference in nodes],
+        "uses": [count if node.name.strip() else 0 for (_, node, _), count in nodes.items()],
     }
     return pa.Table.from_pydict(columns, schema=NODE_PARTS.arrow)
 

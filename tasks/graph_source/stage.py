@@ -3,22 +3,26 @@
 It always reads the whole file, because only that shows whether anything changed; memory does not grow with it. No
 passage comes out of it: relations have no sources, entities no mentions.
 
-* Every node of the graph is an entity; its id comes from the node's own, so that equal names stay different entities.
+* Every node that has a relation is an entity; its id comes from the node's own, so that equal names stay different
+  entities. Labels and types of RDF describe nodes and are no relations.
 * A key is the folded name if no other node has that name; otherwise it is the folded name, ` #` and the node's own id.
   A name that several nodes share leads to all of them in the spelling of their `norm_name`, and nowhere in any other.
 * Literals are entities without a proper name: they take no part in the arrays of names and have no vectors.
 
-Source: algorithms.md 4.2, 4.3, 7.5.
+Source: algorithms.md 4.2, 4.3, 7.5; docs/decisions/0016-rdf-and-neo4j-graphs.md.
 """
 
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+
 from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.ids import content_hash
-from polyhop.schemas.statements import Statement
+from polyhop.schemas.requests import names_in
+from polyhop.schemas.statements import GraphLine
 from polyhop.schemas.tables import ENTITIES, NODES, QUARANTINE, RELATIONS
 from polyhop.tasks.graph_source.parts import statement_tables
 from polyhop.tasks.quarantine import check_share, quarantine_table
@@ -59,16 +63,17 @@ def read_batch(build: Build, batch: int) -> BatchResult:
     folder = parts_folder(build)
     shutil.rmtree(folder, ignore_errors=True)
     lines = 0
-    for number, (good, bad) in enumerate(_chunks(build.source), start=batch):
-        write_part(folder, number, {**statement_tables(good), "quarantine": quarantine_table(bad)})
+    for number, (good, bad) in enumerate(_chunks(build, build.source), start=batch):
+        counted = pa.table({"good": [len(good)]})
+        write_part(folder, number, {**statement_tables(good), "quarantine": quarantine_table(bad), "lines": counted})
         lines += len(good) + len(bad)
     return BatchResult(lines, lines)
 
 
-def _chunks(source: Path) -> Iterator[tuple[list[Statement], list[BadRecord]]]:
-    good: list[Statement] = []
+def _chunks(build: Build, source: Path) -> Iterator[tuple[list[GraphLine], list[BadRecord]]]:
+    good: list[GraphLine] = []
     bad: list[BadRecord] = []
-    for line in read_graph(source):
+    for line in read_graph(source, names_in(build.settings.graph.languages.lower())):
         if isinstance(line, BadRecord):
             bad.append(line)
         else:
@@ -91,11 +96,16 @@ def finish(build: Build) -> Counts:
     with build.tables() as connection:
         for name, parts in _FILLED:
             connection.execute(statement("graph_source", name), {parts: part_files(folder, parts)} if parts else None)
-        good, bad = connection.execute(statement("graph_source", "count_records")).fetchone() or (0, 0)
+        lines = {"lines": part_files(folder, "lines")}
+        good, bad, related = connection.execute(statement("graph_source", "count_records"), lines).fetchone() or (
+            0,
+            0,
+            0,
+        )
         first = connection.execute(statement("graph_source", "first_quarantined")).fetchone()
         row = connection.execute(statement("graph_source", "count_graph")).fetchone() or (0, 0, 0, 0)
     check_share(build, good, bad, first)
-    if not good:
+    if not related:
         raise SourceError(f"There is no usable statement in {build.source}; a graph needs at least one.")
     counts = dict(zip(("entities", "literals", "relations", "self_loops"), row, strict=True))
     return {"statements": good, "quarantined": bad, **counts}

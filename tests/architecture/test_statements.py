@@ -9,6 +9,7 @@ import pytest
 
 from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
 from polyhop.schemas.tables import NODES, TABLES
+from polyhop.tasks.embeddings.things import SCHEMA as THINGS
 from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS
 from polyhop.tasks.hubs.tables import HUB_PATHS, HUB_TEXTS, HUBS
 from polyhop.warehouse.statements import SQL_FOLDER, statements
@@ -55,6 +56,8 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "types": ["a"],
         "labels": ["a"],
         "noun": "triple",
+        "model": "m",
+        "dimension": 3,
         "adds_triples": True,
     }
     for file in FILES:
@@ -105,9 +108,14 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
         f"COPY (SELECT ''::VARCHAR AS passage_id, ''::VARCHAR AS reason LIMIT 0) TO '{faults}' (FORMAT parquet)"
     )
     parts |= {"ingest.faults": [str(faults)], "graph_source.quarantine": [str(quarantine)]}
+    pq.write_table(THINGS.empty_table(), folder / "things.parquet")
+    parts["vectors.things"] = [str(folder / "things.parquet")]
     pq.write_table(HUB_PATHS.arrow.empty_table(), folder / "hub_paths.parquet")
     parts["hubs.paths"] = [str(folder / "hub_paths.parquet")]
     for name, table in (("nodes", NODE_PARTS), ("statements", STATEMENT_PARTS)):
         pq.write_table(table.arrow.empty_table(), folder / f"{name}.parquet")
         parts[f"graph_source.{name}"] = [str(folder / f"{name}.parquet")]
+    lines = folder / "lines.parquet"
+    connection.execute(f"COPY (SELECT 0::BIGINT AS good LIMIT 0) TO '{lines}' (FORMAT parquet)")
+    parts["graph_source.lines"] = [str(lines)]
     return parts | {"ingest.passages": [str(passages)], "ingest.quarantine": [str(quarantine)]}

@@ -1,7 +1,6 @@
 """What tests of the queue share: a small index, commands in processes of their own, both databases."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from command_processes import Commands, clean_environment
 
 from polyhop.schemas.settings import parse_settings
 from polyhop.warehouse.open import open_questions
@@ -39,6 +39,7 @@ class Towns:
     """A root with the index `towns`, and commands on it."""
 
     folder: Path
+    commands: Commands
     settings: tuple[str, ...] = ()
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
@@ -73,13 +74,12 @@ class Towns:
         return path
 
     def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
-        """A command in a process of its own; its output goes to a file, so that no pipe can fill up."""
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
+        """A command in a new interpreter, to be killed; its output goes to a file, so that no pipe can fill up."""
         with (self.folder / "output.log").open("a") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "polyhop.cli", *map(str, arguments), *self.settings],
                 cwd=self.folder,
-                env=clean | {"POLYHOP_ROOT": str(self.root)},
+                env=clean_environment() | {"POLYHOP_ROOT": str(self.root)},
                 text=True,
                 stdout=log,
                 stderr=log,
@@ -89,16 +89,7 @@ class Towns:
 
     def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         """A command to its end."""
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
-        return subprocess.run(
-            [sys.executable, "-m", "polyhop.cli", *map(str, arguments), *self.settings],
-            cwd=self.folder,
-            env=clean | {"POLYHOP_ROOT": str(self.root)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
+        return self.commands.run([*arguments, *self.settings], self.folder, {"POLYHOP_ROOT": str(self.root)})
 
     def good(self, *arguments: str | Path) -> list[Any]:
         """The JSON lines of a command that must succeed."""
@@ -123,26 +114,26 @@ class Towns:
 
 
 @pytest.fixture(scope="session")
-def published_towns(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def published_towns(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root with the first edition, to copy."""
-    towns = Towns(tmp_path_factory.mktemp("towns"))
+    towns = Towns(tmp_path_factory.mktemp("towns"), commands)
     towns.publish()
     return towns.root
 
 
 @pytest.fixture(scope="module")
-def town_hall(published_towns: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Towns]:
+def town_hall(published_towns: Path, commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Towns]:
     """The index with a queue that the tests of a module share."""
-    towns = Towns(tmp_path_factory.mktemp("town-hall"))
+    towns = Towns(tmp_path_factory.mktemp("town-hall"), commands)
     shutil.copytree(published_towns, towns.root)
     yield towns
     towns.kill_all()
 
 
 @pytest.fixture
-def towns(published_towns: Path, tmp_path: Path) -> Iterator[Towns]:
+def towns(published_towns: Path, commands: Commands, tmp_path: Path) -> Iterator[Towns]:
     """The index with an empty queue in a file."""
-    own = Towns(tmp_path / "towns")
+    own = Towns(tmp_path / "towns", commands)
     shutil.copytree(published_towns, own.root)
     yield own
     own.kill_all()

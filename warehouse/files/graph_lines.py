@@ -1,11 +1,12 @@
 """JSON lines of triples as statements: {subject{id, name, types}, predicate, object{id, name, types} or a value}.
 
+A value is plain, or an object {value, datatype?, language?}.
 Decides nothing about nodes that other lines describe too. A line that is not a statement becomes a BadRecord.
 Source: architecture.md 9.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from polyhop.schemas.corpus import BadRecord
@@ -14,7 +15,7 @@ from polyhop.warehouse.files.records import FaultError, Row, bad_row, check_char
 from polyhop.warehouse.files.rows import json_lines
 
 
-def json_statements(path: Path) -> Iterator[Statement | BadRecord]:
+def json_statements(path: Path, _languages: Sequence[str] = ()) -> Iterator[Statement | BadRecord]:
     """The statements of a file with one triple a line; empty lines are skipped."""
     for row in json_lines(path):
         yield row if isinstance(row, BadRecord) else _statement(row, path.name)
@@ -53,7 +54,7 @@ def _object(fields: Mapping[str, object]) -> Node:
         raise FaultError("there is no object")
     if not isinstance(node, Mapping):
         return Node("", _text("object", node), is_literal=True)
-    is_literal, datatype = _literal(node)
+    is_literal, datatype, language = _literal(node)
     name = node.get("name") if node.get("name") is not None else node.get("value")
     if is_literal and node.get("id") is None:
         if name is None:
@@ -61,17 +62,21 @@ def _object(fields: Mapping[str, object]) -> Node:
         own_id = ""
     else:
         own_id = _id("object", node)
-    return Node(own_id, _text("name of the object", name), _types("object", node), is_literal, datatype)
+    return Node(own_id, _text("name of the object", name), _types("object", node), is_literal, datatype, language)
 
 
-def _literal(node: Mapping[str, object]) -> tuple[bool | None, str]:
-    """Whether an object says that it is a value, and of which datatype. Source: algorithms.md 4.3."""
-    marked, datatype = node.get("literal"), node.get("datatype")
+def _literal(node: Mapping[str, object]) -> tuple[bool | None, str, str]:
+    """Whether an object says that it is a value, its datatype and its language. Source: algorithms.md 4.3."""
+    marked = node.get("literal")
     if marked is not None and not isinstance(marked, bool):
         raise FaultError(f"'literal' of the object is not true or false but {kind_of(marked)}")
-    if datatype is None:
-        return marked, ""
-    return (True if marked is None else marked), checked_name("datatype of the object", datatype)
+    datatype, language = (_tag(name, node.get(name)) for name in ("datatype", "language"))
+    is_value = True if node.get("datatype") is not None or node.get("language") is not None else None
+    return (is_value if marked is None else marked), datatype, language
+
+
+def _tag(what: str, value: object) -> str:
+    return "" if value is None else checked_name(f"{what} of the object", value)
 
 
 def _id(end: str, node: Mapping[str, object]) -> str:

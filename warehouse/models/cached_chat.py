@@ -138,7 +138,7 @@ class CachedChat:
         outcomes = self._cached(by_key)
         missing = [key for key in by_key if key not in outcomes]
         failures = self._cache.failures(missing)
-        readable = [key for key in missing if key not in failures or _is_read_anew(failures[key])]
+        readable = [key for key in missing if key not in failures or _is_read_again(failures[key])]
         for key, texts in self._cache.raw_replies(readable).items():
             outcome = self._read_again(key, by_key[key], texts, has_failed=key in failures)
             if outcome:
@@ -270,7 +270,7 @@ def canonical_json(reply: BaseModel) -> str:
     )
 
 
-def _is_read_anew(failure: StoredFailure) -> bool:
+def _is_read_again(failure: StoredFailure) -> bool:
     """Whether a newer parser may read what an older one could not."""
     return failure.error_class == MalformedReplyError.__name__ and failure.revision < REPAIR_REVISION
 

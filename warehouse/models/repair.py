@@ -111,7 +111,7 @@ def _unwrapped(text: str, _reply: type[BaseModel]) -> Iterator[Any]:
             yield from _inside(value, lambda inner: list(_strict_values(inner)))
 
 
-def _mended(text: str, reply: type[BaseModel]) -> Iterator[Any]:
+def _repaired(text: str, reply: type[BaseModel]) -> Iterator[Any]:
     """What can be read without guessing, in the form's own field names; nothing of a text that ends too early."""
     if not any(read.is_cut for part in _parts(text) for read in _loose_values(part)):
         yield from _shortened(text, reply)
@@ -260,6 +260,6 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, pars
 _LADDER = (
     (Rung.AS_IS, _whole),
     (Rung.UNWRAPPED, _unwrapped),
-    (Rung.REPAIRED, _mended),
+    (Rung.REPAIRED, _repaired),
     (Rung.SHORTENED, _shortened),
 )

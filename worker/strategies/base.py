@@ -59,6 +59,7 @@ class StrategySpec:
         needs_question_names: Whether questions must come with their names.
         batches: See `strategy`.
         reader: See `strategy`.
+        ranks_triples: See `strategy`.
     """
 
     name: str
@@ -69,6 +70,7 @@ class StrategySpec:
     needs_question_names: bool = False
     batches: bool = False
     reader: BuildReader | None = None
+    ranks_triples: bool = False
 
     @property
     def needs_question_vector(self) -> bool:
@@ -89,6 +91,7 @@ def strategy(
     needs_question_names: bool = False,
     batches: bool = False,
     reader: BuildReader | None = None,
+    ranks_triples: bool = False,
 ) -> Callable[[_B], _B]:
     """Declares the function below it as the way to make a strategy.
 
@@ -102,6 +105,8 @@ def strategy(
         batches: Whether it gains from many questions at once: it then gets a worker's whole micro-batch in one call,
             and otherwise one question at a time. A batch that fails or takes too long is asked again one by one.
         reader: Makes the reader of its retrievals; None: they are read as the user chose (`--reader`).
+        ranks_triples: Whether its retrievals rank triples of the graph (`Retrieval.triples`, at most as many as
+            passages are asked for): results then have `triples`, and evaluations judge them.
 
     Raises:
         ConfigurationError: If another module declared a strategy of that name.
@@ -115,7 +120,7 @@ def strategy(
                 "rename one, or uninstall one of the packages."
             )
         DECLARED[name] = StrategySpec(
-            name, summary, parameters, frozenset(needs), build, needs_question_names, batches, reader
+            name, summary, parameters, frozenset(needs), build, needs_question_names, batches, reader, ranks_triples
         )
         return build
 

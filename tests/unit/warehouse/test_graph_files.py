@@ -37,6 +37,7 @@ def test_a_triple_of_two_nodes(tmp_path: Path) -> None:
         (False, Node("", "false", is_literal=True)),
         ({"value": "1815", "datatype": "xsd:year"}, Node("", "1815", (), is_literal=True, datatype="xsd:year")),
         ({"name": 1815, "literal": True}, Node("", "1815", is_literal=True)),
+        ({"value": "chat", "language": "fr"}, Node("", "chat", (), is_literal=True, language="fr")),
         ({"id": "L1", "name": "1815", "literal": True}, Node("L1", "1815", is_literal=True)),
         ({"id": "C1", "literal": False, "types": "Class"}, Node("C1", "", ("Class",), is_literal=False)),
         ({"id": "L2", "name": " "}, Node("L2", " ")),
@@ -100,7 +101,7 @@ def test_packed_files_are_read_and_empty_lines_skipped(tmp_path: Path) -> None:
     [
         ("g.jsonl", b"", "is empty"),
         ("g.jsonl", b"\n\n", "holds no statement; at least one is needed"),
-        ("g.csv", b"a,b\n", r"known formats are \.jsonl, \.jsonl\.gz"),
+        ("g.csv", b"a,b\n", r"known formats are \.jsonl, \.jsonl\.gz, \.nt, \.nt\.gz, \.ttl, \.ttl\.gz"),
         ("g.jsonl.gz", b"not packed", "it is not gzip, or damaged"),
     ],
 )
@@ -113,5 +114,5 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_sentence(
 
 
 def test_every_format_has_a_reader_and_is_described(tmp_path: Path) -> None:
-    assert described_graphs() == ".jsonl(.gz)"
+    assert described_graphs() == ".jsonl(.gz), .nt(.gz), .ttl(.gz)"
     assert all(reader.count(":") == 1 and ending.startswith(".") for ending, reader in GRAPHS.items())

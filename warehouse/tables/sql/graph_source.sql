@@ -22,11 +22,12 @@ SELECT
 FROM read_parquet($statements) GROUP BY source_id, relation, target_id ORDER BY 1;
 
 -- name: names_of_nodes
--- The name that most statements give each node; ties to the smaller. `uses` is 0 where no statement names it.
+-- The most preferred name of each node (in RDF that is one of a language), of those the one that most statements give;
+-- ties to the smaller. `uses` is 0 where no statement names it.
 CREATE OR REPLACE TEMP TABLE names_of_nodes AS
 SELECT entity_id, name, any_value(folded) AS folded, any_value(norm_name) AS norm_name, sum(uses) AS uses
-FROM read_parquet($nodes) GROUP BY entity_id, name
-QUALIFY row_number() OVER (PARTITION BY entity_id ORDER BY sum(uses) DESC, name) = 1;
+FROM read_parquet($nodes) GROUP BY entity_id, name, preference
+QUALIFY row_number() OVER (PARTITION BY entity_id ORDER BY sum(uses) = 0, preference, sum(uses) DESC, name) = 1;
 
 -- name: types_of_nodes
 -- The type that most descriptions of each node begin with; ties to the smaller.
@@ -36,16 +37,17 @@ FROM read_parquet($nodes) WHERE len(types) > 0 GROUP BY entity_id, types[1]
 QUALIFY row_number() OVER (PARTITION BY entity_id ORDER BY sum(uses) DESC, types[1]) = 1;
 
 -- name: described_nodes
--- All types of each node, and whether it is a literal: said to be one, or else without types and only entered by a
--- single relation; never if a relation leaves it. Source: algorithms.md 4.3.
+-- All types of each node that has a relation, and whether it is a literal: said to be one, or else without types and only
+-- entered by a single relation; never if a relation leaves it. Source: algorithms.md 4.3.
 CREATE OR REPLACE TEMP TABLE described_nodes AS
 WITH entered AS (SELECT target_id AS entity_id, count(*) AS in_count FROM relations GROUP BY target_id),
+related AS (SELECT source_id AS entity_id FROM relations UNION SELECT target_id FROM relations),
 stated AS (
     SELECT entity_id, any_value(node_id) AS node_id, bool_or(is_literal) AS is_literal, min(datatype) AS datatype,
-        list_sort(list_distinct(flatten(list(types)))) AS types
-    FROM read_parquet($nodes) GROUP BY entity_id
+        min(language) AS language, list_sort(list_distinct(flatten(list(types)))) AS types
+    FROM read_parquet($nodes) SEMI JOIN related USING (entity_id) GROUP BY entity_id
 )
-SELECT s.entity_id, s.node_id, s.datatype, s.types,
+SELECT s.entity_id, s.node_id, s.datatype, s.language, s.types,
     coalesce(s.is_literal, len(s.types) = 0 AND e.in_count = 1)
         AND NOT EXISTS (FROM relations AS r WHERE r.source_id = s.entity_id) AS is_literal
 FROM stated AS s LEFT JOIN entered AS e USING (entity_id);
@@ -87,13 +89,14 @@ ORDER BY 1;
 -- name: fill_nodes
 -- What the graph itself says of each entity.
 INSERT INTO nodes
-SELECT entity_id, node_id, to_json(types)::VARCHAR, datatype FROM described_nodes ORDER BY entity_id;
+SELECT entity_id, node_id, to_json(types)::VARCHAR, datatype, language FROM described_nodes ORDER BY entity_id;
 
 -- name: count_records
--- Accepted and refused lines.
+-- Accepted and refused lines, and relations.
 SELECT
-    (SELECT coalesce(sum(count), 0)::BIGINT FROM relations),
-    (SELECT count(DISTINCT (source, line)) FROM quarantine);
+    (SELECT coalesce(sum(good), 0)::BIGINT FROM read_parquet($lines)),
+    (SELECT count(DISTINCT (source, line)) FROM quarantine),
+    (SELECT count(*) FROM relations);
 
 -- name: first_quarantined
 -- The first refused line, for the message of a failed run.

@@ -1,5 +1,5 @@
 -- Things that have vectors. A kind's own statement gives id, first and second text, and rank (the order of the matrix);
--- the others run on such rows under the name `things` (warehouse/vectors/kinds.py puts them together).
+-- those about `things` run on such rows under that name (warehouse/vectors/kinds.py puts them together).
 
 -- name: passages
 -- Title and text of every passage.
@@ -9,16 +9,14 @@ SELECT passage_id AS id, title AS first, text AS second, passage_id AS rank FROM
 -- Name and description of every named entity.
 SELECT entity_id AS id, name AS first, description AS second, key AS rank FROM entities WHERE is_named;
 
--- name: count_things
--- How many vectors there will be.
-SELECT count(*) FROM things;
+-- name: things_in_order
+-- Ids and texts of all things, in the order of the matrix.
+SELECT id, first, second FROM things ORDER BY rank;
 
--- name: batch_of_things
--- Texts of one batch in order; only ranks and ids are sorted to find them.
-SELECT id, first, second
-FROM things
-WHERE id IN (SELECT id FROM things ORDER BY rank LIMIT $limit OFFSET $offset)
-ORDER BY rank;
+-- name: fill_embeddings
+-- Which things of a kind have a vector, and its key in the cache.
+INSERT INTO embeddings
+SELECT $kind, id, $model, $dimension, lower(hex(content_hash)) FROM read_parquet($things) ORDER BY id;
 
 -- name: published_things
 -- All rows with their texts, content hash and model in order; rows whose vector is missing are left out.

@@ -26,6 +26,8 @@ def test_descriptions_and_triples_are_counted() -> None:
             "types": ["Person"],
             "is_literal": None,
             "datatype": None,
+            "language": None,
+            "preference": "",
             "uses": 2,
         },
         {
@@ -37,6 +39,8 @@ def test_descriptions_and_triples_are_counted() -> None:
             "types": [],
             "is_literal": True,
             "datatype": "year",
+            "language": None,
+            "preference": "",
             "uses": 2,
         },
     ]
@@ -51,11 +55,11 @@ def test_descriptions_and_triples_are_counted() -> None:
     ]
 
 
-def test_a_name_is_folded_and_normalised_apart_and_its_lack_is_filled_with_the_id() -> None:
-    rows = statement_tables([Statement(OTHER_ADA, "p", Node("http://x/Y", " "))])["nodes"].to_pylist()
+def test_a_name_is_folded_and_normalised_apart_and_its_lack_is_filled_from_the_id() -> None:
+    rows = statement_tables([Statement(OTHER_ADA, "p", Node("http://x/Y_z", " "))])["nodes"].to_pylist()
     assert [(row["name"], row["folded"], row["norm_name"], row["uses"]) for row in rows] == [
         ("Ada  Lovelacé", "ada lovelace", "ada lovelacé", 1),
-        ("http://x/Y", "http x y", "http://x/y", 0),
+        ("Y z", "y z", "y z", 0),
     ]
 
 

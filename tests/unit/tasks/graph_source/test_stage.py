@@ -192,7 +192,7 @@ def test_the_quarantine_belongs_to_the_source_but_not_to_the_graph(ingest: Inges
         ("DELETE FROM relations", "entity_without_relation"),
         ("UPDATE entities SET is_literal = true", "relation_of_literal"),
         ("DELETE FROM nodes", "entity_without_node"),
-        ("INSERT INTO nodes VALUES ('x', NULL, '[]', NULL)", "node_without_entity"),
+        ("INSERT INTO nodes VALUES ('x', NULL, '[]', NULL, NULL)", "node_without_entity"),
     ],
 )
 def test_publishing_refuses_a_broken_graph(ingest: Ingest, broken: str, law: str) -> None:

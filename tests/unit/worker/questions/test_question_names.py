@@ -1,4 +1,4 @@
-"""Names in questions by model and by rules: what is kept of a reply, what stands in, hints."""
+"""Names in questions by model and by rules: what is kept of a reply, the fallback, hints."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The reader with a model: what it shows the model, what it keeps of a reply, what stands in when there is none."""
+"""The reader with a model: what it shows the model, what it keeps of a reply, the fallback when there is none."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,0 +1,174 @@
+"""Ranked triples from a strategy to all who see answers (JSON, terminal, page, queue, replay); the topic on its way."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from word_triples import NAME, declared
+
+from polyhop import cli
+from polyhop.api import MAX_TOPIC_CHARACTERS, open_index
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.passages import triple_lines
+from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.stored import StoredRow
+
+ADA, LONDON = {"id": "R1", "name": "Ada Lovelace"}, {"id": "R2", "name": "London"}
+BABBAGE = {"id": "R3", "name": "Charles Babbage"}
+GRAPH: list[dict[str, Any]] = [
+    {"subject": ADA, "predicate": "born in", "object": LONDON},
+    {"subject": BABBAGE, "predicate": "born in", "object": LONDON},
+    {"subject": ADA, "predicate": "worked with", "object": BABBAGE},
+    {"subject": LONDON, "predicate": "lies on", "object": {"id": "R4", "name": "River Thames"}},
+]
+QUESTION = "Where was Ada Lovelace born?"
+Command = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root of an index `people` of the graph, and one `texts` of a passage."""
+    folder = tmp_path_factory.mktemp("triples")
+    (folder / "graph.jsonl").write_text("".join(json.dumps(row) + "\n" for row in GRAPH))
+    (folder / "corpus.jsonl").write_text('{"id": "p1", "title": "Ada Lovelace", "text": "She was born in London."}')
+    settings = Settings(root=folder / "root", strategies=("graph-search",))
+    run_index(settings, IndexRequest("people", folder / "graph.jsonl", kind="graph"), DirectRunner())
+    run_index(
+        Settings(root=folder / "root", strategies=("bm25",)),
+        IndexRequest("texts", folder / "corpus.jsonl"),
+        DirectRunner(),
+    )
+    return folder / "root"
+
+
+@pytest.fixture
+def root(indexed: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with declared(monkeypatch):
+        yield indexed
+
+
+@pytest.fixture
+def command(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    def run(*arguments: str | Path) -> str:
+        monkeypatch.setattr(sys, "argv", ["polyhop", *map(str, arguments), "--root", str(root)])
+        with suppress(SystemExit):
+            cli.main()
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_the_json_of_an_answer_has_the_triples_with_ids_and_names_and_no_more_than_asked(command: Command) -> None:
+    asked = ("ask", QUESTION, "--index", "people", "--strategy", NAME, "--json", "--limit")
+    document = json.loads(command(*asked, "1"))
+    (triple,) = document["triples"]
+    assert len(triple.pop("id")) == 32
+    assert triple == {"subject": ADA, "predicate": "born in", "object": LONDON, "score": 3, "rank": 1}
+    assert document["passages"] == []
+    assert [row["rank"] for row in json.loads(command(*asked, "9"))["triples"]] == [1, 2, 3]
+    assert json.loads(command("ask", "Why?", *asked[2:], "9"))["triples"] == []
+
+
+def test_strategies_that_rank_no_triples_have_none_in_their_results(command: Command) -> None:
+    document = json.loads(command("ask", QUESTION, "--index", "texts", "--strategy", "bm25", "--json"))
+    assert list(document) == ["question", "answer", "strategy", "version", "passages", "evidence", "seconds", "reading"]
+
+
+def test_a_question_with_triples_and_no_passages_on_a_terminal(command: Command) -> None:
+    lines = command("ask", QUESTION, "--index", "people", "--strategy", NAME).splitlines()
+    assert lines[:2] == [f"Question  {QUESTION}", "Answer    (none found; read the triples)"]
+    assert lines[2].startswith(f"Triples   ({NAME}, version 1, ")
+    assert lines[3:] == [
+        "    1  3.000  Ada Lovelace [R1] --[born in]--> London [R2]",
+        "    2  2.000  Ada Lovelace [R1] --[worked with]--> Charles Babbage [R3]",
+        "    3  1.000  Charles Babbage [R3] --[born in]--> London [R2]",
+    ]
+
+
+def test_a_long_value_is_cut_and_an_id_that_repeats_the_name_is_left_out() -> None:
+    ends: dict[str, Any] = {
+        "subject": {"id": "ada lovelace", "name": "Ada Lovelace"},
+        "object": {"id": "L1", "name": "x\n" * 99},
+    }
+    (line,) = triple_lines([{"rank": 12, "score": 0.5, "predicate": "says", **ends}])
+    assert line == f"   12  0.500  Ada Lovelace --[says]--> {'x ' * 49}x… [L1]"
+
+
+def test_the_page_lists_the_triples_as_text_and_says_no_word_of_passages(command: Command, tmp_path: Path) -> None:
+    command("ask", QUESTION, "--index", "people", "--strategy", NAME, "--html", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert page.count('<td class="number">3.000</td>') == 1
+    assert 'Ada Lovelace <span class="soft small">[R1]</span>' in page
+    assert "No answer found; read the triples." in page
+    assert 'id="passages"' not in page
+
+
+def test_the_topic_reaches_the_strategy_from_the_command_line_from_python_and_through_the_queue(
+    command: Command, root: Path, tmp_path: Path
+) -> None:
+    def subjects(document: dict[str, Any]) -> list[str]:
+        return sorted(row["subject"]["id"] for row in document["triples"])
+
+    plain, about_london = ["R1", "R1", "R3"], ["R1", "R1", "R2", "R3"]
+    common = ("--index", "people", "--strategy", NAME)
+    assert subjects(json.loads(command("ask", QUESTION, *common, "--json"))) == plain
+    assert subjects(json.loads(command("ask", QUESTION, *common, "--topic", "R2", "--json"))) == about_london
+    with open_index("people", root=root) as index:
+        answers = index.ask_batch([QUESTION] * 2, strategy=NAME, topics=[None, "R2"])
+    assert [subjects(answer.to_json()) for answer in answers] == [plain, about_london]
+    rows = [{"id": "q1", "question": QUESTION, "topic_entity": "R2"}, {"id": "q2", "question": QUESTION}]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    job = str(json.loads(command("submit", tmp_path / "questions.jsonl", *common, "--json"))["job_id"])
+    command("worker", "--until-empty")
+    stored = [json.loads(line) for line in command("results", job).splitlines()]
+    assert [subjects(row) for row in stored] == [about_london, plain]
+    assert subjects(json.loads(command("replay", job, "q1", "--json"))["replayed"]) == about_london
+    ignored = ("ask", QUESTION, "--index", "texts", "--strategy", "bm25", "--json")
+    with_topic, without = json.loads(command(*ignored, "--topic", "R2")), json.loads(command(*ignored))
+    assert with_topic | {"seconds": {}} == without | {"seconds": {}}
+
+
+def test_a_topic_without_a_word_or_too_long_is_refused_and_so_are_too_few_topics(root: Path) -> None:
+    with open_index("people", root=root) as index:
+        with pytest.raises(EmptyQuestionError, match="The topic is empty"):
+            index.ask(QUESTION, strategy=NAME, topic=" ")
+        with pytest.raises(ConfigurationError, match="The topic is 1,001 characters long; the limit is 1,000"):
+            index.ask(QUESTION, strategy=NAME, topic="x" * (MAX_TOPIC_CHARACTERS + 1))
+        with pytest.raises(ConfigurationError, match="There are 1 topics for 2 questions"):
+            index.ask_batch([QUESTION] * 2, strategy=NAME, topics=["R1"])
+
+
+def test_the_queue_keeps_triples_redraws_them_and_exports_them(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "questions.jsonl").write_text(json.dumps({"id": "q1", "question": QUESTION}))
+    for index, strategy in (("people", NAME), ("texts", "bm25")):
+        submitted = command(
+            "submit", tmp_path / "questions.jsonl", "--index", index, "--strategy", strategy, "--limit", "2", "--json"
+        )
+    with_triples, without = str(json.loads(submitted)["job_id"] - 1), str(json.loads(submitted)["job_id"])
+    command("worker", "--until-empty")
+    (row,) = [json.loads(line) for line in command("results", with_triples).splitlines()]
+    assert [triple["object"]["name"] for triple in row["triples"]] == ["London", "Charles Babbage"]
+    assert "triples" not in json.loads(command("results", without))
+    drawn = command("explain", with_triples, "q1")
+    assert "    1  3.000  Ada Lovelace [R1] --[born in]--> London [R2]\n" in drawn
+    replayed = command("replay", with_triples, "q1")
+    assert "Triples\n       1  Ada Lovelace [R1] --[born in]--> London [R2]" in replayed
+    for job, is_there in ((with_triples, True), (without, False)):
+        command("results", job, "--out", tmp_path / "rows.parquet")
+        (kept,) = pq.read_table(tmp_path / "rows.parquet").to_pylist()
+        assert (kept["triples"] is not None) == is_there
+        assert not is_there or json.loads(kept["triples"]) == row["triples"]
+
+
+def test_stored_triples_of_another_kind_are_damage() -> None:
+    stored = StoredRow()
+    assert stored.answer('{"passages": [], "triples": 5}') == {}
+    assert stored.fault == "its stored answer has 'triples' of another kind"

@@ -1,0 +1,91 @@
+"""Vectors of the current version by the content hash of what was embedded: what stays in an index is copied in bulk.
+
+Encodes nothing, and checks no file: which files are as they were published is for the caller to know.
+Invariant: equal content hashes (encoder, kind, text) mean equal vectors, so that a copy has the bits of the cache's.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyhop.schemas.errors import DamagedStoreError
+from polyhop.warehouse.graph.arrays import open_array
+
+HASH_BYTES = 32
+_BLOCK = 8192
+"""Rows that are copied at a time: 12 MB."""
+
+Hashes = NDArray[np.uint8]
+Rows = NDArray[np.int64]
+
+
+class EarlierVectors:
+    """A matrix of vectors with the content hash of every row.
+
+    Args:
+        hashes: Shape (n, 32), uint8: sha256 of what each row was made of; the smaller row counts where two are equal.
+        matrix: Shape (n, d), float32.
+    """
+
+    def __init__(self, hashes: Hashes, matrix: NDArray[np.float32]) -> None:
+        self._hashes = hashes
+        self._matrix = matrix
+        heads = _heads(hashes)
+        self._order = np.argsort(heads, kind="stable")
+        self._heads = heads[self._order]
+
+    def rows_of(self, hashes: Hashes) -> Rows:
+        """The row of each content hash, -1 where there is none.
+
+        Of two hashes that begin with the same 64 bits only one is found; the other counts as unknown, which is safe.
+
+        Args:
+            hashes: Shape (m, 32), uint8.
+
+        Cost: O(m log n).
+        """
+        if not len(self._heads):
+            return np.full(len(hashes), -1, dtype=np.int64)
+        found = np.minimum(np.searchsorted(self._heads, _heads(hashes)), len(self._heads) - 1)
+        rows = self._order[found].astype(np.int64)
+        return np.where((self._hashes[rows] == hashes).all(axis=1), rows, -1)
+
+    def copy_to(self, target: NDArray[np.float32], places: Rows, rows: Rows) -> None:
+        """Writes these rows into `target` at `places`."""
+        for start in range(0, len(rows), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            target[places[part]] = self._matrix[rows[part]]
+
+
+def hashes_of(keys: Sequence[bytes]) -> Hashes:
+    """Content hashes of 32 bytes each as an array of shape (n, 32)."""
+    return np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(len(keys), HASH_BYTES)
+
+
+def open_earlier(files: Sequence[Path], dimension: int) -> EarlierVectors:
+    """The vectors in these files, hashes first, then the matrix; none if there are no files, or they do not fit."""
+    return _opened(tuple(files), dimension)
+
+
+@lru_cache(maxsize=1)
+def _opened(files: tuple[Path, ...], dimension: int) -> EarlierVectors:
+    try:
+        hashes, matrix = (open_array(file.parent, file.stem) for file in files)
+    except (DamagedStoreError, ValueError):
+        return _nothing(dimension)
+    fits = hashes.shape == (len(matrix), HASH_BYTES) and matrix.shape[1:] == (dimension,)
+    if not fits or hashes.dtype != np.uint8 or matrix.dtype != np.float32:
+        return _nothing(dimension)
+    return EarlierVectors(hashes.astype(np.uint8, copy=False), matrix.astype(np.float32, copy=False))
+
+
+def _nothing(dimension: int) -> EarlierVectors:
+    return EarlierVectors(np.empty((0, HASH_BYTES), np.uint8), np.empty((0, dimension), np.float32))
+
+
+def _heads(hashes: Hashes) -> NDArray[np.uint64]:
+    """The first 64 bits of each."""
+    return np.ascontiguousarray(hashes[:, :8]).view("<u8").ravel().astype(np.uint64, copy=False)
