@@ -146,7 +146,6 @@ class HubStrategy:
         vector = question_vector(question, self.name)
         components, use = self._components.of(question) if self._components else ((), None)
         queries = np.vstack([vector, self._services.encode(components)]) if components else vector[np.newaxis]
-        asked = time.perf_counter()
         scores = self._search.scores(queries, self._parameters.min_path_score)
         scored = time.perf_counter()
         found = self._searching.find(question, scores.paths)
@@ -164,8 +163,8 @@ class HubStrategy:
             ),
             use=use,
         )
-        seconds = {"seed": scored - asked, "traversal": time.perf_counter() - scored}
-        return replace(retrieval, seconds=seconds | ({"components": asked - begun} if self._components else {}))
+        seconds = {"seed": scored - begun, "traversal": time.perf_counter() - scored}
+        return replace(retrieval, seconds=seconds)
 
     def _with_passages(self, level: Level, scores: Scores, vector: NDArray[np.float32]) -> FoundLevel:
         count = self._parameters.n_source_chunks

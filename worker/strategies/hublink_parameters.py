@@ -36,8 +36,8 @@ class HubLinkParameters(Parameters):
         0.05,
         ge=0,
         le=1,
-        description="Rows of level triple about one subject: what each repetition loses in a hub's evidence, default "
-        ".05; the thesis: 0.",
+        description="Rows of level triple about one subject: what each repetition loses in a hub's evidence, "
+        "default 0.05; the thesis: 0.",
     )
     question_components: Literal["off", "rules", "model"] = Field(
         "off",
@@ -58,7 +58,7 @@ class HubLinkParameters(Parameters):
         default=False, description="A model keeps the triples that support the answer, default 0 (no)."
     )
     min_partial_score: float = Field(
-        0.3, ge=0, le=1, description="By rules, a hub answers if its best path scores at least this, default .3."
+        0.3, ge=0, le=1, description="By rules, a hub answers if its best path scores at least this, default 0.3."
     )
     evidence_tokens: int = Field(
         6000, ge=200, le=1_000_000, description="Largest evidence of a hub in a prompt, in tokens, default 6000."
@@ -88,5 +88,6 @@ class HubLinkTopicParameters(HubLinkParameters):
         5, ge=1, le=100, description="beta: levels that are searched, default 5 (published runs: 1)."
     )
     search_until_hub: bool = Field(
-        default=True, description="eta: a level goes on until it meets hubs (1, default), or is one step (0)."
+        default=True,
+        description="eta: a level goes on until it meets hubs, or is one step (0); default 1 (until hubs).",
     )
