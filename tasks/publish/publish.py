@@ -5,6 +5,7 @@ Nothing is visible before the last step; a crash anywhere leaves the published v
 
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import duckdb
@@ -51,11 +52,13 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         _fill_runs(build, connection)
         check_invariants(connection, stages, held)
         _describe(connection, held)
-        tables = {table.name: table_record(connection, table.name) for table in held}
         connection.execute("CHECKPOINT")
     store = open_vector_store(build.folder)
     store.begin_changes()
-    vectors = _sync_vectors(build)
+    with ThreadPoolExecutor(1) as beside:  # LanceDB builds its indexes on one core, and waits for the disk
+        synced = beside.submit(_sync_vectors, build)
+        tables, arrays = _checksums(build, held)
+        vectors = synced.result()
     number = max([*published_versions(build.folder), 0]) + 1
     manifest = Manifest(
         index=build.index,
@@ -75,7 +78,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         },
         counts=_counts(tables),
         tables=tables,
-        arrays={file.name: file_checksum(file) for file in sorted(build.staging.arrays.iterdir())},
+        arrays=arrays,
         vectors=vectors,
     )
     for record in vectors.values():
@@ -84,6 +87,13 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         store.end_changes()
     publish_folder(build.folder, build.staging.path, manifest)
     return {"version": number}
+
+
+def _checksums(build: Build, tables: Sequence[Table]) -> tuple[dict[str, TableRecord], dict[str, str]]:
+    """Of the staged tables and of the files of arrays, by name."""
+    with build.tables(read_only=True) as connection:
+        records = {table.name: table_record(connection, table.name) for table in tables}
+    return records, {file.name: file_checksum(file) for file in sorted(build.staging.arrays.iterdir())}
 
 
 def publish_stage(stages: Sequence[Stage]) -> Stage:
