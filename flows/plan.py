@@ -2,8 +2,8 @@
 
 The source is read into a throwaway folder, and each stage that asks a model says what it would ask of it
 (`Stage.plan`); replies are looked up in the cache, and lengths are taken from the project's own history of calls where
-there is one. Resolution by a model is not in it, nor are paths of hubs in texts: names and relations are known only when
-they are extracted.
+there is one. Resolution by a model is not in it, nor are paths of hubs in texts: names and relations are known only
+when they are extracted.
 """
 
 from collections.abc import Mapping, Sequence
