@@ -22,6 +22,7 @@ from polyhop.schemas.errors import SourceError
 from polyhop.schemas.settings import ModelSettings, Settings
 from polyhop.tasks.planning import PlannedStep
 from polyhop.tasks.registry import stages_for
+from polyhop.tasks.stage import tables_of
 from polyhop.warehouse.build import Build, start_build
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.files.layout import Layout
@@ -142,7 +143,7 @@ def plan_index(
     with closing(ReplyCache(Layout(settings.root).reply_cache)) as cache:
         with TemporaryDirectory(prefix="polyhop-plan-") as folder:
             build = Build(settings.model_copy(update={"root": Path(folder)}), "plan", source, artefacts, kind)
-            start_build(build)
+            start_build(build, tables_of([first, *stages]))
             unread = first.run(build, 0).unread
             counts = first.finish(build)
             planner = CachePlanner(cache, settings.models)

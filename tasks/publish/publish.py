@@ -198,9 +198,11 @@ def _counts(tables: Mapping[str, TableRecord]) -> dict[str, int]:
         "entities": "entities",
         "relations": "relations",
         "propositions": "propositions",
+        "hubs": "hubs",
+        "hub_paths": "hub_paths",
         "quarantined": "quarantine",
     }
-    return {name: tables[table].rows for name, table in shown.items()}
+    return {name: tables[table].rows for name, table in shown.items() if table in tables}
 
 
 def _sync_vectors(build: Build) -> dict[str, VectorRecord]:
