@@ -105,4 +105,5 @@ def hubs_of(
         (),
         np.array(stating, dtype=np.int64).reshape(-1, 2),
         np.array(about, dtype=np.int64).reshape(-1, 2),
+        np.array([number for number, node in enumerate(nodes) if node in not_indexed], dtype=np.int32),
     ), distinct

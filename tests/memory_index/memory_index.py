@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from hub_index import hubs_of
 from numpy.typing import NDArray
 
 from polyhop.schemas.artefacts import Artefact
@@ -19,6 +20,7 @@ from polyhop.schemas.names import NameFinder, title_forms, title_keys
 from polyhop.schemas.stems import ANALYSERS
 from polyhop.schemas.stored_texts import StoredTexts
 from polyhop.schemas.text import norm_ws
+from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
 from polyhop.tasks.propositions.graph import proposition_graph
 from polyhop.warehouse.artefacts import (
@@ -135,6 +137,8 @@ class MemoryIndex:
             vectors_of("passage"): lambda: self.encode(self._texts),
             vectors_of("entity"): lambda: self.encode(self._value(GRAPH).keys),
             **{lexical_of(name): self._postings(name) for name in ANALYSERS},
+            STORED_HUBS: lambda: self._hubs[0],
+            vectors_of("hubpath"): lambda: self.encode(self._hubs[1]),
             STORED_PROPOSITIONS: self._propositions,
             STORED_TRIPLES: self._propositions,
             **dict.fromkeys(
@@ -248,6 +252,26 @@ class MemoryIndex:
             StoredTexts(texts["text-starts"], texts["texts"]),  # type: ignore[arg-type]
             keys,
             tuple(key.title() for key in keys),
+        )
+
+    @cached_property
+    def _hubs(self) -> tuple[StoredHubs, list[str]]:
+        """What passages are named after: hubs that say texts and mention names; and the distinct texts of paths."""
+        own = [title_keys(title)[:1] for title in self.passage_titles]
+        said = {f"={passage_id}": text for passage_id, _, text in self._rows}
+        stated = [
+            ((title, predicate, value), passage)
+            for passage, (titles, found, text) in enumerate(zip(own, self._mentions, said, strict=True))
+            for title in titles
+            for predicate, value in [("says", text), *(("mentions", mention.key) for mention in found)]
+            if value != title
+        ]
+        return hubs_of(
+            [triple for triple, _ in stated],
+            {title for titles in own for title in titles},
+            {**{key: key.title() for key in self._value(GRAPH).keys}, **said},
+            triple_passages=stated,
+            hub_passages=sorted({(title, passage) for passage, titles in enumerate(own) for title in titles}),
         )
 
     def _nearest(self, vector: NDArray[np.float32], count: int, ef_search: int) -> list[int]:

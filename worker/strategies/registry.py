@@ -40,6 +40,8 @@ MODULES: Mapping[str, str] = {
     "graph-rrf": "sprig",
     "rrf-ppr": "rrf_ppr",
     "tfidf-graph": "sprig",
+    "hublink": "hublink",
+    "hublink-topic": "hublink",
     "graph-search": "arcana",
     "fusion": "arcana",
 }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.hubs import HUB, HubGraph, HubPaths
+from polyhop.schemas.hubs import HubGraph, HubPaths, Numbers
 from polyhop.tasks.hubs.adjacency import Adjacency
 from polyhop.tasks.hubs.roots import DirectedNode, RootSearch, trail_of, triples_of
 from polyhop.worker.ranking.hubs.choice import HubChoice, HubRule, ScoredHub
@@ -38,14 +38,15 @@ class Level:
 class TopicWalk:
     """The graph of a version, ready for searches from a topic; shared by threads."""
 
-    def __init__(self, graph: HubGraph, paths: HubPaths) -> None:
+    def __init__(self, graph: HubGraph, paths: HubPaths, unreached: Numbers) -> None:
+        """For a version; `unreached` are the nodes that are hubs but have no paths in it."""
         self._graph = Adjacency(graph)
         self._paths = paths
         self._choice = HubChoice(paths)
         self._hub_of = np.full(graph.node_count, -1, dtype=np.int32)
         self._hub_of[paths.hubs] = np.arange(len(paths.hubs))
         is_hub = self._hub_of >= 0
-        is_hub[paths.candidates[paths.candidate_kinds == HUB]] = True
+        is_hub[unreached] = True
         self._is_hub = memoryview(is_hub.astype(np.uint8).data)
 
     def levels(

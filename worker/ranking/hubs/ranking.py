@@ -62,15 +62,18 @@ def rank_triples(levels: Iterable[Sequence[UsedPath]], paths: HubPaths) -> list[
     """
     placed: dict[int, float] = {}
     for used in levels:
-        ordered = sorted(
-            used, key=lambda one: (-round(one.score, DECIMALS), one.hub_rank, paths.hashes[one.path].tobytes())
-        )
+        ordered = in_context_order(used, paths)
         for one in ordered:
             placed.setdefault(int(paths.triples_of(one.path)[-1]), one.score)
         for one in ordered:
             for triple in paths.triples_of(one.path)[:-1].tolist():
                 placed.setdefault(triple, one.score)
     return list(placed.items())
+
+
+def in_context_order(used: Sequence[UsedPath], paths: HubPaths) -> list[UsedPath]:
+    """Paths by score, then rank of their hub, then hash. Source: algorithms.md 4.10."""
+    return sorted(used, key=lambda one: (-round(one.score, DECIMALS), one.hub_rank, paths.hashes[one.path].tobytes()))
 
 
 def linked_passages(

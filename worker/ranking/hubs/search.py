@@ -39,6 +39,10 @@ class PathSearch:
         rows: What is compared with a question.
         vectors: Shape (t, d), float32, of length 1, by number of a row's text; one of zeros is missing, and no row of
             it is seen.
+
+    Attributes:
+        paths: As given.
+        has_triple_rows: Whether some rows stand for single triples.
     """
 
     def __init__(self, paths: HubPaths, rows: HubRows, vectors: NDArray[np.float32]) -> None:
@@ -46,10 +50,10 @@ class PathSearch:
         self._vectors = vectors
         self._missing = np.flatnonzero(~np.any(vectors, axis=1)) if len(vectors) else np.empty(0, dtype=np.intp)
         order = np.argsort(rows.row_paths, kind="stable")
-        self._rows = order if np.any(np.diff(rows.row_paths) < 0) else np.arange(len(order))
-        self._row_texts = rows.row_texts[self._rows]
-        self._row_triples = np.where(rows.row_levels == _TRIPLE_ROW, rows.row_triples, -1)[self._rows]
-        self._starts = np.searchsorted(rows.row_paths[self._rows], np.arange(paths.path_count + 1))
+        self._row_texts = rows.row_texts[order]
+        self._row_triples = np.where(rows.row_levels == _TRIPLE_ROW, rows.row_triples, -1)[order]
+        self.has_triple_rows = bool(np.any(self._row_triples >= 0))
+        self._starts = np.searchsorted(rows.row_paths[order], np.arange(paths.path_count + 1))
         counts = np.diff(self._starts)
         self._is_simple = bool(np.all(counts == 1))
         self._with_rows = np.flatnonzero(counts)
@@ -80,16 +84,16 @@ class PathSearch:
             found[found < least] = -np.inf
         return PathScores(found, texts)
 
-    def best_rows(self, scores: PathScores, path: int) -> tuple[int, int]:
-        """The row that gives a path its score, and the triple that it stands for; -1 if it stands for something else.
+    def best_row_triple(self, scores: PathScores, path: int) -> int:
+        """The triple that the row with a path's score stands for; -1 if that row stands for something else.
 
-        The first of equal ones. Returns (-1, -1) for a path without rows.
+        Of equal rows the first.
         """
         start, end = int(self._starts[path]), int(self._starts[path + 1])
         if start == end:
-            return -1, -1
+            return -1
         row = start + int(np.argmax(np.round(scores.texts[self._row_texts[start:end]], DECIMALS)))
-        return int(self._rows[row]), int(self._row_triples[row])
+        return int(self._row_triples[row])
 
     def _text_scores(self, queries: NDArray[np.float32]) -> Scores:
         if not len(self._vectors):

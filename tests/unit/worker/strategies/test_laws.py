@@ -131,6 +131,8 @@ UNNAMED = {
     "graph-search": ([], "empty"),
     "qasa": ([], "question_vector"),
     "naive-vector": ([], None),
+    "hublink": ([], None),
+    "hublink-topic": ([], "topic_not_found"),
 }
 """What strategies that look at names only make of a corpus without one: passages, and the fallback that says so."""
 

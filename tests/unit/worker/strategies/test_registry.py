@@ -73,11 +73,17 @@ def test_the_strategy_that_a_missing_artefact_is_built_for_needs_it(handle: Arte
 def test_vectors_are_asked_of_questions_only_if_vectors_are_read() -> None:
     wanted = {name for name, spec in STRATEGIES.items() if spec.needs_question_vector}
     fused = {"rrf", "rrf-ce", "rrf-ppr", "fusion"}
-    assert (
-        wanted
-        == {"bridge", "dense", "dense-ann", "naive-vector", "qasa", "graph-dense", "graph-rrf", "proprag", "triple-ppr"}
-        | fused
-    )
+    assert wanted == {
+        "bridge",
+        "dense",
+        "dense-ann",
+        "naive-vector",
+        "qasa",
+        "graph-dense",
+        "graph-rrf",
+        "proprag",
+        "triple-ppr",
+    } | fused | {"hublink", "hublink-topic"}
 
 
 def test_an_unknown_strategy_names_the_nearest() -> None:

@@ -1,0 +1,18 @@
+"""Triples of stored hubs as their ids, labels and predicates, for texts of paths. Ranks nothing."""
+
+from collections.abc import Sequence
+
+from polyhop.tasks.hubs.artefact import StoredHubs
+from polyhop.tasks.hubs.text import PathTriple
+
+
+def words_of(stored: StoredHubs, triples: Sequence[int]) -> list[PathTriple]:
+    """Triples by number, in the order asked."""
+    graph = stored.graph
+    numbers = [int(node) for triple in triples for node in (graph.subjects[triple], graph.objects[triple])]
+    ids, labels = stored.own_ids.of(numbers), stored.labels.of(numbers)
+    predicates = [stored.predicates[int(graph.predicates[triple])] for triple in triples]
+    return [
+        PathTriple(ids[2 * n], labels[2 * n], predicate, ids[2 * n + 1], labels[2 * n + 1])
+        for n, predicate in enumerate(predicates)
+    ]

@@ -1,0 +1,143 @@
+"""What is asked of a model about hubs: a partial answer per hub, a final one, and which triples support it.
+
+Forms of replies, requests and what a prompt shows; asks nobody (hubs.py does). Source: algorithms.md 0.7, 4.10.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, Field, field_validator
+
+from polyhop.schemas.chat import ChatRequest, ChatTask
+from polyhop.schemas.prompts import Prompt
+from polyhop.schemas.query import ContextPassage, Question, RankedTriple
+from polyhop.worker.reading.context import estimate_tokens, lines_within_tokens, within_tokens
+from polyhop.worker.reading.model import numbered
+
+REPLY_TOKENS = 1_024
+"""Longest reply of a step."""
+_SCHEMA_VERSION = 1
+_PATHS_SHARE = 0.7
+_NONE = "(none)"
+
+
+class _Reply(BaseModel):
+    """Null texts are empty, null lists have nothing in them."""
+
+    @field_validator("answer", mode="before", check_fields=False)
+    @classmethod
+    def _text(cls, value: Any) -> Any:
+        return "" if value is None else value
+
+    @field_validator("used", "citations", "ids", mode="before", check_fields=False)
+    @classmethod
+    def _numbers(cls, value: Any) -> Any:
+        return [] if value is None else value
+
+
+class PartialReply(_Reply):
+    """What a model replies to hub.partial."""
+
+    sufficient: bool = Field(description="Whether anything in the evidence is relevant to the question.")
+    answer: str = Field(description="What the evidence contributes to the answer.")
+    used: list[int] = Field(default_factory=list, description="Numbers of the statements used.")
+
+
+class FinalReply(_Reply):
+    """What a model replies to hub.final."""
+
+    sufficient: bool = Field(description="Whether the partial answers together answer the question.")
+    answer: str = Field(description="The answer, as short as the question allows.")
+    citations: list[int] = Field(default_factory=list, description="Numbers of the partial answers used.")
+
+
+class FilterReply(_Reply):
+    """What a model replies to hub.filter."""
+
+    ids: list[int] = Field(description="Numbers of the statements that support the answer.")
+
+
+@dataclass(frozen=True, slots=True)
+class HubTasks:
+    """The three tasks with their prompts."""
+
+    partial: ChatTask[PartialReply]
+    final: ChatTask[FinalReply]
+    filter: ChatTask[FilterReply]
+
+
+def hub_tasks(partial: Prompt, final: Prompt, supporting: Prompt) -> HubTasks:
+    """The tasks hub.partial, hub.final and hub.filter with their prompts."""
+    return HubTasks(
+        ChatTask("hub.partial", partial, PartialReply, _SCHEMA_VERSION, REPLY_TOKENS),
+        ChatTask("hub.final", final, FinalReply, _SCHEMA_VERSION, REPLY_TOKENS),
+        ChatTask("hub.filter", supporting, FilterReply, _SCHEMA_VERSION, REPLY_TOKENS),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HubInput:
+    """A hub as it is read.
+
+    Attributes:
+        row: Of the evidence's data: hub_id, name, score, path_to_topic, paths, passages.
+        triples: Of each of its paths, as text; "" where the path's text says the same.
+        passages: Linked to it, with their texts.
+    """
+
+    row: Mapping[str, Any]
+    triples: Sequence[str]
+    passages: Sequence[ContextPassage]
+
+
+def partial_request(
+    task: ChatTask[PartialReply], question: Question, hub: HubInput, budget_tokens: int
+) -> ChatRequest[PartialReply]:
+    """The question for a hub's partial answer, its evidence within a budget: most of it for paths."""
+    lines = [
+        f"[{n}] {' '.join(path['text'].split())}" + (f" {triples}" if triples else "")
+        for n, (path, triples) in enumerate(zip(hub.row["paths"], hub.triples, strict=True), start=1)
+    ]
+    has_passages = bool(hub.passages)
+    paths = lines_within_tokens("\n".join(lines), int(budget_tokens * _PATHS_SHARE) if has_passages else budget_tokens)
+    passages = within_tokens(hub.passages, budget_tokens - estimate_tokens(paths))
+    inputs = (
+        ("question", question.text),
+        ("hub", hub.row["name"] or hub.row["hub_id"]),
+        ("topic_path", hub.row["path_to_topic"] or _NONE),
+        ("paths", paths or _NONE),
+        ("passages", numbered(passages) or _NONE),
+    )
+    return ChatRequest(task, question.id or question.text, inputs)
+
+
+def final_request(task: ChatTask[FinalReply], question: Question, partials: Sequence[str]) -> ChatRequest[FinalReply]:
+    """The question for the answer from partial ones."""
+    return ChatRequest(
+        task, question.id or question.text, (("question", question.text), ("partials", merged(partials)))
+    )
+
+
+def filter_request(
+    task: ChatTask[FilterReply], question: Question, answer: str, triples: Sequence[RankedTriple], budget_tokens: int
+) -> ChatRequest[FilterReply]:
+    """The question for the triples that support an answer; what exceeds the budget is not shown, and so not kept."""
+    lines = "\n".join(f"[{n}] {_stated(triple)}" for n, triple in enumerate(triples, start=1))
+    statements = lines_within_tokens(lines, budget_tokens)
+    inputs = (("question", question.text), ("answer", answer), ("statements", statements or _NONE))
+    return ChatRequest(task, question.id or question.text, inputs)
+
+
+def merged(partials: Sequence[str]) -> str:
+    """Partial answers with their numbers, one a line."""
+    return "\n".join(f"[{n}] {' '.join(text.split())}" for n, text in enumerate(partials, start=1))
+
+
+def valid(numbers: Sequence[int], count: int) -> list[int]:
+    """Numbers from 1 to `count`, each once, in the order given."""
+    return [number for number in dict.fromkeys(numbers) if 1 <= number <= count]
+
+
+def _stated(triple: RankedTriple) -> str:
+    return " ".join(f"({triple.subject}, {triple.predicate}, {triple.object})".split())

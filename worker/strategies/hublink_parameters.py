@@ -1,0 +1,93 @@
+"""Parameters of `hublink` and `hublink-topic`, and what they can cost of a model. Searches nothing.
+
+Source: algorithms.md 4.8, 4.10.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from polyhop.worker.ranking.hubs.choice import HubRule
+from polyhop.worker.reading.hubs import HubReadingRule
+from polyhop.worker.strategies.base import Parameters
+
+By = Literal["model", "rules"]
+
+
+class HubLinkParameters(Parameters):
+    """Parameters of `hublink`; defaults are the published code's, or the thesis' where that has none."""
+
+    number_of_hubs: int = Field(
+        5,
+        ge=1,
+        le=1000,
+        description="gamma: hubs that a question is answered from, default 5 (published runs: 10, 30).",
+    )
+    top_paths_to_keep: int = Field(
+        10, ge=1, le=1000, description="alpha_paths: paths that a hub is judged and read by, default 10."
+    )
+    path_weight_alpha: float = Field(
+        5.0,
+        ge=0,
+        le=100,
+        description="How much a hub's better paths count more: weight exp(alpha * score), default 5; the thesis: 0.",
+    )
+    diversity_penalty: float = Field(
+        0.05,
+        ge=0,
+        le=1,
+        description="Rows of level triple about one subject: what each repetition loses in a hub's evidence, "
+        "default 0.05; the thesis: 0.",
+    )
+    question_components: Literal["off", "rules", "model"] = Field(
+        "off",
+        description="Key terms of the question that are searched for beside it: none (off, default), names and runs of "
+        "words (rules), or those that a model lists (model).",
+    )
+    n_source_chunks: int = Field(
+        10, ge=0, le=1000, description="Passages linked to a hub that join its evidence, default 10; 0 is no linking."
+    )
+    min_path_score: float = Field(0.0, ge=0, le=1, description="Paths that score below it are not seen, default 0.")
+    partial_answers: By = Field(
+        "model", description="A partial answer for each hub by the configured model (default), or by rules."
+    )
+    final_answer: By = Field(
+        "model", description="The answer from the partial ones by the configured model (default), or by rules."
+    )
+    output_filter: bool = Field(
+        default=False, description="A model keeps the triples that support the answer, default 0 (no)."
+    )
+    min_partial_score: float = Field(
+        0.3, ge=0, le=1, description="By rules, a hub answers if its best path scores at least this, default 0.3."
+    )
+    evidence_tokens: int = Field(
+        6000, ge=200, le=1_000_000, description="Largest evidence of a hub in a prompt, in tokens, default 6000."
+    )
+
+    @property
+    def rule(self) -> HubRule:
+        """How many hubs and paths."""
+        return HubRule(self.number_of_hubs, self.top_paths_to_keep, self.path_weight_alpha)
+
+    @property
+    def reading(self) -> HubReadingRule:
+        """How hubs are read."""
+        return HubReadingRule(
+            partial_by_model=self.partial_answers == "model",
+            final_by_model=self.final_answer == "model",
+            filters=self.output_filter,
+            min_partial_score=self.min_partial_score,
+            evidence_tokens=self.evidence_tokens,
+        )
+
+
+class HubLinkTopicParameters(HubLinkParameters):
+    """Parameters of `hublink-topic`."""
+
+    max_level: int = Field(
+        5, ge=1, le=100, description="beta: levels that are searched, default 5 (published runs: 1)."
+    )
+    search_until_hub: bool = Field(
+        default=True,
+        description="eta: a level goes on until it meets hubs, or is one step (0); default 1 (until hubs).",
+    )
