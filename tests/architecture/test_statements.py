@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
-from polyhop.schemas.tables import NODES, TABLES
+from polyhop.schemas.tables import NODE_PASSAGES, NODES, TABLES
 from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS
+from polyhop.tasks.graph_source.texts import ATTACHED_PARTS
 from polyhop.warehouse.statements import SQL_FOLDER, statements
 from polyhop.warehouse.tables.definitions import create_statement
 
@@ -39,7 +40,7 @@ def test_names_are_not_used_twice(file: str) -> None:
 
 def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection = duckdb.connect()
-    for table in (*TABLES, NODES):
+    for table in (*TABLES, NODES, NODE_PASSAGES):
         connection.execute(create_statement(table))
     connection.execute("CREATE VIEW things AS " + statements("vectors")["passages"])
     parts = _empty_parts(connection, tmp_path)
@@ -103,6 +104,9 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
     for name, table in (("nodes", NODE_PARTS), ("statements", STATEMENT_PARTS)):
         pq.write_table(table.arrow.empty_table(), folder / f"{name}.parquet")
         parts[f"graph_source.{name}"] = [str(folder / f"{name}.parquet")]
+    pq.write_table(ATTACHED_PARTS.arrow.empty_table(), folder / "attached.parquet")
+    parts |= {"graph_texts.attached": [str(folder / "attached.parquet")], "graph_texts.refused": [str(quarantine)]}
+    parts |= {"graph_texts.passages": [str(passages)], "graph_texts.quarantine": [str(quarantine)]}
     lines = folder / "lines.parquet"
     connection.execute(f"COPY (SELECT 0::BIGINT AS good LIMIT 0) TO '{lines}' (FORMAT parquet)")
     parts["graph_source.lines"] = [str(lines)]

@@ -41,6 +41,24 @@ def read_corpus(source: Path, *, follow_links: bool = False, unread: Counter[str
     return guarded(source, CORPUS_FORMATS[suffix](source), "record")
 
 
+def read_graph_sources(source: Path) -> _Records:
+    """Yields texts for the nodes of a graph: records whose id is a node's own; several may have the same.
+
+    Raises:
+        SourceError: At once if the file cannot be read at all; while iterating if it breaks off or holds no record.
+    """
+    check_source(source, ROWS, accepts_folder=False)
+    rows = row_reader(suffix_of(source))(source, TEXT_FIELDS)
+    return guarded(source, (_node_text(row, source.name) for row in rows), "record")
+
+
+def _node_text(row: Row | BadRecord, source: str) -> SourceRecord | BadRecord:
+    record = row if isinstance(row, BadRecord) else to_record(row, source)
+    if isinstance(row, Row) and isinstance(record, SourceRecord) and not record.id:
+        return bad_row(source, row, "there is no id of a node: expected a field named id or _id")
+    return record
+
+
 def _row_corpus(suffix: str) -> Callable[[Path], _Records]:
     return lambda path: _records(row_reader(suffix)(path, _CORPUS_FIELDS), path.name)
 
