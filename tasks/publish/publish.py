@@ -65,6 +65,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         version=number,
         polyhop=VERSION,
         source=_source(build),
+        graph_sources=_graph_sources(build),
         corpus_hash=build.fingerprint(stages[0].name),
         settings=redacted_tree(build.settings.model_dump(mode="json", exclude=_UNFINGERPRINTED)),
         artefacts=tuple(sorted(build.artefacts)),
@@ -110,6 +111,14 @@ def _source(build: Build) -> str:
         return str(build.source)
     current = current_manifest(build)
     return current.source if current else ""
+
+
+def _graph_sources(build: Build) -> str:
+    """The file of texts for nodes, "" if there is none; a version that takes the current one's names that one's."""
+    if build.source is not None:
+        return str(build.graph_sources or "")
+    current = current_manifest(build)
+    return current.graph_sources if current else ""
 
 
 def prune(build: Build) -> list[int]:
