@@ -10,6 +10,7 @@ from typing import Any
 
 from polyhop.flows.evaluation.asked import labels_of
 from polyhop.flows.evaluation.closed_book import closed_book_labels
+from polyhop.flows.evaluation.golden import golden_sentences
 from polyhop.flows.evaluation.run import Evaluation, OnProgress, run_evaluation
 from polyhop.flows.evaluation.store import check_store, store
 from polyhop.schemas.requests import EvaluationRequest
@@ -19,6 +20,8 @@ from polyhop.tasks.evaluation.gate import check_measured, check_names, gate_rows
 from polyhop.warehouse.files.evaluations import REPORT, SUMMARY, StoredRun
 
 SHOWN = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
+SHOWN_OF_TRIPLES = ("triple_recall@10", "triple_recall@30", "triple_mrr")
+"""Shown if the questions have golden triples."""
 
 
 def evaluate_index(settings: Settings, request: EvaluationRequest, on_progress: OnProgress = None) -> Evaluation:
@@ -48,7 +51,7 @@ def evaluate_index(settings: Settings, request: EvaluationRequest, on_progress: 
 
 
 def left_out_sentences(evaluation: Evaluation) -> list[str]:
-    """What was not evaluated, and why: question records, supporting ids, strategies that came with `all`.
+    """What was not evaluated, and why: question records, supporting ids, golden triples, strategies of `all`.
 
     A sample that is larger than the question set is said here, too.
     """
@@ -59,6 +62,7 @@ def left_out_sentences(evaluation: Evaluation) -> list[str]:
             f"{report['unknown_supporting']} supporting ids are in no passage of '{report['index']}' and count as "
             "missed; were the questions written for another corpus?"
         )
+    sentences += golden_sentences(report)
     sample = report["sample"]
     if sample is not None and sample["size"] > sample["of"]:
         sentences.append(f"A sample of {sample['size']} was asked for; all {sample['of']} usable questions were asked.")
@@ -66,7 +70,7 @@ def left_out_sentences(evaluation: Evaluation) -> list[str]:
 
 
 def strategy_rows(stored: StoredRun) -> list[dict[str, Any]]:
-    """One row per strategy, the best by recall@5 first: metrics, answered share, latency, failures."""
+    """One row per strategy, the best by recall@5 (or of triples) first: metrics, answered share, latency, failures."""
     rows = []
     for name in stored.run["strategies"]:
         result = stored.run["results"][name]
@@ -74,14 +78,14 @@ def strategy_rows(stored: StoredRun) -> list[dict[str, Any]]:
         rows.append(
             {
                 "strategy": name,
-                **{metric: _shown(result[metric]) for metric in SHOWN},
+                **{metric: _shown(result[metric]) for metric in (*SHOWN, *SHOWN_OF_TRIPLES) if metric in result},
                 "answered": _shown(result["answered"]["share"]),
                 "p50 ms": _shown(latency["p50"]),
                 "p95 ms": _shown(latency["p95"]),
                 "failures": result["failures"],
             }
         )
-    rows.sort(key=lambda row: -(row["recall@5"] or 0.0))
+    rows.sort(key=lambda row: -(row["recall@5"] or row.get(SHOWN_OF_TRIPLES[0]) or 0.0))
     return rows
 
 

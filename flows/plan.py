@@ -1,13 +1,14 @@
-"""What indexing a corpus would ask of a model: calls, tokens, cost and time, without a call.
+"""What indexing a corpus or a graph would ask of a model: calls, tokens, cost and time, without a call.
 
-The corpus is read into a throwaway folder, and each stage that asks a model says what it would ask of it
+The source is read into a throwaway folder, and each stage that asks a model says what it would ask of it
 (`Stage.plan`); replies are looked up in the cache, and lengths are taken from the project's own history of calls where
-there is one. Resolution by a model is not in it: which names are candidates is known only when they are extracted.
+there is one. Resolution by a model is not in it, nor are paths of hubs in texts: names and relations are known only when
+they are extracted.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatRequest, ChatTask, Role, Rung, Usage
+from polyhop.schemas.corpus import SourceKind
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.settings import ModelSettings, Settings
 from polyhop.tasks.planning import PlannedStep
@@ -57,7 +59,10 @@ class StepEstimate:
 
 @dataclass(frozen=True, slots=True)
 class IndexPlan:
-    """What indexing would take of models; costs are None if a price is unknown, `unread` counts files by kind."""
+    """What indexing would take of models; costs are None if a price is unknown, `unread` counts files by kind.
+
+    `graph` counts nodes and relations of a graph; a corpus has none until it is extracted.
+    """
 
     source: str
     model: str
@@ -65,6 +70,7 @@ class IndexPlan:
     passages: int
     steps: tuple[StepEstimate, ...]
     unread: Mapping[str, int]
+    graph: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The document of `polyhop plan --json`."""
@@ -73,6 +79,7 @@ class IndexPlan:
             "model": self.model,
             "documents": self.documents,
             "passages": self.passages,
+            **self.graph,
             "unread": dict(self.unread),
             "steps": {estimate.planned.task.name: self._step(estimate) for estimate in self.steps},
             "calls": sum(estimate.planned.calls for estimate in self.steps),
@@ -112,33 +119,38 @@ class IndexPlan:
         return dict(zip(("low", "expected", "high"), [round(cost / 1_000_000, 6) for cost in costs], strict=True))
 
 
-def plan_index(settings: Settings, source: Path, add_strategies: Sequence[str] = ()) -> IndexPlan:
-    """What the stages would ask of the configured models for a corpus; calls nobody and changes nothing.
+def plan_index(
+    settings: Settings, source: Path, add_strategies: Sequence[str] = (), kind: SourceKind = "corpus"
+) -> IndexPlan:
+    """What the stages would ask of the configured models for a source; calls nobody and changes nothing.
 
     Args:
         settings: All settings; extraction is planned as if a model did it.
-        source: The corpus.
+        source: The corpus or the graph.
         add_strategies: Strategies to plan for besides the settings' own.
+        kind: What the source is.
 
     Raises:
-        SourceError: If the corpus cannot be used.
-        ConfigurationError: If no model is configured.
+        SourceError: If the source cannot be used.
+        ConfigurationError: If no model is configured; a graph needs one only if a stage asks it.
     """
     if not source.exists():
         raise SourceError(f"There is no file or folder {source}; check the path.")
-    model = model_name(settings.models, Role.EXTRACT)
+    model = settings.models.extract if kind == "graph" else model_name(settings.models, Role.EXTRACT)
     artefacts = tuple(sorted(needed_artefacts((*settings.strategies, *add_strategies))))
-    first, *stages = stages_for(artefacts)
+    first, *stages = stages_for(artefacts, kind)
     with closing(ReplyCache(Layout(settings.root).reply_cache)) as cache:
         with TemporaryDirectory(prefix="polyhop-plan-") as folder:
-            build = Build(settings.model_copy(update={"root": Path(folder)}), "plan", source, artefacts)
+            build = Build(settings.model_copy(update={"root": Path(folder)}), "plan", source, artefacts, kind)
             start_build(build)
             unread = first.run(build, 0).unread
             counts = first.finish(build)
             planner = CachePlanner(cache, settings.models)
             steps = [step for stage in stages if stage.plan is not None for step in stage.plan(build, planner)]
         estimates = tuple(planner.estimate(step) for step in steps)
-    return IndexPlan(str(source), model, counts["documents"], counts["passages"], estimates, unread)
+    sizes = {name: counts.get(name, 0) for name in ("documents", "passages")}
+    graph = {"nodes": counts["entities"], "relations": counts["relations"]} if kind == "graph" else {}
+    return IndexPlan(str(source), model, **sizes, steps=estimates, unread=unread, graph=graph)
 
 
 class CachePlanner:

@@ -11,6 +11,7 @@ from polyhop.schemas.setting_section import Section
 
 HubMode = Literal["auto", "types", "edges", "both", "either"]
 Level = Literal["path", "triple", "entity"]
+Textualiser = Literal["template", "model"]
 
 DOCUMENT = "document"
 """The type of a text corpus's title entities."""
@@ -44,7 +45,12 @@ class HubSettings(Section):
     split: bool = Field(
         default=False, description="Make nodes at which paths end for hubs.max_path_length hubs of the next level."
     )
-    max_path_length: int = Field(10, ge=0, description="Relations of the longest path, default 10; 0: any number.")
+    max_path_length: int | None = Field(
+        None,
+        ge=0,
+        description="Relations of the longest path; 0: any number. Default 10 in a knowledge graph, and 2 in texts, "
+        "where longer ones leave the document.",
+    )
     max_paths_per_hub: int = Field(
         1000,
         ge=0,
@@ -62,6 +68,9 @@ class HubSettings(Section):
     )
     max_depth: int = Field(
         -1, ge=-1, description="Levels of the search after the first one; -1 (default): until nothing new is found."
+    )
+    textualiser: Textualiser = Field(
+        "template", description="Who puts paths into words: template (default), or model (models.extract)."
     )
     levels: Annotated[tuple[Level, ...], BeforeValidator(_listed)] = Field(
         ("path",),

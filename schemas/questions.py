@@ -11,12 +11,19 @@ MAX_QUESTION_CHARACTERS = 10_000
 reads of a text (256 tokens); enough for a pasted page, too little to keep a worker busy."""
 
 
+TripleIds = tuple[str, str, str]
+"""Id of the subject, the predicate, id of the object: the graph's own ids."""
+
+GoldenTriple = str | TripleIds
+"""A triple that answers a question, by its ids or as a text such as `(R1:Ada Lovelace, born in, R2:London)`."""
+
+
 @dataclass(frozen=True, slots=True)
 class QuestionRecord:
     """A question as a file states it.
 
-    `answers` and `supporting` (ids of the records that hold the answer) are empty where the file names none;
-    `hops` is the number of records to combine, `type` and `topic` are the file's own words.
+    `answers`, `supporting` (ids of the records that hold the answer) and `golden_triples` are empty where the file
+    names none; `hops` is the number of records to combine, `type` and `topic` are the file's own words.
     """
 
     id: str
@@ -27,6 +34,7 @@ class QuestionRecord:
     type: str | None = None
     topic: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
+    golden_triples: tuple[GoldenTriple, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

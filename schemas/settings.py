@@ -121,6 +121,7 @@ class ReplySettings(Section):
     prop_entities: int = Field(1024, ge=64, description="Most tokens of a reply with a passage's entities.")
     prop_propositions: int = Field(2048, ge=64, description="Most tokens of a reply with a passage's propositions.")
     kg_resolve: int = Field(4096, ge=64, description="Most tokens of a reply that groups the names of one cluster.")
+    hub_path_text: int = Field(512, ge=64, description="Most tokens of a reply with the text of one path of a hub.")
     qa_answer: int = Field(1024, ge=64, description="Most tokens of a reply with an answer and its citations.")
     qa_closed_book: int = Field(1024, ge=64, description="Most tokens of a reply with an answer without passages.")
     query_entities: int = Field(512, ge=64, description="Most tokens of a reply with the names in a question.")

@@ -53,5 +53,10 @@ def stem_tokens(text: str) -> list[str]:
     return [_STEMS[word] for word in words if word not in STOP_WORDS]
 
 
+def stem(word: str) -> str:
+    """English Snowball stem of a folded lower-case word. Cost: as `stem_tokens`."""
+    return _STEMS[word]
+
+
 ANALYSERS: dict[str, Callable[[str], list[str]]] = {"plain": plain_tokens, "stems": stem_tokens}
 """Analyser by the name it has in settings and in stored indexes."""

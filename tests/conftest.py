@@ -27,6 +27,9 @@ hypothesis.settings.register_profile(
     phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "any machine"))
+# Some images say that Python keeps no bytecode; then each of hundreds of processes compiles all its packages again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 PROJECT = Path(__file__).resolve().parent.parent
 SHARED_DATA = PROJECT.parent / "shared" / "data"
 MODEL_SERVER = PROJECT / "tests" / "model_server"

@@ -19,6 +19,7 @@ class ClosedBookAnswerer:
     """
 
     ranks = False
+    ranks_triples = False
     reads = True
 
     def __init__(self, reader: Reader) -> None:

@@ -21,19 +21,19 @@ from polyhop.flows.evaluation.asked import (
 )
 from polyhop.flows.evaluation.closed_book import check_closed_book, closed_book_answerers
 from polyhop.flows.evaluation.costs import cost_rows
+from polyhop.flows.evaluation.golden import Gold, gold_of, golden_triples_row
 from polyhop.flows.evaluation.served import Answering, served
 from polyhop.flows.evaluation.settings import answering_settings
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.errors import ConfigurationError, PolyhopError, SourceError
-from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import UNREAD, ModelUse, Question
 from polyhop.schemas.questions import QuestionRecord
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings, with_min_confidence
 from polyhop.schemas.variants import parse_variant
 from polyhop.schemas.version import VERSION
-from polyhop.tasks.evaluation.report import GoldQuestion, Outcome, QuestionValues, evaluate, question_values
+from polyhop.tasks.evaluation.report import Outcome, QuestionValues, evaluate, question_values
 from polyhop.tasks.evaluation.run_documents import RANKING_KEPT, RunFacts, rounded, run_document, timings_document
 from polyhop.warehouse.files.disk import file_hash
 from polyhop.warehouse.files.json_lines import check_place, write_json_lines
@@ -94,26 +94,27 @@ def run_evaluation(settings: Settings, request: EvaluationRequest, on_progress: 
     if not records:
         raise SourceError(f"There is no usable question in {request.questions}.")
     records, sample = sample_of(request, records)
-    gold = [GoldQuestion(r.id, r.answers, frozenset(r.supporting), r.hops, r.type) for r in records]
     with closing(IndexSession(open_published(settings.root, request.index), settings)) as session:
         answerers, left_out = served(session, variants, named_labels(request))
         answerers |= closed_book_answerers(session, request)
         baselines = baselines_of(request, list(answerers))
-        unknown = unknown_supporting(records, session.published)
+        gold = gold_of(records, session.published)
         measured = {name: _measure(answerer, name, records, on_progress) for name, answerer in answerers.items()}
         outcomes = {name: found.outcomes for name, found in measured.items()}
         record_of = session.published.record_of
-        values = {name: question_values(gold, given, record_of) for name, given in outcomes.items()}
-        evaluated = evaluate(gold, outcomes, record_of, baselines)
+        values = {name: question_values(gold.questions, given, record_of) for name, given in outcomes.items()}
+        evaluated = evaluate(gold.questions, outcomes, record_of, baselines)
         report = {"index": session.name, "version": session.version, **evaluated}
+        report |= golden_triples_row(gold, outcomes)
         report["costs"] = cost_rows(session.published, {variant.label: variant for variant in variants}, evaluated)
         report["reading"] = {name: _taken(found.uses) for name, found in measured.items()}
-        facts = _facts(settings, request, session, left_out, baselines, len(bad), unknown, sample)
+        asked = _questions_row(request, len(bad), gold, sample)
+        facts = _facts(settings, request, session, left_out, baselines, asked)
     rows = _rows(records, outcomes, values, facts.version)
     run = run_document(facts, report, values)
     timings = timings_document(report, started, time.perf_counter() - start, machine(), peak_rss_mb())
     report |= {name: run[name] for name in ("baseline", "baselines", "ranges", "interval", "settings_hash")}
-    report |= {"left_out": left_out, "unknown_supporting": len(unknown), "sample": sample}
+    report |= {"left_out": left_out, "unknown_supporting": len(gold.unknown_supporting), "sample": sample}
     report["reader"] = facts.reader
     if request.out is not None:
         write_json_lines(request.out, rows, _OUT)
@@ -126,11 +127,16 @@ def _check_out(out: Path, questions: Path) -> None:
     check_place(out, _OUT)
 
 
-def unknown_supporting(records: Sequence[QuestionRecord], published: IndexReader) -> list[str]:
-    """Supporting ids that the index holds neither as a record nor as a piece of one, each once, in the file's order."""
-    known = set(published.passage_ids)
-    known.update(map(published.record_of, published.passage_ids))
-    return list(dict.fromkeys(one for record in records for one in record.supporting if one not in known))
+def _questions_row(
+    request: EvaluationRequest, bad: int, gold: Gold, sample: Mapping[str, int] | None
+) -> dict[str, Any]:
+    return {
+        "file": request.questions.name,
+        "sha256": file_hash(request.questions, "the questions"),
+        "left_out": bad,
+        "unknown_supporting": len(gold.unknown_supporting),
+        "sample": sample,
+    }
 
 
 def _facts(
@@ -139,20 +145,12 @@ def _facts(
     session: IndexSession,
     left_out: Mapping[str, str],
     baselines: Sequence[str],
-    bad: int,
-    unknown: Sequence[str],
-    sample: Mapping[str, int] | None,
+    questions: Mapping[str, Any],
 ) -> RunFacts:
     return RunFacts(
         index=session.name,
         version=session.version,
-        questions={
-            "file": request.questions.name,
-            "sha256": file_hash(request.questions, "the questions"),
-            "left_out": bad,
-            "unknown_supporting": len(unknown),
-            "sample": sample,
-        },
+        questions=questions,
         parameters=request.parameters,
         left_out=left_out,
         settings=answering_settings(settings, session.published.manifest.settings),
@@ -196,10 +194,15 @@ def _one(answerer: Answering, record: QuestionRecord, uses: list[ModelUse]) -> O
     try:
         answered = answerer.answer([Question(record.question, record.id, topic=record.topic)], limit=DEPTH)[0]
     except PolyhopError as error:
-        return Outcome(() if answerer.ranks else None, error=str(error), is_read=answerer.reads)
+        triples = () if answerer.ranks_triples else None
+        return Outcome(() if answerer.ranks else None, error=str(error), is_read=answerer.reads, triples=triples)
     seconds = time.perf_counter() - start
     outcome = _outcome(answered, seconds, uses)
-    return outcome if answerer.ranks else replace(outcome, ranking=None)
+    return replace(
+        outcome,
+        ranking=outcome.ranking if answerer.ranks else None,
+        triples=outcome.triples if answerer.ranks_triples else None,
+    )
 
 
 def _outcome(answered: AnsweredQuestion, seconds: float, uses: list[ModelUse]) -> Outcome:
@@ -218,6 +221,7 @@ def _outcome(answered: AnsweredQuestion, seconds: float, uses: list[ModelUse]) -
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
         cost_usd=usage.cost_usd,
+        triples=tuple((t.subject_id, t.predicate, t.object_id) for t in answered.retrieval.triples),
     )
 
 
@@ -238,6 +242,7 @@ def _rows(
             "confidence": outcome.confidence,
             "error": outcome.error,
             "ranking": None if outcome.ranking is None else outcome.ranking[:RANKING_KEPT],
+            **({} if outcome.triples is None else {"triples": outcome.triples[:RANKING_KEPT]}),
             **value,
         }
         for strategy, given in outcomes.items()

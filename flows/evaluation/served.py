@@ -22,6 +22,11 @@ class Answering(Protocol):
         ...
 
     @property
+    def ranks_triples(self) -> bool:
+        """Whether it ranks triples."""
+        ...
+
+    @property
     def reads(self) -> bool:
         """Whether it reads answers."""
         ...

@@ -2,13 +2,14 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from polyhop.commands.index import print_unread
 from polyhop.commands.options import FollowLinks, Json, Root, Set, link_settings, settings_of
 from polyhop.output import print_json, print_line, print_table
+from polyhop.schemas.corpus import SourceKind
 
 if TYPE_CHECKING:
     from polyhop.flows.plan import IndexPlan
@@ -17,7 +18,10 @@ _CENT = 0.01
 
 
 def plan(
-    source: Annotated[Path, typer.Argument(help="Corpus, as for `polyhop index`.")],
+    source: Annotated[Path | None, typer.Argument(help="Corpus, as for `polyhop index`.")] = None,
+    graph: Annotated[
+        Path | None, typer.Option("--graph", help="A knowledge graph in place of SOURCE, as for `polyhop index`.")
+    ] = None,
     add_strategy: Annotated[
         list[str] | None,
         typer.Option("--add-strategy", help="Also plan what this strategy needs, besides those of the settings."),
@@ -30,8 +34,11 @@ def plan(
     """Estimate calls, tokens, cost and time of what indexing asks of the configured models, without a call."""
     from polyhop.flows.plan import plan_index
 
+    if (source is None) == (graph is None):
+        raise typer.BadParameter("name a SOURCE or a graph: an index is made from one of them.", param_hint="SOURCE")
     settings = settings_of(root, [*(set_ or []), *link_settings(follow_links=follow_links)])
-    made = plan_index(settings, source, add_strategy or ())
+    kind: SourceKind = "corpus" if graph is None else "graph"
+    made = plan_index(settings, cast("Path", graph or source), add_strategy or (), kind)
     print_unread(made.unread)
     if json:
         print_json(made.to_json())
@@ -42,7 +49,9 @@ def plan(
 def print_plan(made: "IndexPlan") -> None:
     """The plan as a table and a sentence."""
     document = made.to_json()
-    print_line(f"{made.source}: {made.documents:,} documents, {made.passages:,} passages; model {made.model}")
+    sizes = made.graph or {"documents": made.documents, "passages": made.passages}
+    said = ", ".join(f"{count:,} {name}" for name, count in sizes.items())
+    print_line(f"{made.source}: {said}; {f'model {made.model}' if made.model else 'no model'}")
     rows = [
         [
             step,
@@ -62,6 +71,8 @@ def print_plan(made: "IndexPlan") -> None:
 
 def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
     """What it would cost, or why no amount is given."""
+    if not made.steps:
+        return "no cost: no stage asks a model"
     if not document["calls"]:
         return "no cost: every reply is cached already"
     if document["cost_usd"] is None:

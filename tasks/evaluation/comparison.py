@@ -8,15 +8,15 @@ from typing import Any
 
 from polyhop.schemas.settings import flatten
 from polyhop.tasks.evaluation.pairs import Values, compare_pairs
-from polyhop.tasks.evaluation.report import METRICS
+from polyhop.tasks.evaluation.report import ALL_METRICS
 
 CHANGED_QUESTIONS = 20
 """Questions that are shown: those that changed most."""
-_WEIGHED = ("recall@5", "mrr", "em", "f1")
+_WEIGHED = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "em", "f1")
 _FACTS = ("polyhop", "index", "version", "reader", "depth", "seed")
 
 Row = Mapping[str, Any]
-"""A line of questions.jsonl: {id, question, strategy, answer, …METRICS}."""
+"""A line of questions.jsonl: {id, question, strategy, answer, …ALL_METRICS}."""
 
 
 def compare_runs(
@@ -86,7 +86,8 @@ def _facts(run: Mapping[str, Any]) -> dict[str, Any]:
 def _metrics(
     first: Mapping[str, Any], second: Mapping[str, Any], before: Values, after: Values
 ) -> dict[str, dict[str, Any]]:
-    paired = compare_pairs({"second": after, "first": before}, [("second", "first")], METRICS)["second", "first"]
+    metrics = [metric for metric in ALL_METRICS if metric in first and metric in second]
+    paired = compare_pairs({"second": after, "first": before}, [("second", "first")], metrics)["second", "first"]
     return {
         metric: {
             "first": first[metric],
@@ -94,8 +95,7 @@ def _metrics(
             "difference": _difference(first[metric], second[metric]),
             "paired": paired.get(metric),
         }
-        for metric in METRICS
-        if metric in first and metric in second
+        for metric in metrics
     }
 
 

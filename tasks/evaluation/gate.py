@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.tasks.evaluation.report import ANSWER_METRICS, METRICS, RETRIEVAL_METRICS
+from polyhop.tasks.evaluation.report import ALL_METRICS, ANSWER_METRICS
+from polyhop.tasks.evaluation.triple_metrics import TRIPLE_METRICS
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,8 @@ def parse_gate(text: str) -> Gate:
             f"--fail-below takes metric=value or strategy:metric=value with a value from 0 to 1, "
             f"like recall@5=.65 or bridge:em=.1, not '{text}'."
         )
-    if metric.strip() not in METRICS:
-        raise ConfigurationError(f"--fail-below knows no metric '{metric.strip()}'; metrics: {', '.join(METRICS)}.")
+    if metric.strip() not in ALL_METRICS:
+        raise ConfigurationError(f"--fail-below knows no metric '{metric.strip()}'; metrics: {', '.join(ALL_METRICS)}.")
     return Gate(metric.strip(), threshold, strategy.strip() if colon else None)
 
 
@@ -70,7 +71,7 @@ def check_measured(gates: Sequence[Gate], *, unranked: str, reads: bool) -> None
     for gate in gates:
         if gate.metric in ANSWER_METRICS and not reads:
             raise ConfigurationError(f"--fail-below {gate.metric} needs answers, and --reader none reads none.")
-        if gate.strategy == unranked and gate.metric in RETRIEVAL_METRICS:
+        if gate.strategy == unranked and gate.metric not in ANSWER_METRICS:
             raise ConfigurationError(
                 f"--fail-below cannot judge {gate.metric} of '{unranked}', which ranks no passages; "
                 f"its metrics: {', '.join(ANSWER_METRICS)}."
@@ -89,12 +90,12 @@ def gate_rows(
             "strategy": name,
             "metric": gate.metric,
             "threshold": gate.threshold,
-            "value": result[gate.metric],
-            "passed": result[gate.metric] is not None and result[gate.metric] >= gate.threshold,
+            "value": result.get(gate.metric),
+            "passed": (value := result.get(gate.metric)) is not None and value >= gate.threshold,
         }
         for gate in gates
         for name, result in strategies.items()
-        if gate.strategy in {None, name} and not (name == unranked and gate.metric in RETRIEVAL_METRICS)
+        if gate.strategy in {None, name} and not (name == unranked and gate.metric not in ANSWER_METRICS)
     ]
 
 
@@ -103,7 +104,7 @@ def failure_sentence(rows: Sequence[Mapping[str, Any]]) -> str | None:
     failed = [
         f"{row['metric']} of {row['strategy']} "
         + (
-            f"could not be measured (the questions have no gold for it), {row['threshold']:g} is wanted"
+            f"could not be measured ({_reason(row['metric'])}), {row['threshold']:g} is wanted"
             if row["value"] is None
             else f"is {row['value']:.6g}, below {row['threshold']:g}"
         )
@@ -111,3 +112,8 @@ def failure_sentence(rows: Sequence[Mapping[str, Any]]) -> str | None:
         if not row["passed"]
     ]
     return f"The gate failed: {'; '.join(failed)}." if failed else None
+
+
+def _reason(metric: str) -> str:
+    without = "the questions have no gold for it"
+    return f"{without}, or the strategy ranks no triples" if metric in TRIPLE_METRICS else without

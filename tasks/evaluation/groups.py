@@ -1,4 +1,4 @@
-"""Means of every strategy over groups of questions: by number of hops, by type.
+"""Means of every strategy over groups of questions: by number of hops, by type, by any field of the question file.
 
 Owns no metric.
 """
@@ -40,6 +40,43 @@ def by_group(
         }
         for key in sorted(members, key=_order)
     }
+
+
+MOST_GROUPS = 12
+"""A field with more values is no grouping but a description of single questions; chosen, ORKG has up to 8."""
+LEAST_MEMBERS = 5
+"""Questions of a group in the mean: fewer say nothing. Chosen."""
+LONGEST_VALUE = 60
+
+
+def by_field(
+    fields: Sequence[Mapping[str, object]], values: Mapping[str, Values], metrics: Sequence[str]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """{field: groups as in `by_group`} of the fields whose words, whole numbers or flags group the questions.
+
+    A field has 2 to MOST_GROUPS different values, LEAST_MEMBERS questions to each in the mean; others are left out.
+
+    Args:
+        fields: Fields of each question by name.
+        values: As in `by_group`.
+        metrics: Which ones.
+    """
+    names = dict.fromkeys(name for one in fields for name in one)
+    keys = {name: [_value(one.get(name)) for one in fields] for name in names}
+    return {name: by_group(column, values, metrics) for name, column in keys.items() if _groups_questions(column)}
+
+
+def _value(value: object) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, str)) and 0 < len(str(value).strip()) <= LONGEST_VALUE:
+        return str(value).strip()
+    return None
+
+
+def _groups_questions(column: Sequence[str | None]) -> bool:
+    counted = [value for value in column if value is not None]
+    return 2 <= len(set(counted)) <= min(MOST_GROUPS, len(counted) // LEAST_MEMBERS)
 
 
 def _order(key: str) -> tuple[bool, int, str]:

@@ -5,7 +5,8 @@ Source: algorithms.md 6.1, 6.2, 6.4.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
+from math import fsum, log2
 
 import numpy as np
 
@@ -71,13 +72,13 @@ def judged_ranking(
     return list(dict.fromkeys(judged))
 
 
-def recall_at(ranking: Sequence[str], supporting: Collection[str], depth: int) -> float:
+def recall_at(ranking: Sequence[Hashable], supporting: Collection[Hashable], depth: int) -> float:
     """Share of the gold ids (one or more, distinct) among the first `depth`. Source: algorithms.md 6.2."""
     gold = set(supporting)
     return len(gold.intersection(ranking[:depth])) / len(gold)
 
 
-def hit_at(ranking: Sequence[str], supporting: Collection[str], depth: int) -> float:
+def hit_at(ranking: Sequence[Hashable], supporting: Collection[Hashable], depth: int) -> float:
     """1.0 if a gold id is among the first `depth`, else 0.0. Source: algorithms.md 6.2."""
     return float(not set(supporting).isdisjoint(ranking[:depth]))
 
@@ -87,10 +88,31 @@ def all_at(ranking: Sequence[str], supporting: Collection[str], depth: int) -> f
     return float(set(supporting).issubset(ranking[:depth]))
 
 
-def reciprocal_rank(ranking: Sequence[str], supporting: Collection[str], depth: int = MRR_DEPTH) -> float:
+def reciprocal_rank(ranking: Sequence[Hashable], supporting: Collection[Hashable], depth: int = MRR_DEPTH) -> float:
     """1 / rank of the first gold id, 0.0 if none is within `depth`. Source: algorithms.md 6.2."""
     gold = set(supporting)
-    return next((1 / rank for rank, passage_id in enumerate(ranking[:depth], start=1) if passage_id in gold), 0.0)
+    return next((1 / rank for rank, found in enumerate(ranking[:depth], start=1) if found in gold), 0.0)
+
+
+def precision_at(ranking: Sequence[Hashable], golden: Collection[Hashable], depth: int) -> float:
+    """Golden ids among the first `depth`, divided by `depth`, however few were ranked. Source: algorithms.md 6.2."""
+    return len(set(golden).intersection(ranking[:depth])) / depth
+
+
+def f1_at(ranking: Sequence[Hashable], golden: Collection[Hashable], depth: int) -> float:
+    """Harmonic mean of `precision_at` and `recall_at`, 0.0 if both are. Source: algorithms.md 6.2."""
+    gold = set(golden)
+    return 2 * len(gold.intersection(ranking[:depth])) / (depth + len(gold))
+
+
+def ndcg_at(ranking: Sequence[Hashable], golden: Collection[Hashable], depth: int) -> float:
+    """Sum of 1 / log2(rank + 1) over golden ids among the first `depth`, divided by the largest possible.
+
+    Source: algorithms.md 6.2.
+    """
+    gold = set(golden)
+    gained = fsum(1 / log2(rank + 1) for rank, found in enumerate(ranking[:depth], start=1) if found in gold)
+    return gained / fsum(1 / log2(rank + 1) for rank in range(1, min(depth, len(gold)) + 1))
 
 
 def latency_milliseconds(seconds: Sequence[float]) -> dict[str, float | None]:

@@ -9,8 +9,9 @@ from math import fsum
 from typing import Any
 
 from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.questions import GoldenTriple, TripleIds
 from polyhop.tasks.evaluation.calibration import calibration, coverage_curve
-from polyhop.tasks.evaluation.groups import by_group, mean
+from polyhop.tasks.evaluation.groups import by_field, by_group, mean
 from polyhop.tasks.evaluation.metrics import (
     all_at,
     exact_match,
@@ -22,6 +23,7 @@ from polyhop.tasks.evaluation.metrics import (
     token_f1,
 )
 from polyhop.tasks.evaluation.pairs import compare_pairs, intervals, pairs_of
+from polyhop.tasks.evaluation.triple_metrics import TRIPLE_METRICS, metrics_of, triple_values
 
 RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)
 HIT_DEPTHS = (1, 5, 10)
@@ -34,13 +36,16 @@ RETRIEVAL_METRICS = (
 )
 ANSWER_METRICS = ("em", "f1")
 METRICS = (*RETRIEVAL_METRICS, *ANSWER_METRICS)
+ALL_METRICS = (*METRICS, *TRIPLE_METRICS)
+"""Also those that an evaluation has if a question has golden triples."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoldQuestion:
     """A question's gold: answers (none: not judged by em and f1), supporting ids (none: not judged by retrieval).
 
-    `hops` and `type` are the file's own, None where it has none.
+    `hops` and `type` are the file's own, None where it has none. `triples` (none: not judged by metrics of triples) are
+    ids; a text is a golden triple that the graph does not have. `fields` are further ones of the file, as metadata.
     """
 
     id: str
@@ -48,6 +53,8 @@ class GoldQuestion:
     supporting: frozenset[str] = frozenset()
     hops: int | None = None
     type: str | None = None
+    triples: frozenset[GoldenTriple] = frozenset()
+    fields: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,7 @@ class Outcome:
         prompt_tokens: Of the models' replies when they were made.
         completion_tokens: Likewise.
         cost_usd: Likewise.
+        triples: Ids of ranked triples, in descending order of score; None of a strategy that ranks none.
     """
 
     ranking: tuple[str, ...] | None = ()
@@ -79,10 +87,12 @@ class Outcome:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float = 0.0
+    triples: tuple[TripleIds, ...] | None = None
 
 
 QuestionValues = dict[str, float | None]
-"""One value per name in METRICS; None: the question does not count for that metric."""
+"""One value per name in METRICS, and in TRIPLE_METRICS if any question has golden triples; None: the question does not
+count for that metric."""
 
 
 def evaluate(
@@ -102,7 +112,7 @@ def evaluate(
     Returns:
         {n, excluded, strategies{name: {…METRICS, answered, calibration, coverage, tokens, cost_usd, latency_ms,
         parts_ms, total_seconds, failures, failed, intervals{metric: {low, high}}}},
-        paired{"a vs b": {metric: …}}, by_hops, by_type};
+        paired{"a vs b": {metric: …}}, by_hops, by_type, by_field{field: …} if a field groups the questions};
         a mean over no question is None, has no comparison and None as its interval; `failed` lists {id, error}.
 
     Raises:
@@ -111,17 +121,20 @@ def evaluate(
     """
     values = {name: question_values(gold, given, record_of) for name, given in outcomes.items()}
     pairs = pairs_of(list(values), baselines or list(values)[:1])
-    means = intervals(values, METRICS)
+    metrics = metrics_of(METRICS, values)
+    means = intervals(values, metrics)
+    fields = by_field([question.fields for question in gold], values, metrics)
     return {
         "n": len(gold),
         "excluded": sum(not question.supporting for question in gold),
         "strategies": {
-            name: {**_strategy_report(gold, given, values[name]), "intervals": means[name]}
+            name: {**_strategy_report(gold, given, values[name], metrics), "intervals": means[name]}
             for name, given in outcomes.items()
         },
-        "paired": {f"{a} vs {b}": rows for (a, b), rows in compare_pairs(values, pairs, METRICS).items()},
-        "by_hops": by_group([_hops(question) for question in gold], values, METRICS),
-        "by_type": by_group([question.type for question in gold], values, METRICS),
+        "paired": {f"{a} vs {b}": rows for (a, b), rows in compare_pairs(values, pairs, metrics).items()},
+        "by_hops": by_group([_hops(question) for question in gold], values, metrics),
+        "by_type": by_group([question.type for question in gold], values, metrics),
+        **({"by_field": fields} if fields else {}),
     }
 
 
@@ -136,8 +149,11 @@ def question_values(
     if len(gold) != len(outcomes):
         raise AlgorithmError(f"{len(gold)} questions, but {len(outcomes)} outcomes.")
     read = any(o.answer is not None for o in outcomes) or all(o.error and o.is_read for o in outcomes)
+    has_triples = any(question.triples for question in gold)
     return [
-        _retrieval_values(question, outcome, record_of) | _answer_values(question, outcome, read=read)
+        _retrieval_values(question, outcome, record_of)
+        | _answer_values(question, outcome, read=read)
+        | (triple_values(question.triples, outcome.triples, failed=outcome.error is not None) if has_triples else {})
         for question, outcome in zip(gold, outcomes, strict=True)
     ]
 
@@ -165,7 +181,10 @@ def _answer_values(question: GoldQuestion, outcome: Outcome, *, read: bool) -> Q
 
 
 def _strategy_report(
-    gold: Sequence[GoldQuestion], outcomes: Sequence[Outcome], values: Sequence[QuestionValues]
+    gold: Sequence[GoldQuestion],
+    outcomes: Sequence[Outcome],
+    values: Sequence[QuestionValues],
+    metrics: Sequence[str],
 ) -> dict[str, Any]:
     failed = [
         {"id": question.id, "error": outcome.error}
@@ -173,7 +192,7 @@ def _strategy_report(
         if outcome.error is not None
     ]
     return {
-        **{metric: mean(row[metric] for row in values) for metric in METRICS},
+        **{metric: mean(row[metric] for row in values) for metric in metrics},
         **_answers_report(outcomes, values),
         **_tokens_report(outcomes),
         **_latency_report([outcome for outcome in outcomes if outcome.error is None]),

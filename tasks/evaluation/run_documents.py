@@ -13,6 +13,7 @@ from polyhop.schemas.ids import content_hash
 from polyhop.tasks.evaluation.bootstrap import KIND, SEED
 from polyhop.tasks.evaluation.pairs import Values, against
 from polyhop.tasks.evaluation.report import METRICS
+from polyhop.tasks.evaluation.triple_metrics import metrics_of
 
 FORMAT = 1
 PLACES = 12
@@ -66,7 +67,7 @@ def run_document(facts: RunFacts, report: Mapping[str, Any], values: Mapping[str
         baseline for the others.
     """
     first, *further = facts.baselines
-    paired = against(values, facts.baselines, METRICS)
+    paired = against(values, facts.baselines, metrics_of(METRICS, values))
     results = {
         name: {key: value for key, value in result.items() if key not in _TIMINGS}
         for name, result in report["strategies"].items()
@@ -95,6 +96,7 @@ def run_document(facts: RunFacts, report: Mapping[str, Any], values: Mapping[str
         "ranges": list(facts.ranges),
         "by_hops": report["by_hops"],
         "by_type": report["by_type"],
+        **{name: report[name] for name in ("by_field", "golden_triples") if name in report},
     }
     whole: dict[str, Any] = rounded(document)
     return whole

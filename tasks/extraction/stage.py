@@ -7,30 +7,39 @@ from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polyhop.schemas.chat import Role
 from polyhop.schemas.corpus import Passage
-from polyhop.schemas.ids import content_hash, proposition_id
+from polyhop.schemas.ids import content_hash
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.schemas.tables import EXTRACTION_LEDGER
-from polyhop.schemas.text import norm_ws
 from polyhop.tasks.extraction.contract import Contract, contract_settings
 from polyhop.tasks.extraction.import_batch import StandIn, import_pages, left_over
+from polyhop.tasks.extraction.kept import (
+    EXTRACTED,
+    FILES,
+    PREFIX,
+    RAW,
+    KeptRows,
+    extracted_table,
+    with_kept,
+    write_rows,
+)
 from polyhop.tasks.extraction.ledger import counts_table, ledger_table
 from polyhop.tasks.extraction.matching import Matches, match_rows
 from polyhop.tasks.extraction.model_batch import DOCUMENT_CHARACTERS, model_pages
+from polyhop.tasks.extraction.parts import raw_tables
 from polyhop.tasks.extraction.plan import plan
 from polyhop.tasks.extraction.questions import changed_lengths, questions
 from polyhop.tasks.extraction.results import BatchPages
-from polyhop.tasks.extraction.rows import arrow_table, bundle_of
+from polyhop.tasks.extraction.rows import arrow_table
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.faults import FAULTS
 from polyhop.tasks.stage import BatchResult, Counts, Stage
-from polyhop.warehouse.build import Build, is_part_done, part_files, write_part
-from polyhop.warehouse.files.disk import file_hash
+from polyhop.warehouse.build import Build, chain_fingerprint, is_part_done, part_files, write_part
+from polyhop.warehouse.files.disk import file_hash, writing
 from polyhop.warehouse.files.extractions import read_extractions
 from polyhop.warehouse.names import open_finder
 from polyhop.warehouse.statements import statement
@@ -40,7 +49,6 @@ REVISION = 2
 """Raise it with every change of the extraction code that changes what is extracted."""
 
 _IMPORT = "import:"
-_RAW = ("mentions", "relations", "propositions", "triples")
 
 
 def settings(build: Build) -> dict[str, object]:
@@ -78,7 +86,7 @@ def outcome(build: Build) -> str:
     if build.settings.extraction.extractor != "model":
         return build.fingerprint("extract")
     folder = build.parts("extract")
-    parts = {name: part_files(folder, name) for name in _RAW}
+    parts = {name: part_files(folder, name) for name in RAW}
     if not all(parts.values()):
         return content_hash("extract")
     with build.tables(read_only=True) as connection:
@@ -104,13 +112,11 @@ def run_batch(build: Build, batch: int) -> BatchResult:
         ConfigurationError: If no model is configured and one is asked for.
     """
     extractor = build.settings.extraction.extractor
-    pages = _by_model(build, batch) if extractor == "model" else _by_passages(build, batch)
-    bundle = bundle_of(pages.pages)
+    if extractor == "rules":
+        return _run_rules(build, batch)
+    pages = _by_model(build, batch) if extractor == "model" else _by_import(build, batch)
     tables = {
-        "mentions": bundle.mentions,
-        "relations": _with_norm_relation(bundle.relations),
-        "propositions": _with_ids(bundle.propositions),
-        "triples": _with_ids(bundle.triples),
+        **raw_tables(pages.pages),
         "ledger": ledger_table(pages.ledger),
         "counts": counts_table(pages.counts),
         "faults": arrow_table(FAULTS, sorted(pages.faults)),
@@ -119,14 +125,46 @@ def run_batch(build: Build, batch: int) -> BatchResult:
     return BatchResult(len(pages.pages), pages.computed)
 
 
-def _by_passages(build: Build, batch: int) -> BatchPages:
+def _run_rules(build: Build, batch: int) -> BatchResult:
+    """Extracts one batch by rules, but for the passages whose rows the version before has."""
+    passages, rules, recipe = _passages(build, "passage_range", batch), _rules(build), _recipe(build)
+    files = build.earlier_files(*FILES) if _keeps_rows(build) else []
+    earlier = _kept_rows(tuple(files), str(build.staging.tables), build.fingerprint("extract"), recipe)
+    kept, pages = [], BatchPages()
+    for passage in passages:
+        if earlier.has(passage):
+            kept.append(passage)
+        else:
+            pages.add_page(passage, rules)
+    extracted = [*kept, *(page.passage for page in pages.pages)]
+    tables = {
+        **with_kept(raw_tables(pages.pages), earlier, kept),
+        EXTRACTED.name: extracted_table(extracted, recipe),
+        "faults": arrow_table(FAULTS, sorted(pages.faults)),
+    }
+    write_part(build.parts("extract"), batch, tables)
+    return BatchResult(len(extracted), len(passages) - len(kept))
+
+
+def _keeps_rows(build: Build) -> bool:
+    """Whether the rows stand in the version for the next one: no fingerprint knows the release of a spaCy model."""
+    return build.settings.extraction.extractor == "rules" and build.settings.extraction.ner != "spacy"
+
+
+def _recipe(build: Build) -> str:
+    """Hash of what determines a passage's rows besides its texts and the titles of the corpus."""
+    return chain_fingerprint("extract", REVISION, {}, settings(build))
+
+
+@lru_cache(maxsize=1)
+def _kept_rows(files: tuple[Path, ...], tables: str, _fingerprint: str, recipe: str) -> KeptRows:
+    """What the version before has; kept between the batches of one process."""
+    return KeptRows(files, recipe, lambda: _titles(Path(tables)))
+
+
+def _by_import(build: Build, batch: int) -> BatchPages:
     passages = _passages(build, "passage_range", batch)
     stand_in = _rules(build)
-    if build.settings.extraction.extractor == "rules":
-        pages = BatchPages(computed=len(passages))
-        for passage in passages:
-            pages.add_page(passage, stand_in)
-        return pages
     extraction = build.settings.extraction
     file = _imported_file(extraction)
     matches = _matches(str(build.staging.tables), build.fingerprint("extract"), file)
@@ -187,11 +225,15 @@ def _rules(build: Build) -> StandIn:
 @lru_cache(maxsize=1)
 def _finder(tables: str, _fingerprint: str, extraction: ExtractionSettings) -> NameFinding:
     """The name finder of this corpus; kept between the batches of one process."""
-    with connect(Path(tables), read_only=True) as connection:
-        titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
+    titles = _titles(Path(tables))
     return open_finder(
         extraction.ner, titles, extraction.spacy_model, regex_drop_stopwords=extraction.regex_drop_stopwords
     )
+
+
+def _titles(tables: Path) -> list[str]:
+    with connect(tables, read_only=True) as connection:
+        return [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
 
 
 def _imported_file(extraction: ExtractionSettings) -> Path:
@@ -211,16 +253,6 @@ def _matches(tables: str, _fingerprint: str, file: Path) -> Matches:
         )
 
 
-def _with_norm_relation(relations: pa.Table) -> pa.Table:
-    labels = [norm_ws(label) for label in relations.column("relation").to_pylist()]
-    return relations.append_column("norm_relation", pa.array(labels, pa.string()))
-
-
-def _with_ids(propositions: pa.Table) -> pa.Table:
-    ids = [proposition_id(norm_ws(text)) for text in propositions.column("text").to_pylist()]
-    return propositions.append_column("proposition_id", pa.array(ids, pa.string()))
-
-
 def faults(build: Build) -> list[str]:
     """Part files of the batches in which a rule failed on passages."""
     written = part_files(build.parts("extract"), FAULTS.name)
@@ -228,7 +260,7 @@ def faults(build: Build) -> list[str]:
 
 
 def finish(build: Build) -> Counts:
-    """Fills the ledger and counts raw rows; the other tables are resolution's work."""
+    """Fills the ledger, keeps what rules found for the next version, counts raw rows; the rest is resolution's work."""
     folder = build.parts("extract")
     counts: Counter[str] = Counter()
     with build.tables() as connection:
@@ -238,7 +270,11 @@ def finish(build: Build) -> Counts:
         if counted:
             rows = connection.execute(statement("extract", "sum_counts"), {"counts": counted}).fetchall()
             counts.update(dict(rows))
-    raw = {name: sum(pq.read_metadata(path).num_rows for path in part_files(folder, name)) for name in _RAW}
+    if _keeps_rows(build):
+        with writing("extracted rows", build.staging.arrays):
+            for name, file in zip((EXTRACTED.name, *RAW), FILES, strict=True):
+                write_rows(build.staging.arrays / file, part_files(folder, name))
+    raw = {name: sum(pq.read_metadata(path).num_rows for path in part_files(folder, name)) for name in RAW}
     return raw | dict(sorted(counts.items()))
 
 
@@ -253,6 +289,7 @@ EXTRACT = Stage(
     batches=batches,
     run=run_batch,
     tables=(EXTRACTION_LEDGER,),
+    arrays=PREFIX,
     outcome=outcome,
     faults=faults,
     plan=plan,

@@ -17,11 +17,11 @@ class Adjacency:
     """
 
     def __init__(self, graph: HubGraph) -> None:
-        self.subjects = _view(graph.subjects)
-        self.objects = _view(graph.objects)
-        self._out_starts = _view(graph.out_starts)
-        self._in_starts = _view(graph.in_starts)
-        self._in_triples = _view(graph.in_triples)
+        self.subjects = view_of(graph.subjects)
+        self.objects = view_of(graph.objects)
+        self._out_starts = view_of(graph.out_starts)
+        self._in_starts = view_of(graph.in_starts)
+        self._in_triples = view_of(graph.in_triples)
 
     def outgoing(self, node: int) -> range:
         """Triples that leave a node, in order of (predicate, object)."""
@@ -32,6 +32,6 @@ class Adjacency:
         return self._in_triples[self._in_starts[node] : self._in_starts[node + 1]]
 
 
-def _view(numbers: Numbers) -> "memoryview[int]":
+def view_of(numbers: Numbers) -> "memoryview[int]":
     """Items of a view are Python's own integers, several times faster to get than NumPy's."""
     return memoryview(np.ascontiguousarray(numbers).data)

@@ -40,7 +40,7 @@ class HubRule:
             raise ConfigurationError(
                 f"hubs.mode = {mode} needs the types of hubs; name them in hubs.types, or set hubs.mode = edges."
             )
-        if settings.split and not settings.max_path_length:
+        if settings.split and settings.max_path_length == 0:
             raise ConfigurationError(
                 "hubs.split needs a length at which paths end; set hubs.max_path_length, or leave hubs.split out."
             )

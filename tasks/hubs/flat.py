@@ -4,13 +4,13 @@ Searches nothing. A path's hash and text are made from it when they are needed: 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubGraph, Numbers
+from polyhop.tasks.hubs.adjacency import view_of
 from polyhop.tasks.hubs.levels import FoundHub, HubSearch
 from polyhop.tasks.hubs.text import PathTriple
 
@@ -45,24 +45,32 @@ def _starts(lengths: Iterable[int]) -> NDArray[np.int64]:
     return np.concatenate(([0], np.cumsum(np.fromiter(lengths, dtype=np.int64)))).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
 class NamedGraph:
     """A graph with the own ids and labels of its nodes and the text of its predicates."""
 
-    graph: HubGraph
-    own_ids: Sequence[str]
-    labels: Sequence[str]
-    predicates: Sequence[str]
+    def __init__(
+        self, graph: HubGraph, own_ids: Sequence[str], labels: Sequence[str], predicates: Sequence[str]
+    ) -> None:
+        self.graph = graph
+        self.own_ids = own_ids
+        self.labels = labels
+        self.predicates = predicates
+        self._columns = [view_of(each) for each in (graph.subjects, graph.predicates, graph.objects)]
 
     def path(self, triples: Iterable[int]) -> list[PathTriple]:
         """Triples by number, in words."""
-        graph, ids, labels = self.graph, self.own_ids, self.labels
-        rows = []
-        for triple in triples:
-            source, target = graph.subjects[triple], graph.objects[triple]
-            predicate = self.predicates[graph.predicates[triple]]
-            rows.append(PathTriple(ids[source], labels[source], predicate, ids[target], labels[target]))
-        return rows
+        ids, labels, predicates = self.own_ids, self.labels, self.predicates
+        subjects, relations, objects = self._columns
+        return [
+            PathTriple(
+                ids[subjects[triple]],
+                labels[subjects[triple]],
+                predicates[relations[triple]],
+                ids[objects[triple]],
+                labels[objects[triple]],
+            )
+            for triple in triples
+        ]
 
     def paths(self, starts: Numbers, triples: Numbers) -> Iterator[list[PathTriple]]:
         """Each of several paths, one after the other.
@@ -71,6 +79,6 @@ class NamedGraph:
             starts: Shape (p + 1,): where each path begins.
             triples: Shape (triples of all,): triple numbers.
         """
-        ends = starts.tolist()
-        for first, end in pairwise(ends):
-            yield self.path(triples[first:end].tolist())
+        numbers = view_of(triples)
+        for first, end in pairwise(starts.tolist()):
+            yield self.path(numbers[first:end])

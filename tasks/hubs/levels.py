@@ -19,7 +19,7 @@ from polyhop.tasks.hubs.roots import DirectedNode, RootSearch
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """How far hubs and paths are searched; the fields are settings of the section `hubs`."""
+    """How far hubs and paths are searched; the fields are settings of the section `hubs`, 0 is no limit."""
 
     split: bool = False
     max_path_length: int = 10

@@ -11,13 +11,21 @@ from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS
 from polyhop.schemas.tables import NODES, TABLES
 from polyhop.tasks.embeddings.things import SCHEMA as THINGS
 from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS
-from polyhop.tasks.hubs.tables import HUB_PATHS, HUB_TEXTS, HUBS
+from polyhop.tasks.hubs.tables import HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS, HUBS
 from polyhop.warehouse.statements import SQL_FOLDER, statements
 from polyhop.warehouse.tables.definitions import create_statement
 
 PROJECT = Path(__file__).resolve().parents[2]
 FILES = sorted(path.stem for path in SQL_FOLDER.glob("*.sql"))
-RUN_AS_A_WHOLE = {"entity_invariants", "graph_invariants", "passage_invariants", "text_invariants", "views"}
+RUN_AS_A_WHOLE = {
+    "entity_invariants",
+    "graph_invariants",
+    "hub_invariants",
+    "hub_path_invariants",
+    "passage_invariants",
+    "text_invariants",
+    "views",
+}
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -41,7 +49,7 @@ def test_names_are_not_used_twice(file: str) -> None:
 
 def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection = duckdb.connect()
-    for table in (*TABLES, NODES, HUBS, HUB_PATHS, HUB_TEXTS):
+    for table in (*TABLES, NODES, HUBS, HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS):
         connection.execute(create_statement(table))
     connection.execute("CREATE VIEW things AS " + statements("vectors")["passages"])
     connection.execute("CREATE VIEW covered_nodes AS SELECT 0 AS n, true AS is_covered")

@@ -155,6 +155,12 @@ def _hints(blocks: list[str]) -> dict[str, Any]:
     return {"entities": [{"name": name, "search_hint": name.lower()} for name in names_in("\n".join(blocks))]}
 
 
+def _path_text(blocks: list[str]) -> dict[str, Any]:
+    """The statements of a path, one JSON list a line, as sentences."""
+    statements = [json.loads(line) for line in "\n".join(blocks).splitlines()]
+    return {"text": " ".join(f"{' '.join(words)}." for words in statements)}
+
+
 def _filled(schema: dict[str, Any], root: dict[str, Any]) -> Any:
     """An empty value of any JSON schema."""
     if "$ref" in schema:
@@ -174,6 +180,7 @@ def _filled(schema: dict[str, Any], root: dict[str, Any]) -> Any:
 _MAKERS = {
     "kg.extract": _graph,
     "kg.resolve": _groups,
+    "hub.path_text": _path_text,
     "prop.entities": _names,
     "prop.propositions": _propositions,
     "qa.answer": _answer,

@@ -10,6 +10,7 @@ from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS, QuestionRecord
 from polyhop.warehouse.files.formats import ROWS, row_reader
 from polyhop.warehouse.files.gold_answers import with_gold_answers
+from polyhop.warehouse.files.golden_triples import golden_triples
 from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, encoding_fault, open_bytes, read_lines, size_words
 from polyhop.warehouse.files.question_sets import question_set_of, supporting_ids
 from polyhop.warehouse.files.records import (
@@ -29,6 +30,8 @@ from polyhop.warehouse.files.records import (
 from polyhop.warehouse.files.sources import check_source, guarded, suffix_of
 
 _Reader = Callable[[Path], Iterator[Row | BadRecord]]
+_LISTS = {"answers", "answer", "supporting", "golden_triples"}
+"""Fields whose cells in a CSV file hold several values."""
 _USED = {*ID_FIELDS, "question", "answers", "answer", "supporting", "hops", "type", "topic", "topic_entity"}
 
 
@@ -36,10 +39,10 @@ def read_questions(path: Path) -> tuple[list[QuestionRecord], list[BadRecord]]:
     """The questions of a file in its order, and the records that hold no usable question.
 
     Fields: id or _id (default q000001… by line), question, answers or answer (a string or a list; in CSV separated by
-    `|`), supporting (record ids, likewise), hops, type, topic or topic_entity; the rest is metadata. Without answers,
-    a list `reference` (NQ), or `possible_answers` and the object's other names (PopQA), are the answers. In items of
-    HotpotQA, 2WikiMultiHopQA, MuSiQue, NQ and PopQA `supporting` are the ids that `read_corpus` gives the gold
-    paragraphs.
+    `|`), supporting (record ids, likewise), golden_triples (texts, lists of three ids, or {subject, predicate, object};
+    they stay in the metadata, too), hops, type, topic or topic_entity; the rest is metadata. Without answers, a list
+    `reference` (NQ), or `possible_answers` and the object's other names (PopQA), are the answers. In items of HotpotQA,
+    2WikiMultiHopQA, MuSiQue, NQ and PopQA `supporting` are the ids that `read_corpus` gives the gold paragraphs.
 
     Args:
         path: A file of a known format; a .txt file has one question a line.
@@ -64,6 +67,7 @@ def _question(row: Row, source: str) -> QuestionRecord | BadRecord:
             type=_word(fields, "type"),
             topic=_word(fields, "topic") or _word(fields, "topic_entity"),
             metadata=metadata_of(fields, _USED),
+            golden_triples=golden_triples(fields),
         )
     except FaultError as fault:
         return bad_row(source, row, str(fault))
@@ -114,9 +118,7 @@ def _split_cells(rows: Iterator[Row | BadRecord]) -> Iterator[Row | BadRecord]:
         if isinstance(row, BadRecord):
             yield row
         else:
-            lists = {
-                n: str(cell).split("|") for n, cell in row.fields.items() if n in {"answers", "answer", "supporting"}
-            }
+            lists = {n: str(cell).split("|") for n, cell in row.fields.items() if n in _LISTS}
             yield Row(row.line, {**row.fields, **lists}, row.raw)
 
 

@@ -40,13 +40,14 @@ def inverse_document_frequency(df: NDArray[np.int64], passage_count: int) -> NDA
     return np.log1p((passage_count - df + 0.5) / (df + 0.5))
 
 
-def impacts(lexical: LexicalIndex, k1: float, b: float) -> TermImpacts:
+def impacts(lexical: LexicalIndex, k1: float, b: float, copies: NDArray[np.int64] | None = None) -> TermImpacts:
     """BM25 contributions of every term to every passage that has it.
 
     Args:
         lexical: Postings of one analyser.
         k1: Saturation of repeated terms, at least 0.
         b: Share of length normalisation, 0 to 1.
+        copies: Shape (n_passages,): how often each text stands in the collection; None: once.
 
     Returns:
         `idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / mean length))` for every posting.
@@ -54,12 +55,17 @@ def impacts(lexical: LexicalIndex, k1: float, b: float) -> TermImpacts:
     Cost: O(postings), once per version.
     """
     passage_count = len(lexical.lengths)
-    df = np.diff(lexical.indptr)
-    idf = inverse_document_frequency(df, passage_count)
-    total = float(lexical.lengths.sum(dtype=np.int64))
-    relative = lexical.lengths * (passage_count / total) if total else np.zeros(passage_count)
+    postings = np.diff(lexical.indptr)
+    if copies is None:
+        df, size, total = postings, passage_count, float(lexical.lengths.sum(dtype=np.int64))
+    else:
+        terms = np.repeat(np.arange(len(postings)), postings)
+        df = np.bincount(terms, copies[lexical.passages], len(postings)).astype(np.int64)
+        size, total = int(copies.sum()), float(np.dot(lexical.lengths, copies))
+    idf = inverse_document_frequency(df, size)
+    relative = lexical.lengths * (size / total) if total else np.zeros(passage_count)
     damping = (k1 * (1 - b + b * relative))[lexical.passages]
-    weights = np.repeat(idf, df) * lexical.tf * (k1 + 1) / (lexical.tf + damping)
+    weights = np.repeat(idf, postings) * lexical.tf * (k1 + 1) / (lexical.tf + damping)
     return TermImpacts(lexical.terms, lexical.indptr, lexical.passages, weights, idf, passage_count)
 
 

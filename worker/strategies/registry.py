@@ -33,6 +33,7 @@ MODULES: Mapping[str, str] = {
     "qasa": "qasa",
     "proprag": "proprag",
     "triple-ppr": "proprag",
+    "hub-facets": "hub_facets",
     "graph": "sprig",
     "graph-hybrid": "sprig",
     "graph-dense": "sprig",

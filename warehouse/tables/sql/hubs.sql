@@ -12,9 +12,13 @@ FROM (
 );
 
 -- name: nodes_of_corpus
--- Entities that relations or titles name; own ids are keys. Who is in a title is of the type `document`, too.
+-- Entities that relations name, or that documents are named after; own ids are keys. The latter are of the type
+-- `document`, too: of the entities that a title has as keys, the one with the longest spelling has the whole title.
 CREATE OR REPLACE TEMP TABLE numbered_nodes AS
-WITH titles AS (SELECT DISTINCT entity_id FROM mentions WHERE level = 'passage' AND is_title),
+WITH titles AS (
+    SELECT DISTINCT arg_max(entity_id, (length(surface), entity_id)) AS entity_id
+    FROM mentions WHERE level = 'passage' AND is_title GROUP BY unit_id
+),
 related AS (SELECT source_id AS entity_id FROM relations UNION SELECT target_id FROM relations)
 SELECT e.entity_id, e.key AS own_id, e.name, e.is_literal,
     list_filter([e.type, if(t.entity_id IS NULL, NULL, 'document')], lambda x: x IS NOT NULL) AS types,
@@ -106,6 +110,10 @@ FROM covered_triples AS c JOIN numbered_predicates AS p ON p.n = c.predicate GRO
 -- name: fill_hub_paths
 -- All paths.
 INSERT INTO hub_paths FROM read_parquet($paths) ORDER BY hub_id, path_hash;
+
+-- name: content_of_paths
+-- Number and checksum of the paths with their texts.
+SELECT count(*), coalesce(hex(bit_xor(md5_number(p::VARCHAR))), '') FROM hub_paths AS p;
 
 -- name: hub_texts
 -- Distinct texts of one kind, for their vectors.

@@ -67,3 +67,23 @@ s AS (
 )
 SELECT n AS passage, surface, sum(tf)::DOUBLE AS tf, bool_or(is_title) AS is_title
 FROM s GROUP BY n, surface ORDER BY n, surface;
+
+-- name: tables_of_triples
+-- Which of the tables that triples are read from the version has: a text's has no nodes.
+SELECT table_name FROM duckdb_tables()
+WHERE database_name = current_database() AND table_name IN ('relations', 'entities', 'nodes');
+
+-- name: triples_of_nodes
+-- Triples of a graph whose subject has one of these ids of its own; of a value without an id, its entity id.
+SELECT s.node_id, se.name, r.relation, coalesce(o.node_id, r.target_id), oe.name
+FROM relations AS r
+JOIN nodes AS s ON s.entity_id = r.source_id JOIN entities AS se ON se.entity_id = r.source_id
+JOIN nodes AS o ON o.entity_id = r.target_id JOIN entities AS oe ON oe.entity_id = r.target_id
+WHERE s.node_id IN (SELECT unnest($ids));
+
+-- name: triples_of_entities
+-- Relations of a text whose source has one of these keys.
+SELECT s.key, s.name, r.relation, o.key, o.name
+FROM relations AS r
+JOIN entities AS s ON s.entity_id = r.source_id JOIN entities AS o ON o.entity_id = r.target_id
+WHERE s.key IN (SELECT unnest($ids));

@@ -27,7 +27,9 @@ def test_a_gate_written_otherwise_is_refused(text: str) -> None:
 
 
 def test_an_unknown_metric_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigurationError, match=r"no metric 'recal@5'; metrics: recall@1, .*, f1\."):
+    with pytest.raises(
+        ConfigurationError, match=r"no metric 'recal@5'; metrics: recall@1, .*, f1, triple_recall@1, .*, triple_mrr\."
+    ):
         parse_gate("bridge:recal@5=.5")
 
 
@@ -73,3 +75,14 @@ def test_a_gate_for_the_retrieval_of_all_leaves_out_the_row_without_retrieval() 
         (row["strategy"], row["metric"], row["passed"]) for row in gate_rows(gates, results, unranked="closed-book")
     ]
     assert rows == [("bm25", "recall@5", True), ("bm25", "em", True), ("closed-book", "em", False)]
+
+
+def test_a_gate_for_triples_fails_where_none_were_judged_and_says_why() -> None:
+    gate = parse_gate("triple_recall@10=.9")
+    results = {"hublink": {"triple_recall@10": 0.95}, "bm25": {"triple_recall@10": None}, "dense": {}}
+    sentence = failure_sentence(gate_rows([gate], results))
+    assert sentence is not None
+    assert sentence.count("(the questions have no gold for it, or the strategy ranks no triples), 0.9 is wanted") == 2
+    assert "hublink" not in sentence
+    with pytest.raises(ConfigurationError, match=r"cannot judge triple_mrr of 'closed-book'"):
+        check_measured([Gate("triple_mrr", 0.1, "closed-book")], unranked="closed-book", reads=True)

@@ -4,15 +4,18 @@ import ir_measures
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ir_measures import RR, R, Success
+from ir_measures import RR, P, R, Success, nDCG
 
 from polyhop.schemas.text import norm_answer
 from polyhop.tasks.evaluation.metrics import (
     all_at,
     exact_match,
+    f1_at,
     hit_at,
     judged_ranking,
     latency_milliseconds,
+    ndcg_at,
+    precision_at,
     recall_at,
     reciprocal_rank,
     token_f1,
@@ -95,13 +98,25 @@ def test_retrieval_metrics_agree_with_ir_measures(rows: list[tuple[list[str], fr
         for n, (ranking, _) in enumerate(rows)
         for place, passage_id in enumerate(ranking)
     ]
-    theirs = ir_measures.calc_aggregate([R @ 1, R @ 3, R @ 10, RR @ 100, RR @ 2, Success @ 1, Success @ 5], qrels, run)
+    measures = [R @ 1, R @ 3, R @ 10, RR @ 100, RR @ 2, Success @ 1, Success @ 5, P @ 1, P @ 10, nDCG @ 3, nDCG @ 10]
+    theirs = ir_measures.calc_aggregate(measures, qrels, run)
     ours = {
         **{R @ k: [recall_at(ranking, gold, k) for ranking, gold in rows] for k in (1, 3, 10)},
         **{RR @ k: [reciprocal_rank(ranking, gold, k) for ranking, gold in rows] for k in (2, 100)},
         **{Success @ k: [hit_at(ranking, gold, k) for ranking, gold in rows] for k in (1, 5)},
+        **{P @ k: [precision_at(ranking, gold, k) for ranking, gold in rows] for k in (1, 10)},
+        **{nDCG @ k: [ndcg_at(ranking, gold, k) for ranking, gold in rows] for k in (3, 10)},
     }
     assert {measure: sum(values) / len(rows) for measure, values in ours.items()} == pytest.approx(theirs)
+
+
+@given(RANKINGS, GOLD_IDS, st.integers(1, 15))
+def test_f1_of_a_ranking_is_the_harmonic_mean_of_precision_and_recall(
+    ranking: list[str], gold: frozenset[str], depth: int
+) -> None:
+    precision, recall = precision_at(ranking, gold, depth), recall_at(ranking, gold, depth)
+    expected = 2 * precision * recall / (precision + recall) if precision else 0
+    assert f1_at(ranking, gold, depth) == pytest.approx(expected)
 
 
 @given(RANKINGS, GOLD_IDS, st.integers(1, 15))

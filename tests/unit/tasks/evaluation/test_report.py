@@ -6,6 +6,7 @@ import pytest
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.tasks.evaluation.report import METRICS, GoldQuestion, Outcome, evaluate, question_values
+from polyhop.tasks.evaluation.triple_metrics import TRIPLE_METRICS
 
 GOLD = [
     GoldQuestion("q1", ("Paris",), frozenset({"b", "e"})),
@@ -187,3 +188,64 @@ def test_many_strategies_are_compared_with_the_baseline_only() -> None:
     paired = evaluate(GOLD, dict.fromkeys(names, FIRST), record_of, baselines=["s2"])["paired"]
     assert list(paired) == ["s0 vs s2", "s1 vs s2", "s2 vs s3", "s2 vs s4", "s2 vs s5", "s2 vs s6"]
     assert len(evaluate(GOLD, dict.fromkeys(names[:6], FIRST), record_of)["paired"]) == 15
+
+
+def triple(number: int) -> tuple[str, str, str]:
+    return ("R1", "p", f"R{number}")
+
+
+TRIPLES_OF_QUESTIONS = [
+    GoldQuestion("q1", triples=frozenset({triple(1), triple(2), "(R9:not, in, the:graph)", triple(40)})),
+    GoldQuestion("q2", ("Rome",), frozenset({"a"}), triples=frozenset({triple(3)})),
+    GoldQuestion("q3", ("Rome",), frozenset({"a"})),
+]
+
+
+def test_triples_are_judged_beside_passages_where_a_question_has_golden_ones() -> None:
+    """By hand: q1 finds two of four within 10 (ranks 2 and 4) and a third at rank 30; q2 finds nothing."""
+    ranking = [triple(n) for n in (0, 1, 1, 5, 2, *range(100, 125), 40)]  # a triple ranked twice counts once
+    outcomes = [Outcome(triples=tuple(ranking)), Outcome(("a",), triples=()), Outcome(("a",), triples=(triple(3),))]
+    report = evaluate(TRIPLES_OF_QUESTIONS, {"hubs": outcomes, "plain": [Outcome(("a",))] * 3}, record_of)
+    hubs, plain = report["strategies"]["hubs"], report["strategies"]["plain"]
+    assert json.loads(json.dumps(report)) == report
+    assert [hubs[f"triple_recall@{k}"] for k in (1, 2, 5, 10, 30)] == [0, 0.125, 0.25, 0.25, 0.375]
+    assert [hubs[f"triple_precision@{k}"] for k in (10, 30)] == pytest.approx([0.1, 0.05])
+    assert [hubs[f"triple_f1@{k}"] for k in (10, 30)] == pytest.approx([4 / 14 / 2, 6 / 34 / 2])
+    assert (hubs["triple_hit@10"], hubs["triple_mrr"]) == (0.5, 0.25)
+    assert (hubs["recall@1"], hubs["intervals"]["triple_mrr"]) == (1, {"low": 0, "high": 0.5})
+    assert {plain[metric] for metric in TRIPLE_METRICS} == {None}
+    assert not set(TRIPLE_METRICS) & report["paired"]["hubs vs plain"].keys()
+    paired = evaluate(TRIPLES_OF_QUESTIONS, {"a": outcomes, "b": [Outcome(triples=())] * 3}, record_of)["paired"]
+    assert paired["a vs b"]["triple_recall@30"]["difference"] == 0.375
+
+
+def test_a_failed_question_counts_zero_among_triples_too() -> None:
+    outcomes = [Outcome(error="gone", triples=()), Outcome(triples=(triple(3),)), Outcome(triples=())]
+    values = question_values(TRIPLES_OF_QUESTIONS, outcomes, record_of)
+    assert [row["triple_hit@10"] for row in values] == [0, 1, None]
+
+
+def test_without_golden_triples_there_are_no_metrics_of_them() -> None:
+    report = evaluate(GOLD, {"first": [Outcome(triples=(triple(1),))] * 4}, record_of)
+    assert not set(TRIPLE_METRICS) & report["strategies"]["first"].keys()
+
+
+def test_groups_by_fields_of_the_file_that_group_the_questions() -> None:
+    """Not by what differs from question to question, is the same for all, or is no word, number or flag."""
+    gold = [
+        GoldQuestion(
+            f"q{n}",
+            ("Rome",),
+            fields={"operation": ("count", "rank")[n % 2], "typed": n < 5, "note": f"{n}", "set": "x", "list": [n % 2]},
+        )
+        for n in range(11)
+    ] + [GoldQuestion("q11", fields={"typed": None})]
+    report = evaluate(gold, {"a": [Outcome(answer="Rome" if n % 2 else "") for n in range(12)]}, record_of)
+    assert list(report["by_field"]) == ["operation", "typed"]
+    groups = report["by_field"]["operation"]
+    assert {name: (group["n"], group["strategies"]["a"]["em"]) for name, group in groups.items()} == {
+        "count": (6, 0),
+        "rank": (5, 1),
+    }
+    assert [(name, group["n"]) for name, group in report["by_field"]["typed"].items()] == [("false", 6), ("true", 5)]
+    assert "by_field" not in evaluate(GOLD, {"first": FIRST}, record_of)

@@ -1,0 +1,151 @@
+"""Extraction that keeps rows of the version before gives what extraction from scratch gives, whatever was edited."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polyhop.flows.index import run_index
+from polyhop.flows.reports import IndexReport
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.corpus import Passage
+from polyhop.schemas.manifest import Manifest
+from polyhop.schemas.names import NameFinder
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.tasks.extraction.changed_titles import ChangedTitles
+from polyhop.tasks.extraction.parts import raw_tables
+from polyhop.tasks.extraction.rules import rules_page
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import read_manifest
+
+WORDS = (
+    "Alpha",
+    "alpha",
+    "BETA",
+    "Beta",
+    "beta",
+    "gamma",
+    "the",
+    "The",
+    "of",
+    "If",
+    "What",
+    "São",
+    "sao",
+    "İzmir",
+    "3",
+)
+GAPS = (" ", "-", ". ", ", ", "'s ", " & ", " (", "\n")
+Corpus = Mapping[str, tuple[str, str]]
+"""Title and text by id."""
+
+words = st.sampled_from(WORDS)
+titles = st.lists(words, min_size=1, max_size=3).map(" ".join) | st.tuples(words, words).map("{0[0]} ({0[1]})".format)
+texts = st.lists(st.tuples(words, st.sampled_from(GAPS)), max_size=12).map(lambda parts: "".join(map("".join, parts)))
+passages = st.tuples(titles, texts.map("It is {}.".format))
+corpora = st.dictionaries(st.sampled_from("abcdef"), passages, min_size=1)
+
+
+@st.composite
+def edits(draw: st.DrawFn, corpus: Corpus) -> Corpus:
+    """The corpus with some passages added, changed or removed."""
+    changed = draw(st.dictionaries(st.sampled_from("abcdefg"), st.none() | passages, max_size=2))
+    after = {name: page for name, page in {**corpus, **changed}.items() if page is not None}
+    return after or corpus
+
+
+def found(corpus: Corpus, name: str) -> dict[str, list[dict[str, object]]]:
+    """What rules find on one passage."""
+    title, text = corpus[name]
+    finder = NameFinder(title for title, _ in corpus.values())
+    page = rules_page(Passage(name, name, name, 0, title, text, 0, len(text)), finder)
+    return {table: rows.to_pylist() for table, rows in raw_tables([page]).items()}
+
+
+@settings(max_examples=300)
+@given(before=corpora, data=st.data())
+def test_a_text_without_a_changed_title_yields_the_same(before: Corpus, data: st.DataObject) -> None:
+    after = data.draw(edits(before))
+    changed = ChangedTitles((title for title, _ in before.values()), (title for title, _ in after.values()))
+    for name in before.keys() & after.keys():
+        if before[name] == after[name] and not any(map(changed.occur_in, before[name])):
+            assert found(after, name) == found(before, name)
+
+
+def test_only_texts_with_all_words_of_a_changed_title_in_a_row_are_touched() -> None:
+    changed = ChangedTitles(["Alpha", "Grand Canyon (film)"], ["Alpha"])
+    assert changed.occur_in("the GRAND-canyon of")
+    assert not changed.occur_in("a canyon, grand")
+    assert not changed.occur_in("Alpha and the grand canyons")
+    assert not ChangedTitles(["Alpha"], ["Alpha"]).occur_in("Alpha")
+
+
+def index(root: Path, corpus: Corpus, *, full: bool = False) -> IndexReport:
+    path = root / "corpus.jsonl"
+    rows = ({"id": name, "title": title, "text": text} for name, (title, text) in corpus.items())
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    chosen = Settings(root=root, strategies=("bm25",), batch_size=2)
+    return run_index(chosen, IndexRequest("one", path, full=full), DirectRunner())
+
+
+def content(root: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Checksums of tables and files of the current version."""
+    folder = Layout(root).index("one")
+    manifest: Manifest = read_manifest(folder.version(int(folder.current.read_text())))
+    tables = {name: record.checksum for name, record in manifest.tables.items() if name != "index_runs"}
+    return tables, manifest.arrays
+
+
+@settings(max_examples=6, deadline=None)
+@given(before=corpora, data=st.data())
+def test_an_edited_index_is_the_one_made_from_scratch(
+    tmp_path_factory: pytest.TempPathFactory, before: Corpus, data: st.DataObject
+) -> None:
+    root = tmp_path_factory.mktemp("edited")
+    index(root, before)
+    corpus = before
+    for _ in range(2):
+        corpus = data.draw(edits(corpus))
+        index(root, corpus)
+    edited = content(root)
+    assert "extraction_mentions.parquet" in edited[1]
+    index(root, corpus, full=True)
+    assert content(root) == edited
+
+
+PAGES = {f"p{n}": (f"Town {n}", f"Town {n} lies near Mount Tall.") for n in range(9)}
+
+
+def test_an_edited_passage_is_extracted_and_those_that_a_new_title_occurs_in(tmp_path: Path) -> None:
+    assert index(tmp_path, PAGES).computed["extract"] == 9
+    assert index(tmp_path, {**PAGES, "p3": ("Town 3", "Town 3 burnt down.")}).computed["extract"] == 1
+    assert index(tmp_path, {**PAGES, "p8": ("Lies near", "A book.")}).computed["extract"] == 9
+    assert index(tmp_path, {**PAGES, "p8": ("Lies near", "A book.")}, full=True).computed["extract"] == 9
+
+
+@pytest.mark.parametrize("name", ["extraction_passages.parquet", "extraction_triples.parquet"])
+def test_rows_of_a_damaged_file_are_not_kept(tmp_path: Path, name: str) -> None:
+    index(tmp_path, PAGES)
+    folder = Layout(tmp_path).index("one")
+    path = folder.version(1).arrays / name
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    path.unlink()
+    path.write_bytes(damaged)
+    edited = {**PAGES, "p3": ("Town 3", "Town 3 burnt down.")}
+    report = index(tmp_path, edited)
+    assert report.computed["extract"] == 9
+    assert report.damaged == [f"file '{name}' has another content than was published"]
+    after = content(tmp_path)
+    index(tmp_path, edited, full=True)
+    assert content(tmp_path) == after
+
+
+def test_other_settings_or_another_revision_keep_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index(tmp_path, PAGES)
+    monkeypatch.setattr("polyhop.tasks.extraction.stage.REVISION", 999)
+    assert index(tmp_path, {**PAGES, "p3": ("Town 3", "Town 3 burnt down.")}).computed["extract"] == 9

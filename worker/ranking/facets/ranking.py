@@ -1,0 +1,241 @@
+"""Hub facets: hub paths by the conditions that their hubs meet and by how well they fit the question (pure).
+
+Source: algorithms.md 4B, rules 6 to 8 and final score.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from polyhop.worker.ranking.facets.conditions import ConditionFinder, Conditions, Facet
+from polyhop.worker.ranking.facets.mentions import MentionRule, find_mentions
+from polyhop.worker.ranking.facets.polarity import Polarity
+from polyhop.worker.ranking.facets.signature_words import SignatureWords
+from polyhop.worker.ranking.facets.soft import Soft, SoftRule, SoftScores
+from polyhop.worker.ranking.facets.units import Units
+from polyhop.worker.ranking.facets.words import Word, words_of
+from polyhop.worker.ranking.similarity import cosines
+
+Floats = NDArray[np.float64]
+
+FLOOR = 0.15
+"""What a hub keeps that does not meet a facet."""
+
+LEAST_OWN = 0.001
+
+MOST_SIGNATURES = 10_000
+"""With more of them, a graph's predicates are free text, and comparing them all takes milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class FacetRule:
+    """Parameters of hub facets; defaults as in algorithms.md 4B.
+
+    Attributes:
+        mentions: What counts as a mention.
+        soft: Weights of the soft score.
+        floor: What a hub keeps of its score per facet that it does not meet.
+        same_node_bonus: What a path gains if all facets are met where its last triple begins.
+        signature_similarity: What the signature most similar to the rest of the question counts, 0 to 1, where the
+            question has none of its words.
+    """
+
+    mentions: MentionRule
+    soft: SoftRule
+    floor: float = FLOOR
+    same_node_bonus: float = 0.3
+    signature_similarity: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class PathScores:
+    """Scores of a question.
+
+    Attributes:
+        paths: Shape (p,).
+        hubs: Shape (h,): H, how well each hub meets the facets.
+        met: Shape (h,) for each facet: how well each hub meets it.
+    """
+
+    paths: Floats
+    hubs: Floats
+    met: Sequence[Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadQuestion:
+    """A question as hub facets read it.
+
+    Attributes:
+        words: Its words.
+        conditions: What it asks for.
+    """
+
+    words: Sequence[Word]
+    conditions: Conditions
+
+    @property
+    def rest(self) -> str:
+        """The question with `it` in place of what its facets name."""
+        spans = sorted(span for facet in self.conditions.facets for span in facet.mentions)
+        texts, place = [], 0
+        for start, end in spans:
+            texts += [*(word.text for word in self.words[place:start]), "it"]
+            place = max(place, end)
+        return " ".join([*texts, *(word.text for word in self.words[place:])])
+
+
+class FacetRanking:
+    """A version's hub paths, ready to be scored."""
+
+    def __init__(
+        self,
+        units: Units,
+        vectors: tuple[NDArray[np.float32], NDArray[np.float32]] | None,
+        hub_types: Collection[str],
+        rule: FacetRule,
+    ) -> None:
+        """Of prepared paths.
+
+        Args:
+            units: The paths.
+            vectors: Of the documents' texts, and of each hub's label (shape (h, d)); None without an encoder.
+            hub_types: Names of the hubs' types: their words tell no signature from others.
+            rule: Parameters.
+        """
+        self._units = units
+        self._rule = rule
+        self._soft = SoftScores(units, None if vectors is None else vectors[0], rule.soft)
+        self._hub_vectors = None if vectors is None else vectors[1]
+        left_out = {word.stem for name in hub_types for word in words_of(name)}
+        self._centroids = _centroids(units, vectors[0]) if vectors is not None and rule.signature_similarity else None
+        words = SignatureWords(units.signatures, units.labels, left_out)
+        self._finder = ConditionFinder(units, words, Polarity(units))
+
+    @property
+    def compares_signatures(self) -> bool:
+        """Whether scores gain from the vector of a question's rest."""
+        return self._centroids is not None
+
+    def read(self, question: str) -> ReadQuestion:
+        """What a question asks for. Cost: see `find_mentions`."""
+        units, rule = self._units, self._rule
+        words = words_of(question)
+        meanings = [units.labels.meanings(word, rule.mentions.family_factor) for word in words]
+        mentions = find_mentions(units.labels, meanings, words, units.roles, rule.mentions)
+        return ReadQuestion(words, self._finder.of(words, meanings, mentions))
+
+    def score(
+        self, question: ReadQuestion, vector: NDArray[np.float32] | None, rest: NDArray[np.float32] | None = None
+    ) -> PathScores:
+        """Scores of all paths for a question.
+
+        Args:
+            question: From `read`.
+            vector: Of the question.
+            rest: Of `question.rest`; None: signatures are compared by their words alone.
+
+        Cost: O(documents * dimension + paths).
+        """
+        units, conditions = self._units, question.conditions
+        soft = self._soft.of(question.words, vector)
+        met = [self._met(facet) for facet in conditions.facets]
+        hubs = self._hubs(met, soft, vector)
+        own = self._asked(conditions, rest)[units.document_signatures] * conditions.polarity
+        for facet in conditions.facets:
+            if facet.documents:
+                np.maximum.at(own, list(facet.documents), list(facet.documents.values()))
+        scores: Floats = combined(
+            (units.path_hubs, units.path_documents, units.path_parents),
+            (hubs, own + LEAST_OWN, self._same_node(conditions.facets)),
+            (soft.hubs, soft.documents),
+        )
+        return PathScores(scores, hubs, met)
+
+    def _asked(self, conditions: Conditions, rest: NDArray[np.float32] | None) -> Floats:
+        """How much the question asks for each signature: by its words, or by similarity as far as it has none."""
+        if rest is None or self._centroids is None:
+            return conditions.shares
+        similar = np.maximum(cosines(self._centroids, rest), 0.0)
+        top = float(similar.max(initial=0.0))
+        missing = 1.0 - float(conditions.shares.max(initial=0.0))
+        by_similarity = (similar / top) ** 2 * (missing * self._rule.signature_similarity) if top else similar
+        return np.maximum(conditions.shares, by_similarity)
+
+    def _met(self, facet: Facet) -> Floats:
+        """How well each hub meets a facet."""
+        units = self._units
+        met = np.zeros(units.hub_count)
+        for document, strength in facet.documents.items():
+            hubs = units.path_hubs[units.document_paths.of(document)]
+            met[hubs] = np.maximum(met[hubs], strength)
+        if facet.hubs:
+            np.maximum.at(met, list(facet.hubs), list(facet.hubs.values()))
+        return met
+
+    def _hubs(self, met: Sequence[Floats], soft: Soft, vector: NDArray[np.float32] | None) -> Floats:
+        """H: how well each hub meets all facets. Source: algorithms.md 4B, rule 6."""
+        units = self._units
+        if met:
+            return np.asarray(np.multiply.reduce([np.maximum(one, self._rule.floor) for one in met]))
+        if soft.cosines is None or vector is None or self._hub_vectors is None or not len(self._hub_vectors):
+            return np.ones(units.hub_count)
+        paths = self._soft.best_of_hubs(soft.cosines)
+        return np.maximum((paths + cosines(self._hub_vectors, vector)) / 2, 0.0)
+
+    def _same_node(self, facets: Sequence[Facet]) -> Floats:
+        """Factor by node that last triples leave. Source: algorithms.md 4B, rule 8."""
+        units = self._units
+        factor = np.ones(units.parent_count)
+        valued = [facet for facet in facets if facet.documents]
+        for facet in valued:
+            documents = [number for number, strength in facet.documents.items() if strength > self._rule.floor]
+            parents = np.unique(units.path_parents[units.document_paths.of_all(documents)])
+            factor[parents] += self._rule.same_node_bonus / len(facets)
+        return factor
+
+
+def _centroids(units: Units, vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
+    """Mean vector of the documents of each signature, of length 1; None if there are too many signatures."""
+    count = len(units.signatures)
+    if not 0 < count <= MOST_SIGNATURES or not len(vectors):
+        return None
+    documents = np.arange(len(units.document_signatures))
+    ones = np.ones(len(documents), dtype=np.float32)
+    texts, shape = units.document_texts, (count, len(vectors))
+    sums = np.asarray(csr_array((ones, (units.document_signatures, texts)), shape=shape) @ vectors)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    return (sums / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
+
+
+def _combined(
+    paths: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
+    facet: tuple[Floats, Floats, Floats],
+    soft: tuple[Floats, Floats],
+) -> Floats:
+    """Facet and soft score of each path, each divided by its maximum, summed."""
+    hubs, documents, parents = paths
+    conditions, own, same = facet
+    soft_hubs, soft_documents = soft
+    count = len(hubs)
+    facets, softs = np.empty(count), np.empty(count)
+    top_facet, top_soft = 0.0, 0.0
+    for path in range(count):
+        facets[path] = conditions[hubs[path]] * own[documents[path]] * same[parents[path]]
+        softs[path] = soft_hubs[hubs[path]] * soft_documents[documents[path]]
+        top_facet = max(top_facet, facets[path])
+        top_soft = max(top_soft, softs[path])
+    by_facet = 1.0 / top_facet if top_facet > 0 else 0.0
+    by_soft = 1.0 / top_soft if top_soft > 0 else 0.0
+    for path in range(count):
+        facets[path] = facets[path] * by_facet + softs[path] * by_soft
+    return facets
+
+
+combined: Any = njit(cache=True)(_combined)
+"""Compiled `_combined`."""

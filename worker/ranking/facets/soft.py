@@ -1,0 +1,159 @@
+"""The soft score of hub paths: how well path and hub fit a question's words and its vector (pure).
+
+Source: algorithms.md 4B, soft score.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from polyhop.tasks.lexical.postings import build_postings
+from polyhop.worker.ranking.bm25 import count_terms, impacts, score
+from polyhop.worker.ranking.facets.units import Units
+from polyhop.worker.ranking.facets.words import Word, content_stems
+from polyhop.worker.ranking.order import best
+from polyhop.worker.ranking.similarity import cosines
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SoftRule:
+    """Weights of the soft score; defaults as in algorithms.md 4B.
+
+    Attributes:
+        k1: BM25.
+        b: BM25.
+        similarity_share: Share of the cosine in a path's score.
+        signatures: Signatures that a hub is judged by: those of its best paths.
+        hub_label_share: Weight of the hub's label.
+        hub_power: Exponent of the hub's score.
+        exact_texts: Largest number of vectors that are all compared.
+        exact_hubs: Hubs whose paths are compared beyond that.
+    """
+
+    k1: float = 1.5
+    b: float = 0.75
+    similarity_share: float = 0.2
+    signatures: int = 4
+    hub_label_share: float = 0.5
+    hub_power: float = 8.0
+    exact_texts: int = 200_000
+    exact_hubs: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Soft:
+    """Factors of the soft score, which is hubs[hub] * documents[document] / maximum.
+
+    Attributes:
+        hubs: Shape (h,), 0 to 1.
+        documents: Shape (d,), at least 0.
+        cosines: Shape (d,): similarity of each document with the question; None without a vector.
+    """
+
+    hubs: Floats
+    documents: Floats
+    cosines: Floats | None
+
+
+class SoftScores:
+    """Word statistics of a version's documents and hub labels, and the scores of questions."""
+
+    def __init__(self, units: Units, vectors: NDArray[np.float32] | None, rule: SoftRule) -> None:
+        """Of prepared paths; `vectors` are those of the documents' texts, None without an encoder."""
+        documents = build_postings(content_stems(words) for words in units.document_words())
+        self._documents = impacts(documents, rule.k1, rule.b, units.copies)
+        hub_words = [content_stems(units.value_words[value]) for value in units.hub_values.tolist()]
+        self._hubs = impacts(build_postings(hub_words), rule.k1, rule.b)
+        self._units = units
+        self._vectors = vectors
+        self._rule = rule
+        self._entries = _entries(units)
+
+    def of(self, words: Sequence[Word], vector: NDArray[np.float32] | None) -> Soft:
+        """Scores for a question.
+
+        Cost: O(documents * dimension + paths).
+        """
+        rule = self._rule
+        stems = dict.fromkeys(content_stems(words))
+        lexical = score(self._documents, count_terms(stems, self._documents.terms))
+        top = float(lexical.max(initial=0.0))
+        labels = score(self._hubs, count_terms(stems, self._hubs.terms))
+        labels = rule.hub_label_share * labels / top if top else labels
+        texts = (1 - rule.similarity_share) * lexical / top if top else lexical
+        similar = None
+        if vector is not None and self._vectors is not None and len(self._vectors):
+            similar = self._cosines(self._vectors, vector, texts, labels)
+            texts = texts + rule.similarity_share * np.maximum(similar, 0.0)
+        return Soft(self._hub_scores(texts, labels) ** rule.hub_power, texts, similar)
+
+    def best_of_hubs(self, documents: Floats) -> Floats:
+        """The largest positive score among each hub's documents, 0 without; shape (h,)."""
+        starts, signatures, numbers = self._entries
+        return np.asarray(sum_of_best(starts, signatures, documents[numbers], 1))
+
+    def _hub_scores(self, documents: Floats, labels: Floats) -> Floats:
+        starts, signatures, numbers = self._entries
+        sums: Floats = sum_of_best(starts, signatures, documents[numbers], self._rule.signatures) + labels
+        top = float(sums.max(initial=0.0))
+        return sums / top if top else sums
+
+    def _cosines(
+        self, vectors: NDArray[np.float32], vector: NDArray[np.float32], texts: Floats, labels: Floats
+    ) -> Floats:
+        units, rule = self._units, self._rule
+        if len(vectors) <= rule.exact_texts:
+            return cosines(vectors, vector)[units.document_texts]
+        similar = np.zeros(len(texts))
+        hubs = best(self._hub_scores(texts, labels), rule.exact_hubs)
+        documents = np.unique(
+            np.concatenate([units.path_documents[units.hub_starts[hub] : units.hub_starts[hub + 1]] for hub in hubs])
+        )
+        similar[documents] = cosines(np.ascontiguousarray(vectors[units.document_texts[documents]]), vector)
+        return similar
+
+
+def _entries(units: Units) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Distinct (hub, document) pairs in order of (hub, signature): where each hub's begin, signatures, documents."""
+    hubs, documents = units.path_hubs.astype(np.int64), units.path_documents
+    keys = np.unique(hubs * len(units.copies) + documents)  # documents are numbered by signature
+    hubs, documents = np.divmod(keys, max(1, len(units.copies)))
+    starts = np.searchsorted(hubs, np.arange(units.hub_count + 1))
+    return starts, units.document_signatures[documents], documents.astype(np.int32)
+
+
+def _sum_of_best(starts: NDArray[Any], signatures: NDArray[Any], scores: Floats, count: int) -> Floats:
+    """Per hub, the sum of the `count` largest of the best scores of its signatures; equal signatures stand together."""
+    sums = np.zeros(len(starts) - 1)
+    largest = np.zeros(count)
+    for hub in range(len(starts) - 1):
+        largest[:] = 0.0
+        row = starts[hub]
+        while row < starts[hub + 1]:
+            signature, found = signatures[row], scores[row]
+            row += 1
+            while row < starts[hub + 1] and signatures[row] == signature:
+                found = max(found, scores[row])
+                row += 1
+            place = count
+            while place > 0 and largest[place - 1] < found:
+                if place < count:
+                    largest[place] = largest[place - 1]
+                place -= 1
+            if place < count:
+                largest[place] = found
+        total = 0.0
+        for place in range(count):
+            total += largest[place]
+        sums[hub] = total
+    return sums
+
+
+sum_of_best: Any = njit(cache=True)(_sum_of_best)
+"""Compiled `_sum_of_best`."""

@@ -1,0 +1,182 @@
+"""`hub-facets`: triples of a graph by the conditions that a question sets on hubs; asks no model.
+
+Source: algorithms.md 4B.
+"""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.query import Question, Retrieval
+from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
+from polyhop.tasks.hubs.text import humanised
+from polyhop.warehouse.artefacts import vectors_of
+from polyhop.worker.ranking.facets.mentions import MentionRule
+from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, ReadQuestion
+from polyhop.worker.ranking.facets.results import LinkedPassages, best_paths
+from polyhop.worker.ranking.facets.soft import SoftRule
+from polyhop.worker.ranking.facets.units import units_of
+from polyhop.worker.strategies.base import LexicalParameters, has_word, question_vector, ranked_passages, strategy
+from polyhop.worker.strategies.hub_facets_evidence import FacetEvidence
+
+
+class HubFacetsParameters(LexicalParameters):
+    """Parameters of `hub-facets`."""
+
+    least_coverage: float = Field(
+        0.6, gt=0, le=1, description="Least share of a label's words that a question must name, by rarity, default 0.6."
+    )
+    any_order: bool = Field(
+        default=True, description="A label's words may stand in any order in the question, default 1 (yes)."
+    )
+    family_factor: float = Field(
+        0.9,
+        ge=0,
+        le=1,
+        description="What a word of the same family counts (evolving, evolution), default 0.9.",
+    )
+    floor: float = Field(
+        0.15, gt=0, le=1, description="What a hub keeps of its score for each condition that it fails, default 0.15."
+    )
+    same_node_bonus: float = Field(
+        0.3, ge=0, le=10, description="Gain of triples whose subject meets all conditions itself, default 0.3."
+    )
+    signature_similarity: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="What the predicates most similar to the rest of the question count where it names none of their "
+        "words, default 0.5; 0: nothing, and one text less is encoded.",
+    )
+    similarity_share: float = Field(
+        0.2,
+        ge=0,
+        le=1,
+        description="Share of vectors in the similarity of paths, beside words, default 0.2.",
+    )
+    best_signatures: int = Field(4, ge=1, le=100, description="Kinds of paths that a hub is judged by, default 4.")
+    hub_label_share: float = Field(0.5, ge=0, le=100, description="Weight of a hub's own label, default 0.5.")
+    hub_power: float = Field(
+        8.0, ge=0, le=100, description="How much better hubs outweigh better paths (an exponent), default 8."
+    )
+    exact_texts: int = Field(
+        200_000, ge=0, description="Most texts of paths that are all compared by vectors, default 200000."
+    )
+    exact_hubs: int = Field(
+        500, ge=1, description="Best hubs by words whose paths are compared where there are more texts, default 500."
+    )
+
+    def rule(self) -> FacetRule:
+        """As the ranking takes them."""
+        return FacetRule(
+            MentionRule(self.least_coverage, any_order=self.any_order, family_factor=self.family_factor),
+            SoftRule(
+                self.k1,
+                self.b,
+                self.similarity_share,
+                self.best_signatures,
+                self.hub_label_share,
+                self.hub_power,
+                self.exact_texts,
+                self.exact_hubs,
+            ),
+            self.floor,
+            self.same_node_bonus,
+            self.signature_similarity,
+        )
+
+
+class HubFacetsStrategy:
+    """Triples and passages by conditions on hubs."""
+
+    name = "hub-facets"
+
+    def __init__(self, reader: IndexReader, parameters: HubFacetsParameters, services: Services) -> None:
+        """A strategy on an open version."""
+        stored = reader.artefact(STORED_HUBS)
+        names = names_of(stored)
+        units = units_of(stored.graph, stored.paths, stored.values, stored.predicates, names)
+        self._ranking = FacetRanking(units, _vectors(reader, stored), stored_types(stored), parameters.rule())
+        self._stored = stored
+        self._last_triples = stored.paths.last_triples()
+        self._passages = LinkedPassages(stored.paths, stored.triple_passages, stored.hub_passages)
+        self._passage_ids = reader.passage_ids
+        self._services = services
+        self._evidence = FacetEvidence(stored, units, names)
+
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
+        begun = time.perf_counter()
+        asked = [number for number, question in enumerate(questions) if has_word(question)]
+        read = [self._ranking.read(questions[number].text) for number in asked]
+        rest: list[NDArray[np.float32] | None] = [None] * len(asked)
+        before = time.perf_counter()
+        if asked and self._ranking.compares_signatures:
+            rest = list(self._services.encode([question.rest for question in read]))
+        share = 1 / max(1, len(asked))
+        seconds = {"seed": (before - begun) * share, "encoding": (time.perf_counter() - before) * share}
+        found = [Retrieval(())] * len(questions)
+        for number, question, vector in zip(asked, read, rest, strict=True):
+            found[number] = self._retrieve_one(questions[number], question, vector, limit, seconds)
+        return found
+
+    def _retrieve_one(
+        self,
+        question: Question,
+        read: ReadQuestion,
+        rest: NDArray[np.float32] | None,
+        limit: int,
+        seconds: dict[str, float],
+    ) -> Retrieval:
+        begun = time.perf_counter()
+        scores = self._ranking.score(read, question_vector(question, self.name), rest)
+        paths = best_paths(scores.paths, self._last_triples, max(limit, FacetEvidence.shown))
+        triples = tuple(
+            self._stored.ranked_triple(int(self._last_triples[path]), rank, float(scores.paths[path]))
+            for rank, path in enumerate(paths[:limit].tolist(), start=1)
+        )
+        passages = ranked_passages(self._passage_ids, self._passages.rank(scores.paths, limit))
+        evidence = self._evidence.of(read, scores, paths[: FacetEvidence.shown])
+        return Retrieval(passages, evidence, {**seconds, "traversal": time.perf_counter() - begun}, triples)
+
+
+def names_of(stored: StoredHubs) -> list[str]:
+    """What each node is called: its label, or its own id without one."""
+    count = stored.graph.node_count
+    labels = stored.labels.of(range(count))
+    nameless = [node for node, label in enumerate(labels) if not label]
+    for node, own_id in zip(nameless, stored.own_ids.of(nameless), strict=True):
+        labels[node] = humanised(own_id) if "://" in own_id else own_id
+    return labels
+
+
+def stored_types(stored: StoredHubs) -> list[str]:
+    """The types of hubs in words; of `predicate=label` its label."""
+    return [humanised(name.rpartition("=")[2] if "://" not in name else name) for name in stored.hub_types]
+
+
+def _vectors(reader: IndexReader, stored: StoredHubs) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Vectors of the texts of paths, and of each hub's label."""
+    hubs = stored.paths.hubs.tolist()
+    labels = stored.labels.of(hubs)
+    called = [label or own_id for label, own_id in zip(labels, stored.own_ids.of(hubs), strict=True)]
+    number_of = {label: number for number, label in enumerate(sorted(set(called)))}
+    rows = np.array([number_of[label] for label in called], dtype=np.int64)
+    return np.asarray(reader.artefact(vectors_of("hubvalue"))), reader.artefact(vectors_of("hubname"))[rows]
+
+
+@strategy(
+    "hub-facets",
+    "Triples of a graph by the conditions that a question sets on its hubs, and by words; no model is asked.",
+    HubFacetsParameters,
+    needs={"hubs", "vectors:hubvalue", "vectors:hubname"},
+    batches=True,
+    ranks_triples=True,
+)
+def build_hub_facets(reader: IndexReader, parameters: HubFacetsParameters, services: Services) -> HubFacetsStrategy:
+    """`hub-facets` on an open version."""
+    return HubFacetsStrategy(reader, parameters, services)
