@@ -217,6 +217,7 @@ def _reader(index: IndexReader, parameters: HubLinkParameters, services: Service
     HubLinkParameters,
     needs={"hubs", "vectors:hubpath", "vectors:passage"},
     reader=_reader,
+    ranks_triples=True,
 )
 def build_hublink(reader: IndexReader, parameters: HubLinkParameters, services: Services) -> HubStrategy:
     """`hublink` on an open version."""
@@ -230,6 +231,7 @@ def build_hublink(reader: IndexReader, parameters: HubLinkParameters, services: 
     needs={"hubs", "graph", "vectors:hubpath", "vectors:entity", "vectors:passage"},
     needs_question_names=True,
     reader=_reader,
+    ranks_triples=True,
 )
 def build_hublink_topic(reader: IndexReader, parameters: HubLinkTopicParameters, services: Services) -> HubStrategy:
     """`hublink-topic` on an open version."""
