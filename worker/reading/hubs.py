@@ -105,8 +105,13 @@ class HubReader:
         return [state.reading(with_triples=with_triples) for state in states]
 
     def _inputs(self, state: QuestionState) -> list[HubInput]:
+        """The hubs of a level; only prompts show the triples of their paths."""
         return [
-            HubInput(row, [self._triples_of(path) for path in row["paths"]], self._passages_of(row["passages"]))
+            HubInput(
+                row,
+                [self._triples_of(path) if self._partial else "" for path in row["paths"]],
+                self._passages_of(row["passages"]),
+            )
             for row in state.hubs
         ]
 

@@ -89,12 +89,13 @@ class TopicSearch:
         if not topics:
             return replace(self._direct.find(question, scores), fallback=_not_found(question, names))
         name, topic = next(iter(topics.items()))
-        others = [found for found in topics.values() if found.node != topic.node]
+        others = {found.node: found for found in topics.values() if found.node != topic.node}
         p = self._parameters
         walked = self._walk.levels(topic.node, scores, p.rule, most_levels=p.max_level, until_hub=p.search_until_hub)
         levels = list(walked)
-        fallback = None if levels else Fallback("topic_not_covered", f"no hub is reached from the topic '{name}'")
-        return Found(levels, TopicChoice(name, topic, others), fallback)
+        is_covered = any(level.hubs for level in levels)
+        fallback = None if is_covered else Fallback("topic_not_covered", f"no indexed hub is reached from '{name}'")
+        return Found(levels, TopicChoice(name, topic, [*others.values()]), fallback)
 
 
 def names_of(question: Question) -> list[str]:
@@ -216,6 +217,7 @@ def _reader(index: IndexReader, parameters: HubLinkParameters, services: Service
     HubLinkParameters,
     needs={"hubs", "vectors:hubpath", "vectors:passage"},
     reader=_reader,
+    ranks_triples=True,
 )
 def build_hublink(reader: IndexReader, parameters: HubLinkParameters, services: Services) -> HubStrategy:
     """`hublink` on an open version."""
@@ -229,6 +231,7 @@ def build_hublink(reader: IndexReader, parameters: HubLinkParameters, services: 
     needs={"hubs", "graph", "vectors:hubpath", "vectors:entity", "vectors:passage"},
     needs_question_names=True,
     reader=_reader,
+    ranks_triples=True,
 )
 def build_hublink_topic(reader: IndexReader, parameters: HubLinkTopicParameters, services: Services) -> HubStrategy:
     """`hublink-topic` on an open version."""
