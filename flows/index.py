@@ -12,10 +12,12 @@ from polyhop.flows.model_run import model_run, model_use
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import Runner
 from polyhop.flows.stage_timings import StageTimings
+from polyhop.schemas.corpus import SourceKind
 from polyhop.schemas.errors import CoverageError, DamagedStoreError, SourceError, UnknownIndexError
 from polyhop.schemas.manifest import Manifest, StageRecord
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import ExtractionSettings, Settings
+from polyhop.schemas.strategies import GRAPH_STRATEGIES
 from polyhop.tasks.publish.publish import prune, publish_stage
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.tasks.stage import Counts, Stage, tables_of
@@ -68,7 +70,7 @@ class _Run:
         self._manifest = current_manifest(build)
         kept = self._manifest.artefacts if self._manifest else ()
         kind = request.kind or (source_kind(self._manifest.stages) if self._manifest else "corpus")
-        artefacts = tuple(sorted({*build.artefacts, *kept}))
+        artefacts = tuple(sorted({*build.artefacts, *kept, *needed_artefacts(_more_strategies(kind, build.settings))}))
         settings = with_extractor(build.settings, self._manifest)
         self._build = replace(build, settings=settings, artefacts=artefacts, source_kind=kind)
         self._source, *self._stages = stages_for(artefacts, kind)
@@ -271,6 +273,11 @@ class _Run:
         if damaged:
             self._report.damaged.append(f"{damaged:,} cached vectors (stage {stage.name})")
         return units
+
+
+def _more_strategies(source: SourceKind, settings: Settings) -> tuple[str, ...]:
+    """What an index of this kind of source is built for besides `settings.strategies`, unless somebody set these."""
+    return GRAPH_STRATEGIES if source == "graph" and "strategies" not in settings.model_fields_set else ()
 
 
 def with_extractor(settings: Settings, manifest: Manifest | None) -> Settings:

@@ -40,7 +40,7 @@ class EvaluationRequest:
         questions: Question file.
         index: Name of the index.
         strategies: Names, or variants of them, or lists of such separated by commas (variants.py); `all` are those
-            that the index can serve.
+            that the index can serve; none: the index's default.
         parameters: Given to each.
         out: A file for one row per question and strategy.
         baselines: Those of the strategies that the others are compared with, each or in a list separated by commas;
