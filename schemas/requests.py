@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from polyhop.schemas.corpus import Source, SourceKind
+from polyhop.schemas.corpus import GraphServer, Source, SourceKind
 from polyhop.schemas.queue import JobSpec
 
 
@@ -30,6 +30,12 @@ class IndexRequest:
     full: bool = False
     kind: SourceKind | None = None
     graph_sources: Path | None = None
+
+    @property
+    def stated_kind(self) -> SourceKind | None:
+        """What the source is, if the request says so: databases and what texts for nodes belong to are graphs."""
+        is_graph = isinstance(self.source, GraphServer) or self.graph_sources is not None
+        return self.kind or ("graph" if is_graph else None)
 
 
 @dataclass(frozen=True, slots=True)
