@@ -6,6 +6,7 @@ Plain functions: `prefect_index.py` wraps the same ones into a flow run. Holds t
 import time
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 from polyhop.flows.model_run import model_run, model_use
 from polyhop.flows.reports import IndexReport
@@ -37,10 +38,9 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
         StoreConflictError: If another process is writing this index.
         StoreError: If the disk refuses; nothing is published.
     """
-    if request.source is not None and not request.source.exists():
-        raise SourceError(f"There is no file or folder {request.source}; check the path.")
+    _check_sources(request)
     wanted = needed_artefacts((*settings.strategies, *request.add_strategies))
-    build = Build(settings, request.index, request.source, tuple(sorted(wanted)))
+    build = Build(settings, request.index, request.source, tuple(sorted(wanted)), graph_sources=request.graph_sources)
     folder = build.folder
     lease = writer_lease(folder.lease, request.index)
     with writing(f"index '{request.index}'", folder.path), lease, model_run(runner.note):
@@ -49,6 +49,16 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
         report.removed_versions = [*left, *report.removed_versions]
         report.model = model_use()
         return report
+
+
+def _check_sources(request: IndexRequest) -> None:
+    for path in (request.source, request.graph_sources):
+        if isinstance(path, Path) and not path.exists():
+            raise SourceError(f"There is no file or folder {path}; check the path.")
+    if request.graph_sources is not None and (request.source is None or request.kind != "graph"):
+        raise SourceError(
+            f"{request.graph_sources} holds texts for the nodes of a knowledge graph; name the graph, too (--graph)."
+        )
 
 
 class _Run:
@@ -60,7 +70,7 @@ class _Run:
         kind = request.kind or (source_kind(self._manifest.stages) if self._manifest else "corpus")
         artefacts = tuple(sorted({*build.artefacts, *kept}))
         settings = with_extractor(build.settings, self._manifest)
-        self._build = Build(settings, build.index, build.source, artefacts, kind)
+        self._build = replace(build, settings=settings, artefacts=artefacts, source_kind=kind)
         self._source, *self._stages = stages_for(artefacts, kind)
         self._request = request
         self._runner = runner
@@ -202,7 +212,8 @@ class _Run:
         if self._damage.concerns(self._source.table_names, self._source.arrays):
             folder = self._build.folder.version(manifest.version)
             option = "" if self._build.source_kind == "corpus" else f"--{self._build.source_kind} "
-            command = f"polyhop index {option}{manifest.source or 'SOURCE'} --index {self._build.index}"
+            texts = f"--graph-sources {manifest.graph_sources} " if manifest.graph_sources else ""
+            command = f"polyhop index {option}{manifest.source or 'SOURCE'} {texts}--index {self._build.index}"
             raise DamagedStoreError(
                 f"The {self._build.source_kind} in {folder.tables}", self._build.index, command=command
             )

@@ -2,8 +2,8 @@
 
 The source is read into a throwaway folder, and each stage that asks a model says what it would ask of it
 (`Stage.plan`); replies are looked up in the cache, and lengths are taken from the project's own history of calls where
-there is one. Resolution by a model is not in it, nor are paths of hubs in texts: names and relations are known only when
-they are extracted.
+there is one. Resolution by a model is not in it, nor are paths of hubs in texts: names and relations are known only
+when they are extracted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +22,7 @@ from polyhop.schemas.errors import SourceError
 from polyhop.schemas.settings import ModelSettings, Settings
 from polyhop.tasks.planning import PlannedStep
 from polyhop.tasks.registry import stages_for
+from polyhop.tasks.stage import tables_of
 from polyhop.warehouse.build import Build, start_build
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.files.layout import Layout
@@ -142,7 +143,7 @@ def plan_index(
     with closing(ReplyCache(Layout(settings.root).reply_cache)) as cache:
         with TemporaryDirectory(prefix="polyhop-plan-") as folder:
             build = Build(settings.model_copy(update={"root": Path(folder)}), "plan", source, artefacts, kind)
-            start_build(build)
+            start_build(build, tables_of([first, *stages]))
             unread = first.run(build, 0).unread
             counts = first.finish(build)
             planner = CachePlanner(cache, settings.models)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from polyhop.schemas.corpus import SourceKind
+from polyhop.schemas.corpus import Source, SourceKind
 from polyhop.schemas.queue import JobSpec
 
 
@@ -17,17 +17,19 @@ class IndexRequest:
 
     Attributes:
         index: Name of the index.
-        source: The corpus or graph, or None to build on the current version's.
+        source: The corpus or graph, or None to build on the current version's, with its texts for nodes.
         add_strategies: Strategies to build for besides the settings' and the index's own.
         full: Derive every stage again (caches are still used: nothing is paid or encoded twice).
         kind: What the source is; None: what the current version was made from, a corpus if there is none.
+        graph_sources: A file of texts for the graph's nodes; None: it has none.
     """
 
     index: str
-    source: Path | None
+    source: Source | None
     add_strategies: tuple[str, ...] = ()
     full: bool = False
     kind: SourceKind | None = None
+    graph_sources: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,22 @@ class GraphSettings(Section):
         description="Languages of labels in N-Triples and Turtle, preferred ones first, separated by commas (en,de); "
         "after them come labels without a language, then other languages alphabetically.",
     )
+    neo4j_ids: str = Field(
+        "id,uri,iri,uuid",
+        description="Properties that hold a Neo4j node's own id, unique in the database, the first that it has; a node "
+        "with none gets Neo4j's own id, which another dump does not keep.",
+    )
+    neo4j_names: str = Field(
+        "name,title,label", description="Properties that hold a Neo4j node's label, the first that it has."
+    )
+    neo4j_types: str = Field(
+        "", description="Properties that hold the types of a Neo4j node; empty: its labels in Neo4j are its types."
+    )
+    neo4j_predicates: str = Field(
+        "",
+        description="Properties of a Neo4j relationship that hold the predicate, the first that it has; else it is the "
+        "relationship's type. Its other properties are not read.",
+    )
 
 
 class ExtractionSettings(Section):

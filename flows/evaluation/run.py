@@ -201,7 +201,7 @@ def _one(answerer: Answering, record: QuestionRecord, uses: list[ModelUse]) -> O
     return replace(
         outcome,
         ranking=outcome.ranking if answerer.ranks else None,
-        triples=outcome.triples if answerer.ranks_triples else None,
+        triples=outcome.triples if answerer.ranks_triples or outcome.triples else None,
     )
 
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 def evaluate(
     questions: Annotated[
-        Path | None, typer.Argument(help="Questions: .jsonl {id, question, answers[], supporting[]}, …")
+        Path | None,
+        typer.Argument(help="Questions: .jsonl {id, question, answers[], supporting[], golden_triples[]}, …"),
     ] = None,
     index: Annotated[str | None, typer.Option("--index", help="Name of the index.")] = None,
     strategies: Annotated[
@@ -53,7 +54,10 @@ def evaluate(
     ] = None,
     fail_below: Annotated[
         list[str] | None,
-        typer.Option("--fail-below", help="Exit 1 if a metric is lower: recall@5=.65, bridge:em=.1; may be repeated."),
+        typer.Option(
+            "--fail-below",
+            help="Exit 1 if a metric is lower: recall@5=.65, bridge:em=.1, triple_mrr=.9; may be repeated.",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write one JSON line per question and strategy.")] = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Keep no evaluation and no report under root.")] = False,

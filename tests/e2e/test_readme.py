@@ -30,10 +30,10 @@ def test_the_settings_table_is_current(tables: ModuleType) -> None:
     assert tables.replaced(README, "settings table", tables.settings()) == README
 
 
-def test_the_demo_prints_what_the_readme_shows(polyhop: Run) -> None:
+def test_the_demo_prints_what_the_readme_shows(new_polyhop: Run) -> None:
     shown = re.search(r"<!-- demo output: begin -->\n```console\n(.*?)```", README, re.DOTALL)
     assert shown is not None
-    printed = polyhop("demo").stdout.replace(f"{PROJECT}/", "")
+    printed = new_polyhop("demo").stdout.replace(f"{PROJECT}/", "")
     assert _without_times(printed) == _without_times(shown.group(1))
 
 

@@ -64,7 +64,7 @@ class HubFacetsParameters(LexicalParameters):
         8.0, ge=0, le=100, description="How much better hubs outweigh better paths (an exponent), default 8."
     )
     exact_texts: int = Field(
-        200_000, ge=0, description="Most texts of paths that are all compared by vectors, default 200000."
+        50_000, ge=0, description="Most texts of paths that are all compared by vectors, default 50000."
     )
     exact_hubs: int = Field(
         500, ge=1, description="Best hubs by words whose paths are compared where there are more texts, default 500."

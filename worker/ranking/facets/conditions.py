@@ -22,6 +22,12 @@ HUB = -1
 NEAR = 3
 """Words around a mention among which its introducer is looked for."""
 
+RANGES = {"and": "between", "to": "from"}
+"""What stands before two numbers that are a range, by the word between them."""
+
+RANGE_REACH = 4
+"""Words before the first number among which that is looked for: between the years 2019 and 2021."""
+
 NOT_INTRODUCED = 0.5
 LEAST_NEGATED_SHARE = 0.5
 
@@ -223,8 +229,8 @@ def _ranges(mentions: Sequence[tuple[int, int]], words: Sequence[Word]) -> list[
         numbers = [words[start].stem, words[after].stem]
         if end - start != 1 or behind - after != 1 or after != end + 1 or not all(map(_is_number, numbers)):
             continue
-        opening = {"and": "between", "to": "from"}.get(words[end].text.lower())
-        if opening and opening in {word.text.lower() for word in words[max(0, start - NEAR) : start]}:
+        opening = RANGES.get(words[end].text.lower())
+        if opening and opening in {word.text.lower() for word in words[max(0, start - RANGE_REACH) : start]}:
             low, high = sorted(map(float, numbers))
             found.append((low, high))
     return found

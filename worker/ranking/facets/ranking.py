@@ -147,9 +147,7 @@ class FacetRanking:
         met = [self._met(facet) for facet in conditions.facets]
         hubs = self._hubs(met, soft, vector)
         own = self._asked(conditions, rest)[units.document_signatures] * conditions.polarity
-        for facet in conditions.facets:
-            if facet.documents:
-                np.maximum.at(own, list(facet.documents), list(facet.documents.values()))
+        add_matches(own, conditions.facets)
         scores: Floats = combined(
             (units.path_hubs, units.path_documents, units.path_parents),
             (hubs, own + LEAST_OWN, self._same_node(conditions.facets)),
@@ -198,6 +196,13 @@ class FacetRanking:
             parents = np.unique(units.path_parents[units.document_paths.of_all(documents)])
             factor[parents] += self._rule.same_node_bonus / len(facets)
         return factor
+
+
+def add_matches(own: Floats, facets: Sequence[Facet]) -> None:
+    """Raises the scores of documents to the strengths with which they meet a facet."""
+    for facet in facets:
+        if facet.documents:
+            np.maximum.at(own, list(facet.documents), list(facet.documents.values()))
 
 
 def _centroids(units: Units, vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubPaths
-from polyhop.worker.ranking.order import best_positive
+from polyhop.worker.ranking.order import best, best_positive
 
 Floats = NDArray[np.float64]
 Pairs = NDArray[np.int64]
@@ -25,9 +25,11 @@ def best_paths(scores: Floats, last_triples: NDArray[np.integer], count: int) ->
     """
     wanted = max(count, 0)
     while True:
-        order: NDArray[np.intp] = best_positive(scores, wanted)
+        order = best(scores, wanted)
+        is_last = len(order) < wanted or scores[order[-1:]].min(initial=1.0) <= 0
+        order = order[scores[order] > 0]
         _, firsts = np.unique(last_triples[order], return_index=True)
-        if len(firsts) >= count or len(order) < wanted:
+        if len(firsts) >= count or is_last:
             return np.asarray(order[np.sort(firsts)][: max(count, 0)])
         wanted *= 4
 

@@ -42,7 +42,7 @@ class SoftRule:
     signatures: int = 4
     hub_label_share: float = 0.5
     hub_power: float = 8.0
-    exact_texts: int = 200_000
+    exact_texts: int = 50_000
     exact_hubs: int = 500
 
 
@@ -74,11 +74,12 @@ class SoftScores:
         self._vectors = vectors
         self._rule = rule
         self._entries = _entries(units)
+        self._all = np.arange(units.hub_count, dtype=np.int32)
 
     def of(self, words: Sequence[Word], vector: NDArray[np.float32] | None) -> Soft:
         """Scores for a question.
 
-        Cost: O(documents * dimension + paths).
+        Cost: O(documents * dimension + paths); of more than `exact_texts` documents, those of the best hubs only.
         """
         rule = self._rule
         stems = dict.fromkeys(content_stems(words))
@@ -87,39 +88,46 @@ class SoftScores:
         labels = score(self._hubs, count_terms(stems, self._hubs.terms))
         labels = rule.hub_label_share * labels / top if top else labels
         texts = (1 - rule.similarity_share) * lexical / top if top else lexical
-        similar = None
-        if vector is not None and self._vectors is not None and len(self._vectors):
-            similar = self._cosines(self._vectors, vector, texts, labels)
+        if vector is None or self._vectors is None or not len(self._vectors):
+            return self._soft(labels + self._sums(texts, self._all), texts, None)
+        if len(self._vectors) <= rule.exact_texts:
+            similar = cosines(self._vectors, vector)[self._units.document_texts]
             texts = texts + rule.similarity_share * np.maximum(similar, 0.0)
-        return Soft(self._hub_scores(texts, labels) ** rule.hub_power, texts, similar)
+            return self._soft(labels + self._sums(texts, self._all), texts, similar)
+        sums = self._sums(texts, self._all)
+        hubs = best(sums + labels, rule.exact_hubs).astype(np.int32)
+        similar = self._cosines_of(self._vectors, vector, hubs)
+        texts = texts + rule.similarity_share * np.maximum(similar, 0.0)
+        sums[hubs] = self._sums(texts, hubs)
+        return self._soft(labels + sums, texts, similar)
 
     def best_of_hubs(self, documents: Floats) -> Floats:
         """The largest positive score among each hub's documents, 0 without; shape (h,)."""
-        starts, signatures, numbers = self._entries
-        return np.asarray(sum_of_best(starts, signatures, documents[numbers], 1))
+        return self._sums(documents, self._all, 1)
 
-    def _hub_scores(self, documents: Floats, labels: Floats) -> Floats:
-        starts, signatures, numbers = self._entries
-        sums: Floats = sum_of_best(starts, signatures, documents[numbers], self._rule.signatures) + labels
-        top = float(sums.max(initial=0.0))
-        return sums / top if top else sums
+    def _soft(self, hubs: Floats, documents: Floats, similar: Floats | None) -> Soft:
+        top = float(hubs.max(initial=0.0))
+        return Soft((hubs / top if top else hubs) ** self._rule.hub_power, documents, similar)
 
-    def _cosines(
-        self, vectors: NDArray[np.float32], vector: NDArray[np.float32], texts: Floats, labels: Floats
-    ) -> Floats:
-        units, rule = self._units, self._rule
-        if len(vectors) <= rule.exact_texts:
-            return cosines(vectors, vector)[units.document_texts]
-        similar = np.zeros(len(texts))
-        hubs = best(self._hub_scores(texts, labels), rule.exact_hubs)
-        documents = np.unique(
-            np.concatenate([units.path_documents[units.hub_starts[hub] : units.hub_starts[hub + 1]] for hub in hubs])
-        )
+    def _sums(self, documents: Floats, hubs: NDArray[np.int32], count: int | None = None) -> Floats:
+        """Of some hubs: summed scores of the best documents of their best signatures, shape of `hubs`."""
+        sums: Floats = sum_of_best(self._entries, documents, hubs, count or self._rule.signatures)
+        return sums
+
+    def _cosines_of(self, vectors: NDArray[np.float32], vector: NDArray[np.float32], hubs: NDArray[np.int32]) -> Floats:
+        """Similarity of the documents of some hubs, 0 for others."""
+        units = self._units
+        chosen = [units.path_documents[units.hub_starts[hub] : units.hub_starts[hub + 1]] for hub in hubs.tolist()]
+        documents = np.unique(np.concatenate(chosen))
+        similar = np.zeros(len(units.copies))
         similar[documents] = cosines(np.ascontiguousarray(vectors[units.document_texts[documents]]), vector)
         return similar
 
 
-def _entries(units: Units) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+_Entries = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
+
+
+def _entries(units: Units) -> _Entries:
     """Distinct (hub, document) pairs in order of (hub, signature): where each hub's begin, signatures, documents."""
     hubs, documents = units.path_hubs.astype(np.int64), units.path_documents
     keys = np.unique(hubs * len(units.copies) + documents)  # documents are numbered by signature
@@ -128,18 +136,18 @@ def _entries(units: Units) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArra
     return starts, units.document_signatures[documents], documents.astype(np.int32)
 
 
-def _sum_of_best(starts: NDArray[Any], signatures: NDArray[Any], scores: Floats, count: int) -> Floats:
-    """Per hub, the sum of the `count` largest of the best scores of its signatures; equal signatures stand together."""
-    sums = np.zeros(len(starts) - 1)
+def _sum_of_best(entries: _Entries, scores: Floats, hubs: NDArray[np.int32], count: int) -> Floats:
+    """Of each hub, the sum of the `count` largest of the best scores of its signatures."""
+    starts, signatures, documents = entries
+    sums = np.zeros(len(hubs))
     largest = np.zeros(count)
-    for hub in range(len(starts) - 1):
+    for number in range(len(hubs)):
         largest[:] = 0.0
-        row = starts[hub]
-        while row < starts[hub + 1]:
-            signature, found = signatures[row], scores[row]
-            row += 1
-            while row < starts[hub + 1] and signatures[row] == signature:
-                found = max(found, scores[row])
+        row, end = starts[hubs[number]], starts[hubs[number] + 1]
+        while row < end:
+            signature, found = signatures[row], 0.0
+            while row < end and signatures[row] == signature:  # equal signatures stand together
+                found = max(found, scores[documents[row]])
                 row += 1
             place = count
             while place > 0 and largest[place - 1] < found:
@@ -151,7 +159,7 @@ def _sum_of_best(starts: NDArray[Any], signatures: NDArray[Any], scores: Floats,
         total = 0.0
         for place in range(count):
             total += largest[place]
-        sums[hub] = total
+        sums[number] = total
     return sums
 
 
