@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
 from polyhop.schemas.hub_settings import HubSettings
-from polyhop.schemas.proposition_origin import Included
+from polyhop.schemas.proposition_origin import PropositionSettings
 from polyhop.schemas.serving_settings import EncoderSettings, QueueSettings, ReaderSettings, WorkerSettings
 from polyhop.schemas.setting_section import Section
 
@@ -114,21 +114,6 @@ class ResolutionSettings(Section):
     max_cluster: int = Field(40, ge=2, le=1000, description="Names in one candidate cluster; larger ones are split.")
     must_link: str = Field("", description="CSV file of name pairs (a,b) that are one entity.")
     cannot_link: str = Field("", description="CSV file of name pairs (a,b) that are not one entity.")
-
-
-class PropositionSettings(Section):
-    """What proposition paths (strategy proprag) are searched in, and which names are synonyms there."""
-
-    include: Included = Field(
-        "stated",
-        description="Propositions of the graph: stated (default), the triples in their place, or both (the union).",
-    )
-    synonym_threshold: float = Field(
-        0.8, ge=0.5, le=1, description="Least cosine of two entities' names that makes them synonyms, default 0.8."
-    )
-    synonym_neighbours: int = Field(
-        100, ge=1, le=10_000, description="Most similar names that each entity is compared with, default 100."
-    )
 
 
 class ReplySettings(Section):
