@@ -123,5 +123,7 @@ def value_texts_of(stored: StoredHubs) -> list[str]:
 
 
 def names_of_hubs(stored: StoredHubs) -> list[str]:
-    """Distinct labels of hubs, ascending."""
-    return sorted(set(stored.labels.of(stored.paths.hubs.tolist())))
+    """Distinct labels of hubs, ascending; the id of one without a label."""
+    nodes = stored.paths.hubs.tolist()
+    pairs = zip(stored.labels.of(nodes), stored.own_ids.of(nodes), strict=True)
+    return sorted({label or own_id for label, own_id in pairs})
