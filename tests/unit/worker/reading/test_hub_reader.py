@@ -18,9 +18,12 @@ from polyhop.tasks.hubs.artefact import STORED_HUBS
 from polyhop.tasks.hubs.text import path_text
 from polyhop.warehouse.prompt_files import read_prompt
 from polyhop.worker.ranking.hubs.words import words_of
+from polyhop.worker.reading.context import estimate_tokens
 from polyhop.worker.reading.hub_steps import hub_tasks
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
 from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.strategies.hublink_parameters import prompt_of
+from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
 FOLDER = Path(polyhop.worker.reading.hubs.__file__).parent / "prompts"
 TASKS = hub_tasks(*(read_prompt(FOLDER / f"hub.{name}.md") for name in ("partial", "final", "filter")))
@@ -106,7 +109,7 @@ def item(*levels: Sequence[Mapping[str, Any]], question: Question = QUESTION) ->
 
 def read(replies: Replies | Chat | None, *items: ReadingItem, **rule: Any) -> tuple[list[Reading], Chat | None]:
     chat = replies if isinstance(replies, Chat) or replies is None else Chat(replies)
-    model = HubModel(chat, TASKS) if chat else None
+    model = HubModel(chat, TASKS, 6) if chat else None
     reader = HubReader(INDEX, HubReadingRule(**rule), model, RuleReader(INDEX))
     assert reader.batches == (chat is not None)
     return reader.read(list(items)), chat
@@ -221,6 +224,7 @@ def test_calls_tokens_and_seconds_are_told_by_level_and_hub_and_cached_replies_c
         ("Partial answer 1", "Tactics: About Tactics."),
         ("Partial answer 2", "Views: About Views."),
         ("Level 1 read", "2 of 2 hubs contribute; 3 calls, 2 cached, 300 + 30 tokens, 6.0 s"),
+        ("Model", "3 requests; at most 6 for a question"),
     ]
 
 
@@ -335,7 +339,7 @@ def test_without_hubs_nothing_is_asked_and_there_is_no_answer() -> None:
 
 
 def test_evidence_is_cut_to_the_budget_by_whole_lines() -> None:
-    (_,), chat = read(helpful, item([P1]), evidence_tokens=15)
+    (_,), chat = read(helpful, item([P1]), evidence_tokens=20)
     assert chat is not None
     shown = chat.batches[0][0][1]
     assert shown["paths"] == "[1] Tactics author Ann Roe."
@@ -346,3 +350,39 @@ def test_paths_in_the_words_of_a_model_are_shown_with_their_triples() -> None:
     (_,), chat = read(helpful, item([said]))
     assert chat is not None
     assert chat.batches[0][0][1]["paths"] == "[1] Ann Roe wrote Tactics. (Tactics, author, Ann Roe)"
+
+
+@pytest.mark.parametrize("budget", [200, 1000])
+@pytest.mark.parametrize("name", ["hublink", "hublink-topic"])
+def test_no_question_takes_more_than_its_upper_bound(name: str, budget: int) -> None:
+    """Long names, ways, texts, partial answers and replies that never suffice."""
+    long = "Übermäßig " * 400
+    rows = [
+        {**hub(one, "author Ann Roe", passages=["p0"]), "name": long, "path_to_topic": long}
+        for one in ("P1", "P2", "P3")
+    ]
+    for row in rows:
+        row["paths"] = [{**path, "text": f"{long[:90]} {n}."} for n, path in enumerate(row["paths"] * 60)]
+    is_last = [False]
+
+    def replies(task: str, inputs: Mapping[str, str]) -> Said:
+        if task == "hub.final":
+            return {"sufficient": is_last[0], "answer": long[:1000], "citations": [1]}
+        return {"sufficient": True, "answer": long[:1000], "used": [1], "ids": [1]}
+
+    given = {"number_of_hubs": 3, "evidence_tokens": budget, "output_filter": True}
+    spec = spec_of(name)
+    parameters: Any = parse_parameters(spec, given | ({"max_level": 2} if name == "hublink-topic" else {}))
+    bounds = {bound.task: bound for bound in parameters.call_bounds()}
+    is_last[0] = True
+    for levels in ([rows], [rows, rows])[: parameters.most_levels]:
+        is_last[0] = len(levels) == 1
+        (_,), chat = read(replies, item(*levels), filters=True, evidence_tokens=budget)
+        assert chat is not None
+        asked = [one for batch in chat.batches for one in batch]
+        for task, bound in bounds.items():
+            own = [inputs for what, inputs in asked if what == task]
+            assert len(own) <= bound.calls
+            for inputs in own:
+                prompt = prompt_of(task).render(inputs)
+                assert estimate_tokens(prompt) <= bound.prompt_tokens + estimate_tokens(QUESTION.text)
