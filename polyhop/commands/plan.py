@@ -85,7 +85,7 @@ def print_questions(model: str, asked: Mapping[str, Mapping[str, Any]]) -> None:
 
 def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
     """What it would cost, or why no amount is given."""
-    if not made.steps:
+    if made.graph and not made.steps:
         return "no cost: no stage asks a model"
     if not document["calls"]:
         return "no cost: every reply is cached already"

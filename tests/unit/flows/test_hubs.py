@@ -283,6 +283,13 @@ def test_documents_are_the_hubs_of_texts(tmp_path: Path, opened: Open) -> None:
     assert len(hubs.triple_passages) == rows(tmp_path, "SELECT count(*) FROM relation_sources")[0][0] > 0
 
 
+def test_texts_without_a_relation_have_hubs_without_paths(tmp_path: Path, opened: Open) -> None:
+    run(tmp_path, [{"id": "p1", "title": "Nile", "text": "It is long."}], "corpus", hubs__types="")
+    assert texts_of(opened().artefact(STORED_HUBS)) == {"nile": []}
+    run(tmp_path, [{"id": "p1", "text": "it is long."}], "corpus", hubs__types="")
+    assert texts_of(opened().artefact(STORED_HUBS)) == {}
+
+
 def test_texts_that_were_attached_to_hubs_are_about_them(tmp_path: Path, opened: Open) -> None:
     def about() -> list[tuple[str, str]]:
         reader = opened()
