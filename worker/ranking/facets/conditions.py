@@ -40,7 +40,7 @@ class Facet:
         signatures: Where its mentions have their strongest readings; HUB for labels of hubs.
         documents: Strength by document that meets it, above 0.
         hubs: Strength by hub that is named.
-        mentions: Spans of the question, first word and behind the last.
+        mentions: Spans of the question, first word and after the last.
     """
 
     signatures: tuple[int, ...]
@@ -225,9 +225,9 @@ def _ranges(mentions: Sequence[tuple[int, int]], words: Sequence[Word]) -> list[
     """Pairs of numbers with `between … and` or `from … to` around them."""
     ordered = sorted(mentions)
     found = []
-    for (start, end), (after, behind) in pairwise(ordered):
-        numbers = [words[start].stem, words[after].stem]
-        if end - start != 1 or behind - after != 1 or after != end + 1 or not all(map(_is_number, numbers)):
+    for (start, end), (second, last) in pairwise(ordered):
+        numbers = [words[start].stem, words[second].stem]
+        if end - start != 1 or last - second != 1 or second != end + 1 or not all(map(_is_number, numbers)):
             continue
         opening = RANGES.get(words[end].text.lower())
         if opening and opening in {word.text.lower() for word in words[max(0, start - RANGE_REACH) : start]}:

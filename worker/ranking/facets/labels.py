@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.graph import LexicalIndex
 from polyhop.tasks.lexical.postings import build_postings
 from polyhop.worker.ranking.facets.words import Word, are_family, trigrams
 
@@ -85,7 +84,7 @@ class Vocabulary:
         """Of ascending stems; stop words are never found."""
         self._stems = [stem for stem in stems if stem not in stop_words]
         self._prefixes: dict[str, list[str]] = {}
-        self._trigrams: LexicalIndex | None = None
+        self._trigrams = build_postings(sorted(trigrams(stem)) for stem in self._stems)
         for stem in self._stems:
             if len(stem) >= 4:
                 self._prefixes.setdefault(stem[:4], []).append(stem)
@@ -98,8 +97,6 @@ class Vocabulary:
         """The most similar stem of about its length, ties alphabetical; None without one. Cost: O(shared trigrams)."""
         if len(stem) < SHORTEST_UNKNOWN or not stem.isalpha():
             return None
-        if self._trigrams is None:
-            self._trigrams = build_postings([sorted(trigrams(other)) for other in self._stems])
         index = self._trigrams
         postings = [
             index.passages[index.indptr[place] : index.indptr[place + 1]]

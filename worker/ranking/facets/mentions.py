@@ -45,7 +45,7 @@ class Mention:
 
     Attributes:
         start: First word.
-        end: Behind the last word.
+        end: After the last word.
         words: Words of the question that match.
         labels: Label numbers, ascending: alternatives.
         strength: Share of the labels that the question has, 0 to 1.

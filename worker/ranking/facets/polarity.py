@@ -48,7 +48,7 @@ def negation_before(words: Sequence[Word], start: int, end: int, taken: NDArray[
     Args:
         words: The question's.
         start: First word of the span.
-        end: Behind its last word.
+        end: After its last word.
         taken: Shape (n,): number of the mention of a value or a hub that has each word, -1 without.
     """
     if any(word.is_negation for word in words[start:end]):

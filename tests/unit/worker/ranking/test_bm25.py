@@ -97,3 +97,12 @@ def test_one_more_occurrence_never_lowers_the_term_s_contribution(
     assert Counter(lexical.passages.tolist()) == Counter(
         passage for passage, row in enumerate(corpus) for _ in set(row)
     )
+
+
+def test_copies_count_as_the_same_text_so_many_times(make_lexical: MakeLexical) -> None:
+    texts, copies = [["red", "car"], ["blue"], ["red", "red", "bus", "stop"]], [3, 1, 2]
+    written_out = [text for text, count in zip(texts, copies, strict=True) for _ in range(count)]
+    once = impacts(make_lexical(texts), 1.5, 0.75, np.array(copies))
+    all_of_them = impacts(make_lexical(written_out), 1.5, 0.75)
+    asked = count_terms(["red", "stop"], once.terms)
+    np.testing.assert_allclose(np.repeat(score(once, asked), copies), score(all_of_them, asked))
