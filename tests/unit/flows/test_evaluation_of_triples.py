@@ -13,14 +13,18 @@ from word_triples import NAME, declared
 
 from polyhop.cli import app
 from polyhop.flows.evaluate import left_out_sentences
+from polyhop.flows.evaluation.golden import gold_of
 from polyhop.flows.evaluation.run import run_evaluation
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.questions import QuestionRecord
 from polyhop.schemas.requests import EvaluationRequest, IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.evaluation.page import report_page
 from polyhop.tasks.evaluation.plots import report_plots
 from polyhop.tasks.evaluation.summary import summary_markdown
+from polyhop.warehouse.open import open_published
+from polyhop.warehouse.triples import TRIPLES_OF_SUBJECTS
 
 CITIES = ("Rome", "Oslo", "Lima", "Bern", "Cork")
 GRAPH = [
@@ -174,3 +178,19 @@ def test_the_report_shows_triples_and_the_fields_of_the_questions(folder: Path) 
     summary = summary_markdown(evaluation.run, evaluation.timings)
     assert "triple\\_recall@10 by operation" in summary
     assert "triple\\_recall@10 by hops" in summary
+
+
+def test_relations_of_a_text_are_golden_triples_by_the_keys_of_their_entities(tmp_path: Path) -> None:
+    record = {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London. She knew Charles Babbage."}
+    (tmp_path / "corpus.jsonl").write_text(json.dumps(record))
+    settings = Settings(root=tmp_path / "root", strategies=("graph-search",))
+    run_index(settings, IndexRequest("text", tmp_path / "corpus.jsonl"), DirectRunner())
+    opened = open_published(settings.root, "text")
+    (row, *_) = opened.artefact(TRIPLES_OF_SUBJECTS)(["ada lovelace"])
+    subject, name, predicate, value, _ = row
+    assert (subject, name) == ("ada lovelace", "Ada Lovelace")
+    questions = [QuestionRecord("q", "Who?", golden_triples=((subject, predicate, value), ("london", "x", "y")))]
+    gold = gold_of(questions, opened)
+    assert (gold.triple_count, gold.unknown_triples) == (2, 1)
+    assert gold.questions[0].triples == {(subject, predicate, value), ("london", "x", "y")}
+    opened.close()
