@@ -52,12 +52,6 @@ class Asked:
     golden: frozenset[str]
 
 
-def facets_alone(paths: Any, facet: Any, _soft: Any) -> Any:
-    """The final score without the soft one."""
-    scores = facet[0][paths[0]] * facet[1][paths[1]] * facet[2][paths[2]]
-    return scores / max(scores.max(initial=0.0), 1e-300)
-
-
 PARTS: Mapping[str, tuple[Mapping[str, object], Mapping[str, object]]] = {
     "all parts": ({}, {}),
     "AND over facets": ({"floor": 1.0}, {}),
@@ -74,7 +68,7 @@ PARTS: Mapping[str, tuple[Mapping[str, object], Mapping[str, object]]] = {
     "vectors of paths": ({"similarity_share": 0.0}, {}),
     "all vectors": ({"similarity_share": 0.0, "signature_similarity": 0.0}, {}),
     "hub label": ({"hub_label_share": 0.0}, {}),
-    "soft score": ({}, {"ranking.combined": facets_alone}),
+    "soft score": ({"soft_weight": 0.0}, {}),
 }
 """What is left out: parameters, or names of the ranking's modules that are replaced."""
 

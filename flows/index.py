@@ -6,16 +6,18 @@ Plain functions: `prefect_index.py` wraps the same ones into a flow run. Holds t
 import time
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 from polyhop.flows.model_run import model_run, model_use
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import Runner
+from polyhop.flows.sources import check_sources
 from polyhop.flows.stage_timings import StageTimings
+from polyhop.schemas.corpus import SourceKind
 from polyhop.schemas.errors import CoverageError, DamagedStoreError, SourceError, UnknownIndexError
 from polyhop.schemas.manifest import Manifest, StageRecord
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import ExtractionSettings, Settings
+from polyhop.schemas.strategies import GRAPH_STRATEGIES
 from polyhop.tasks.publish.publish import prune, publish_stage
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.tasks.stage import Counts, Stage, tables_of
@@ -38,7 +40,7 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
         StoreConflictError: If another process is writing this index.
         StoreError: If the disk refuses; nothing is published.
     """
-    _check_sources(request)
+    check_sources(request)
     wanted = needed_artefacts((*settings.strategies, *request.add_strategies))
     build = Build(settings, request.index, request.source, tuple(sorted(wanted)), graph_sources=request.graph_sources)
     folder = build.folder
@@ -51,24 +53,14 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
         return report
 
 
-def _check_sources(request: IndexRequest) -> None:
-    for path in (request.source, request.graph_sources):
-        if isinstance(path, Path) and not path.exists():
-            raise SourceError(f"There is no file or folder {path}; check the path.")
-    if request.graph_sources is not None and (request.source is None or request.kind != "graph"):
-        raise SourceError(
-            f"{request.graph_sources} holds texts for the nodes of a knowledge graph; name the graph, too (--graph)."
-        )
-
-
 class _Run:
     """One run: what it knows of the current version, and what it reports."""
 
     def __init__(self, build: Build, request: IndexRequest, runner: Runner) -> None:
         self._manifest = current_manifest(build)
         kept = self._manifest.artefacts if self._manifest else ()
-        kind = request.kind or (source_kind(self._manifest.stages) if self._manifest else "corpus")
-        artefacts = tuple(sorted({*build.artefacts, *kept}))
+        kind = request.stated_kind or (source_kind(self._manifest.stages) if self._manifest else "corpus")
+        artefacts = tuple(sorted({*build.artefacts, *kept, *needed_artefacts(_more_strategies(kind, build.settings))}))
         settings = with_extractor(build.settings, self._manifest)
         self._build = replace(build, settings=settings, artefacts=artefacts, source_kind=kind)
         self._source, *self._stages = stages_for(artefacts, kind)
@@ -271,6 +263,11 @@ class _Run:
         if damaged:
             self._report.damaged.append(f"{damaged:,} cached vectors (stage {stage.name})")
         return units
+
+
+def _more_strategies(source: SourceKind, settings: Settings) -> tuple[str, ...]:
+    """What an index of this kind of source is built for besides `settings.strategies`, unless somebody set these."""
+    return GRAPH_STRATEGIES if source == "graph" and "strategies" not in settings.model_fields_set else ()
 
 
 def with_extractor(settings: Settings, manifest: Manifest | None) -> Settings:

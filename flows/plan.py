@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatRequest, ChatTask, Role, Rung, Usage
-from polyhop.schemas.corpus import SourceKind
+from polyhop.schemas.corpus import Source, SourceKind
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.settings import ModelSettings, Settings
 from polyhop.tasks.planning import PlannedStep
@@ -121,7 +121,7 @@ class IndexPlan:
 
 
 def plan_index(
-    settings: Settings, source: Path, add_strategies: Sequence[str] = (), kind: SourceKind = "corpus"
+    settings: Settings, source: Source, add_strategies: Sequence[str] = (), kind: SourceKind = "corpus"
 ) -> IndexPlan:
     """What the stages would ask of the configured models for a source; calls nobody and changes nothing.
 
@@ -135,7 +135,7 @@ def plan_index(
         SourceError: If the source cannot be used.
         ConfigurationError: If no model is configured; a graph needs one only if a stage asks it.
     """
-    if not source.exists():
+    if isinstance(source, Path) and not source.exists():
         raise SourceError(f"There is no file or folder {source}; check the path.")
     model = settings.models.extract if kind == "graph" else model_name(settings.models, Role.EXTRACT)
     artefacts = tuple(sorted(needed_artefacts((*settings.strategies, *add_strategies))))

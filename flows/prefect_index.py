@@ -17,6 +17,7 @@ from prefect.artifacts import (
 )
 from prefect.cache_policies import NO_CACHE
 
+from polyhop.flows.hub_coverage import hub_coverage
 from polyhop.flows.index import run_index
 from polyhop.flows.prefect_run import clean_run, flow_settings, run_flow
 from polyhop.flows.reports import IndexReport
@@ -139,12 +140,12 @@ def index_flow(
             Path(graph_sources) if graph_sources else None,
         )
         report = run_index(chosen, request, PrefectRunner())
-        publish_artifacts(report)
+        publish_artifacts(report, hub_coverage(chosen, report))
         return report.to_json()
 
 
-def publish_artifacts(report: IndexReport) -> None:
-    """A table of stages and a summary in words on the dashboard."""
+def publish_artifacts(report: IndexReport, coverage: list[dict[str, Any]]) -> None:
+    """A table of stages, a summary in words and, if there are hubs, what they cover, on the dashboard."""
     rows = [
         {
             "stage": stage,
@@ -158,6 +159,10 @@ def publish_artifacts(report: IndexReport) -> None:
     changed = f"version {report.version} published" if report.changed else f"unchanged, version {report.version}"
     lines = [f"# Index {report.index}: {changed}", "", *(f"* {name}: {n:,}" for name, n in report.counts.items())]
     create_markdown_artifact("\n".join(lines), key=f"index-{_slug(report.index)}-summary", description=changed)
+    if coverage:
+        create_table_artifact(
+            coverage, key=f"index-{_slug(report.index)}-hub-coverage", description="What of the graph hubs cover"
+        )
 
 
 def _slug(name: str) -> str:

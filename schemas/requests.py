@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from polyhop.schemas.corpus import Source, SourceKind
+from polyhop.schemas.corpus import GraphServer, Source, SourceKind
 from polyhop.schemas.queue import JobSpec
 
 
@@ -31,6 +31,12 @@ class IndexRequest:
     kind: SourceKind | None = None
     graph_sources: Path | None = None
 
+    @property
+    def stated_kind(self) -> SourceKind | None:
+        """What the source is, if the request says so: databases and what texts for nodes belong to are graphs."""
+        is_graph = isinstance(self.source, GraphServer) or self.graph_sources is not None
+        return self.kind or ("graph" if is_graph else None)
+
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRequest:
@@ -40,7 +46,7 @@ class EvaluationRequest:
         questions: Question file.
         index: Name of the index.
         strategies: Names, or variants of them, or lists of such separated by commas (variants.py); `all` are those
-            that the index can serve.
+            that the index can serve; none: the index's default.
         parameters: Given to each.
         out: A file for one row per question and strategy.
         baselines: Those of the strategies that the others are compared with, each or in a list separated by commas;

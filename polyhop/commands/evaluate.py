@@ -19,7 +19,6 @@ from polyhop.commands.options import (
 )
 from polyhop.output import print_error, print_json, print_line, progress, rounded
 from polyhop.schemas.errors import ConfigurationError, GateFailedError
-from polyhop.schemas.strategies import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
     from polyhop.flows.evaluation.run import Evaluation
@@ -34,13 +33,13 @@ def evaluate(
     ] = None,
     index: Annotated[str | None, typer.Option("--index", help="Name of the index.")] = None,
     strategies: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--strategies",
             help="Names, separated by commas, or 'all'; with parameters of their own, qasa:gate=none:steps=1, also "
             "several values, qasa:decay=.3,.5,.7, and ranges, proprag:beam_width=1..6.",
         ),
-    ] = DEFAULT_STRATEGY,
+    ] = None,
     param: Parameters = None,
     baseline: Annotated[
         list[str] | None,
@@ -95,7 +94,7 @@ def evaluate(
     request = EvaluationRequest(
         questions=questions,
         index=index,
-        strategies=(strategies,),
+        strategies=() if strategies is None else (strategies,),
         parameters=pairs(param, "--param"),
         out=out,
         baselines=tuple(baseline or ()),

@@ -3,14 +3,14 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from polyhop.commands.index import print_unread
 from polyhop.commands.options import FollowLinks, Json, Root, Set, link_settings, settings_of
 from polyhop.output import print_json, print_line, print_table
-from polyhop.schemas.corpus import SourceKind
+from polyhop.schemas.corpus import SourceKind, source_of
 
 if TYPE_CHECKING:
     from polyhop.flows.plan import IndexPlan
@@ -21,7 +21,7 @@ _CENT = 0.01
 def plan(
     source: Annotated[Path | None, typer.Argument(help="Corpus, as for `polyhop index`.")] = None,
     graph: Annotated[
-        Path | None, typer.Option("--graph", help="A knowledge graph in place of SOURCE, as for `polyhop index`.")
+        str | None, typer.Option("--graph", help="A knowledge graph in place of SOURCE, as for `polyhop index`.")
     ] = None,
     add_strategy: Annotated[
         list[str] | None,
@@ -40,7 +40,7 @@ def plan(
         raise typer.BadParameter("name a SOURCE or a graph: an index is made from one of them.", param_hint="SOURCE")
     settings = settings_of(root, [*(set_ or []), *link_settings(follow_links=follow_links)])
     kind: SourceKind = "corpus" if graph is None else "graph"
-    made = plan_index(settings, cast("Path", graph or source), add_strategy or (), kind)
+    made = plan_index(settings, source_of(str(graph or source)), add_strategy or (), kind)
     asked = question_costs(settings, (*settings.strategies, *(add_strategy or ())))
     print_unread(made.unread)
     if json:
@@ -68,7 +68,8 @@ def print_plan(made: "IndexPlan") -> None:
         ]
         for step, row in document["steps"].items()
     ]
-    print_table(["step", "units", "cached", "calls", "prompt tokens", "reply tokens", "lengths from"], rows)
+    if rows:
+        print_table(["step", "units", "cached", "calls", "prompt tokens", "reply tokens", "lengths from"], rows)
     print_line(f"  {_cost(made, document)}")
     print_line(f"  about {document['seconds'] / 60:.1f} minutes; nothing was asked, nothing was changed")
 

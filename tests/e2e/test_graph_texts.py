@@ -1,6 +1,8 @@
 """A graph with texts for its nodes, end to end: passages are ranked, and a changed text encodes that text alone."""
 
 import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,12 @@ from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import run_verify
-from polyhop.schemas.corpus import SourceKind
+from polyhop.schemas.corpus import GraphServer, SourceKind
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 GRAPH = "".join(
     json.dumps(
@@ -86,6 +90,50 @@ def test_passages_of_nodes_are_ranked_linked_and_kept_up_to_date(settings: Setti
     with open_index("papers", settings=settings) as index:
         assert index.sql("FROM node_passages").num_rows == 0
         assert index.session.published.manifest.graph_sources == ""
+
+
+def test_sources_that_do_not_go_together_are_refused(settings: Settings, graph: Path) -> None:
+    server = GraphServer("bolt://127.0.0.1:1")
+    with pytest.raises(SourceError, match=r"bolt://127\.0\.0\.1:1 is a graph database, not a corpus"):
+        run_index(settings, IndexRequest("papers", server, kind="corpus"), DirectRunner())
+    with pytest.raises(SourceError, match="holds texts for the nodes of a knowledge graph"):
+        run_index(settings, IndexRequest("papers", graph, kind="corpus", graph_sources=graph), DirectRunner())
+    assert IndexRequest("papers", server).stated_kind == "graph"
+    assert IndexRequest("papers", graph, graph_sources=graph).stated_kind == "graph"
+    assert IndexRequest("papers", graph).stated_kind is None
+
+
+def test_a_turtle_graph_with_texts_from_the_command_line(polyhop: Run, tmp_path: Path) -> None:
+    turtle, texts = tmp_path / "graph.ttl", tmp_path / "texts.csv"
+    turtle.write_text(
+        "@prefix x: <http://x/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n"
+        'x:a a x:Person ; rdfs:label "Ada"@en, "Ada (de)"@de ; x:born 1815 ; x:knows x:b .\nx:b rdfs:label "Bob" .\n'
+    )
+    texts.write_text("id,title,text\nhttp://x/a,Notes,Ada wrote notes on the engine.\n")
+    named = ("--index", "ada", "--set", "strategies=bm25,graph-search")
+    built = polyhop("index", "--graph", turtle, "--graph-sources", texts, *named, "--json")
+    assert built.returncode == 0, built.stderr
+    counts = json.loads(built.stdout)["counts"]
+    assert (counts["entities"], counts["relations"], counts["passages"]) == (3, 2, 1)
+    query = "SELECT name, types_json, datatype FROM entities JOIN nodes USING (entity_id) ORDER BY name"
+    rows = polyhop("sql", query, "--index", "ada", "--json")
+    assert json.loads(rows.stdout) == [
+        {"name": "1815", "types_json": "[]", "datatype": "http://www.w3.org/2001/XMLSchema#integer"},
+        {"name": "Ada", "types_json": '["Person"]', "datatype": None},
+        {"name": "Bob", "types_json": "[]", "datatype": None},
+    ]
+    asked = polyhop("ask", "What did Ada write?", "--index", "ada", "--strategy", "bm25", "--json")
+    assert [passage["title"] for passage in json.loads(asked.stdout)["passages"]] == ["Notes"]
+    for arguments, code, said in (
+        (("--graph", "bolt://ada:secret-1815@127.0.0.1:1"), 2, "set NEO4J_USER and NEO4J_PASSWORD"),
+        (("--graph", "bolt://127.0.0.1:1"), 2, "Neo4j needs a password"),
+        (("--graph", texts), 1, "unknown format"),
+        ((turtle,), 1, "is a knowledge graph, not a corpus; name it with --graph"),
+        (("--graph-sources", texts), 2, "texts for nodes need their graph"),
+    ):
+        done = polyhop("index", *arguments, "--index", "ada", env={"NEO4J_PASSWORD": ""})
+        assert (done.returncode, done.stdout, said in done.stderr) == (code, "", True), done.stderr
+        assert "secret-1815" not in done.stderr
 
 
 def test_texts_need_a_graph(settings: Settings, tmp_path: Path, graph: Path) -> None:

@@ -1,6 +1,7 @@
 """README.md tells the truth: its commands run, its settings exist, its demo output is what the demo prints."""
 
 import importlib.util
+import json
 import re
 import subprocess
 from collections.abc import Callable
@@ -51,6 +52,27 @@ def test_the_commands_on_an_own_corpus_run(polyhop: Run, write_corpus: WriteCorp
     (tmp_path / "predictions.jsonl").write_text('{"id": "q1", "prediction": "London", "answers": ["London"]}\n')
     sections = ("Your own corpus", "Names that are one", "Question queues", "Evaluation")
     assert run_all(polyhop, *sections) >= 17
+
+
+def test_the_commands_on_a_knowledge_graph_run(polyhop: Run, tmp_path: Path) -> None:
+    paper, person = (
+        {"id": "p1", "name": "On Graphs", "types": ["Paper"]},
+        {"id": "a1", "name": "Ada", "types": ["Person"]},
+    )
+    oslo = {"id": "u1", "name": "University of Oslo", "types": ["University"]}
+    write_lines(
+        tmp_path / "triples.jsonl",
+        {"subject": paper, "predicate": "author", "object": person},
+        {"subject": person, "predicate": "affiliation", "object": oslo},
+    )
+    write_lines(tmp_path / "texts.jsonl", {"id": "p1", "title": "On Graphs", "text": "Graphs are drawn by hand."})
+    golden = ["(p1:On Graphs, author, a1:Ada)"]
+    write_lines(tmp_path / "kg-questions.jsonl", {"question": "Who wrote On Graphs?", "golden_triples": golden})
+    assert run_all(polyhop, "Knowledge graphs") == 5
+
+
+def write_lines(path: Path, *rows: dict[str, Any]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def test_the_commands_with_a_model_and_with_neo4j_run(

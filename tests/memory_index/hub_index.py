@@ -9,6 +9,7 @@ from polyhop.schemas.hubs import END_KINDS, HubGraph, HubPaths, HubRows
 from polyhop.schemas.stored_texts import StoredTexts
 from polyhop.tasks.hubs.adjacency import Adjacency
 from polyhop.tasks.hubs.artefact import StoredHubs
+from polyhop.tasks.hubs.facets import signature_texts
 from polyhop.tasks.hubs.paths import find_paths_in_hub
 from polyhop.tasks.hubs.text import PathTriple, path_hash, path_text
 from polyhop.warehouse.graph.arrays import text_arrays
@@ -107,3 +108,22 @@ def hubs_of(
         np.array(about, dtype=np.int64).reshape(-1, 2),
         np.array([number for number, node in enumerate(nodes) if node in not_indexed], dtype=np.int32),
     ), distinct
+
+
+def value_texts_of(stored: StoredHubs) -> list[str]:
+    """The text of each path for hub-facets: its signature's, then its value."""
+    graph, paths = stored.graph, stored.paths
+    signatures = [
+        tuple(stored.predicates[graph.predicates[triple]] for triple in paths.triples_of(path).tolist())
+        for path in range(paths.path_count)
+    ]
+    words = signature_texts(set(signatures))
+    values = stored.labels.of(graph.objects[paths.last_triples()].tolist())
+    return [f"{words[signature]} {value}".strip() for signature, value in zip(signatures, values, strict=True)]
+
+
+def names_of_hubs(stored: StoredHubs) -> list[str]:
+    """Distinct labels of hubs, ascending; the id of one without a label."""
+    nodes = stored.paths.hubs.tolist()
+    pairs = zip(stored.labels.of(nodes), stored.own_ids.of(nodes), strict=True)
+    return sorted({label or own_id for label, own_id in pairs})

@@ -52,6 +52,9 @@ class HubFacetsParameters(LexicalParameters):
         description="What the predicates most similar to the rest of the question count where it names none of their "
         "words, default 0.5; 0: nothing, and one text less is encoded.",
     )
+    soft_weight: float = Field(
+        0.7, ge=0, le=100, description="Weight of words and vectors beside the conditions, default 0.7."
+    )
     similarity_share: float = Field(
         0.2,
         ge=0,
@@ -87,6 +90,7 @@ class HubFacetsParameters(LexicalParameters):
             self.floor,
             self.same_node_bonus,
             self.signature_similarity,
+            self.soft_weight,
         )
 
 

@@ -73,7 +73,9 @@ def strategies(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         del DECLARED[name]
 
 
-def run(folder: Path, source: object = None, kind: str = "graph", **more: object) -> IndexReport:
+def run(
+    folder: Path, source: object = None, kind: str = "graph", texts: Path | None = None, **more: object
+) -> IndexReport:
     """Indexes statements or records as the index `i`; settings have `__` for `.`."""
     path = None
     if source is not None:
@@ -81,7 +83,7 @@ def run(folder: Path, source: object = None, kind: str = "graph", **more: object
         path.write_text("".join(json.dumps(line) + "\n" for line in source), encoding="utf-8")  # type: ignore[attr-defined]
     values = {"root": str(folder / "root"), "strategies": "of-hubs", "hubs.types": "Paper"}
     settings = parse_settings({"flags": values | {name.replace("__", "."): value for name, value in more.items()}})
-    return run_index(settings, IndexRequest("i", path, kind=kind), DirectRunner())  # type: ignore[arg-type]
+    return run_index(settings, IndexRequest("i", path, kind=kind, graph_sources=texts), DirectRunner())  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -279,6 +281,26 @@ def test_documents_are_the_hubs_of_texts(tmp_path: Path, opened: Open) -> None:
         query = f"SELECT passage_id FROM relation_sources WHERE relation_id = '{shown.relation_id}'"
         assert (reader.passage_ids[passage],) in rows(tmp_path, query)
     assert len(hubs.triple_passages) == rows(tmp_path, "SELECT count(*) FROM relation_sources")[0][0] > 0
+
+
+def test_texts_that_were_attached_to_hubs_are_about_them(tmp_path: Path, opened: Open) -> None:
+    def about() -> list[tuple[str, str]]:
+        reader = opened()
+        hubs = reader.artefact(STORED_HUBS)
+        own_ids = hubs.own_ids.of(hubs.paths.hubs.tolist())
+        return [(own_ids[hub], reader.passage_ids[passage]) for hub, passage in hubs.hub_passages.tolist()]
+
+    def attach(to: str) -> None:
+        lines = [{"id": to, "title": "Abstract", "text": "On hubs."}, {"id": "A1", "title": "Person", "text": "Ada."}]
+        texts.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+    texts = tmp_path / "texts.jsonl"
+    attach("P1")
+    run(tmp_path, GRAPH, texts=texts)
+    assert len(first := about()) == 1
+    attach("P2")
+    run(tmp_path, GRAPH, texts=texts)
+    assert [(own_id, len(about())) for own_id, _ in (first[0], about()[0])] == [("P1", 1), ("P2", 1)]
 
 
 def test_types_of_entities_are_hubs_of_texts_if_asked_for(tmp_path: Path, opened: Open) -> None:

@@ -16,7 +16,7 @@ from polyhop.worker.ranking.facets.conditions import ConditionFinder, Conditions
 from polyhop.worker.ranking.facets.mentions import MentionRule, find_mentions
 from polyhop.worker.ranking.facets.polarity import Polarity
 from polyhop.worker.ranking.facets.signature_words import SignatureWords
-from polyhop.worker.ranking.facets.soft import Soft, SoftRule, SoftScores
+from polyhop.worker.ranking.facets.soft import Soft, SoftRule, SoftScores, of_maximum
 from polyhop.worker.ranking.facets.units import Units
 from polyhop.worker.ranking.facets.words import Word, words_of
 from polyhop.worker.ranking.similarity import cosines
@@ -43,6 +43,7 @@ class FacetRule:
         same_node_bonus: What a path gains if all facets are met where its last triple begins.
         signature_similarity: What the signature most similar to the rest of the question counts, 0 to 1, where the
             question has none of its words.
+        soft_weight: Weight of the soft score beside the facets'.
     """
 
     mentions: MentionRule
@@ -50,6 +51,7 @@ class FacetRule:
     floor: float = FLOOR
     same_node_bonus: float = 0.3
     signature_similarity: float = 0.5
+    soft_weight: float = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ class FacetRanking:
 
         Cost: O(documents * dimension + paths).
         """
-        units, conditions = self._units, question.conditions
+        units, rule, conditions = self._units, self._rule, question.conditions
         soft = self._soft.of(question.words, vector)
         met = [self._met(facet) for facet in conditions.facets]
         hubs = self._hubs(met, soft, vector)
@@ -151,7 +153,8 @@ class FacetRanking:
         scores: Floats = combined(
             (units.path_hubs, units.path_documents, units.path_parents),
             (hubs, own + LEAST_OWN, self._same_node(conditions.facets)),
-            (soft.hubs, soft.documents),
+            (soft.hubs * np.sqrt(of_maximum(hubs)), soft.documents),
+            rule.soft_weight,
         )
         return PathScores(scores, hubs, met)
 
@@ -160,9 +163,8 @@ class FacetRanking:
         if rest is None or self._centroids is None:
             return conditions.shares
         similar = np.maximum(cosines(self._centroids, rest), 0.0)
-        top = float(similar.max(initial=0.0))
         missing = 1.0 - float(conditions.shares.max(initial=0.0))
-        by_similarity = (similar / top) ** 2 * (missing * self._rule.signature_similarity) if top else similar
+        by_similarity = of_maximum(similar) ** 2 * (missing * self._rule.signature_similarity)
         return np.maximum(conditions.shares, by_similarity)
 
     def _met(self, facet: Facet) -> Floats:
@@ -222,8 +224,9 @@ def _combined(
     paths: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
     facet: tuple[Floats, Floats, Floats],
     soft: tuple[Floats, Floats],
+    soft_weight: float,
 ) -> Floats:
-    """Facet and soft score of each path, each divided by its maximum, summed."""
+    """Facet and weighted soft score of each path, each divided by its maximum, summed."""
     hubs, documents, parents = paths
     conditions, own, same = facet
     soft_hubs, soft_documents = soft
@@ -236,7 +239,7 @@ def _combined(
         top_facet = max(top_facet, facets[path])
         top_soft = max(top_soft, softs[path])
     by_facet = 1.0 / top_facet if top_facet > 0 else 0.0
-    by_soft = 1.0 / top_soft if top_soft > 0 else 0.0
+    by_soft = soft_weight / top_soft if top_soft > 0 else 0.0
     for path in range(count):
         facets[path] = facets[path] * by_facet + softs[path] * by_soft
     return facets

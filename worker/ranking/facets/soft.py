@@ -106,8 +106,7 @@ class SoftScores:
         return self._sums(documents, self._all, 1)
 
     def _soft(self, hubs: Floats, documents: Floats, similar: Floats | None) -> Soft:
-        top = float(hubs.max(initial=0.0))
-        return Soft((hubs / top if top else hubs) ** self._rule.hub_power, documents, similar)
+        return Soft(of_maximum(hubs) ** self._rule.hub_power, documents, similar)
 
     def _sums(self, documents: Floats, hubs: NDArray[np.int32], count: int | None = None) -> Floats:
         """Of some hubs: summed scores of the best documents of their best signatures, shape of `hubs`."""
@@ -122,6 +121,12 @@ class SoftScores:
         similar = np.zeros(len(units.copies))
         similar[documents] = cosines(np.ascontiguousarray(vectors[units.document_texts[documents]]), vector)
         return similar
+
+
+def of_maximum(values: Floats) -> Floats:
+    """Values of at least 0 divided by the largest; zeros stay zeros."""
+    top = float(values.max(initial=0.0))
+    return values / top if top else values
 
 
 _Entries = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]

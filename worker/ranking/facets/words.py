@@ -67,15 +67,6 @@ def content_stems(words: Iterable[Word]) -> list[str]:
     return [word.stem for word in words if not word.is_stop]
 
 
-def similar_words(one: str, other: str) -> float:
-    """Dice coefficient of the sets of character trigrams of two stems, a blank added at both ends.
-
-    Source: algorithms.md 4B, rule 1.
-    """
-    first, second = trigrams(one), trigrams(other)
-    return 2 * len(first & second) / (len(first) + len(second))
-
-
 def trigrams(word: str) -> set[str]:
     """Character trigrams of a stem with a blank at both ends."""
     padded = f" {word} "

@@ -131,6 +131,7 @@ UNNAMED = {
     "graph-search": ([], "empty"),
     "qasa": ([], "question_vector"),
     "naive-vector": ([], None),
+    "hub-facets": ([], "similarity"),
     "hublink": ([], None),
     "hublink-topic": ([], "topic_not_found"),
 }

@@ -83,7 +83,7 @@ def test_vectors_are_asked_of_questions_only_if_vectors_are_read() -> None:
         "graph-rrf",
         "proprag",
         "triple-ppr",
-    } | fused | {"hublink", "hublink-topic"}
+    } | fused | {"hub-facets", "hublink", "hublink-topic"}
 
 
 def test_an_unknown_strategy_names_the_nearest() -> None:

@@ -1,0 +1,108 @@
+"""Labels that a question names: algorithms.md 4B, rule 2."""
+
+import numpy as np
+import pytest
+
+from polyhop.worker.ranking.facets.labels import LabelIndex
+from polyhop.worker.ranking.facets.mentions import MentionRule, Roles, find_mentions
+from polyhop.worker.ranking.facets.words import words_of
+
+LABELS = (
+    "Case Study",
+    "Data Mining Technique",
+    "Freedom from Risk",
+    "Architecture Evolution",
+    "Theory of Games",
+    "Games of Theory",
+    "Jane Doe",
+    "Quality of Method",
+    "The",
+    "A very long label about many other things and one Zyx",
+)
+PREDICATES = ("publication year", "quality")
+
+
+def mentioned(question: str, rule: MentionRule | None = None) -> list[tuple[str, list[str], float]]:
+    """Span, labels and strength of each mention."""
+    labels = [words_of(label) for label in (*LABELS, *PREDICATES)]
+    index = LabelIndex(labels)
+    named = {index.number_of(words_of(label)): label for label in (*LABELS, *PREDICATES)}
+    is_named = np.array([named[number] in LABELS for number in range(len(index.stems))])
+    stems = frozenset(index.numbers[word.stem] for label in labels[len(LABELS) :] for word in label)
+    words = words_of(question)
+    rule = rule or MentionRule()
+    meanings = [index.meanings(word, rule.family_factor) for word in words]
+    found = find_mentions(index, meanings, words, Roles(is_named, ~is_named, stems), rule)
+    return [
+        (
+            " ".join(word.text for word in words[one.start : one.end]),
+            [named[n] for n in one.labels],
+            round(one.strength, 3),
+        )
+        for one in found
+    ]
+
+
+def test_a_label_is_found_where_all_its_words_are() -> None:
+    assert mentioned("Who did a case study in 2019?") == [("case study", ["Case Study"], 1.0)]
+
+
+def test_most_of_a_label_by_weight_is_enough() -> None:
+    ((span, labels, strength),) = mentioned("Who used data mining?")
+    assert (span, labels) == ("data mining", ["Data Mining Technique"])
+    assert strength == pytest.approx(2 / 3, abs=0.01)
+    assert mentioned("Who used data?") == []
+
+
+def test_words_may_stand_in_another_order_with_stop_words_between() -> None:
+    assert mentioned("a study of the case") == [("study of the case", ["Case Study"], 1.0)]
+    assert mentioned("the risk they have freedom from")[0][1] == ["Freedom from Risk"]
+    assert mentioned("the risk they have freedom from", MentionRule(any_order=False)) == []
+
+
+def test_words_too_far_apart_are_no_mention() -> None:
+    assert mentioned("a case that people study") == []
+
+
+def test_a_word_family_finds_a_label_and_weakens_it() -> None:
+    ((span, labels, strength),) = mentioned("evolving architecture")
+    assert (span, labels) == ("evolving architecture", ["Architecture Evolution"])
+    assert 0.9 < strength < 1
+    assert mentioned("evolving architecture", MentionRule(family_factor=0)) == []
+
+
+def test_readings_of_one_span_and_score_stay_alternatives() -> None:
+    assert mentioned("the theory of games") == [("theory of games", ["Games of Theory", "Theory of Games"], 1.0)]
+
+
+def test_the_heavier_reading_takes_the_words() -> None:
+    """The predicate `quality` would be whole, too."""
+    assert mentioned("which quality of a method") == [("quality of a method", ["Quality of Method"], 1.0)]
+
+
+def test_predicates_must_be_named_as_a_whole() -> None:
+    assert mentioned("in which publication year") == [("publication year", ["publication year"], 1.0)]
+    assert mentioned("in which publication") == []
+
+
+def test_stop_words_alone_name_nothing() -> None:
+    assert mentioned("What is the most of the?") == []
+
+
+def test_a_rare_capitalised_word_is_a_mention_of_a_short_label() -> None:
+    assert mentioned("What has Doe written?") == [("Doe", ["Jane Doe"], 0.7)]
+    assert mentioned("What has doe written?") == []
+
+
+def test_of_a_long_label_other_words_must_be_near() -> None:
+    assert mentioned("What is Zyx?") == []
+    assert mentioned("Zyx among other long things?") == [("Zyx", [LABELS[-1]], 0.7)]
+
+
+def test_words_of_predicates_are_not_names() -> None:
+    assert mentioned("Which Publication?") == []
+
+
+@pytest.mark.parametrize("question", ["", "?", "zzz", "the of and"])
+def test_unknown_words_mention_nothing(question: str) -> None:
+    assert mentioned(question) == []

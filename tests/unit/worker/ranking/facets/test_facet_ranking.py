@@ -1,0 +1,247 @@
+"""Scores of hub paths against a plain reading of algorithms.md 4B, and what holds for all graphs."""
+
+import random
+from collections import Counter, defaultdict
+from itertools import pairwise
+from math import log
+
+import numpy as np
+import pytest
+from facet_index import ALBUMS, LABELS, MUSIC, music_hubs, paths_shown, shown, units_from
+from hub_index import hubs_of, written
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from polyhop.schemas.hubs import HubPaths
+from polyhop.worker.ranking.facets.mentions import MentionRule
+from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, PathScores
+from polyhop.worker.ranking.facets.results import LinkedPassages, best_paths
+from polyhop.worker.ranking.facets.soft import SoftRule, SoftScores, _sum_of_best, sum_of_best
+from polyhop.worker.ranking.facets.units import Units
+from polyhop.worker.ranking.facets.words import content_stems, words_of
+
+Floats = NDArray[np.float64]
+
+
+@pytest.fixture(scope="module")
+def music() -> Units:
+    return units_from(music_hubs())
+
+
+def unit_vectors(count: int, seed: int = 5) -> NDArray[np.float32]:
+    vectors = np.random.default_rng(seed).standard_normal((count, 8)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def scored(units: Units, question: str, vectors: bool = False, **rule: float) -> PathScores:
+    count = int(units.document_texts.max(initial=-1)) + 1
+    given = (unit_vectors(count), unit_vectors(units.hub_count, 6)) if vectors else None
+    ranking = FacetRanking(units, given, ["Album"], FacetRule(MentionRule(), SoftRule(), **rule))
+    asked = unit_vectors(2, 7)
+    return ranking.score(ranking.read(question), asked[0] if vectors else None, asked[1] if vectors else None)
+
+
+def plain_soft(units: Units, question: str, rule: SoftRule, similar: Floats) -> tuple[Floats, Floats]:
+    """Factors of the soft score by definition, path by path."""
+    asked = set(content_stems(words_of(question)))
+
+    def bm25(texts: list[list[str]]) -> list[float]:
+        mean = sum(map(len, texts)) / len(texts)
+        df = Counter(stem for text in texts for stem in set(text))
+        scores = []
+        for text in texts:
+            counts, total = Counter(text), 0.0
+            for stem in sorted(asked & set(text)):
+                idf = log(1 + (len(texts) - df[stem] + 0.5) / (df[stem] + 0.5))
+                norm = rule.k1 * (1 - rule.b + rule.b * len(text) / mean)
+                total += idf * counts[stem] * (rule.k1 + 1) / (counts[stem] + norm)
+            scores.append(total)
+        return scores
+
+    words = list(units.document_words())
+    leaves = bm25([content_stems(words[document]) for document in units.path_documents.tolist()])
+    labels = bm25([content_stems(units.value_words[value]) for value in units.hub_values.tolist()])
+    largest = max(leaves)
+    best: dict[int, dict[int, float]] = defaultdict(dict)
+    documents = np.zeros(len(units.copies))
+    for path, document in enumerate(units.path_documents.tolist()):
+        score = 0.8 * leaves[path] / largest + 0.2 * max(0.0, float(similar[document]))
+        documents[document] = score
+        hub, signature = int(units.path_hubs[path]), int(units.document_signatures[document])
+        best[hub][signature] = max(score, best[hub].get(signature, 0.0))
+    hubs = np.array(
+        [
+            sum(sorted(best[hub].values())[-rule.signatures :]) + 0.5 * labels[hub] / largest
+            for hub in range(units.hub_count)
+        ]
+    )
+    return (hubs / hubs.max()) ** 8, documents
+
+
+@pytest.mark.parametrize("exact_texts", [1000, 0])
+@pytest.mark.parametrize("signatures", [1, 2, 4])
+def test_the_soft_score_is_that_of_the_definition(music: Units, signatures: int, exact_texts: int) -> None:
+    """Comparing the best hubs only is the same if these are all hubs."""
+    question = "Which folk album did the Harbour Band of London record in 1973?"
+    vectors, vector = unit_vectors(int(music.document_texts.max()) + 1), unit_vectors(1, 7)[0]
+    rule = SoftRule(signatures=signatures, exact_texts=exact_texts)
+    found = SoftScores(music, vectors, rule).of(words_of(question), vector)
+    similar = (vectors @ vector).astype(np.float64)[music.document_texts]
+    hubs, documents = plain_soft(music, question, rule, similar)
+    np.testing.assert_allclose(found.hubs, hubs, atol=1e-6)
+    np.testing.assert_allclose(found.documents, documents, atol=1e-6)
+
+
+def test_beyond_a_number_of_texts_only_the_best_hubs_are_compared(music: Units) -> None:
+    vectors, vector = unit_vectors(int(music.document_texts.max()) + 1), unit_vectors(1, 7)[0]
+    found = SoftScores(music, vectors, SoftRule(exact_texts=1, exact_hubs=1)).of(words_of("Folk"), vector)
+    assert found.cosines is not None
+    documents = set(music.path_documents[music.hub_starts[1] : music.hub_starts[2]].tolist())
+    assert set(np.flatnonzero(found.cosines).tolist()) == documents
+
+
+def test_the_compiled_sum_is_the_plain_one() -> None:
+    numbers = np.random.default_rng(3)
+    starts = np.array([0, 0, 7, 12, 40], dtype=np.int64)
+    signatures = np.concatenate([np.sort(numbers.integers(0, 6, end - start)) for start, end in pairwise(starts)])
+    entries = (starts, signatures.astype(np.int32), numbers.integers(0, 15, 40).astype(np.int32))
+    scores, hubs = numbers.random(15), np.array([3, 0, 2], dtype=np.int32)
+    assert sum_of_best(entries, scores, hubs, 3).tolist() == _sum_of_best(entries, scores, hubs, 3).tolist()
+
+
+def test_hubs_multiply_what_they_keep_of_each_condition(music: Units) -> None:
+    """Rock and Ann: album 1 has both, the others one each."""
+    found = scored(music, "Which rock did Anna Angstrom play?")
+    assert found.hubs.tolist() == pytest.approx([1.0, 0.15, 0.15])
+    assert scored(music, "Which rock did Anna Angstrom play?", floor=0.5).hubs.tolist() == [1.0, 0.5, 0.5]
+
+
+def test_without_a_condition_hubs_stand_by_similarity_or_alike(music: Units) -> None:
+    assert scored(music, "zzz").hubs.tolist() == [1.0, 1.0, 1.0]
+    found = scored(music, "zzz", vectors=True)
+    vectors, hubs, vector = unit_vectors(int(music.document_texts.max()) + 1), unit_vectors(3, 6), unit_vectors(2, 7)[0]
+    similar = (vectors @ vector)[music.document_texts]
+    best = [
+        max(0.0, float(similar[music.path_documents[music.hub_starts[h] : music.hub_starts[h + 1]]].max()))
+        for h in range(3)
+    ]
+    assert found.hubs.tolist() == pytest.approx(
+        [max(0.0, (best[hub] + float(hubs[hub] @ vector)) / 2) for hub in range(3)], abs=1e-6
+    )
+
+
+def test_the_asked_field_of_the_hub_that_meets_all_conditions_is_first(music: Units) -> None:
+    found = paths_shown(music, scored(music, "In which release year was Morning Hills out?").paths)
+    assert found[0] == ("Morning Hills", "release year", "1970")
+    found = paths_shown(music, scored(music, "What genre has the record by the Harbour Band?").paths)
+    assert set(found[:2]) == {
+        ("The Dark Engine", "performed by", "The Harbour Band"),
+        ("The Dark Engine", "has genre", "Rock"),
+    }
+
+
+def test_the_final_score_is_that_of_the_definition(music: Units) -> None:
+    """One condition, Rock, of albums 1 and 3; `release year` is asked for. Own: Rock 1, years 1, others 0."""
+    found = scored(music, "Of which release year are all things in rock?", same_node_bonus=0.5)
+    soft = SoftScores(music, None, SoftRule()).of(words_of("Of which release year are all things in rock?"), None)
+    expected = []
+    for path, document in enumerate(music.path_documents.tolist()):
+        hub, (signature, value) = int(music.path_hubs[path]), shown(music, document)
+        own = 1.001 if value == "Rock" or signature == "release year" else 0.001
+        is_met = hub != 1
+        on_node = 1.5 if is_met and signature != "recorded at located in" else 1.0
+        facet = (1.0 if is_met else 0.15) * own * on_node / (1.001 * 1.5)
+        raw = soft.hubs[hub] * (1.0 if is_met else 0.15**0.5) * soft.documents[document]
+        expected.append((facet, raw))
+    top = max(raw for _, raw in expected)
+    np.testing.assert_allclose(found.paths, [facet + 0.7 * raw / top for facet, raw in expected], atol=1e-9)
+
+
+WORDS = (
+    "rock",
+    "folk",
+    "1969",
+    "not",
+    "recorded",
+    "live",
+    "London",
+    "Anna",
+    "between",
+    "and",
+    "1973",
+    "Hills",
+    "zzz",
+    "?",
+)
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12), st.booleans())
+def test_scores_are_finite_and_the_same_each_time(question: list[str], vectors: bool) -> None:
+    units = units_from(music_hubs())
+    first, second = (scored(units, " ".join(question), vectors) for _ in range(2))
+    assert np.all(np.isfinite(first.paths))
+    assert np.all(first.paths >= 0)
+    assert first.paths.max() <= 1.7 + 1e-9
+    assert first.paths.tolist() == second.paths.tolist()
+
+
+@given(st.randoms(use_true_random=False), st.lists(st.sampled_from(WORDS), min_size=1, max_size=8))
+def test_the_order_of_triples_changes_nothing(order: random.Random, question: list[str]) -> None:
+    triples = written(MUSIC)
+    order.shuffle(triples)
+    other = units_from(hubs_of([*triples, *triples[:3]], set(ALBUMS), LABELS)[0])
+    asked = " ".join(question)
+    expected = scored(units_from(music_hubs()), asked, vectors=False)
+    assert scored(other, asked, vectors=False).paths.tolist() == expected.paths.tolist()
+
+
+@given(
+    st.lists(st.tuples(*[st.sampled_from("abcdexyz")] * 3), max_size=25),
+    st.sets(st.sampled_from("abc")),
+    st.lists(st.sampled_from([*"abcdexyz", "not", "and"]), max_size=6),
+)
+def test_any_small_graph_can_be_asked(triples: list[tuple[str, str, str]], hubs: set[str], question: list[str]) -> None:
+    """Cycles, loops, hubs without paths, one label for several roles."""
+    stored, _ = hubs_of(triples, hubs, {"x": "", "d": "Not e"})
+    units = units_from(stored)
+    found = scored(units, " ".join(question), vectors=units.hub_count > 0)
+    assert found.paths.shape == (stored.paths.path_count,)
+    assert np.all(np.isfinite(found.paths))
+
+
+def no_paths() -> HubPaths:
+    return hubs_of(written("a p b"), set())[0].paths
+
+
+def test_a_triple_keeps_the_place_of_its_best_path() -> None:
+    scores = np.array([0.5, 0.9, 0.9, 0.7, 0.0])
+    assert best_paths(scores, np.array([4, 2, 3, 2, 1]), 10).tolist() == [1, 2, 0]
+    assert best_paths(scores, np.array([4, 2, 3, 2, 1]), 1).tolist() == [1]
+    assert best_paths(scores, np.array([4, 2, 3, 2, 1]), 0).tolist() == []
+
+
+def test_triples_of_many_paths_do_not_crowd_out_others() -> None:
+    scores = np.concatenate((np.linspace(1, 0.9, 50), [0.2, 0.1]))
+    assert best_paths(scores, np.array([7] * 50 + [8, 9]), 3).tolist() == [0, 50, 51]
+
+
+def test_passages_take_the_best_path_whose_triple_they_state() -> None:
+    stored, _ = hubs_of(
+        written("a p b; a p c; d p b"), {"a", "d"},
+        triple_passages=[(("a", "p", "b"), 2), (("a", "p", "c"), 2), (("d", "p", "b"), 0)],
+        hub_passages=[("a", 1)],
+    )  # fmt: skip
+    ranked = LinkedPassages(stored.paths, stored.triple_passages, stored.hub_passages).rank(
+        np.array([0.2, 0.6, 0.5]), 5
+    )
+    assert [part.tolist() for part in ranked] == [[2, 0], [0.6, 0.5]]
+
+
+def test_passages_attached_to_hubs_take_the_best_path_of_theirs() -> None:
+    stored, _ = hubs_of(written("a p b; a p c; d p b"), {"a", "d"}, hub_passages=[("a", 1), ("d", 1), ("d", 3)])
+    linked = LinkedPassages(stored.paths, stored.triple_passages, stored.hub_passages)
+    assert [part.tolist() for part in linked.rank(np.array([0.2, 0.6, 0.7]), 5)] == [[1, 3], [0.7, 0.7]]
+    assert [part.tolist() for part in linked.rank(np.array([0.2, 0.6, 0.0]), 5)] == [[1], [0.6]]
+    assert [part.tolist() for part in LinkedPassages(no_paths(), stored.triple_passages, stored.hub_passages).rank(
+        np.empty(0), 5)] == [[], []]  # fmt: skip

@@ -1,0 +1,107 @@
+"""Words of questions and labels: algorithms.md 4B, rules 1 and 4."""
+
+import re
+
+import pytest
+from bm25s.stopwords import STOPWORDS_EN_PLUS
+
+from polyhop.worker.ranking.facets.labels import LabelIndex
+from polyhop.worker.ranking.facets.words import STOP_WORDS, are_family, content_stems, trigrams, words_of
+
+
+def test_stop_words_are_those_of_bm25s_as_words_are_split_here() -> None:
+    assert len(STOPWORDS_EN_PLUS) == 179
+    assert {part for word in STOPWORDS_EN_PLUS for part in re.findall(r"[^\W_]+", word)} == STOP_WORDS
+
+
+def test_words_are_stemmed_without_accents_and_stop_words_are_marked() -> None:
+    words = words_of("The Grüners evaluated: MÉTHODES")
+    assert [(word.text, word.stem, word.is_stop) for word in words] == [
+        ("The", "the", True),
+        ("Gruners", "gruner", False),
+        ("evaluated", "evalu", False),
+        ("METHODES", "method", False),
+    ]
+    assert content_stems(words) == ["gruner", "evalu", "method"]
+
+
+@pytest.mark.parametrize(
+    ("text", "negated"),
+    [
+        ("not available", ["not"]),
+        ("it isn't there", ["t"]),
+        ("they don’t know", ["t"]),
+        ("it lacks a guide, without which nothing works", ["lacks", "without"]),
+        ("the t test of Can T", []),
+        ("a note on Norway", []),
+    ],
+)
+def test_negations_are_words_and_contracted_endings(text: str, negated: list[str]) -> None:
+    assert [word.text for word in words_of(text) if word.is_negation] == negated
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("evolv", "evolut", True),
+        ("architect", "architectur", True),
+        ("evil", "evolut", False),
+        ("cat", "cats", False),
+        ("interview", "interact", False),
+        ("20181", "20182", False),
+    ],
+)
+def test_a_family_shares_most_of_a_long_enough_beginning(one: str, other: str, expected: bool) -> None:
+    assert are_family(one, other) is are_family(other, one) is expected
+
+
+def test_trigrams_see_where_a_stem_begins_and_ends() -> None:
+    assert trigrams("abc") == {" ab", "abc", "bc "}
+
+
+def test_words_are_similar_from_a_dice_coefficient_of_three_fifths_on() -> None:
+    """abcdef has 6 trigrams; abcdeg shares 4 of its 6: .67. abcdgh shares 3: .5."""
+    assert meant(index_of("abcdef"), "abcdeg") == [("abcdef", 1.0)]
+    assert meant(index_of("abcdef"), "abcdgh") == []
+
+
+def index_of(*labels: str) -> LabelIndex:
+    return LabelIndex([words_of(label) for label in labels])
+
+
+def meant(index: LabelIndex, word: str, family_factor: float = 0.0) -> list[tuple[str, float]]:
+    names = {number: stem for stem, number in index.numbers.items()}
+    (only,) = words_of(word)
+    return [(names[number], factor) for number, factor in index.meanings(only, family_factor)]
+
+
+def test_a_misspelt_word_stands_for_the_most_similar_stem() -> None:
+    index = index_of("Microservice", "Macroservice", "Monolith")
+    assert meant(index, "Micorservice") == [("microservic", 1.0)]
+    assert meant(index, "Monolith") == [("monolith", 1.0)]
+
+
+def test_equally_similar_stems_are_settled_alphabetically() -> None:
+    assert meant(index_of("parlorb", "parlora"), "parlorc") == [("parlora", 1.0)]
+
+
+@pytest.mark.parametrize("word", ["mono", "zzzzzz", "20191"])
+def test_short_words_numbers_and_strangers_stand_for_nothing(word: str) -> None:
+    assert meant(index_of("Mona", "Monolith", "20192"), word) == []
+
+
+def test_a_stop_word_is_never_what_an_unknown_word_means() -> None:
+    assert meant(index_of("yourselves apart"), "yourselfs") == []
+
+
+def test_a_family_counts_less_than_the_word_itself() -> None:
+    index = index_of("architecture evolution", "evolving systems")
+    assert meant(index, "evolving", 0.9) == [("evolv", 1.0), ("evolut", 0.9)]
+    assert meant(index, "evolving") == [("evolv", 1.0)]
+
+
+def test_rare_words_of_labels_weigh_more_and_stop_words_a_tenth() -> None:
+    index = index_of("red of", "red car", "blue car of")
+    numbers = index.numbers
+    assert index.idf[numbers["blue"]] > index.idf[numbers["red"]]
+    assert index.idf[numbers["of"]] == pytest.approx(index.idf[numbers["red"]] / 10)
