@@ -1,12 +1,15 @@
 """`hublink` and `hublink-topic` on a graph of papers, in memory: hubs, topics, triples, passages, evidence."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hub_index import hubs_of, written
 from memory_index import MemoryIndex, MemoryServices
 
+from polyhop.schemas.hubs import LEVELS, HubRows
 from polyhop.schemas.ids import entity_id
 from polyhop.schemas.query import Question, QuestionName, Retrieval
 from polyhop.tasks.hubs.artefact import STORED_HUBS
@@ -218,3 +221,35 @@ def test_a_topic_from_which_no_hub_is_reached_says_so() -> None:
     fallback = ask("author", "hublink-topic", topic="X", index=index).evidence.fallback
     assert fallback is not None
     assert (fallback.code, fallback.text) == ("topic_not_covered", "no indexed hub is reached from 'X'")
+
+
+def test_diversity_orders_the_rows_of_a_hub_and_changes_no_ranking() -> None:
+    """Each path has a row for its last triple; two of P1's have P1 as their subject."""
+    index = Graph()
+    paths = index.hubs.paths
+    own, labels = index.hubs.own_ids.of(range(index.hubs.graph.node_count)), dict(LABELS)
+    graph, last = index.hubs.graph, paths.last_triples()
+    texts = [
+        f"{labels[own[int(graph.subjects[t])]]} {index.hubs.predicates[int(graph.predicates[t])]} "
+        f"{labels[own[int(graph.objects[t])]]}"
+        for t in last
+    ]
+    count = paths.path_count
+    rows = HubRows(
+        np.arange(count), np.arange(count), np.full(count, LEVELS.index("triple"), dtype=np.uint8), np.asarray(last)
+    )
+    index._values |= {STORED_HUBS: replace(index.hubs, rows=rows), vectors_of("hubpath"): index.encode(texts)}
+
+    def shown(penalty: float) -> tuple[list[str], list[str]]:
+        text = "author and venue of Tactics of Microservices"
+        found = ask(text, parameters={"number_of_hubs": 1, "diversity_penalty": penalty}, index=index)
+        (hub,) = found.evidence.data["levels"][0]["hubs"]
+        assert hub["hub_id"] == "P1"
+        ends = [own[int(graph.objects[last[path["path"]]])] for path in hub["paths"]]
+        return ends, stated(found)
+
+    plain, ranking = shown(0.0)
+    assert sorted(plain[:2]) == ["A1", "V1"]
+    diverse, same = shown(1.0)
+    assert diverse == [plain[0], "M1", plain[1]]
+    assert same == ranking
