@@ -1,8 +1,9 @@
 """What choosing hubs costs on a generated graph: 1,000,000 triples, 50,000 hubs, 200,000 distinct path texts.
 
 Run: uv run python benchmarks/hublink_latency.py
-Processor time, so that other work on the machine does not count. Nothing is encoded: vectors are random, of the encoder's 384 dimensions. The first topic is a value that some 20 hubs
-share, the second a node that leads to all 50,000 hubs. Serial, one BLAS thread, the first question left out.
+Processor time, so that other work on the machine does not count. Nothing is encoded: vectors are random, of the
+encoder's 384 dimensions. The first topic is a value that some 20 hubs share, the second a node that leads to all 50,000
+hubs. Serial, one BLAS thread, the first question left out.
 """
 
 import os
