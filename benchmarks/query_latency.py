@@ -13,7 +13,8 @@ from machine import describe_machine
 
 from polyhop.api import open_index
 from polyhop.schemas.query import Question
-from polyhop.schemas.settings import EncoderSettings, Settings
+from polyhop.schemas.serving_settings import EncoderSettings
+from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.open import open_encoder
 from polyhop.worker.strategies.registry import STRATEGIES

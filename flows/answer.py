@@ -12,7 +12,7 @@ from polyhop.schemas.requests import SubmissionRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.files.versions import read_manifest, require_version
+from polyhop.warehouse.files.versions import default_strategy_of, read_manifest, require_version
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.strategies.registry import needed_artefacts, parse_parameters, spec_of
 
@@ -34,7 +34,8 @@ def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionReq
     """Submits a file as one job.
 
     The strategy's parameters are checked here, for the command line, the flow and Python alike: a misspelt one would
-    become a job whose questions all die. The queue checks the rest of the job (schemas/submissions.py).
+    become a job whose questions all die. A job without a strategy ("") gets that of the index. The queue checks the
+    rest of the job (schemas/submissions.py).
 
     Raises:
         ConfigurationError: If a parameter does not exist or is out of its range.
@@ -44,9 +45,11 @@ def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionReq
         UnknownIndexError: If there is no such index.
         MissingArtefactError: If the index was not built for the strategy.
     """
-    job = replace(request.job, name=request.job.name or request.questions.name)
+    layout = Layout(settings.root)
+    strategy = request.job.strategy or default_strategy_of(layout, request.job.index)
+    job = replace(request.job, name=request.job.name or request.questions.name, strategy=strategy)
     parse_parameters(spec_of(job.strategy), job.parameters)
-    _require_artefacts(settings, job)
+    _require_artefacts(layout, job)
     records, bad = read_questions(request.questions)
     if bad and not request.skip_bad:
         first = bad[0]
@@ -61,9 +64,9 @@ def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionReq
     return Submitted(job_id, len(questions), is_new, bad)
 
 
-def _require_artefacts(settings: Settings, job: JobSpec) -> None:
+def _require_artefacts(layout: Layout, job: JobSpec) -> None:
     needed = needed_artefacts([job.strategy])
-    _, folder = require_version(Layout(settings.root), job.index)
+    _, folder = require_version(layout, job.index)
     artefacts = read_manifest(folder).artefacts
     for artefact in sorted(needed):
         if artefact not in artefacts:

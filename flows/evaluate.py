@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from polyhop.flows.evaluation.asked import labels_of
+from polyhop.flows.evaluation.asked import labels_of, with_strategies
 from polyhop.flows.evaluation.closed_book import closed_book_labels
 from polyhop.flows.evaluation.golden import golden_sentences
 from polyhop.flows.evaluation.run import Evaluation, OnProgress, run_evaluation
@@ -34,6 +34,7 @@ def evaluate_index(settings: Settings, request: EvaluationRequest, on_progress: 
         StoreError: If the run cannot be stored, before anything runs; as `run_evaluation`.
         PolyhopError: As `run_evaluation`.
     """
+    request = with_strategies(settings, request)
     gates = [parse_gate(text) for text in request.fail_below]
     check_names(gates, [*labels_of(request), *closed_book_labels(request)])
     check_measured(gates, unranked=CLOSED_BOOK, reads=settings.reader.reads)

@@ -10,11 +10,14 @@ from dataclasses import replace
 from polyhop.flows.model_run import model_run, model_use
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import Runner
+from polyhop.flows.sources import check_sources
 from polyhop.flows.stage_timings import StageTimings
+from polyhop.schemas.corpus import SourceKind
 from polyhop.schemas.errors import CoverageError, DamagedStoreError, SourceError, UnknownIndexError
 from polyhop.schemas.manifest import Manifest, StageRecord
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import ExtractionSettings, Settings
+from polyhop.schemas.strategies import GRAPH_STRATEGIES
 from polyhop.tasks.publish.publish import prune, publish_stage
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.tasks.stage import Counts, Stage, tables_of
@@ -37,10 +40,9 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
         StoreConflictError: If another process is writing this index.
         StoreError: If the disk refuses; nothing is published.
     """
-    if request.source is not None and not request.source.exists():
-        raise SourceError(f"There is no file or folder {request.source}; check the path.")
+    check_sources(request)
     wanted = needed_artefacts((*settings.strategies, *request.add_strategies))
-    build = Build(settings, request.index, request.source, tuple(sorted(wanted)))
+    build = Build(settings, request.index, request.source, tuple(sorted(wanted)), graph_sources=request.graph_sources)
     folder = build.folder
     lease = writer_lease(folder.lease, request.index)
     with writing(f"index '{request.index}'", folder.path), lease, model_run(runner.note):
@@ -57,10 +59,10 @@ class _Run:
     def __init__(self, build: Build, request: IndexRequest, runner: Runner) -> None:
         self._manifest = current_manifest(build)
         kept = self._manifest.artefacts if self._manifest else ()
-        kind = request.kind or (source_kind(self._manifest.stages) if self._manifest else "corpus")
-        artefacts = tuple(sorted({*build.artefacts, *kept}))
+        kind = request.stated_kind or (source_kind(self._manifest.stages) if self._manifest else "corpus")
+        artefacts = tuple(sorted({*build.artefacts, *kept, *needed_artefacts(_more_strategies(kind, build.settings))}))
         settings = with_extractor(build.settings, self._manifest)
-        self._build = Build(settings, build.index, build.source, artefacts, kind)
+        self._build = replace(build, settings=settings, artefacts=artefacts, source_kind=kind)
         self._source, *self._stages = stages_for(artefacts, kind)
         self._request = request
         self._runner = runner
@@ -202,7 +204,8 @@ class _Run:
         if self._damage.concerns(self._source.table_names, self._source.arrays):
             folder = self._build.folder.version(manifest.version)
             option = "" if self._build.source_kind == "corpus" else f"--{self._build.source_kind} "
-            command = f"polyhop index {option}{manifest.source or 'SOURCE'} --index {self._build.index}"
+            texts = f"--graph-sources {manifest.graph_sources} " if manifest.graph_sources else ""
+            command = f"polyhop index {option}{manifest.source or 'SOURCE'} {texts}--index {self._build.index}"
             raise DamagedStoreError(
                 f"The {self._build.source_kind} in {folder.tables}", self._build.index, command=command
             )
@@ -260,6 +263,11 @@ class _Run:
         if damaged:
             self._report.damaged.append(f"{damaged:,} cached vectors (stage {stage.name})")
         return units
+
+
+def _more_strategies(source: SourceKind, settings: Settings) -> tuple[str, ...]:
+    """What an index of this kind of source is built for besides `settings.strategies`, unless somebody set these."""
+    return GRAPH_STRATEGIES if source == "graph" and "strategies" not in settings.model_fields_set else ()
 
 
 def with_extractor(settings: Settings, manifest: Manifest | None) -> Settings:

@@ -4,16 +4,23 @@ Asks nothing again; apart from answer.py, so that submitting pays for no metrics
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+from polyhop.schemas.questions import TripleIds
 from polyhop.schemas.queue import QuestionState, ResultRow
+from polyhop.tasks.evaluation.golden_triples import StatedTriple, find_golden
 from polyhop.tasks.evaluation.report import RETRIEVAL_METRICS, GoldQuestion, Outcome, evaluate
+from polyhop.tasks.evaluation.triple_metrics import TRIPLE_METRICS
+from polyhop.warehouse.files.golden_triples import golden_triples
+from polyhop.warehouse.files.records import FaultError
 
 
 def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
-    """Metrics of a job whose file had answers or supporting passages; None if it had neither.
+    """Metrics of a job whose file had answers, supporting passages or golden triples; None if it had none of them.
 
-    Depths beyond the job's limit were not looked at and are None, like whatever has no gold.
+    Depths beyond the job's limit were not looked at and are None, like whatever has no gold. Golden triples are looked
+    for among those that the question's answer ranks: the index may be gone.
     """
     gold, outcomes = [], []
     limits: set[int] = set()
@@ -21,21 +28,47 @@ def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
     for row in rows:
         records |= {p["id"]: p["record"] for p in _passages(row) if "record" in p}
         limits |= {value for value in (row.result.get("limit"),) if isinstance(value, int)}
-        gold.append(GoldQuestion(row.question_id, tuple(row.answers), frozenset(row.supporting)))
+        gold.append(_gold(row))
         outcomes.append(_outcome(row))
-    if not any(question.answers or question.supporting for question in gold):
+    if not any(question.answers or question.supporting or question.triples for question in gold):
         return None
+    if not any(outcome.triples is not None and outcome.error is None for outcome in outcomes):
+        outcomes = [replace(outcome, triples=None) for outcome in outcomes]  # its strategy ranks none
     report = evaluate(gold, {"job": outcomes}, lambda passage_id: records.get(passage_id, passage_id))
     metrics: dict[str, Any] = report["strategies"]["job"]
-    beyond = {name for name in RETRIEVAL_METRICS if limits and int(name.partition("@")[2] or 0) > min(limits)}
+    ranked = [name for name in (*RETRIEVAL_METRICS, *TRIPLE_METRICS) if name in metrics]
+    beyond = {name for name in ranked if limits and int(name.partition("@")[2] or 0) > min(limits)}
     return {"n": report["n"], **metrics, **dict.fromkeys(beyond)}
+
+
+def _gold(row: ResultRow) -> GoldQuestion:
+    try:
+        golden = golden_triples(row.metadata)
+    except FaultError:  # a field of that name with something else in it: metadata, like any other
+        golden = ()
+    ids = find_golden(golden, _triples(row))
+    triples = frozenset(ids.get(triple, triple) for triple in golden)
+    return GoldQuestion(row.question_id, tuple(row.answers), frozenset(row.supporting), triples=triples)
+
+
+def _triples(row: ResultRow) -> list[StatedTriple]:
+    """The triples that an answer ranks."""
+    found = row.result.get("triples", [])
+    return [
+        StatedTriple(t["subject"]["id"], t["subject"]["name"], t["predicate"], t["object"]["id"], t["object"]["name"])
+        for t in (found if isinstance(found, list) else [])
+    ]
+
+
+def _ranked_triples(row: ResultRow) -> tuple[TripleIds, ...] | None:
+    return tuple(triple.ids for triple in _triples(row)) if "triples" in row.result else None
 
 
 def _outcome(row: ResultRow) -> Outcome:
     if row.state is not QuestionState.DONE:
-        return Outcome(error=row.error or row.state.value)
+        return Outcome(error=row.error or row.state.value, triples=())
     if row.damage is not None and row.damage.is_of_answer:
-        return Outcome(error=row.damage.fault)
+        return Outcome(error=row.damage.fault, triples=())
     reading: Any = row.result.get("reading") or {}
     usage, parts = reading.get("usage") or {}, row.result.get("seconds")
     return Outcome(
@@ -48,6 +81,7 @@ def _outcome(row: ResultRow) -> Outcome:
         prompt_tokens=usage.get("prompt_tokens", 0),
         completion_tokens=usage.get("completion_tokens", 0),
         cost_usd=usage.get("cost_usd", 0.0),
+        triples=_ranked_triples(row),
     )
 
 

@@ -2,8 +2,8 @@
 
 The source is read into a throwaway folder, and each stage that asks a model says what it would ask of it
 (`Stage.plan`); replies are looked up in the cache, and lengths are taken from the project's own history of calls where
-there is one. Resolution by a model is not in it, nor are paths of hubs in texts: names and relations are known only when
-they are extracted.
+there is one. Resolution by a model is not in it, nor are paths of hubs in texts: names and relations are known only
+when they are extracted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,12 @@ from typing import Any
 from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatRequest, ChatTask, Role, Rung, Usage
-from polyhop.schemas.corpus import SourceKind
+from polyhop.schemas.corpus import Source, SourceKind
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.settings import ModelSettings, Settings
 from polyhop.tasks.planning import PlannedStep
 from polyhop.tasks.registry import stages_for
+from polyhop.tasks.stage import tables_of
 from polyhop.warehouse.build import Build, start_build
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.files.layout import Layout
@@ -120,7 +121,7 @@ class IndexPlan:
 
 
 def plan_index(
-    settings: Settings, source: Path, add_strategies: Sequence[str] = (), kind: SourceKind = "corpus"
+    settings: Settings, source: Source, add_strategies: Sequence[str] = (), kind: SourceKind = "corpus"
 ) -> IndexPlan:
     """What the stages would ask of the configured models for a source; calls nobody and changes nothing.
 
@@ -134,7 +135,7 @@ def plan_index(
         SourceError: If the source cannot be used.
         ConfigurationError: If no model is configured; a graph needs one only if a stage asks it.
     """
-    if not source.exists():
+    if isinstance(source, Path) and not source.exists():
         raise SourceError(f"There is no file or folder {source}; check the path.")
     model = settings.models.extract if kind == "graph" else model_name(settings.models, Role.EXTRACT)
     artefacts = tuple(sorted(needed_artefacts((*settings.strategies, *add_strategies))))
@@ -142,7 +143,7 @@ def plan_index(
     with closing(ReplyCache(Layout(settings.root).reply_cache)) as cache:
         with TemporaryDirectory(prefix="polyhop-plan-") as folder:
             build = Build(settings.model_copy(update={"root": Path(folder)}), "plan", source, artefacts, kind)
-            start_build(build)
+            start_build(build, tables_of([first, *stages]))
             unread = first.run(build, 0).unread
             counts = first.finish(build)
             planner = CachePlanner(cache, settings.models)

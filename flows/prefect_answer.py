@@ -52,7 +52,7 @@ def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG
 def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on the dashboard
     questions: str,
     index: str,
-    strategy: str = "bridge",
+    strategy: str | None = None,
     queue: str = "default",
     limit: int = 10,
     parameters: dict[str, Any] | None = None,
@@ -70,7 +70,7 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
     Args:
         questions: Question file.
         index: Name of the index.
-        strategy: Strategy.
+        strategy: Strategy; default: bridge, for graphs with hubs hub-facets.
         queue: Queue to submit to.
         limit: Passages per question.
         parameters: The strategy's parameters.
@@ -84,7 +84,7 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
     job = JobSpec(
         index=index,
         queue=queue,
-        strategy=strategy,
+        strategy=strategy or "",
         parameters=parameters or {},
         limit=limit,
         key=key or _own_key(runtime.flow_run.id),

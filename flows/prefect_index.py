@@ -17,9 +17,11 @@ from prefect.artifacts import (
 )
 from prefect.cache_policies import NO_CACHE
 
+from polyhop.flows.hub_coverage import hub_coverage
 from polyhop.flows.index import run_index
 from polyhop.flows.prefect_run import clean_run, flow_settings, run_flow
 from polyhop.flows.reports import IndexReport
+from polyhop.schemas.corpus import source_of
 from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
@@ -108,6 +110,7 @@ def index_flow(
     index: str,
     source: str | None = None,
     kind: Literal["corpus", "graph"] | None = None,
+    graph_sources: str | None = None,
     add_strategies: list[str] | None = None,
     full: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
     extractor: str | None = None,
@@ -117,8 +120,10 @@ def index_flow(
 
     Args:
         index: Name of the index.
-        source: Corpus file or folder, or graph file; empty to build on the current version's source.
+        source: Corpus file or folder, graph file, or address of a Neo4j database (neo4j://HOST:7687; NEO4J_USER and
+            NEO4J_PASSWORD are set where the flow runs); empty to build on the current version's source.
         kind: What the source is; empty for what the index was made from, a corpus if it is new.
+        graph_sources: File of texts for the nodes of the graph; empty for none.
         add_strategies: Strategies to build for besides the configured ones.
         full: Derive every stage again.
         extractor: rules, model or import:FILE; empty to keep the index's own, or what the settings say.
@@ -126,14 +131,21 @@ def index_flow(
     """
     with clean_run():
         chosen = load_settings((settings or {}) | ({"extraction.extractor": extractor} if extractor else {}))
-        request = IndexRequest(index, Path(source) if source else None, tuple(add_strategies or ()), full, kind)
+        request = IndexRequest(
+            index,
+            source_of(source) if source else None,
+            tuple(add_strategies or ()),
+            full,
+            kind,
+            Path(graph_sources) if graph_sources else None,
+        )
         report = run_index(chosen, request, PrefectRunner())
-        publish_artifacts(report)
+        publish_artifacts(report, hub_coverage(chosen, report))
         return report.to_json()
 
 
-def publish_artifacts(report: IndexReport) -> None:
-    """A table of stages and a summary in words on the dashboard."""
+def publish_artifacts(report: IndexReport, coverage: list[dict[str, Any]]) -> None:
+    """A table of stages, a summary in words and, if there are hubs, what they cover, on the dashboard."""
     rows = [
         {
             "stage": stage,
@@ -147,6 +159,10 @@ def publish_artifacts(report: IndexReport) -> None:
     changed = f"version {report.version} published" if report.changed else f"unchanged, version {report.version}"
     lines = [f"# Index {report.index}: {changed}", "", *(f"* {name}: {n:,}" for name, n in report.counts.items())]
     create_markdown_artifact("\n".join(lines), key=f"index-{_slug(report.index)}-summary", description=changed)
+    if coverage:
+        create_table_artifact(
+            coverage, key=f"index-{_slug(report.index)}-hub-coverage", description="What of the graph hubs cover"
+        )
 
 
 def _slug(name: str) -> str:
@@ -164,6 +180,7 @@ def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:
         index=request.index,
         source=str(request.source) if request.source else None,
         kind=request.kind,
+        graph_sources=str(request.graph_sources) if request.graph_sources else None,
         add_strategies=list(request.add_strategies),
         full=request.full,
         settings=flow_settings(settings),

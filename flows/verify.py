@@ -14,6 +14,7 @@ import numpy as np
 from polyhop.flows.export import Published, vector_of, write_differences
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.corpus import source_of
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError, StoreError
 from polyhop.schemas.manifest import VectorRecord
 from polyhop.schemas.requests import IndexRequest
@@ -107,7 +108,7 @@ def repair(settings: Settings, report: VerifyReport, address: Address | None = N
         close_encoders()
         repair_caches(layout)
     if any(report.differences.get(name) for name in ("tables", "arrays", "vectors", "timings")):
-        run_index(settings, IndexRequest(report.index, _source_needed(layout, report.index), full=True), DirectRunner())
+        run_index(settings, _rebuilding(layout, report.index), DirectRunner())
     with writer_lease(folder.lease, report.index):
         for number in published_versions(folder):
             if any(_damage_of(folder, number)):
@@ -132,15 +133,20 @@ def repair_graph(published: Published, store: GraphStore) -> None:
     store.record(published.record())
 
 
-def _source_needed(layout: Layout, index: str) -> Path | None:
-    """The source, if the version's own copy of it is damaged and the file that it came from is still there."""
+def _rebuilding(layout: Layout, index: str) -> IndexRequest:
+    """A full run; it reads the source again if the version's own copy is damaged and the source is still there."""
     _, folder = require_version(layout, index)
     manifest = read_manifest(folder)
     damage = find_damage(layout.index(index), folder, manifest)
-    source = Path(manifest.source)
-    first = stages_for(manifest.artefacts, source_kind(manifest.stages))[0]
-    is_damaged = damage.concerns(first.table_names, first.arrays)
-    return source if is_damaged and manifest.source and source.exists() else None
+    kind = source_kind(manifest.stages)
+    first = stages_for(manifest.artefacts, kind)[0]
+    if not manifest.source or not damage.concerns(first.table_names, first.arrays):
+        return IndexRequest(index, None, full=True)
+    source = source_of(manifest.source)
+    texts = Path(manifest.graph_sources) if manifest.graph_sources else None
+    if any(isinstance(path, Path) and not path.exists() for path in (source, texts)):
+        return IndexRequest(index, None, full=True)
+    return IndexRequest(index, source, full=True, kind=kind, graph_sources=texts)
 
 
 def _older_versions(index: IndexFolder, current: int) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, MissingArtefactError
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.strategies import DEFAULT_STRATEGY
+from polyhop.schemas.strategies import default_strategy
 from polyhop.warehouse.open import open_published, open_vector_store
 from polyhop.warehouse.settings_file import load_settings
 from polyhop.worker.session import IndexSession
@@ -81,6 +81,12 @@ class Index:
         return self._session.version
 
     @property
+    def default_strategy(self) -> str:
+        """The strategy that answers where none is named: `bridge`, or `hub-facets` on a graph with hubs."""
+        manifest = self._session.published.manifest
+        return default_strategy(manifest.stages, manifest.artefacts)
+
+    @property
     def session(self) -> IndexSession:
         """What answers: for batches, evaluation and benchmarks."""
         return self._session
@@ -89,7 +95,7 @@ class Index:
         self,
         question: str,
         *,
-        strategy: str = DEFAULT_STRATEGY,
+        strategy: str | None = None,
         limit: int = 10,
         parameters: Mapping[str, object] | None = None,
         topic: str | None = None,
@@ -98,7 +104,7 @@ class Index:
 
         Args:
             question: Any text with at least one word.
-            strategy: One of `polyhop.worker.strategies.registry.STRATEGIES`.
+            strategy: One of `polyhop.worker.strategies.registry.STRATEGIES`; default: `default_strategy`.
             limit: Passages to return, at least 1; of a strategy that ranks triples as many triples, too.
             parameters: The strategy's own settings.
             topic: The entity that the question is about, by name or id; a strategy without use for it ignores it.
@@ -118,7 +124,7 @@ class Index:
         self,
         questions: Sequence[str],
         *,
-        strategy: str = DEFAULT_STRATEGY,
+        strategy: str | None = None,
         limit: int = 10,
         parameters: Mapping[str, object] | None = None,
         topics: Sequence[str | None] | None = None,
@@ -129,9 +135,9 @@ class Index:
         """
         if limit < 1:
             raise ConfigurationError(f"The limit is {limit}; ask for at least 1 passage.")
-        asked = _with_topics(questions, topics)
-        answered = self._session.answerer(strategy, parameters or {}).answer(asked, limit=limit)
-        return [Answer(**self._session.document(strategy, one)) for one in answered]
+        asked, chosen = _with_topics(questions, topics), strategy or self.default_strategy
+        answered = self._session.answerer(chosen, parameters or {}).answer(asked, limit=limit)
+        return [Answer(**self._session.document(chosen, one)) for one in answered]
 
     def sql(self, query: str, *, allow_files: str | Path | Sequence[str | Path] = ()) -> "pa.Table":
         """Runs read-only SQL on the version's tables; other files, the network and Python's variables are closed to it.

@@ -1,15 +1,53 @@
 """What comes out of reading a corpus: passages, and the records that could not be read.
 
-Holds no reader (warehouse/files does) and no splitting rule (tasks/corpus does).
+Holds no reader (warehouse/files does) and no splitting rule (tasks/passages does).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
+
+from polyhop.schemas.errors import ConfigurationError
 
 SourceKind = Literal["corpus", "graph"]
 """What an index is made from: texts, or a knowledge graph."""
 SOURCE_KINDS: tuple[SourceKind, ...] = ("corpus", "graph")
+SERVER_SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
+"""Schemes of the addresses of graph databases."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphServer:
+    """A graph database as source, by its address, which holds no credentials."""
+
+    uri: str
+
+    def __str__(self) -> str:
+        return self.uri
+
+
+Source = Path | GraphServer
+"""A file or folder, or a graph database."""
+
+
+def source_of(text: str) -> Source:
+    """A source as options, forms and manifests name it.
+
+    Raises:
+        ConfigurationError: If the address of a database holds a user or a password.
+    """
+    scheme, separator, _ = text.partition("://")
+    if not separator or scheme.lower() not in SERVER_SCHEMES:
+        return Path(text)
+    if "@" in urlsplit(text).netloc:
+        raise ConfigurationError(
+            "The address of a graph database holds a user or a password, which lists of processes and logs would show; "
+            "leave it out, and set NEO4J_USER and NEO4J_PASSWORD."
+        )
+    return GraphServer(text)
+
 
 LINK_OUT = "link out of the folder"
 """A kind of file that a folder corpus does not read: a symbolic link to somewhere else."""

@@ -68,6 +68,7 @@ class Manifest(_Frozen):
     version: int
     polyhop: str
     source: str
+    graph_sources: str = ""
     corpus_hash: str
     settings: dict[str, object]
     artefacts: tuple[str, ...]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from polyhop.schemas.corpus import SourceKind
+from polyhop.schemas.corpus import GraphServer, Source, SourceKind
 from polyhop.schemas.queue import JobSpec
 
 
@@ -17,17 +17,25 @@ class IndexRequest:
 
     Attributes:
         index: Name of the index.
-        source: The corpus or graph, or None to build on the current version's.
+        source: The corpus or graph, or None to build on the current version's, with its texts for nodes.
         add_strategies: Strategies to build for besides the settings' and the index's own.
         full: Derive every stage again (caches are still used: nothing is paid or encoded twice).
         kind: What the source is; None: what the current version was made from, a corpus if there is none.
+        graph_sources: A file of texts for the graph's nodes; None: it has none.
     """
 
     index: str
-    source: Path | None
+    source: Source | None
     add_strategies: tuple[str, ...] = ()
     full: bool = False
     kind: SourceKind | None = None
+    graph_sources: Path | None = None
+
+    @property
+    def stated_kind(self) -> SourceKind | None:
+        """What the source is, if the request says so: databases and what texts for nodes belong to are graphs."""
+        is_graph = isinstance(self.source, GraphServer) or self.graph_sources is not None
+        return self.kind or ("graph" if is_graph else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,7 @@ class EvaluationRequest:
         questions: Question file.
         index: Name of the index.
         strategies: Names, or variants of them, or lists of such separated by commas (variants.py); `all` are those
-            that the index can serve.
+            that the index can serve; none: the index's default.
         parameters: Given to each.
         out: A file for one row per question and strategy.
         baselines: Those of the strategies that the others are compared with, each or in a list separated by commas;

@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
 from polyhop.schemas.hub_settings import HubSettings
-from polyhop.schemas.proposition_origin import Included
+from polyhop.schemas.proposition_origin import PropositionSettings
+from polyhop.schemas.serving_settings import EncoderSettings, QueueSettings, ReaderSettings, WorkerSettings
 from polyhop.schemas.setting_section import Section
 
 DEFAULT_STRATEGIES = (
@@ -50,6 +51,22 @@ class GraphSettings(Section):
         "en",
         description="Languages of labels in N-Triples and Turtle, preferred ones first, separated by commas (en,de); "
         "after them come labels without a language, then other languages alphabetically.",
+    )
+    neo4j_ids: str = Field(
+        "id,uri,iri,uuid",
+        description="Properties that hold a Neo4j node's own id, unique in the database, the first that it has; a node "
+        "with none gets Neo4j's own id, which another dump does not keep.",
+    )
+    neo4j_names: str = Field(
+        "name,title,label", description="Properties that hold a Neo4j node's label, the first that it has."
+    )
+    neo4j_types: str = Field(
+        "", description="Properties that hold the types of a Neo4j node; empty: its labels in Neo4j are its types."
+    )
+    neo4j_predicates: str = Field(
+        "",
+        description="Properties of a Neo4j relationship that hold the predicate, the first that it has; else it is the "
+        "relationship's type. Its other properties are not read.",
     )
 
 
@@ -99,21 +116,6 @@ class ResolutionSettings(Section):
     cannot_link: str = Field("", description="CSV file of name pairs (a,b) that are not one entity.")
 
 
-class PropositionSettings(Section):
-    """What proposition paths (strategy proprag) are searched in, and which names are synonyms there."""
-
-    include: Included = Field(
-        "stated",
-        description="Propositions of the graph: stated (default), the triples in their place, or both (the union).",
-    )
-    synonym_threshold: float = Field(
-        0.8, ge=0.5, le=1, description="Least cosine of two entities' names that makes them synonyms, default 0.8."
-    )
-    synonym_neighbours: int = Field(
-        100, ge=1, le=10_000, description="Most similar names that each entity is compared with, default 100."
-    )
-
-
 class ReplySettings(Section):
     """The longest reply of a model per step, in tokens; a reply cut by it is asked for again once it is raised."""
 
@@ -158,57 +160,12 @@ class ModelSettings(Section):
     )
 
 
-class EncoderSettings(Section):
-    """The model that turns texts into vectors."""
-
-    name: Literal["local"] = Field("local", description="The encoder: local is all-MiniLM-L6-v2 on ONNX, no network.")
-    batch_size: int = Field(8, ge=1, le=1024, description="Texts per encoder call.")
-    threads: int = Field(0, ge=0, le=256, description="Threads of the encoder; 0 means as many as cores.")
-    path_vectors: int = Field(
-        100_000, ge=0, description="Vectors of path texts (proprag) kept on disk, the newest, 2 kB each; 0: none."
-    )
-
-
 class VectorSettings(Section):
     """How vectors are searched approximately (strategy dense-ann, search=ann)."""
 
     hnsw_m: int = Field(32, ge=4, le=256, description="Neighbours of a vector in the HNSW graph.")
     hnsw_ef_construction: int = Field(
         200, ge=8, le=10_000, description="Candidates looked at when a vector is added to the HNSW graph."
-    )
-
-
-class QueueSettings(Section):
-    """Where questions wait, and for how long."""
-
-    url: str = Field("", description="Question queue: postgresql://…, or empty for queue.sqlite under root.")
-    max_depth: int = Field(1_000_000, ge=1, description="Questions that may wait in one queue; more are refused.")
-    ageing_seconds: float = Field(60, gt=0, description="Seconds of waiting that are worth one level of priority.")
-    retention_days: float = Field(30, gt=0, description="Days that finished jobs are kept by `polyhop jobs --purge`.")
-
-
-class WorkerSettings(Section):
-    """How a worker takes questions."""
-
-    batch: int = Field(32, ge=1, le=10_000, description="Questions that a worker claims at once.")
-    lease_seconds: float = Field(30, gt=0, description="Seconds without a heartbeat until other workers take over.")
-    poll_seconds: float = Field(0.5, gt=0, description="Seconds between polls of an empty queue.")
-    question_seconds: float = Field(
-        60,
-        gt=0,
-        description="Seconds of its own work after which a question is dead, default 60; waiting for a model is not "
-        "counted (models.timeout_seconds).",
-    )
-
-
-class ReaderSettings(Section):
-    """Whether answers are read, and how without a model."""
-
-    reads: bool = Field(
-        default=True, description="Whether answers are read; false: passages are ranked only (`--reader none`)."
-    )
-    min_confidence: float = Field(
-        0.02, ge=0, le=1, description="Confidence below which an answer is left empty, 0 to 1."
     )
 
 

@@ -52,3 +52,20 @@ class Description:
 
 GraphLine = Statement | Description
 """One usable line of a graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neo4jMapping:
+    """What the properties of a graph in Neo4j mean; of several names the first that a node or relationship has counts.
+
+    Attributes:
+        ids: Properties that hold a node's own id; without one it has the database's, which a dump does not keep.
+        names: Properties that hold a node's label.
+        types: Properties that hold the names of a node's types; empty: its labels in Neo4j are its types.
+        predicates: Properties of relationships that hold the predicate; without one it is the relationship's type.
+    """
+
+    ids: tuple[str, ...]
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    predicates: tuple[str, ...]

@@ -87,7 +87,7 @@ class StoredRow:
     def answer(self, value: Any) -> dict[str, Any]:
         """A stored answer with its evidence; {} if it cannot be read or cannot be one."""
         found = self.mapping("stored answer", value)
-        wrong = sorted(key for key, kind in _KINDS.items() if key in found and not isinstance(found[key], kind))
+        wrong = sorted(key for key, kind in _KINDS.items() if key in found and not _is_of(kind, found[key]))
         if wrong:
             self.faults.append(f"its stored answer has '{wrong[0]}' of another kind")
             return {}
@@ -116,6 +116,11 @@ def incomplete(answer: Mapping[str, object]) -> str | None:
     """What a stored answer lacks, None if it has all that redrawing it takes."""
     missing = sorted(ANSWER_KEYS - answer.keys())
     return f"its stored answer lacks {_listed(missing)}" if missing else None
+
+
+def _is_of(kind: type, value: object) -> bool:
+    """Whether a part of an answer is of its kind; lists are of objects (ranked passages and triples)."""
+    return isinstance(value, kind) and not (isinstance(value, list) and any(not isinstance(v, dict) for v in value))
 
 
 def _listed(names: Sequence[str]) -> str:

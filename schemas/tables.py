@@ -106,6 +106,16 @@ NODES = Table(
         text("language", "language tag of a value, NULL if not stated", nullable=True),
     ),
 )
+NODE_PASSAGES = Table(
+    "node_passages",
+    "Texts that were attached to a knowledge graph's nodes (--graph-sources); only in versions made from a graph.",
+    ("entity_id", "passage_id"),
+    (
+        text("entity_id", "entity that the node is"),
+        text("passage_id", "passage of a text attached to it"),
+        text("metadata_json", "metadata of the row that attached the text, as JSON"),
+    ),
+)
 RELATION_SOURCES = Table(
     "relation_sources",
     "The passages that state a relation; none of a graph's.",

@@ -8,7 +8,6 @@ import re
 import string
 import unicodedata
 
-_SPACES = re.compile(r"\s+")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -18,7 +17,7 @@ _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
 
 def norm_ws(text: str) -> str:
     """NFC, lower case, every run of whitespace one space, stripped. Source: algorithms.md 0.2 (QASA keys)."""
-    return _SPACES.sub(" ", unicodedata.normalize("NFC", text).lower()).strip()
+    return " ".join(unicodedata.normalize("NFC", text).lower().split())
 
 
 norm_lower = norm_ws

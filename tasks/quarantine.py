@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from polyhop.schemas.corpus import BadRecord
+from polyhop.schemas.corpus import BadRecord, Source
 from polyhop.schemas.errors import QuarantineExceededError
 from polyhop.schemas.tables import QUARANTINE
 from polyhop.warehouse.build import Build
@@ -19,7 +19,9 @@ def quarantine_table(bad: Iterable[BadRecord]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=QUARANTINE.arrow)
 
 
-def check_share(build: Build, good: int, bad: int, first: tuple[object, ...] | None) -> None:
+def check_share(
+    build: Build, good: int, bad: int, first: tuple[object, ...] | None, *, source: Source | None = None
+) -> None:
     """Refuses a source with too many unusable records.
 
     Args:
@@ -27,14 +29,16 @@ def check_share(build: Build, good: int, bad: int, first: tuple[object, ...] | N
         good: Usable records.
         bad: Others.
         first: File, line and reason of the first of these.
+        source: What they are of; None: the build's source.
 
     Raises:
         QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first bad record.
     """
     share = build.settings.corpus.max_quarantine_share
     if first is not None and bad > share * (good + bad):
+        where = source or build.source or build.index
         raise QuarantineExceededError(
-            f"{bad} of {good + bad} records in {build.source or build.index} are unusable, more than the allowed share "
+            f"{bad} of {good + bad} records in {where} are unusable, more than the allowed share "
             f"of {share:g}; the first is {first[0]} line {first[1]}: {first[2]}. Fix them, or raise "
             "corpus.max_quarantine_share."
         )

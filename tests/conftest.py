@@ -44,6 +44,9 @@ sys.path.append(str(PROJECT / "tests" / "command_processes"))
 _SERVERS = ("neo4j_server", "prefect_server", "browser")
 """The slowest to start first: a test of two servers joins the tests of the slower one, which then starts only once."""
 
+_LONG_FILES = {"architecture", "e2e", "property"}
+"""Folders with files that take longer than half a minute: mypy over everything, commands in processes, long texts."""
+
 
 @pytest.hookimpl(tryfirst=True)  # before the hook of xdist that reads the marks
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -54,8 +57,15 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)  # after pytest-randomly
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The large groups first, so that both processes have work until the end."""
-    items.sort(key=lambda item: _SERVERS.index(name) if (name := _server_of(item)) else len(_SERVERS))
+    """The large groups first, and the small files last, so that both processes have work until the end."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    server = _server_of(item)
+    if server:
+        return _SERVERS.index(server)
+    return len(_SERVERS) + (not _LONG_FILES.intersection(item.path.parts))
 
 
 def _server_of(item: pytest.Item) -> str | None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polyhop.schemas.columns import Table
-from polyhop.schemas.corpus import SourceKind
+from polyhop.schemas.corpus import Source, SourceKind
 from polyhop.schemas.errors import ManifestMismatchError
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.manifest import Manifest
@@ -58,11 +58,12 @@ class Build:
         counts: Stage name to what it counted, of the finished stages.
         distrusted: Kinds of vectors whose published tables are not built on.
         earlier: The current version, as far as it may be copied from; None in a first run and in one that is `--full`.
+        graph_sources: A file of texts for the nodes of the graph that is the source, None if there is none.
     """
 
     settings: Settings
     index: str
-    source: Path | None
+    source: Source | None
     artefacts: tuple[str, ...]
     source_kind: SourceKind = "corpus"
     fingerprints: tuple[tuple[str, str], ...] = ()
@@ -71,6 +72,7 @@ class Build:
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     distrusted: tuple[str, ...] = ()
     earlier: Earlier | None = None
+    graph_sources: Path | None = None
 
     @property
     def layout(self) -> Layout:
@@ -182,7 +184,8 @@ def reuse_tables(
     with build.tables() as connection:
         connection.execute(f"ATTACH {literal(str(published.tables))} AS published (READ_ONLY)")
         for table in tables:
-            connection.execute(_insertion(table))
+            if table.name in manifest.tables:  # versions from before there was such a table have none
+                connection.execute(_insertion(table))
         for name, column, value in rows:
             connection.execute(f"{_insertion(TABLE_OF[name])} WHERE {quoted(column)} = $value", {"value": value})
         connection.execute("DETACH published")

@@ -8,11 +8,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from polyhop.schemas.corpus import GraphServer
 from polyhop.schemas.settings import Settings
+from polyhop.schemas.statements import Neo4jMapping
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from polyhop.schemas.corpus import BadRecord
+    from polyhop.schemas.statements import GraphLine
     from polyhop.schemas.stores import GraphStore, VectorStore
     from polyhop.warehouse.graph.address import Address
     from polyhop.warehouse.index_reader import PublishedIndex
@@ -113,6 +119,25 @@ def open_vector_store(index: IndexFolder) -> "VectorStore":
     from polyhop.warehouse.vectors.lance import LanceVectors
 
     return LanceVectors(index.vectors)
+
+
+def read_graph_server(server: GraphServer, mapping: Neo4jMapping) -> "Iterator[GraphLine | BadRecord]":
+    """Yields the lines of a graph in a database, as the user and with the password of the environment.
+
+    Raises:
+        ConfigurationError: If the credentials or the server's version will not do.
+        SourceError: If it holds no node, or several of one id.
+        StoreUnavailableError: If no server answers.
+    """
+    from polyhop.warehouse.graph.address import find_address
+    from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+    from polyhop.warehouse.graph.neo4j_source import source_lines
+
+    connection = Neo4jConnection(find_address(server.uri, None, None))
+    try:
+        yield from source_lines(connection, mapping)
+    finally:
+        connection.close()
 
 
 def open_graph_store(address: "Address", index: str) -> "GraphStore":

@@ -1,17 +1,32 @@
 """What an evaluation is asked for, taken apart: strategies, variants and ranges, baselines, the sample of questions.
 
-Opens nothing and answers nothing.
+Opens no index and answers nothing.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.questions import QuestionRecord
 from polyhop.schemas.requests import EvaluationRequest
+from polyhop.schemas.settings import Settings
 from polyhop.schemas.variants import ALL, expand_labels, labels_in, parse_range
 from polyhop.tasks.evaluation.sampling import DEFAULT_SEED, sampled
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import default_strategy_of
 from polyhop.worker.strategies.registry import STRATEGIES
+
+
+def with_strategies(settings: Settings, request: EvaluationRequest) -> EvaluationRequest:
+    """The request with the index's default strategy if it names none.
+
+    Raises:
+        UnknownIndexError: If there is no such index.
+    """
+    if request.strategies:
+        return request
+    return replace(request, strategies=(default_strategy_of(Layout(settings.root), request.index),))
 
 
 def labels_of(request: EvaluationRequest) -> list[str]:

@@ -18,6 +18,7 @@ from polyhop.flows.evaluation.asked import (
     named_labels,
     ranges_of,
     sample_of,
+    with_strategies,
 )
 from polyhop.flows.evaluation.closed_book import check_closed_book, closed_book_answerers
 from polyhop.flows.evaluation.costs import cost_rows
@@ -84,6 +85,7 @@ def run_evaluation(settings: Settings, request: EvaluationRequest, on_progress: 
     """
     started, start = now(), time.perf_counter()
     settings = with_min_confidence(settings, request.min_confidence)
+    request = with_strategies(settings, request)
     check_closed_book(settings, request)
     check_sample(request)
     variants = [parse_variant(label, request.parameters) for label in labels_of(request)]
@@ -201,7 +203,7 @@ def _one(answerer: Answering, record: QuestionRecord, uses: list[ModelUse]) -> O
     return replace(
         outcome,
         ranking=outcome.ranking if answerer.ranks else None,
-        triples=outcome.triples if answerer.ranks_triples else None,
+        triples=outcome.triples if answerer.ranks_triples or outcome.triples else None,
     )
 
 

@@ -85,7 +85,11 @@ def _row(stored: StoredRun) -> dict[str, Any]:
         "sample": run["questions"].get("sample"),
         "settings_hash": run["settings_hash"],
         "strategies": {
-            name: {metric: run["results"][name].get(metric) for metric in ("recall@5", "em")}
+            name: {
+                metric: run["results"][name].get(metric)
+                for metric in ("recall@5", "em", "triple_recall@10")
+                if metric != "triple_recall@10" or metric in run["results"][name]
+            }
             for name in run["strategies"]
         },
         "folder": str(stored.path),

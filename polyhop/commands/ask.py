@@ -23,7 +23,6 @@ from polyhop.commands.options import (
 from polyhop.output import print_error, print_json, print_line
 from polyhop.schemas.evidence import evidence_of
 from polyhop.schemas.query import UNREAD
-from polyhop.schemas.strategies import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
     from polyhop.api import Answer
@@ -36,7 +35,7 @@ HtmlFile = Annotated[
 def ask(
     question: Annotated[str, typer.Argument(help="The question.")],
     index: IndexName,
-    strategy: Strategy = DEFAULT_STRATEGY,
+    strategy: Strategy = None,
     limit: Limit = 10,
     topic: Annotated[
         str | None, typer.Option("--topic", help="The entity that the question is about, by name or id.")

@@ -19,7 +19,6 @@ from polyhop.commands.options import (
 )
 from polyhop.output import print_error, print_json, print_line, progress, rounded
 from polyhop.schemas.errors import ConfigurationError, GateFailedError
-from polyhop.schemas.strategies import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
     from polyhop.flows.evaluation.run import Evaluation
@@ -29,17 +28,18 @@ if TYPE_CHECKING:
 
 def evaluate(
     questions: Annotated[
-        Path | None, typer.Argument(help="Questions: .jsonl {id, question, answers[], supporting[]}, …")
+        Path | None,
+        typer.Argument(help="Questions: .jsonl {id, question, answers[], supporting[], golden_triples[]}, …"),
     ] = None,
     index: Annotated[str | None, typer.Option("--index", help="Name of the index.")] = None,
     strategies: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--strategies",
             help="Names, separated by commas, or 'all'; with parameters of their own, qasa:gate=none:steps=1, also "
             "several values, qasa:decay=.3,.5,.7, and ranges, proprag:beam_width=1..6.",
         ),
-    ] = DEFAULT_STRATEGY,
+    ] = None,
     param: Parameters = None,
     baseline: Annotated[
         list[str] | None,
@@ -53,7 +53,10 @@ def evaluate(
     ] = None,
     fail_below: Annotated[
         list[str] | None,
-        typer.Option("--fail-below", help="Exit 1 if a metric is lower: recall@5=.65, bridge:em=.1; may be repeated."),
+        typer.Option(
+            "--fail-below",
+            help="Exit 1 if a metric is lower: recall@5=.65, bridge:em=.1, triple_mrr=.9; may be repeated.",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write one JSON line per question and strategy.")] = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Keep no evaluation and no report under root.")] = False,
@@ -91,7 +94,7 @@ def evaluate(
     request = EvaluationRequest(
         questions=questions,
         index=index,
-        strategies=(strategies,),
+        strategies=() if strategies is None else (strategies,),
         parameters=pairs(param, "--param"),
         out=out,
         baselines=tuple(baseline or ()),

@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from polyhop.commands.evaluation_costs import print_costs
+from polyhop.commands.evaluation_triples import LEADING, print_triples
+from polyhop.commands.evaluation_triples import WITH_INTERVAL as OF_TRIPLES
 from polyhop.output import print_error, print_line, print_table
 from polyhop.schemas.strategies import CLOSED_BOOK
 
 SHOWN = ("recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", "em", "f1")
 COMPARED = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
 WITH_INTERVAL = ("recall@5", "recall@10", "mrr", "em", "f1")
+WEIGHED = ("recall@5", "mrr", LEADING, "triple_mrr", "em", "f1")
 LONGEST_LABELS = 60
 
 
@@ -25,27 +28,35 @@ def question_count(count: int, sample: Mapping[str, int] | None) -> str:
 
 def print_evaluation(report: Mapping[str, Any]) -> None:
     """The comparison as tables: metrics and their intervals, hops, confidence, and what the paired bootstrap says."""
-    columns = ["strategy", *SHOWN, "answered", "em of answered", "p50 ms", "p95 ms", "failures"]
+    shown = [name for name in SHOWN if name in ("em", "f1")] if _has_only_triples(report) else SHOWN
+    columns = ["strategy", *shown, "answered", "em of answered", "p50 ms", "p95 ms", "failures"]
     rows = []
     for name, result in report["strategies"].items():
         latency, answered = result["latency_ms"], result["answered"]
         rows.append(
             [
                 name,
-                *(result[m] for m in SHOWN),
+                *(result[m] for m in shown),
                 *(answered["share"], answered["em"], latency["p50"], latency["p95"]),
                 result["failures"],
             ]
         )
     print_table(columns, rows)
     _print_intervals(report)
+    print_triples(report)
     print_costs(report["costs"])
     if report["reader"] == "none":
         print_line("No answers were read (--reader none), so there is no em and no f1")
     _print_models(report.get("reading", {}))
-    _print_hops(report["by_hops"])
+    if not _has_only_triples(report):
+        _print_hops(report["by_hops"])
     _print_calibration(report["strategies"])
     _print_paired(report)
+
+
+def _has_only_triples(report: Mapping[str, Any]) -> bool:
+    """Whether questions have golden triples and no gold passages: columns of passages would be empty."""
+    return "golden_triples" in report and report["excluded"] == report["n"]
 
 
 def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -53,8 +64,10 @@ def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
     if not rows:
         print_line("No evaluation is stored yet; polyhop eval QUESTIONS --index NAME stores one.")
         return
-    columns = ["run", "started", "index", "version", "questions", "strategies", "best", "recall@5", "em"]
-    print_table(columns, [_stored_row(row) for row in rows if "error" not in row])
+    readable = [row for row in rows if "error" not in row]
+    triples = [LEADING] if any(LEADING in one for row in readable for one in row["strategies"].values()) else []
+    columns = ["run", "started", "index", "version", "questions", "strategies", "best", "recall@5", *triples, "em"]
+    print_table(columns, [_stored_row(row, triples) for row in readable])
     for row in rows:
         if "error" in row:
             print_error(f"evaluation {row['run']} is left out: {row['error']}")
@@ -72,8 +85,8 @@ def print_comparison(changes: Mapping[str, Any]) -> None:
     rows = [
         [name, metric, found["first"], found["second"], _signed(found["difference"]), *_paired_cells(found["paired"])]
         for name, metrics in changes["strategies"].items()
-        for metric in COMPARED
-        if _has_changed(found := metrics[metric])
+        for metric in (*COMPARED, *OF_TRIPLES)
+        if metric in metrics and _has_changed(found := metrics[metric])
     ]
     if not rows:
         print_line("  no metric changed in any strategy of both")
@@ -83,7 +96,7 @@ def print_comparison(changes: Mapping[str, Any]) -> None:
         print_line("Questions that changed most")
     for row in changes["most_changed"]:
         before, after = (answer or "(none)" for answer in row["answers"])
-        moved = ", ".join(f"{m} {row[m]:+.2f}" for m in ("recall@5", "mrr", "em", "f1") if m in row)
+        moved = ", ".join(f"{m} {row[m]:+.2f}" for m in WEIGHED if m in row)
         print_line(f"  {row['strategy']}  [{row['id']}] {moved or 'another answer'}: {before} -> {after}")
 
 
@@ -104,14 +117,14 @@ def _print_facts(changes: Mapping[str, Any]) -> None:
         )
 
 
-def _stored_row(row: Mapping[str, Any]) -> list[object]:
+def _stored_row(row: Mapping[str, Any], triples: Sequence[str]) -> list[object]:
     figures = row["strategies"]
-    best = max(figures, key=lambda name: figures[name]["recall@5"] or 0.0)
+    best = max(figures, key=lambda name: figures[name]["recall@5"] or figures[name].get(LEADING) or 0.0)
     labels = ",".join(figures)
     shown = labels if len(labels) <= LONGEST_LABELS else f"{labels[:LONGEST_LABELS]}… ({len(figures)})"
     return [
         *(row["run"], row["started"], row["index"], row["version"], _asked(row), shown),
-        *(best, figures[best]["recall@5"], figures[best]["em"]),
+        *(best, figures[best]["recall@5"], *(figures[best].get(name) for name in triples), figures[best]["em"]),
     ]
 
 
@@ -187,15 +200,19 @@ def _print_paired(report: Mapping[str, Any]) -> None:
     starts = tuple(f"{baseline} vs " for baseline in report["baselines"])
     ends = tuple(f" vs {baseline}" for baseline in report["baselines"])
     for pair, metrics in report["paired"].items():
-        metric = next((name for name in ("recall@5", "em") if name in metrics), "")  # closed-book ranks nothing
-        found = metrics.get(metric)
-        if found is None or not (pair.startswith(starts) or pair.endswith(ends)):
+        ranked = [name for name in ("recall@5", LEADING) if name in metrics]
+        if not (pair.startswith(starts) or pair.endswith(ends)):
             continue
-        word = "significant" if found["significant"] else "not significant"
-        print_line(
-            f"{pair}, {metric}: {found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}], "
-            f"{found['wins']} wins {found['ties']} ties {found['losses']} losses, {word}"
-        )
+        for metric in ranked or [name for name in ("em",) if name in metrics]:  # closed-book ranks nothing
+            _print_difference(f"{pair}, {metric}", metrics[metric])
+
+
+def _print_difference(what: str, found: Mapping[str, Any]) -> None:
+    word = "significant" if found["significant"] else "not significant"
+    print_line(
+        f"{what}: {found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}], "
+        f"{found['wins']} wins {found['ties']} ties {found['losses']} losses, {word}"
+    )
 
 
 def _has_changed(found: Mapping[str, Any]) -> bool:

@@ -24,8 +24,20 @@ def index(
         typer.Argument(help="Corpus: {corpus formats}."),
     ] = None,
     graph: Annotated[
+        str | None,
+        typer.Option(
+            "--graph",
+            help="A knowledge graph in place of SOURCE: a file of triples ({graph formats}), or a Neo4j database "
+            "(neo4j://HOST:7687; NEO4J_USER, NEO4J_PASSWORD).",
+        ),
+    ] = None,
+    graph_sources: Annotated[
         Path | None,
-        typer.Option("--graph", help="A knowledge graph in place of SOURCE, triples in a file: {graph formats}."),
+        typer.Option(
+            "--graph-sources",
+            help="Texts for the graph's nodes, indexed as passages: rows {id of the node, title?, text, metadata?} in "
+            "a file; without it the index has none.",
+        ),
     ] = None,
     add_strategy: Annotated[
         list[str] | None,
@@ -45,10 +57,10 @@ def index(
     json: Json = False,
 ) -> None:
     """Index SOURCE, or bring an index up to date with it: run it again after every change."""
-    _check_source(source, graph, extractor, can_do_without=bool(add_strategy) or full)
+    _check_source(source, graph, graph_sources, extractor, can_do_without=bool(add_strategy) or full)
     flags = [f"extraction.extractor={extractor}"] if extractor else []
     settings = settings_of(root, [*(set_ or []), *flags, *link_settings(follow_links=follow_links)])
-    request = _request(index, source, graph, add_strategy, full=full)
+    request = _request(index, source, graph, graph_sources, add_strategy, full=full)
     use_prefect = prefect or bool(os.environ.get("PREFECT_API_URL"))
     report = _on_prefect(settings, request) if use_prefect else _directly(settings, request)
     print_unread(report.unread)
@@ -58,9 +70,13 @@ def index(
         print_report(report)
 
 
-def _check_source(source: Path | None, graph: Path | None, extractor: str | None, *, can_do_without: bool) -> None:
+def _check_source(
+    source: Path | None, graph: str | None, graph_sources: Path | None, extractor: str | None, *, can_do_without: bool
+) -> None:
     if source is not None and graph is not None:
         raise typer.BadParameter("name a SOURCE or a graph: an index is made from one of them.", param_hint="--graph")
+    if graph_sources is not None and graph is None:
+        raise typer.BadParameter("texts for nodes need their graph (--graph).", param_hint="--graph-sources")
     if graph is not None and extractor:
         raise typer.BadParameter(
             "a graph states its entities and relations; nothing is extracted from it.", param_hint="--extractor"
@@ -70,13 +86,21 @@ def _check_source(source: Path | None, graph: Path | None, extractor: str | None
 
 
 def _request(
-    index: str, source: Path | None, graph: Path | None, add_strategy: list[str] | None, *, full: bool
+    index: str,
+    source: Path | None,
+    graph: str | None,
+    graph_sources: Path | None,
+    add_strategy: list[str] | None,
+    *,
+    full: bool,
 ) -> "IndexRequest":
     """Without a source, its kind is that of the version before."""
+    from polyhop.schemas.corpus import source_of
     from polyhop.schemas.requests import IndexRequest
 
     kind: SourceKind | None = "graph" if graph is not None else "corpus" if source is not None else None
-    return IndexRequest(index, graph or source, tuple(add_strategy or ()), full, kind)
+    named = source_of(graph) if graph is not None else source
+    return IndexRequest(index, named, tuple(add_strategy or ()), full, kind, graph_sources)
 
 
 def _directly(settings: "Settings", request: "IndexRequest") -> "IndexReport":

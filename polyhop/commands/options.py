@@ -16,7 +16,10 @@ Root = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, everything else on stderr.")]
 IndexName = Annotated[str, typer.Option("--index", help="Name of the index.")]
-Strategy = Annotated[str, typer.Option("--strategy", help="How passages are found.")]
+Strategy = Annotated[
+    str | None,
+    typer.Option("--strategy", help="How passages are found; default: bridge, for graphs with hubs hub-facets."),
+]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="Passages to return.")]
 Parameters = Annotated[
     list[str] | None, typer.Option("--param", help="A parameter of the strategy, k=v; may be repeated.")

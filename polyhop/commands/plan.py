@@ -1,15 +1,16 @@
 """`polyhop plan`: what a model would be asked, and what that would cost, before anything is paid."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from polyhop.commands.index import print_unread
 from polyhop.commands.options import FollowLinks, Json, Root, Set, link_settings, settings_of
 from polyhop.output import print_json, print_line, print_table
-from polyhop.schemas.corpus import SourceKind
+from polyhop.schemas.corpus import SourceKind, source_of
 
 if TYPE_CHECKING:
     from polyhop.flows.plan import IndexPlan
@@ -20,7 +21,7 @@ _CENT = 0.01
 def plan(
     source: Annotated[Path | None, typer.Argument(help="Corpus, as for `polyhop index`.")] = None,
     graph: Annotated[
-        Path | None, typer.Option("--graph", help="A knowledge graph in place of SOURCE, as for `polyhop index`.")
+        str | None, typer.Option("--graph", help="A knowledge graph in place of SOURCE, as for `polyhop index`.")
     ] = None,
     add_strategy: Annotated[
         list[str] | None,
@@ -33,17 +34,20 @@ def plan(
 ) -> None:
     """Estimate calls, tokens, cost and time of what indexing asks of the configured models, without a call."""
     from polyhop.flows.plan import plan_index
+    from polyhop.flows.question_cost import question_costs
 
     if (source is None) == (graph is None):
         raise typer.BadParameter("name a SOURCE or a graph: an index is made from one of them.", param_hint="SOURCE")
     settings = settings_of(root, [*(set_ or []), *link_settings(follow_links=follow_links)])
     kind: SourceKind = "corpus" if graph is None else "graph"
-    made = plan_index(settings, cast("Path", graph or source), add_strategy or (), kind)
+    made = plan_index(settings, source_of(str(graph or source)), add_strategy or (), kind)
+    asked = question_costs(settings, (*settings.strategies, *(add_strategy or ())))
     print_unread(made.unread)
     if json:
-        print_json(made.to_json())
+        print_json({**made.to_json(), "questions": asked})
     else:
         print_plan(made)
+        print_questions(settings.models.read, asked)
 
 
 def print_plan(made: "IndexPlan") -> None:
@@ -64,14 +68,24 @@ def print_plan(made: "IndexPlan") -> None:
         ]
         for step, row in document["steps"].items()
     ]
-    print_table(["step", "units", "cached", "calls", "prompt tokens", "reply tokens", "lengths from"], rows)
+    if rows:
+        print_table(["step", "units", "cached", "calls", "prompt tokens", "reply tokens", "lengths from"], rows)
     print_line(f"  {_cost(made, document)}")
     print_line(f"  about {document['seconds'] / 60:.1f} minutes; nothing was asked, nothing was changed")
 
 
+def print_questions(model: str, asked: Mapping[str, Mapping[str, Any]]) -> None:
+    """What a question asks of the model for reading at most, a line per strategy that asks it by itself."""
+    for strategy, row in asked.items():
+        tasks = ", ".join(f"{calls} {task}" for task, calls in row["tasks"].items())
+        cost = "" if row["cost_usd"] is None else f", {dollars(row['cost_usd'])} USD"
+        tokens = f"{row['prompt_tokens']:,} + {row['completion_tokens']:,} tokens"
+        print_line(f"a question by {strategy} asks {model} at most {row['calls']} times ({tasks}): {tokens}{cost}")
+
+
 def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
     """What it would cost, or why no amount is given."""
-    if not made.steps:
+    if made.graph and not made.steps:
         return "no cost: no stage asks a model"
     if not document["calls"]:
         return "no cost: every reply is cached already"

@@ -48,7 +48,8 @@ def results(
             measured = job_metrics(iter(rows))
             if measured is None:
                 raise SourceError(
-                    f"Job {job} has neither answers nor supporting passages to compare with; submit a file that has."
+                    f"Job {job} has neither answers nor supporting passages nor golden triples to compare with; submit "
+                    "a file that has."
                 )
             print_json(rounded(measured))
         elif out is not None:

@@ -19,7 +19,6 @@ from polyhop.commands.options import (
     settings_of,
 )
 from polyhop.output import print_error, print_json, print_line, progress
-from polyhop.schemas.strategies import DEFAULT_STRATEGY
 
 if TYPE_CHECKING:
     from polyhop.warehouse.queue.queue import QuestionQueue
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 def submit(
     questions: Annotated[Path, typer.Argument(help="Questions: .jsonl, .csv, .parquet, or .txt with one per line.")],
     index: IndexName,
-    strategy: Strategy = DEFAULT_STRATEGY,
+    strategy: Strategy = None,
     queue: Annotated[str, typer.Option("--queue", help="Queue to submit to.")] = "default",
     limit: Limit = 10,
     param: Parameters = None,
@@ -57,7 +56,7 @@ def submit(
         index=index,
         name=name,
         queue=queue,
-        strategy=strategy,
+        strategy=strategy or "",
         parameters=pairs(param, "--param"),
         limit=limit,
         priority=priority,

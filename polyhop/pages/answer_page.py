@@ -62,7 +62,8 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
         graph=graph,
         drawing=draw(graph) if graph.edges else None,
         graph_note=_graph_note(document, evidence, graph),
-        is_reached=bool(evidence.all_edges()),
+        is_reached=bool(evidence.all_edges() or document.get("triples")),
+        draws_triples=bool(document.get("triples")) and not evidence.all_edges(),
         titles={row["id"]: row["title"] for row in document["passages"]},
         triples=document.get("triples") or (),
         ranked=_ranked(document),
@@ -125,6 +126,8 @@ def _graph_note(document: Mapping[str, Any], evidence: Evidence, graph: Evidence
         notes.append(
             f"Strategy '{document['strategy']}' left no graph to draw: the {ranked} below are a plain ranking."
         )
+    elif not evidence.all_edges() and document.get("triples"):
+        notes.append("The drawing shows the ranked triples; it begins where none of them leads to.")
     elif not evidence.all_edges():
         if not (evidence.seeds or evidence.nodes or evidence.names):
             notes.append(
@@ -133,7 +136,8 @@ def _graph_note(document: Mapping[str, Any], evidence: Evidence, graph: Evidence
         notes.append(
             "Each passage is attached to the rarest entity that it shares with the question or with an earlier passage."
         )
-    left_out = graph.left_out + max(0, len(document["passages"]) - DRAWN_PASSAGES)
+    draws_passages = evidence.all_edges() or not document.get("triples")
+    left_out = graph.left_out + (max(0, len(document["passages"]) - DRAWN_PASSAGES) if draws_passages else 0)
     if graph.edges and left_out:
         notes.append(f"Not drawn: {left_out} weaker nodes.")
     beyond = evidence.node_count - len(evidence.nodes)

@@ -81,7 +81,9 @@ class EvidenceGraph:
 def evidence_graph(
     document: Mapping[str, Any], mentions: Mapping[str, Sequence[str]], relations: Iterable[Triple]
 ) -> EvidenceGraph:
-    """The graph of an answer: of what its strategy reached if that is connected, else of what its passages share.
+    """The graph of an answer: of what its strategy reached if that is connected, else of the triples that it ranks.
+
+    Without either, it is of what its passages share.
 
     Args:
         document: In the JSON contract of `polyhop ask`.
@@ -91,6 +93,8 @@ def evidence_graph(
     evidence = evidence_of(document["evidence"])
     if evidence.all_edges():
         return _reached(document, evidence, mentions, relations)
+    if document.get("triples"):
+        return _of_triples(document["triples"])
     return _linked(document, evidence)
 
 
@@ -153,6 +157,25 @@ def _reached(
     roots = {node.id: 0 for node in nodes if node.is_seed}
     roots = roots or {_entity(path.nodes[0]): 0 for path in evidence.paths if path.nodes}
     return _strongest([*(passage.node for passage in passages), *nodes], edges, roots)
+
+
+def _of_triples(triples: Sequence[Mapping[str, Any]]) -> EvidenceGraph:
+    """Subjects and objects, each as strong as the best triple that it is in; it begins where no triple leads to."""
+    nodes: dict[str, Node] = {}
+    pairs = _Pairs()
+    for triple in triples:
+        ends = [triple["subject"], triple["object"]]
+        for end in ends:
+            node = Node(
+                _entity(end["id"]), "entity", end["name"] or end["id"], max(0.0, float(triple["score"])), end["id"]
+            )
+            nodes.setdefault(node.id, node)
+        source, target = (_entity(end["id"]) for end in ends)
+        if source != target:
+            pairs.add(source, target, triple["predicate"])
+    entered = {_entity(triple["object"]["id"]) for triple in triples}
+    begins = [node for node in nodes if node not in entered] or list(nodes)[:1]
+    return _strongest(list(nodes.values()), pairs.edges(), dict.fromkeys(begins, 0))
 
 
 def _linked(document: Mapping[str, Any], evidence: Evidence) -> EvidenceGraph:

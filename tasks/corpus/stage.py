@@ -5,24 +5,18 @@ It always reads the whole source, because only that shows whether anything chang
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
-from polyhop.schemas.corpus import BadRecord, Passage, SourceRecord
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.tables import DOCUMENTS, PASSAGES, QUARANTINE
-from polyhop.tasks.corpus.records import passages_table
-from polyhop.tasks.corpus.split import split_record
-from polyhop.tasks.faults import fault_reason
+from polyhop.tasks.passages.chunks import chunks
+from polyhop.tasks.passages.records import passages_table
 from polyhop.tasks.quarantine import check_share, quarantine_table
 from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.build import Build, part_files, write_part
 from polyhop.warehouse.files.readers import read_corpus
 from polyhop.warehouse.statements import statement, statements
-
-_EXCERPT = 200
-Piece = tuple[Passage, SourceRecord]
 
 
 def parts_folder(build: Build) -> Path:
@@ -36,41 +30,19 @@ def ingest_batch(build: Build, batch: int) -> BatchResult:
     Raises:
         SourceError: If the source as a whole cannot be used.
     """
-    if build.source is None:
+    if not isinstance(build.source, Path):
         raise SourceError("There is nothing to read; name a corpus.")
     folder = parts_folder(build)
     shutil.rmtree(folder, ignore_errors=True)
     records = 0
     unread: Counter[str] = Counter()
-    for number, (pieces, bad, seen) in enumerate(_chunks(build, build.source, unread), start=batch):
+    corpus = read_corpus(build.source, follow_links=build.settings.corpus.follow_links, unread=unread)
+    for number, (pieces, bad, seen) in enumerate(chunks(build, corpus), start=batch):
         write_part(folder, number, {"passages": passages_table(pieces), "quarantine": quarantine_table(bad)})
         records += seen
     if not records:
         raise SourceError(f"There is no record in {build.source}; a corpus needs at least one passage.")
     return BatchResult(records, records, unread=dict(unread))
-
-
-def _chunks(build: Build, source: Path, unread: Counter[str]) -> Iterator[tuple[list[Piece], list[BadRecord], int]]:
-    """Passages, bad records and number of records, in parts of about `batch_size` passages; counts what is not read."""
-    pieces: list[Piece] = []
-    bad: list[BadRecord] = []
-    seen = 0
-    for record in read_corpus(source, follow_links=build.settings.corpus.follow_links, unread=unread):
-        seen += 1
-        if isinstance(record, BadRecord):
-            bad.append(record)
-        else:
-            try:
-                split = split_record(record, max_characters=build.settings.corpus.max_passage_characters)
-            except Exception as error:  # noqa: BLE001 - one odd text must not end the run; the quarantine says it
-                bad.append(BadRecord(record.source, record.line, fault_reason(error), record.text[:_EXCERPT]))
-            else:
-                pieces.extend((passage, record) for passage in split)
-        if len(pieces) + len(bad) >= build.settings.batch_size:
-            yield pieces, bad, seen
-            pieces, bad, seen = [], [], 0
-    if seen:
-        yield pieces, bad, seen
 
 
 def ingest_finish(build: Build) -> Counts:

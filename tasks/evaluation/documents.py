@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
+from polyhop.tasks.evaluation.triple_metrics import TRIPLE_METRICS
+
 Document = Mapping[str, Any]
 
 SHOWN_METRICS = (
@@ -18,9 +20,18 @@ SHOWN_METRICS = (
     "em",
     "f1",
 )
-MAIN_METRICS = (*(f"recall@{k}" for k in (1, 2, 5, 10, 20, 30)), "hit@10", "all@5", "mrr", "em", "f1")
-COMPARED_METRICS = ("recall@5", "mrr", "em", "f1")
-LEADING_METRICS = ("recall@5", "mrr", "f1", "em")
+SHOWN_TRIPLE_METRICS = (
+    tuple(name for name in TRIPLE_METRICS if name.startswith("triple_recall")),
+    tuple(name for name in TRIPLE_METRICS if not name.startswith("triple_recall")),
+)
+"""In two groups: all at once would be a table wider than the page."""
+MAIN_TRIPLE_METRICS = ("triple_recall@10", "triple_recall@30", "triple_hit@10", "triple_mrr")
+MAIN_METRICS = (
+    *(f"recall@{k}" for k in (1, 2, 5, 10, 20, 30)),
+    *("hit@10", "all@5", "mrr", *MAIN_TRIPLE_METRICS, "em", "f1"),
+)
+COMPARED_METRICS = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "em", "f1")
+LEADING_METRICS = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "f1", "em")
 HIGHLIGHTED = 8
 PARTS = ("encoding", "seed", "traversal", "reading")
 
@@ -90,7 +101,7 @@ def judged_metrics(run: Document, names: Iterable[str]) -> list[str]:
 
 
 def leading_metric(run: Document) -> str | None:
-    """The metric that orders the strategies: recall@5 where passages are judged, else what answers are judged by."""
+    """The metric that orders the strategies: recall@5 where passages are judged, else of triples, else of answers."""
     return next(iter(judged_metrics(run, LEADING_METRICS)), None)
 
 
@@ -130,13 +141,13 @@ def best_labels(run: Document, name: str) -> list[str]:
     return [label for label, value in values.items() if value is not None and value == top]
 
 
-def recall_depths(run: Document) -> list[int]:
-    """Every k that some strategy has a recall@k for, ascending."""
+def recall_depths(run: Document, prefix: str = "") -> list[int]:
+    """Every k that some strategy has a recall@k for (with a prefix: of triples), ascending."""
     found = {
         int(match[1])
         for label in labels(run)
         for name, value in (at(run, "results", label) or {}).items()
-        if value is not None and (match := re.fullmatch(r"recall@([1-9]\d*)", str(name)))
+        if value is not None and (match := re.fullmatch(rf"{prefix}recall@([1-9]\d*)", str(name)))
     }
     return sorted(found)
 
@@ -153,12 +164,21 @@ def parts(timings: Document, names: Iterable[str]) -> list[str]:
 
 
 def groups(run: Document, kind: str) -> dict[str, Document]:
-    """The question groups of "by_hops" or "by_type": numbers ascending, then words in alphabetical order."""
-    found = at(run, kind)
+    """The question groups of "by_hops", "by_type" or, as "by_field/NAME", of a field of the question file.
+
+    Numbers come first, ascending, then words in alphabetical order.
+    """
+    found = at(run, *kind.split("/", maxsplit=1))
     if not isinstance(found, Mapping):
         return {}
     names = sorted(map(str, found), key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))
     return {name: found[name] for name in names if isinstance(found[name], Mapping)}
+
+
+def fields(run: Document) -> list[str]:
+    """The fields of the question file that group the questions; runs from before there were any have none."""
+    found = at(run, "by_field")
+    return [str(name) for name in found] if isinstance(found, Mapping) else []
 
 
 def group_title(kind: str, name: str) -> str:

@@ -5,20 +5,23 @@ said in a sentence in place of its section.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from polyhop.tasks.evaluation.documents import (
     COMPARED_METRICS,
     SHOWN_METRICS,
+    SHOWN_TRIPLE_METRICS,
     Document,
     at,
     baselines,
+    fields,
     interval_words,
     judged_metrics,
     leading_metric,
     number,
 )
 from polyhop.tasks.evaluation.findings import findings
-from polyhop.tasks.evaluation.plots import curve_plot, differences_plot
+from polyhop.tasks.evaluation.plots import curve_plot, differences_plot, field_plot
 from polyhop.tasks.evaluation.plots_of_answers import PANELS, calibrated
 from polyhop.tasks.evaluation.ranges import stored_ranges
 from polyhop.tasks.evaluation.rendering import Page, Plot, Section, listed, render
@@ -38,6 +41,10 @@ from polyhop.tasks.evaluation.report_tables import (
 )
 
 _HASH_LENGTH = 12
+_OF_TRIPLES = (
+    " triple_… are the same for ranked triples and golden triples; precision@k is the share of golden ones in k, f1@k "
+    "the harmonic mean of precision and recall, ndcg@k the discounted cumulative gain."
+)
 
 
 def report_page(run: Document, timings: Document, plots: Mapping[str, bytes]) -> str:
@@ -57,6 +64,7 @@ def report_page(run: Document, timings: Document, plots: Mapping[str, bytes]) ->
         _ranges(run, timings),
         _groups(run, "by_hops", "By number of hops", "The questions are not grouped by hops."),
         _groups(run, "by_type", "By type of question", "The questions have no types."),
+        *_fields(run),
         _answers(run),
         _confidence(run),
         _latency(run, timings),
@@ -78,6 +86,7 @@ def facts(run: Document, timings: Document) -> tuple[tuple[str, str], ...]:
         ("Sample", _sample(run)),
         ("Without gold passages", f"{excluded:.0f} (not judged by retrieval)" if excluded else None),
         ("Supporting ids in no passage of the index", at(run, "questions", "unknown_supporting") or None),
+        ("Golden triples", _golden(run)),
         ("Strategies", str(len(run["strategies"]))),
         ("Baseline" if len(compared) < 2 else "Baselines", ", ".join(compared) or None),
         ("Parameters for all", ", ".join(f"{k}={v}" for k, v in sorted((at(run, "parameters") or {}).items())) or None),
@@ -106,6 +115,18 @@ def _sample(run: Document) -> str | None:
     return f"{size:.0f} of {of:.0f} usable questions, random, seed {seed:.0f}"
 
 
+def _golden(run: Document) -> str | None:
+    """How many golden triples there are, and what was not judged by them; None without any."""
+    count, of, unknown = (number(run, "golden_triples", key) for key in ("triples", "questions", "unknown"))
+    if count is None or of is None:
+        return None
+    unranked = at(run, "golden_triples", "not_ranked_by") or ()
+    parts = [f"{count:.0f} in {of:.0f} questions"]
+    parts += [f"{unknown:.0f} not in the graph, which count as missed"] if unknown else []
+    parts += [f"no triples are ranked by {', '.join(map(str, unranked))}"] if unranked else []
+    return "; ".join(parts)
+
+
 def _short(digest: object) -> str | None:
     return None if digest is None else str(digest)[:_HASH_LENGTH]
 
@@ -117,13 +138,18 @@ def _results(run: Document, timings: Document) -> Section:
         f"{order}recall@k is the share of a question's gold passages among the first k, hit@k whether one is, all@k "
         "whether all are; mrr is 1 / rank of the first; em and f1 compare the answer with the gold answers."
     )
-    plot = Plot("recall_at_k.png", "Recall against the number of passages that are looked at.")
+    text += _OF_TRIPLES if at(run, "golden_triples") else ""
+    plots = (
+        Plot("recall_at_k.png", "Recall against the number of passages that are looked at."),
+        Plot("triple_recall_at_k.png", "Recall against the number of triples that are looked at."),
+    )
     others = [name for name in SHOWN_METRICS if name not in COMPARED_METRICS]
     recalls = [name for name in others if name.startswith("recall")]
-    rest = [name for name in others if name not in recalls]  # two tables: one would be wider than the page
+    rest = [name for name in others if name not in recalls]  # several tables: one would be wider than the page
     tables = (results_table(run, timings), intervals_table(run, COMPARED_METRICS))
-    folded = (metrics_table(run), *(intervals_table(run, names, "Other metrics. ") for names in (recalls, rest)))
-    return Section("results", "Results", (text,), (plot,), tables, folded)
+    groups = (recalls, rest, *SHOWN_TRIPLE_METRICS)
+    folded = (metrics_table(run), *(intervals_table(run, names, "Other metrics. ") for names in groups))
+    return Section("results", "Results", (text,), plots, tables, folded)
 
 
 def _differences(run: Document) -> Section:
@@ -141,7 +167,11 @@ def _differences(run: Document) -> Section:
         (text,),
         tuple(Plot(differences_plot(place), caption) for place in range(len(compared))),
         tuple(differences_table(run, baseline, COMPARED_METRICS) for baseline in compared),
-        tuple(differences_table(run, baseline, others, "The other metrics. ") for baseline in compared),
+        tuple(
+            differences_table(run, baseline, names, "The other metrics. ")
+            for baseline in compared
+            for names in (others, *SHOWN_TRIPLE_METRICS)
+        ),
         absent="There is nothing to compare: only the baseline was run, or nothing was judged.",
     )
 
@@ -177,6 +207,16 @@ def _groups(run: Document, kind: str, title: str, absent: str) -> Section:
         folded=tuple(group_table(run, kind, name) for name in others),
         absent=absent,
     )
+
+
+def _fields(run: Document) -> list[Section]:
+    """A section for each field of the question file that groups the questions."""
+    sections = [_groups(run, f"by_field/{name}", f"By {name}", "") for name in fields(run)]
+    plot = "One row per strategy, one marker per group of questions."
+    return [
+        replace(section, id=f"by-field-{n + 1}", plots=(Plot(field_plot(n), plot),))
+        for n, section in enumerate(sections)
+    ]
 
 
 def _answers(run: Document) -> Section:

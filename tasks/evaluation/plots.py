@@ -7,12 +7,19 @@ show timings, which differ from run to run; the others depend on the run alone a
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from polyhop.tasks.evaluation.documents import baselines
+from polyhop.tasks.evaluation.documents import baselines, fields
 from polyhop.tasks.evaluation.drawing import drawing, png
 from polyhop.tasks.evaluation.plots_of_answers import calibration, precision_at_coverage
 from polyhop.tasks.evaluation.plots_of_latency import latency_against_recall, latency_by_part
 from polyhop.tasks.evaluation.plots_of_ranges import range_plot
-from polyhop.tasks.evaluation.plots_of_rankings import by_hops, by_type, paired_differences, recall_curves
+from polyhop.tasks.evaluation.plots_of_rankings import (
+    by_field,
+    by_hops,
+    by_type,
+    paired_differences,
+    recall_curves,
+    triple_recall_curves,
+)
 from polyhop.tasks.evaluation.ranges import stored_ranges
 
 if TYPE_CHECKING:
@@ -22,6 +29,7 @@ Document = Mapping[str, Any]
 
 _OF_THE_RUN: Mapping[str, "Callable[[Document], Figure | None]"] = {
     "recall_at_k.png": recall_curves,
+    "triple_recall_at_k.png": triple_recall_curves,
     "by_hops.png": by_hops,
     "by_type.png": by_type,
     "calibration.png": calibration,
@@ -58,10 +66,16 @@ def curve_plot(place: int) -> str:
     return f"range_{place + 1}.png"
 
 
+def field_plot(place: int) -> str:
+    """File name of the groups by the field with this index: its own name may be no file's."""
+    return f"by_field_{place + 1}.png"
+
+
 def report_figures(run: Document, timings: Document) -> "dict[str, Figure]":
     """The same as figures; to be drawn inside `drawing`."""
     figures = {name: draw(run) for name, draw in _OF_THE_RUN.items()}
     figures |= {differences_plot(n): paired_differences(run, label) for n, label in enumerate(baselines(run))}
+    figures |= {field_plot(n): by_field(run, name) for n, name in enumerate(fields(run))}
     figures |= {curve_plot(n): range_plot(run, one) for n, one in enumerate(stored_ranges(run))}
     figures |= {name: draw(run, timings) for name, draw in _OF_THE_TIMINGS.items()}
     return {name: drawn for name, drawn in figures.items() if drawn is not None}

@@ -34,6 +34,7 @@ from polyhop.tasks.evaluation.drawing import (
     row_height,
     row_names,
 )
+from polyhop.tasks.evaluation.triple_metrics import PREFIX
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -43,8 +44,17 @@ if TYPE_CHECKING:
 
 def recall_curves(run: Document) -> Figure | None:
     """Recall against the number of passages; beyond eight strategies the others are grey."""
-    depths = recall_depths(run)
-    points = {label: found for label in ranked(run) if (found := _recall_points(run, label, depths))}
+    return _curves(run, "", "passages")
+
+
+def triple_recall_curves(run: Document) -> Figure | None:
+    """The same of ranked triples."""
+    return _curves(run, PREFIX, "triples")
+
+
+def _curves(run: Document, prefix: str, noun: str) -> Figure | None:
+    depths = recall_depths(run, prefix)
+    points = {label: found for label in ranked(run) if (found := _recall_points(run, label, prefix, depths))}
     if not points:
         return None
     drawn, (axes,) = figure(4.4)
@@ -53,14 +63,14 @@ def recall_curves(run: Document) -> Figure | None:
     axes.set_xticks(depths, [str(k) for k in depths])
     axes.set_xticks([], minor=True)
     axes.set_ylim(0, 1.02)
-    axes.set(title="How much of the gold is among the first k passages", xlabel="k (passages, logarithmic)")
-    axes.set_ylabel("recall@k (share of gold passages)")
+    axes.set(title=f"How much of the gold is among the first k {noun}", xlabel=f"k ({noun}, logarithmic)")
+    axes.set_ylabel(f"recall@k (share of gold{'en triples' if prefix else ' passages'})")
     legend(drawn, entries)
     return drawn
 
 
-def _recall_points(run: Document, label: str, depths: Sequence[int]) -> list[tuple[float, float]]:
-    values = {k: metric(run, label, f"recall@{k}") for k in depths}
+def _recall_points(run: Document, label: str, prefix: str, depths: Sequence[int]) -> list[tuple[float, float]]:
+    values = {k: metric(run, label, f"{prefix}recall@{k}") for k in depths}
     return [(k, value) for k, value in values.items() if value is not None]
 
 
@@ -124,6 +134,11 @@ def by_hops(run: Document) -> Figure | None:
 def by_type(run: Document) -> Figure | None:
     """The leading metric by the type of question."""
     return _by_group(run, "by_type", "the type of question")
+
+
+def by_field(run: Document, name: str) -> Figure | None:
+    """The leading metric by a field of the question file."""
+    return _by_group(run, f"by_field/{name}", name)
 
 
 def _by_group(run: Document, kind: str, what: str) -> Figure | None:

@@ -96,7 +96,7 @@ def differences_table(run: Document, baseline: str, metrics: Sequence[str], what
 
 
 def group_table(run: Document, kind: str, name: str) -> Table:
-    """One metric in every group of questions ("by_hops" or "by_type")."""
+    """One metric in every group of questions ("by_hops", "by_type" or "by_field/NAME")."""
     found = groups(run, kind)
     names = [
         label
@@ -107,7 +107,7 @@ def group_table(run: Document, kind: str, name: str) -> Table:
         _column([number(row, "strategies", label, name) for label in names], decimal, max) for row in found.values()
     ]
     header = [f"{group_title(kind, group)} (n = {_count(number(row, 'n'))})" for group, row in found.items()]
-    word = "hops" if kind == "by_hops" else "type"
+    word = {"by_hops": "hops", "by_type": "type"}.get(kind, kind.partition("/")[2])
     return _by_strategy(f"{name} by {word}; {_BEST}", ("strategy", *header), names, columns)
 
 

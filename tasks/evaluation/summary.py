@@ -6,7 +6,15 @@ errors are data, and what would be markup in them is escaped.
 
 import re
 
-from polyhop.tasks.evaluation.documents import COMPARED_METRICS, Document, baselines, judged_metrics
+from polyhop.tasks.evaluation.documents import (
+    COMPARED_METRICS,
+    MAIN_TRIPLE_METRICS,
+    Document,
+    baselines,
+    fields,
+    judged_metrics,
+    leading_metric,
+)
 from polyhop.tasks.evaluation.findings import findings
 from polyhop.tasks.evaluation.page import facts
 from polyhop.tasks.evaluation.ranges import stored_ranges
@@ -15,6 +23,7 @@ from polyhop.tasks.evaluation.report_tables import (
     answers_table,
     differences_table,
     failures_table,
+    group_table,
     intervals_table,
     range_table,
     results_table,
@@ -41,6 +50,10 @@ def summary_markdown(run: Document, timings: Document) -> str:
     tables = [_without(results_table(run, timings), _DROPPED), intervals_table(run, COMPARED_METRICS)]
     tables += [differences_table(run, baseline, COMPARED_METRICS) for baseline in baselines(run)]
     tables += [range_table(run, timings, one) for one in stored_ranges(run)]
+    if (leading := leading_metric(run)) in MAIN_TRIPLE_METRICS:
+        tables += [
+            group_table(run, kind, str(leading)) for kind in ("by_hops", *(f"by_field/{f}" for f in fields(run)))
+        ]
     if judged_metrics(run, ("em", "f1")):
         tables.append(answers_table(run))
     failures = failures_table(run)

@@ -24,8 +24,9 @@ def raw_tables(pages: Iterable[Page]) -> dict[str, pa.Table]:
 
 
 def _with_norm_relation(relations: pa.Table) -> pa.Table:
-    labels = [norm_ws(label) for label in relations.column("relation").to_pylist()]
-    return relations.append_column("norm_relation", pa.array(labels, pa.string()))
+    labels = relations.column("relation").to_pylist()
+    norms = {label: norm_ws(label) for label in set(labels)}  # most are "mentions" or "related to"
+    return relations.append_column("norm_relation", pa.array([norms[label] for label in labels], pa.string()))
 
 
 def _with_ids(propositions: pa.Table) -> pa.Table:

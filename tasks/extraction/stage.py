@@ -15,6 +15,7 @@ from polyhop.schemas.ids import content_hash
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.schemas.tables import EXTRACTION_LEDGER
+from polyhop.tasks.cycles import no_search_for_cycles
 from polyhop.tasks.extraction.contract import Contract, contract_settings
 from polyhop.tasks.extraction.import_batch import StandIn, import_pages, left_over
 from polyhop.tasks.extraction.kept import (
@@ -113,7 +114,8 @@ def run_batch(build: Build, batch: int) -> BatchResult:
     """
     extractor = build.settings.extraction.extractor
     if extractor == "rules":
-        return _run_rules(build, batch)
+        with no_search_for_cycles():
+            return _run_rules(build, batch)
     pages = _by_model(build, batch) if extractor == "model" else _by_import(build, batch)
     tables = {
         **raw_tables(pages.pages),

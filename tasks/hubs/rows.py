@@ -3,6 +3,7 @@
 Makes no vector. Source: algorithms.md 4.6 (embedding levels), 4B (units).
 """
 
+from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -43,7 +44,7 @@ class RowCollector:
 
     levels: Collection[str]
     texts: DistinctTexts = field(default_factory=DistinctTexts)
-    _rows: list[tuple[int, int, int, int]] = field(default_factory=list)
+    _rows: "array[int]" = field(default_factory=lambda: array("i"))
     _paths: int = 0
 
     def add(self, numbers: Sequence[int], triples: Sequence[PathTriple], text: str) -> None:
@@ -59,13 +60,13 @@ class RowCollector:
         for level, triple, row_text in distinct:
             if (level, row_text) not in seen:
                 seen.add((level, row_text))
-                self._rows.append((self._paths, self.texts.number(row_text), level, triple))
+                self._rows.extend((self._paths, self.texts.number(row_text), level, triple))
         self._paths += 1
 
     def rows(self) -> HubRows:
         """All rows, in the order of their paths."""
-        table = np.array(self._rows, dtype=np.int32).reshape(-1, 4)
-        return HubRows(table[:, 0], table[:, 1], table[:, 2].astype(np.uint8), table[:, 3])
+        paths, texts, levels, triples = np.ascontiguousarray(np.frombuffer(self._rows, dtype=np.int32).reshape(-1, 4).T)
+        return HubRows(paths, texts, levels.astype(np.uint8), triples)
 
     def _level_texts(
         self, numbers: Sequence[int], triples: Sequence[PathTriple], text: str

@@ -37,6 +37,8 @@ DEFAULT_LENGTHS: Mapping[SourceKind, int] = {"graph": 10, "corpus": 2}
 """Relations of the longest path. Source: algorithms.md 4.5; of texts measured on musique100 (rules): 97,000 paths of up
 to 2 cover 98 % of the triples; up to 3 there are 420,000, up to 10 3,500,000 paths for the same 98 %."""
 
+_PASSAGES: Mapping[SourceKind, str] = {"graph": "passages_attached_to_hubs", "corpus": "passages_of_hubs"}
+
 Arrays = dict[str, NDArray[np.generic]]
 
 
@@ -97,7 +99,7 @@ def finish(build: Build) -> Counts:
             "unreached": search.unreached,
             **_names(read, hub_types),
             "triple-passages": passage_pairs(connection, "passages_of_triples"),
-            "hub-passages": _hub_passages(connection, arrays["hubs"]),
+            "hub-passages": _hub_passages(connection, build.source_kind, arrays["hubs"]),
         }
     save_arrays(build.staging.arrays, PATH_ARRAYS, saved)
     return {
@@ -141,9 +143,11 @@ def _names(read: ReadGraph, hub_types: list[str]) -> Arrays:
     return arrays
 
 
-def _hub_passages(connection: duckdb.DuckDBPyConnection, hubs: NDArray[np.generic]) -> NDArray[np.int64]:
+def _hub_passages(
+    connection: duckdb.DuckDBPyConnection, kind: SourceKind, hubs: NDArray[np.generic]
+) -> NDArray[np.int64]:
     """Shape (e, 2): numbers of hubs that the search found, and of passages."""
-    pairs = passage_pairs(connection, "passages_of_hubs")
+    pairs = passage_pairs(connection, _PASSAGES[kind])
     pairs = pairs[np.isin(pairs[:, 0], hubs)]
     return np.stack((np.searchsorted(hubs, pairs[:, 0]), pairs[:, 1]), axis=1).astype(np.int64)
 
@@ -206,7 +210,7 @@ def _coverage_table(
 
 HUB_PATH_SEARCH = Stage(
     "hub-paths",
-    reads=("entities", "passages"),
+    reads=("source", "entities", "passages"),  # what links texts to nodes of a graph is part of the source alone
     writes=("hub-paths",),
     finish=finish,
     settings=settings,

@@ -25,7 +25,7 @@ class PathText(BaseModel):
 def path_text_task() -> ChatTask[PathText]:
     """The task hub.path_text with its prompt; a text is about as long as the statements that it is of."""
     prompt = read_prompt(Path(__file__).parent / "prompts" / "hub.path_text.md")
-    return ChatTask("hub.path_text", prompt, PathText, max_output_tokens=512, output_per_input=0.9)
+    return ChatTask("hub.path_text", prompt, PathText, max_output_tokens=512, output_per_input=1.2)
 
 
 def path_lines(triples: Iterable[PathTriple]) -> str:

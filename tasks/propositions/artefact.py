@@ -6,9 +6,8 @@ from functools import partial
 import numpy as np
 
 from polyhop.schemas.artefacts import Artefact, Stored
-from polyhop.schemas.proposition_origin import GraphName, PropositionOrigin
+from polyhop.schemas.proposition_origin import GraphName, PropositionOrigin, PropositionSettings
 from polyhop.schemas.propositions import PropositionGraph
-from polyhop.schemas.settings import PropositionSettings
 from polyhop.schemas.stored_texts import StoredTexts
 
 _ENTITIES = "SELECT key, name FROM entities SEMI JOIN query_table($tables) USING (entity_id) ORDER BY key"

@@ -81,7 +81,7 @@ def find_synonyms(vectors: Vectors, names: list[str], rule: SynonymRule) -> Syno
 
 
 def _letters(name: str) -> int:
-    return sum(character.isalnum() for character in name)
+    return sum(map(str.isalnum, name))
 
 
 def _all_pairs(vectors: Vectors, searching: Numbers, rule: SynonymRule) -> tuple[Numbers, Numbers]:
@@ -102,8 +102,9 @@ def _listed_pairs(vectors: Vectors, searching: Numbers, rule: SynonymRule) -> tu
     members = np.argsort(nearest[:, 0], kind="stable")
     bounds = np.searchsorted(nearest[members, 0], np.arange(len(centres) + 1))
     asked = nearest[searching].ravel()
-    askers = np.repeat(searching, nearest.shape[1])[np.argsort(asked, kind="stable")]
-    asked_bounds = np.searchsorted(np.sort(asked), np.arange(len(centres) + 1))
+    order = np.argsort(asked, kind="stable")
+    askers = np.repeat(searching, nearest.shape[1])[order]
+    asked_bounds = np.searchsorted(asked[order], np.arange(len(centres) + 1))
     found = []
     for each in range(len(centres)):
         listed = members[bounds[each] : bounds[each + 1]]

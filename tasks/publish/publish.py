@@ -5,6 +5,7 @@ Nothing is visible before the last step; a crash anywhere leaves the published v
 
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import duckdb
@@ -51,17 +52,20 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         _fill_runs(build, connection)
         check_invariants(connection, stages, held)
         _describe(connection, held)
-        tables = {table.name: table_record(connection, table.name) for table in held}
         connection.execute("CHECKPOINT")
     store = open_vector_store(build.folder)
     store.begin_changes()
-    vectors = _sync_vectors(build)
+    with ThreadPoolExecutor(1) as beside:  # LanceDB builds its indexes on one core, and waits for the disk
+        synced = beside.submit(_sync_vectors, build)
+        tables, arrays = _checksums(build, held)
+        vectors = synced.result()
     number = max([*published_versions(build.folder), 0]) + 1
     manifest = Manifest(
         index=build.index,
         version=number,
         polyhop=VERSION,
         source=_source(build),
+        graph_sources=_graph_sources(build),
         corpus_hash=build.fingerprint(stages[0].name),
         settings=redacted_tree(build.settings.model_dump(mode="json", exclude=_UNFINGERPRINTED)),
         artefacts=tuple(sorted(build.artefacts)),
@@ -75,7 +79,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         },
         counts=_counts(tables),
         tables=tables,
-        arrays={file.name: file_checksum(file) for file in sorted(build.staging.arrays.iterdir())},
+        arrays=arrays,
         vectors=vectors,
     )
     for record in vectors.values():
@@ -84,6 +88,13 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         store.end_changes()
     publish_folder(build.folder, build.staging.path, manifest)
     return {"version": number}
+
+
+def _checksums(build: Build, tables: Sequence[Table]) -> tuple[dict[str, TableRecord], dict[str, str]]:
+    """Of the staged tables and of the files of arrays, by name."""
+    with build.tables(read_only=True) as connection:
+        records = {table.name: table_record(connection, table.name) for table in tables}
+    return records, {file.name: file_checksum(file) for file in sorted(build.staging.arrays.iterdir())}
 
 
 def publish_stage(stages: Sequence[Stage]) -> Stage:
@@ -100,6 +111,14 @@ def _source(build: Build) -> str:
         return str(build.source)
     current = current_manifest(build)
     return current.source if current else ""
+
+
+def _graph_sources(build: Build) -> str:
+    """The file of texts for nodes, "" if there is none; a version that takes the current one's names that one's."""
+    if build.source is not None:
+        return str(build.graph_sources or "")
+    current = current_manifest(build)
+    return current.graph_sources if current else ""
 
 
 def prune(build: Build) -> list[int]:
@@ -188,9 +207,11 @@ def _counts(tables: Mapping[str, TableRecord]) -> dict[str, int]:
         "entities": "entities",
         "relations": "relations",
         "propositions": "propositions",
+        "hubs": "hubs",
+        "hub_paths": "hub_paths",
         "quarantined": "quarantine",
     }
-    return {name: tables[table].rows for name, table in shown.items()}
+    return {name: tables[table].rows for name, table in shown.items() if table in tables}
 
 
 def _sync_vectors(build: Build) -> dict[str, VectorRecord]:

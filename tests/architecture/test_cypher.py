@@ -30,6 +30,7 @@ VALUES: dict[str, Any] = {
     "record": {},
     "rows": [],
     "ids": [],
+    "predicates": [],
     "label": "Entity_0",
     "probe": [1.0],
     "names": [],

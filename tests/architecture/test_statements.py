@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
-from polyhop.schemas.tables import NODES, TABLES
+from polyhop.schemas.tables import NODE_PASSAGES, NODES, TABLES
 from polyhop.tasks.embeddings.things import SCHEMA as THINGS
 from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS
+from polyhop.tasks.graph_source.texts import ATTACHED_PARTS
 from polyhop.tasks.hubs.tables import HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS, HUBS
 from polyhop.warehouse.statements import SQL_FOLDER, statements
 from polyhop.warehouse.tables.definitions import create_statement
@@ -49,7 +50,7 @@ def test_names_are_not_used_twice(file: str) -> None:
 
 def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection = duckdb.connect()
-    for table in (*TABLES, NODES, HUBS, HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS):
+    for table in (*TABLES, NODES, NODE_PASSAGES, HUBS, HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS):
         connection.execute(create_statement(table))
     connection.execute("CREATE VIEW things AS " + statements("vectors")["passages"])
     connection.execute("CREATE VIEW covered_nodes AS SELECT 0 AS n, true AS is_covered")
@@ -123,6 +124,9 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
     for name, table in (("nodes", NODE_PARTS), ("statements", STATEMENT_PARTS)):
         pq.write_table(table.arrow.empty_table(), folder / f"{name}.parquet")
         parts[f"graph_source.{name}"] = [str(folder / f"{name}.parquet")]
+    pq.write_table(ATTACHED_PARTS.arrow.empty_table(), folder / "attached.parquet")
+    parts |= {"graph_texts.attached": [str(folder / "attached.parquet")], "graph_texts.refused": [str(quarantine)]}
+    parts |= {"graph_texts.passages": [str(passages)], "graph_texts.quarantine": [str(quarantine)]}
     lines = folder / "lines.parquet"
     connection.execute(f"COPY (SELECT 0::BIGINT AS good LIMIT 0) TO '{lines}' (FORMAT parquet)")
     parts["graph_source.lines"] = [str(lines)]

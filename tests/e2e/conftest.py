@@ -1,4 +1,4 @@
-"""What tests of the queue share: a small index, commands in processes of their own, both databases."""
+"""What end-to-end tests share: a small index, commands on it in processes and in this one, both databases."""
 
 import json
 import shutil
@@ -12,7 +12,9 @@ from typing import Any
 
 import psycopg
 import pytest
+from click.testing import Result
 from command_processes import Commands, clean_environment
+from typer.testing import CliRunner
 
 from polyhop.schemas.settings import parse_settings
 from polyhop.warehouse.open import open_questions
@@ -137,6 +139,46 @@ def towns(published_towns: Path, commands: Commands, tmp_path: Path) -> Iterator
     shutil.copytree(published_towns, own.root)
     yield own
     own.kill_all()
+
+
+@pytest.fixture(scope="session")
+def publish() -> Callable[..., Path]:
+    """Indexes records as `towns` for strategies that need no vectors, in the folder's `root`; writes rows beside it."""
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner
+    from polyhop.schemas.requests import IndexRequest
+    from polyhop.schemas.settings import Settings
+
+    def run(folder: Path, records: list[dict[str, object]], **files: list[dict[str, object]]) -> Path:
+        for name, rows in {"corpus": records, **files}.items():
+            lines = "".join(json.dumps(row) + "\n" for row in rows)
+            (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+        settings = Settings(root=folder / "root", strategies=("bm25", "bridge-lexical"))
+        run_index(settings, IndexRequest("towns", folder / "corpus.jsonl"), DirectRunner())
+        return folder
+
+    return run
+
+
+@pytest.fixture
+def root(published: Path, tmp_path: Path) -> Path:
+    """A root of its own for each test, and the files beside it: a copy of the folder that the file publishes."""
+    shutil.copytree(published, tmp_path / "own")
+    return tmp_path / "own" / "root"
+
+
+@pytest.fixture
+def command(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """A command in this process, on that root; its exception is there to look at."""
+    from polyhop.cli import app
+
+    monkeypatch.chdir(root.parent)
+    monkeypatch.setenv("POLYHOP_ROOT", str(root))
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(app, arguments)
+
+    return run
 
 
 @pytest.fixture

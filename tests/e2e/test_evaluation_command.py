@@ -1,7 +1,6 @@
 """`polyhop eval` on a small index: stored runs, their comparison, gates, and answers silenced by confidence."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from polyhop.cli import app
 from polyhop.flows.evaluate import evaluate_index
 from polyhop.flows.evaluation.run import run_evaluation
 from polyhop.schemas.errors import ConfigurationError, GateFailedError, SourceError, StoreError, UnknownIdError
@@ -44,39 +41,12 @@ DETERMINISTIC = {"run.json", "questions.jsonl"}
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a root whose index needs no vectors, and the question file beside it."""
-    from polyhop.flows.index import run_index
-    from polyhop.flows.runner import DirectRunner
-    from polyhop.schemas.requests import IndexRequest
-
-    folder = tmp_path_factory.mktemp("evaluations")
-    corpus = folder / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(record) + "\n" for record in RECORDS), encoding="utf-8")
-    lines = "".join(json.dumps(question) + "\n" for question in QUESTIONS)
-    (folder / "questions.jsonl").write_text(lines + "{broken\n", encoding="utf-8")
-    settings = Settings(root=folder / "root", strategies=("bm25", "bridge-lexical"))
-    run_index(settings, IndexRequest("towns", corpus), DirectRunner())
+def published(publish: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a root whose index needs no vectors, and the question file, whose last line is broken."""
+    folder = publish(tmp_path_factory.mktemp("evaluations"), RECORDS, questions=QUESTIONS)
+    with (folder / "questions.jsonl").open("a", encoding="utf-8") as file:
+        file.write("{broken\n")
     return folder
-
-
-@pytest.fixture
-def root(published: Path, tmp_path: Path) -> Path:
-    """A root of its own for each test, and the question file beside it."""
-    shutil.copytree(published, tmp_path / "own")
-    return tmp_path / "own" / "root"
-
-
-@pytest.fixture
-def command(root: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """A command in this process, on that root."""
-    monkeypatch.chdir(root.parent)
-    monkeypatch.setenv("POLYHOP_ROOT", str(root))
-
-    def run(*arguments: str) -> Result:
-        return CliRunner().invoke(app, arguments)
-
-    return run
 
 
 @pytest.fixture

@@ -1,16 +1,13 @@
 """Experiments by `polyhop eval`: samples, ranges of parameters, several baselines, intervals of means."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from polyhop.cli import app
 from polyhop.flows.evaluation.run import run_evaluation
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.requests import EvaluationRequest
@@ -26,41 +23,18 @@ QUESTIONS: list[dict[str, object]] = [
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a root whose index needs no vectors, and the question file beside it."""
-    from polyhop.flows.index import run_index
-    from polyhop.flows.runner import DirectRunner
-    from polyhop.schemas.requests import IndexRequest
-
-    folder = tmp_path_factory.mktemp("experiments")
+def published(publish: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a root whose index needs no vectors, and the question files beside it."""
     texts = {n: f"Town {n} lies on the River {n % 5} in Country {n % 3}." for n in range(20)}
     records = [{"id": f"p{n}", "title": f"Town {n}", "text": text} for n, text in texts.items()]
     answered = [{**question, "answers": [f"River {n % 5}"]} for n, question in enumerate(QUESTIONS)]
-    for name, rows in {"corpus": records, "questions": answered, "unanswered": QUESTIONS}.items():
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    settings = Settings(root=folder / "root", strategies=("bm25", "bridge-lexical"))
-    run_index(settings, IndexRequest("towns", folder / "corpus.jsonl"), DirectRunner())
-    return folder
+    return publish(tmp_path_factory.mktemp("experiments"), records, questions=answered, unanswered=QUESTIONS)
 
 
 @pytest.fixture
-def root(published: Path, tmp_path: Path) -> Path:
-    """A root of its own for each test, and the question files beside it."""
-    shutil.copytree(published, tmp_path / "own")
-    return tmp_path / "own" / "root"
-
-
-@pytest.fixture
-def evaluate(root: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+def evaluate(command: Command) -> Command:
     """`polyhop eval` in this process, on that root."""
-    monkeypatch.chdir(root.parent)
-    monkeypatch.setenv("POLYHOP_ROOT", str(root))
-
-    def run(*arguments: str) -> Result:
-        return CliRunner().invoke(app, ["eval", *arguments])
-
-    return run
+    return lambda *arguments: command("eval", *arguments)
 
 
 @pytest.fixture

@@ -30,9 +30,9 @@ def _json(done: subprocess.CompletedProcess[str]) -> Any:
     return json.loads(done.stdout)
 
 
-def test_a_corpus_becomes_an_index_that_answers(polyhop: Run, write_corpus: WriteCorpus) -> None:
+def test_a_corpus_becomes_an_index_that_answers(new_polyhop: Run, write_corpus: WriteCorpus) -> None:
     corpus = write_corpus(CORPUS)
-    report = _json(polyhop("index", corpus, "--index", "tiny", "--json"))
+    report = _json(new_polyhop("index", corpus, "--index", "tiny", "--json"))
     assert report["changed"] is True
     assert report["version"] == 1
     assert report["counts"]["passages"] == 5
@@ -40,12 +40,12 @@ def test_a_corpus_becomes_an_index_that_answers(polyhop: Run, write_corpus: Writ
         *("calls", "cached", "prompt_tokens", "completion_tokens", "cost_usd", "replaced_counts"),
         *("unknown_calls", "unknown_tokens", "unknown_cost_usd"),
     }
-    answer = _json(polyhop("ask", QUESTION, "--index", "tiny", "--limit", "3", "--json"))
+    answer = _json(new_polyhop("ask", QUESTION, "--index", "tiny", "--limit", "3", "--json"))
     assert answer["strategy"] == "bridge"
     assert {p["id"] for p in answer["passages"]} >= {"p1", "p2"}
     assert [p["rank"] for p in answer["passages"]] == [1, 2, 3]
     assert answer["evidence"]["links"]
-    text = polyhop("ask", QUESTION, "--index", "tiny", "--explain").stdout
+    text = new_polyhop("ask", QUESTION, "--index", "tiny", "--explain").stdout
     assert "How the evidence connects" in text
 
 
@@ -57,7 +57,7 @@ def test_the_same_corpus_again_publishes_nothing(polyhop: Run, write_corpus: Wri
     assert "nothing was extracted or embedded" in polyhop("index", corpus, "--index", "tiny").stdout
 
 
-def test_adds_edits_and_deletes_equal_a_full_rebuild(polyhop: Run, write_corpus: WriteCorpus) -> None:
+def test_adds_edits_and_deletes_equal_a_full_rebuild(polyhop: Run, new_polyhop: Run, write_corpus: WriteCorpus) -> None:
     polyhop("index", write_corpus(CORPUS), "--index", "changed")
     edited = [*CORPUS[1:3], {**CORPUS[3], "text": "Charles Babbage was born in Walworth."}, CORPUS[4]]
     edited.append({"id": "p6", "title": "Walworth", "text": "Walworth is a district of London."})
@@ -65,17 +65,17 @@ def test_adds_edits_and_deletes_equal_a_full_rebuild(polyhop: Run, write_corpus:
     changed = _json(polyhop("index", corpus, "--index", "changed", "--json"))
     assert changed["version"] == 2
     assert changed["computed"]["embed-passage"] == 2
-    _json(polyhop("index", corpus, "--index", "fresh", "--json"))
+    _json(new_polyhop("index", corpus, "--index", "fresh", "--json"))
     manifests = [_manifest(corpus.parent, "changed", 2), _manifest(corpus.parent, "fresh", 1)]
     assert manifests[0]["tables"] == manifests[1]["tables"]
     assert manifests[0]["arrays"] == manifests[1]["arrays"]
 
 
-def test_order_of_the_corpus_changes_nothing(polyhop: Run, write_corpus: WriteCorpus) -> None:
+def test_order_of_the_corpus_changes_nothing(polyhop: Run, new_polyhop: Run, write_corpus: WriteCorpus) -> None:
     polyhop("index", write_corpus(CORPUS, "c.jsonl"), "--index", "one")
     first = _manifest(write_corpus(CORPUS, "c.jsonl").parent, "one", 1)
     corpus = write_corpus(CORPUS[::-1], "c.jsonl")
-    polyhop("index", corpus, "--index", "two")
+    new_polyhop("index", corpus, "--index", "two")
     second = _manifest(corpus.parent, "two", 1)
     assert first["tables"] == second["tables"]
     assert first["arrays"] == second["arrays"]

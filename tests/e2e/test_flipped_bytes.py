@@ -25,6 +25,7 @@ SAMPLED = (
     "caches.sqlite",
     "data.lance",
     "graph.npy",
+    "graph.parquet",
     "manifest.json",
     "timings.json",
 )

@@ -179,8 +179,9 @@ def test_a_graph_that_holds_nothing_is_refused_in_one_sentence(settings: Setting
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"source": Path("c.jsonl"), "graph": Path("g.jsonl")}, "an index is made from one of them"),
-        ({"graph": Path("g.jsonl"), "extractor": "rules"}, "nothing is extracted from it"),
+        ({"source": Path("c.jsonl"), "graph": "g.jsonl"}, "an index is made from one of them"),
+        ({"graph": "g.jsonl", "extractor": "rules"}, "nothing is extracted from it"),
+        ({"source": Path("c.jsonl"), "graph_sources": Path("t.jsonl")}, "texts for nodes need their graph"),
         ({}, "name a SOURCE"),
     ],
 )

@@ -2,12 +2,14 @@
 
 import html
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_processes import Commands
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 RECORDS: list[dict[str, object]] = [
@@ -25,9 +27,19 @@ def _json(done: subprocess.CompletedProcess[str]) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.fixture(scope="module")
+def published(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A folder with an index to copy, and the report of its run."""
+    folder = tmp_path_factory.mktemp("proprag")
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(record) + "\n" for record in RECORDS), encoding="utf-8")
+    return folder, _json(commands.run(["index", "corpus.jsonl", *OPTIONS], folder, {}))
+
+
 @pytest.fixture
-def indexed(polyhop: Run, write_corpus: Callable[..., Path]) -> dict[str, Any]:
-    report: dict[str, Any] = _json(polyhop("index", write_corpus(RECORDS), *OPTIONS))
+def indexed(published: tuple[Path, dict[str, Any]], tmp_path: Path) -> dict[str, Any]:
+    """The index in a folder of the test's own."""
+    folder, report = published
+    shutil.copytree(folder / "polyhop-data", tmp_path / "polyhop-data")
     return report
 
 

@@ -1,6 +1,7 @@
 """README.md tells the truth: its commands run, its settings exist, its demo output is what the demo prints."""
 
 import importlib.util
+import json
 import re
 import subprocess
 from collections.abc import Callable
@@ -30,10 +31,10 @@ def test_the_settings_table_is_current(tables: ModuleType) -> None:
     assert tables.replaced(README, "settings table", tables.settings()) == README
 
 
-def test_the_demo_prints_what_the_readme_shows(polyhop: Run) -> None:
+def test_the_demo_prints_what_the_readme_shows(new_polyhop: Run) -> None:
     shown = re.search(r"<!-- demo output: begin -->\n```console\n(.*?)```", README, re.DOTALL)
     assert shown is not None
-    printed = polyhop("demo").stdout.replace(f"{PROJECT}/", "")
+    printed = new_polyhop("demo").stdout.replace(f"{PROJECT}/", "")
     assert _without_times(printed) == _without_times(shown.group(1))
 
 
@@ -51,6 +52,27 @@ def test_the_commands_on_an_own_corpus_run(polyhop: Run, write_corpus: WriteCorp
     (tmp_path / "predictions.jsonl").write_text('{"id": "q1", "prediction": "London", "answers": ["London"]}\n')
     sections = ("Your own corpus", "Names that are one", "Question queues", "Evaluation")
     assert run_all(polyhop, *sections) >= 17
+
+
+def test_the_commands_on_a_knowledge_graph_run(polyhop: Run, tmp_path: Path) -> None:
+    paper, person = (
+        {"id": "p1", "name": "On Graphs", "types": ["Paper"]},
+        {"id": "a1", "name": "Ada", "types": ["Person"]},
+    )
+    oslo = {"id": "u1", "name": "University of Oslo", "types": ["University"]}
+    write_lines(
+        tmp_path / "triples.jsonl",
+        {"subject": paper, "predicate": "author", "object": person},
+        {"subject": person, "predicate": "affiliation", "object": oslo},
+    )
+    write_lines(tmp_path / "texts.jsonl", {"id": "p1", "title": "On Graphs", "text": "Graphs are drawn by hand."})
+    golden = ["(p1:On Graphs, author, a1:Ada)"]
+    write_lines(tmp_path / "kg-questions.jsonl", {"question": "Who wrote On Graphs?", "golden_triples": golden})
+    assert run_all(polyhop, "Knowledge graphs") == 5
+
+
+def write_lines(path: Path, *rows: dict[str, Any]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def test_the_commands_with_a_model_and_with_neo4j_run(

@@ -58,13 +58,23 @@ def test_a_graph_is_indexed_by_a_flow_run_that_says_what_its_source_is(
 ) -> None:
     graph = tmp_path / "graph.jsonl"
     graph.write_text('{"subject": {"id": 1, "name": "Ada"}, "predicate": "born", "object": 1815}\n')
-    arguments = ("--index", "graph-served", "--set", "strategies=bm25", "--json")
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text('{"id": 1, "title": "Ada", "text": "Ada wrote notes."}\n')
+    hubs = ("--set", "strategies=hub-facets,bm25", "--set", "hubs.min_edges=1")
+    arguments = ("--graph-sources", texts, "--index", "graph-served", *hubs, "--json")
     done = polyhop("index", "--graph", graph, *arguments, env=prefect_server)
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)["counts"]
-    assert (counts["entities"], counts["relations"], counts["passages"]) == (2, 1, 0)
+    assert (counts["entities"], counts["relations"], counts["passages"]) == (2, 1, 1)
     runs = post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["index graph-served"]}}})
-    assert [(run["state_type"], run["parameters"]["kind"]) for run in runs] == [("COMPLETED", "graph")]
+    stated = [(run["state_type"], run["parameters"]["kind"], run["parameters"]["graph_sources"]) for run in runs]
+    assert stated == [("COMPLETED", "graph", str(texts))]
+    (shown,) = [
+        json.loads(artifact["data"])
+        for artifact in post(prefect_server, "/artifacts/filter")
+        if artifact["key"] == "index-graph-served-hub-coverage"
+    ]
+    assert {"what": "triples", "part": "(all)", "covered": 1, "uncovered": 0, "share": 1.0} in shown
 
 
 def test_a_flow_run_on_a_bad_corpus_fails_with_the_same_sentence(

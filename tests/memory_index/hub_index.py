@@ -92,7 +92,7 @@ def hubs_of(
         (number_of[nodes.index(s), predicates.index(p), nodes.index(o)], passage)
         for (s, p, o), passage in triple_passages
     ]
-    about = [(indexed.index(nodes.index(hub)), passage) for hub, passage in hub_passages]
+    about = [(indexed.index(nodes.index(hub)), passage) for hub, passage in hub_passages if hub not in not_indexed]
     return StoredHubs(
         graph,
         stored,

@@ -161,6 +161,32 @@ def _path_text(blocks: list[str]) -> dict[str, Any]:
     return {"text": " ".join(f"{' '.join(words)}." for words in statements)}
 
 
+def _components(blocks: list[str]) -> dict[str, Any]:
+    return {"components": names_in("\n".join(blocks))}
+
+
+def _numbered(block: str) -> dict[int, str]:
+    """Lines like `[2] …`, by number."""
+    return {int(number): text for number, text in re.findall(r"^\[(\d+)\] (.*)$", block, re.MULTILINE)}
+
+
+def _partial(blocks: list[str]) -> dict[str, Any]:
+    """The first numbered statement, word for word."""
+    statements = next((found for found in map(_numbered, blocks) if found), {})
+    return {"sufficient": bool(statements), "answer": next(iter(statements.values()), ""), "used": [*statements][:1]}
+
+
+def _final(blocks: list[str]) -> dict[str, Any]:
+    """The first partial answer, word for word."""
+    partial = _partial(blocks)
+    return {"sufficient": partial["sufficient"], "answer": partial["answer"], "citations": partial["used"]}
+
+
+def _filter(blocks: list[str]) -> dict[str, Any]:
+    """All numbered statements."""
+    return {"ids": [*next((found for found in map(_numbered, blocks[::-1]) if found), {})]}
+
+
 def _filled(schema: dict[str, Any], root: dict[str, Any]) -> Any:
     """An empty value of any JSON schema."""
     if "$ref" in schema:
@@ -180,6 +206,10 @@ def _filled(schema: dict[str, Any], root: dict[str, Any]) -> Any:
 _MAKERS = {
     "kg.extract": _graph,
     "kg.resolve": _groups,
+    "hub.components": _components,
+    "hub.filter": _filter,
+    "hub.final": _final,
+    "hub.partial": _partial,
     "hub.path_text": _path_text,
     "prop.entities": _names,
     "prop.propositions": _propositions,

@@ -20,12 +20,12 @@ from polyhop.schemas.stems import plain_tokens, stem_tokens
 from polyhop.schemas.text import fold, norm_answer, norm_simple, norm_ws, without_last_parenthesis
 from polyhop.schemas.types import mention_type, name_type, title_type
 from polyhop.schemas.values import find_dates, find_numbers
-from polyhop.tasks.corpus.records import count_words
-from polyhop.tasks.corpus.split import split_record
 from polyhop.tasks.extraction.places import PlacedText, key_of
 from polyhop.tasks.extraction.rows import bundle_of, cut
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import Stated, clean, distribute, named, stated_page
+from polyhop.tasks.passages.records import count_words
+from polyhop.tasks.passages.split import split_record
 from polyhop.warehouse.files.markup import read_html, read_markdown
 from polyhop.warehouse.files.records import FaultError
 from polyhop.warehouse.names import RegexNames

@@ -23,11 +23,11 @@ from polyhop.schemas.stems import plain_tokens, stem_tokens
 from polyhop.schemas.type_words import HEADS, PLACES, TITLES_OF_PERSONS
 from polyhop.schemas.types import mention_type, name_type, title_type
 from polyhop.schemas.values import find_dates, find_numbers
-from polyhop.tasks.corpus.split import split_record
 from polyhop.tasks.extraction.places import PlacedText, key_of
 from polyhop.tasks.extraction.rows import bundle_of
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import Stated, distribute, named, stated_page
+from polyhop.tasks.passages.split import split_record
 from polyhop.warehouse.names import RegexNames
 from polyhop.worker.questions.names import RuleNaming
 from polyhop.worker.reading.attributes import stated_date

@@ -11,13 +11,25 @@ from pathlib import Path
 
 from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.statements import Node, Statement
-from polyhop.warehouse.files.records import FaultError, Row, bad_row, check_characters, checked_name, kind_of
+from polyhop.warehouse.files.records import (
+    FaultError,
+    Row,
+    bad_row,
+    check_characters,
+    checked_name,
+    kind_of,
+    refuse_texts,
+)
 from polyhop.warehouse.files.rows import json_lines
 
 
 def json_statements(path: Path, _languages: Sequence[str] = ()) -> Iterator[Statement | BadRecord]:
     """The statements of a file with one triple a line; empty lines are skipped."""
+    is_first = True
     for row in json_lines(path):
+        if is_first and isinstance(row, Row):
+            refuse_texts(path, row.fields)
+            is_first = False
         yield row if isinstance(row, BadRecord) else _statement(row, path.name)
 
 

@@ -8,10 +8,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from polyhop.schemas.corpus import BadRecord, SourceRecord
+from polyhop.schemas.errors import SourceError
 from polyhop.warehouse.files.folders import read_folder, read_text_file
 from polyhop.warehouse.files.formats import ROWS, TEXTS, formats_of_others, is_of_others, records_of_others, row_reader
+from polyhop.warehouse.files.graph_files import GRAPHS
 from polyhop.warehouse.files.question_sets import QuestionSet, paragraph_record, question_set_of
-from polyhop.warehouse.files.records import TEXT_FIELDS, FaultError, Row, bad_record, bad_row, to_record
+from polyhop.warehouse.files.records import (
+    TEXT_FIELDS,
+    FaultError,
+    Row,
+    bad_record,
+    bad_row,
+    refuse_statements,
+    to_record,
+)
 from polyhop.warehouse.files.sources import check_source, guarded, suffix_of
 
 _Records = Iterator[SourceRecord | BadRecord]
@@ -32,22 +42,51 @@ def read_corpus(source: Path, *, follow_links: bool = False, unread: Counter[str
     Raises:
         SourceError: At once if it cannot be read at all; while iterating if it breaks off or holds no record.
     """
+    suffix = suffix_of(source)
+    if suffix in GRAPHS and suffix not in CORPUS_FORMATS and source.is_file():
+        raise SourceError(f"{source} is a knowledge graph, not a corpus; name it with --graph.")
     check_source(source, CORPUS_FORMATS, accepts_folder=True, others=formats_of_others)
     if source.is_dir():
         return guarded(source, read_folder(source, follow_links=follow_links, unread=unread), "record")
-    suffix = suffix_of(source)
     if is_of_others(suffix):
         return guarded(source, records_of_others(source, suffix, source.name), "record")
     return guarded(source, CORPUS_FORMATS[suffix](source), "record")
 
 
+def read_graph_sources(source: Path) -> _Records:
+    """Yields texts for the nodes of a graph: records whose id is a node's own; several may have the same.
+
+    Raises:
+        SourceError: At once if the file cannot be read at all; while iterating if it breaks off or holds no record.
+    """
+    check_source(source, ROWS, accepts_folder=False)
+    rows = row_reader(suffix_of(source))(source, TEXT_FIELDS)
+    return guarded(source, _node_texts(rows, source), "record")
+
+
+def _node_texts(rows: Iterator[Row | BadRecord], path: Path) -> _Records:
+    is_first = True
+    for row in rows:
+        if is_first and isinstance(row, Row):
+            refuse_statements(path, row.fields)
+            is_first = False
+        yield _node_text(row, path.name)
+
+
+def _node_text(row: Row | BadRecord, source: str) -> SourceRecord | BadRecord:
+    record = row if isinstance(row, BadRecord) else to_record(row, source)
+    if isinstance(row, Row) and isinstance(record, SourceRecord) and not record.id:
+        return bad_row(source, row, "there is no id of a node: expected a field named id or _id")
+    return record
+
+
 def _row_corpus(suffix: str) -> Callable[[Path], _Records]:
-    return lambda path: _records(row_reader(suffix)(path, _CORPUS_FIELDS), path.name)
+    return lambda path: _records(row_reader(suffix)(path, _CORPUS_FIELDS), path)
 
 
-def _records(rows: Iterator[Row | BadRecord], source: str) -> _Records:
+def _records(rows: Iterator[Row | BadRecord], path: Path) -> _Records:
     """Records of rows; the first row that is not a bad one decides whether they are items of a question set."""
-    question_set = None
+    question_set, source = None, path.name
     is_first = True
     seen: set[bytes] = set()
     for row in rows:
@@ -55,6 +94,7 @@ def _records(rows: Iterator[Row | BadRecord], source: str) -> _Records:
             yield row
             continue
         if is_first:
+            refuse_statements(path, row.fields)
             question_set = question_set_of(row.fields)
             is_first = False
         if question_set is None:

@@ -8,12 +8,15 @@ import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from polyhop.schemas.corpus import BadRecord, SourceRecord
+from polyhop.schemas.errors import SourceError
 
 ID_FIELDS = ("id", "_id")
 TEXT_FIELDS = ("text", "contents", "body")
+STATEMENT_FIELDS = ("subject", "predicate", "object")
 EXCERPT_CHARACTERS = 200
 MAX_METADATA_DEPTH = 32
 
@@ -119,6 +122,29 @@ def to_record(row: Row, source: str, *, record_id: str | None = None) -> SourceR
     except FaultError as fault:
         return bad_row(source, row, str(fault))
     return SourceRecord(id_, title, text, storable(source), row.line, metadata)
+
+
+def refuse_statements(path: Path, fields: Mapping[str, object]) -> None:
+    """Makes sure that the first row of a file of texts is not a triple.
+
+    Raises:
+        SourceError: If it is one.
+    """
+    if all(name in fields for name in STATEMENT_FIELDS) and _first(fields, TEXT_FIELDS) is None:
+        raise SourceError(f"{path} holds triples of a knowledge graph, not texts; name it with --graph.")
+
+
+def refuse_texts(path: Path, fields: Mapping[str, object]) -> None:
+    """Makes sure that the first row of a graph is not a text.
+
+    Raises:
+        SourceError: If it is one.
+    """
+    if not any(name in fields for name in STATEMENT_FIELDS) and _first(fields, TEXT_FIELDS) is not None:
+        raise SourceError(
+            f"{path} holds texts, not triples {{subject, predicate, object}}; name it without --graph, or with "
+            "--graph-sources if they belong to nodes of a graph."
+        )
 
 
 def checked_text(fields: Mapping[str, object], names: tuple[str, ...]) -> str:

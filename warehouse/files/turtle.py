@@ -62,19 +62,27 @@ def _parsed(path: Path) -> "rdflib.Graph":
     with _literals_as_written():
         try:
             graph.parse(data=data + b"\n", format="turtle", publicID=_BASE)  # its parser needs a last line end
-        except SyntaxError as error:  # rdflib's BadSyntax
-            line = getattr(error, "lines", 0) + 1
-            found = _WHY.search(str(error))
-            why = " ".join((found[1] if found else "").split())
-            raise SourceError(f"{path} is not Turtle: line {line} cannot be read ({why}); fix it.") from error
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
             raise SourceError(f"{path} is not Turtle: line {line} is not UTF-8; fix it.") from error
         except Exception as error:  # rdflib's parser may fail in any way on what is not Turtle
+            found = _WHY.search(str(error))
+            why = " ".join((found[1] if found else type(error).__name__).split())
             raise SourceError(
-                f"{path} is not Turtle: rdflib cannot read it ({type(error).__name__}); fix it."
+                f"{path} is not Turtle: line {_line_of(error)} cannot be read ({why}); fix it."
             ) from error
     return graph
+
+
+def _line_of(error: Exception) -> int:
+    """The line where rdflib's parser gave up: its own count is wrong at the end of a file, and often missing."""
+    line, frame = 1, error.__traceback__
+    while frame is not None:
+        text, position = (frame.tb_frame.f_locals.get(name) for name in ("argstr", "i"))
+        if isinstance(text, str) and isinstance(position, int) and position >= 0:
+            line = text.count("\n", 0, position) + 1
+        frame = frame.tb_next
+    return line
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from pathlib import Path
 from polyhop.schemas.errors import ManifestMismatchError, StoreConflictError, UnknownIdError, UnknownIndexError
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.manifest import Manifest
+from polyhop.schemas.strategies import default_strategy
 from polyhop.warehouse.files.disk import sync_file, sync_folder, write_whole, writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder, index_of
 
@@ -115,6 +116,16 @@ def current_version(index: IndexFolder) -> int | None:
             f"{index.current} does not hold a version number; "
             f"set it with: polyhop versions --index {index.name} --use N"
         ) from error
+
+
+def default_strategy_of(layout: Layout, name: str) -> str:
+    """The strategy that answers from the current version of an index where nobody names one.
+
+    Raises:
+        UnknownIndexError: If nothing was published under that name.
+    """
+    manifest = read_manifest(require_version(layout, name)[1])
+    return default_strategy(manifest.stages, manifest.artefacts)
 
 
 def require_version(layout: Layout, name: str, version: int | None = None) -> tuple[int, VersionFolder]:

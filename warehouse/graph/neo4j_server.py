@@ -51,6 +51,12 @@ class Neo4jConnection:
             )
             return found
 
+    def stream(self, text: str, values: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+        """The records of one reading statement as they arrive, in pages; nothing is tried again after the first one."""
+        with translated(self.address), self._session(is_reading=True) as session:
+            for record in session.run(text, dict(values or {})):
+                yield record.data()
+
     def write(self, statements: Sequence[tuple[str, Mapping[str, Any]]]) -> list[list[dict[str, Any]]]:
         """The records of statements run in one transaction, which is repeated if the server says it may be."""
 

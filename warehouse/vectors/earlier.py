@@ -4,9 +4,10 @@ Encodes nothing, and checks no file: which files are as they were published is f
 Invariant: equal content hashes (encoder, kind, text) mean equal vectors, so that a copy has the bits of the cache's.
 """
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +28,13 @@ class EarlierVectors:
 
     Args:
         hashes: Shape (n, 32), uint8: sha256 of what each row was made of; the smaller row counts where two are equal.
-        matrix: Shape (n, d), float32.
+        open_matrix: Opens the matrix, shape (n, d), float32; it is closed after every use, because its version may be
+            removed while this is kept.
     """
 
-    def __init__(self, hashes: Hashes, matrix: NDArray[np.float32]) -> None:
+    def __init__(self, hashes: Hashes, open_matrix: Callable[[], NDArray[np.float32]]) -> None:
         self._hashes = hashes
-        self._matrix = matrix
+        self._open_matrix = open_matrix
         heads = _heads(hashes)
         self._order = np.argsort(heads, kind="stable")
         self._heads = heads[self._order]
@@ -55,9 +57,10 @@ class EarlierVectors:
 
     def copy_to(self, target: NDArray[np.float32], places: Rows, rows: Rows) -> None:
         """Writes these rows into `target` at `places`."""
+        matrix = self._open_matrix()
         for start in range(0, len(rows), _BLOCK):
             part = slice(start, start + _BLOCK)
-            target[places[part]] = self._matrix[rows[part]]
+            target[places[part]] = matrix[rows[part]]
 
 
 def hashes_of(keys: Sequence[bytes]) -> Hashes:
@@ -79,11 +82,16 @@ def _opened(files: tuple[Path, ...], dimension: int) -> EarlierVectors:
     fits = hashes.shape == (len(matrix), HASH_BYTES) and matrix.shape[1:] == (dimension,)
     if not fits or hashes.dtype != np.uint8 or matrix.dtype != np.float32:
         return _nothing(dimension)
-    return EarlierVectors(hashes.astype(np.uint8, copy=False), matrix.astype(np.float32, copy=False))
+    return EarlierVectors(np.array(hashes, np.uint8), partial(_matrix, files[1]))
+
+
+def _matrix(file: Path) -> NDArray[np.float32]:
+    return cast("NDArray[np.float32]", open_array(file.parent, file.stem))
 
 
 def _nothing(dimension: int) -> EarlierVectors:
-    return EarlierVectors(np.empty((0, HASH_BYTES), np.uint8), np.empty((0, dimension), np.float32))
+    nothing = np.empty((0, dimension), np.float32)
+    return EarlierVectors(np.empty((0, HASH_BYTES), np.uint8), lambda: nothing)
 
 
 def _heads(hashes: Hashes) -> NDArray[np.uint64]:

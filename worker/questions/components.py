@@ -18,7 +18,7 @@ from polyhop.schemas.text import norm_ws
 from polyhop.worker.model_outcomes import outage_of, use_of
 
 _WORD = re.compile(r"[^\W_][\w'’-]*")
-_COMPONENTS_TOKENS = 512
+COMPONENTS_TOKENS = 512
 MOST_COMPONENTS = 20
 """So many are searched for; a reply of any length costs no more."""
 
@@ -31,7 +31,7 @@ class ComponentsReply(BaseModel):
 
 def components_task(prompt: Prompt) -> ChatTask[ComponentsReply]:
     """The task hub.components with its prompt."""
-    return ChatTask("hub.components", prompt, ComponentsReply, 1, _COMPONENTS_TOKENS)
+    return ChatTask("hub.components", prompt, ComponentsReply, 1, COMPONENTS_TOKENS)
 
 
 class QuestionComponents(Protocol):

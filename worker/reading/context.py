@@ -13,7 +13,7 @@ from polyhop.schemas.query import ContextPassage, RankedPassage
 from polyhop.schemas.sentences import split_sentences
 
 _WORD = re.compile(r"\S+")
-_BYTES_PER_TOKEN = 3
+BYTES_PER_TOKEN = 3
 _HEADING_TOKENS = 8
 
 
@@ -78,7 +78,7 @@ def _prefix(text: str, reach: int, *, within_sentence: bool) -> str:
 
 def estimate_tokens(text: str) -> int:
     """Tokens of a text in any script, on the safe side: three bytes of UTF-8 each (English has four and more)."""
-    return -(-len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN)
+    return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
 
 
 def within_tokens(context: Sequence[ContextPassage], budget_tokens: int) -> list[ContextPassage]:
@@ -112,7 +112,7 @@ def lines_within_tokens(text: str, budget_tokens: int) -> str:
 def _cut_to_tokens(text: str, budget_tokens: int, *, within_sentence: bool) -> str:
     if estimate_tokens(text) <= budget_tokens:
         return text
-    room = max(0, budget_tokens) * _BYTES_PER_TOKEN
+    room = max(0, budget_tokens) * BYTES_PER_TOKEN
     reach = len(text.encode("utf-8", "replace")[:room].decode("utf-8", "ignore"))
     return _prefix(text, reach, within_sentence=within_sentence)
 

@@ -145,12 +145,19 @@ class QuestionState:
         kept = [self.triples[number - 1] for number in numbers]
         self.triples = [dataclasses.replace(triple, rank=rank) for rank, triple in enumerate(kept, start=1)]
 
-    def reading(self, *, with_triples: bool) -> Reading:
-        """The Reading; `with_triples`: with the triples that the answer rests on."""
+    def reading(self, most_calls: int, *, with_triples: bool) -> Reading:
+        """The Reading.
+
+        Args:
+            most_calls: What a question may take of the model.
+            with_triples: Whether it says which triples the answer rests on.
+        """
         use, final = summed_use(self.uses), self.final
         if self.outage is not None:
             return Reading("", use=use, outage=self.outage)
         notes, data = (*self._notes, *self._level_notes()), {"hub_answers": self._data()} if self._levels else {}
+        if self.uses:
+            notes = (*notes, Note("Model", f"{len(self.uses)} requests; at most {most_calls} for a question"))
         if final is None:
             return Reading("", use=use, notes=notes, data=data)
         return Reading(

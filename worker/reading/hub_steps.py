@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, field_validator
 from polyhop.schemas.chat import ChatRequest, ChatTask
 from polyhop.schemas.prompts import Prompt
 from polyhop.schemas.query import ContextPassage, Question, RankedTriple
-from polyhop.worker.reading.context import estimate_tokens, lines_within_tokens, within_tokens
+from polyhop.worker.reading.context import BYTES_PER_TOKEN, estimate_tokens, lines_within_tokens, within_tokens
 from polyhop.worker.reading.model import numbered
 
 REPLY_TOKENS = 1_024
@@ -94,7 +94,13 @@ class HubInput:
 def partial_request(
     task: ChatTask[PartialReply], question: Question, hub: HubInput, budget_tokens: int
 ) -> ChatRequest[PartialReply]:
-    """The question for a hub's partial answer, its evidence within a budget: most of it for paths."""
+    """The question for a hub's partial answer, its evidence within a budget: most of it for paths.
+
+    A name, or a way from the topic, that would take more than a tenth of the budget is cut.
+    """
+    name = _cut(hub.row["name"] or hub.row["hub_id"], budget_tokens // 10)
+    way = _cut(hub.row["path_to_topic"], budget_tokens // 10)
+    budget_tokens -= estimate_tokens(name) + estimate_tokens(way)
     lines = [
         f"[{n}] {' '.join(path['text'].split())}" + (f" {triples}" if triples else "")
         for n, (path, triples) in enumerate(zip(hub.row["paths"], hub.triples, strict=True), start=1)
@@ -104,19 +110,20 @@ def partial_request(
     passages = within_tokens(hub.passages, budget_tokens - estimate_tokens(paths))
     inputs = (
         ("question", question.text),
-        ("hub", hub.row["name"] or hub.row["hub_id"]),
-        ("topic_path", hub.row["path_to_topic"] or _NONE),
+        ("hub", name),
+        ("topic_path", way or _NONE),
         ("paths", paths or _NONE),
         ("passages", numbered(passages) or _NONE),
     )
     return ChatRequest(task, question.id or question.text, inputs)
 
 
-def final_request(task: ChatTask[FinalReply], question: Question, partials: Sequence[str]) -> ChatRequest[FinalReply]:
-    """The question for the answer from partial ones."""
-    return ChatRequest(
-        task, question.id or question.text, (("question", question.text), ("partials", merged(partials)))
-    )
+def final_request(
+    task: ChatTask[FinalReply], question: Question, partials: Sequence[str], budget_tokens: int
+) -> ChatRequest[FinalReply]:
+    """The question for the answer from partial ones, as many of the first as the budget holds."""
+    shown = lines_within_tokens(merged(partials), budget_tokens)
+    return ChatRequest(task, question.id or question.text, (("question", question.text), ("partials", shown or _NONE)))
 
 
 def filter_request(
@@ -125,7 +132,7 @@ def filter_request(
     """The question for the triples that support an answer; what exceeds the budget is not shown, and so not kept."""
     lines = "\n".join(f"[{n}] {_stated(triple)}" for n, triple in enumerate(triples, start=1))
     statements = lines_within_tokens(lines, budget_tokens)
-    inputs = (("question", question.text), ("answer", answer), ("statements", statements or _NONE))
+    inputs = (("question", question.text), ("answer", _cut(answer, REPLY_TOKENS)), ("statements", statements or _NONE))
     return ChatRequest(task, question.id or question.text, inputs)
 
 
@@ -137,6 +144,14 @@ def merged(partials: Sequence[str]) -> str:
 def valid(numbers: Sequence[int], count: int) -> list[int]:
     """Numbers from 1 to `count`, each once, in the order given."""
     return [number for number in dict.fromkeys(numbers) if 1 <= number <= count]
+
+
+def _cut(text: str, budget_tokens: int) -> str:
+    """The text, or its beginning if it is longer than the budget."""
+    if estimate_tokens(text) <= budget_tokens:
+        return text
+    kept = text.encode("utf-8", "replace")[: max(0, budget_tokens - 1) * BYTES_PER_TOKEN].decode("utf-8", "ignore")
+    return f"{kept.rstrip()}…"
 
 
 def _stated(triple: RankedTriple) -> str:

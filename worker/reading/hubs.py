@@ -53,10 +53,11 @@ class HubReadingRule:
 
 @dataclass(frozen=True, slots=True)
 class HubModel:
-    """A chat model and what it is asked."""
+    """A chat model, what it is asked, and how often at most for one question."""
 
     chat: ChatModel
     tasks: HubTasks
+    most_calls: int
 
 
 class HubReader:
@@ -76,6 +77,7 @@ class HubReader:
         self._partial = model if rule.partial_by_model else None
         self._final = model if rule.final_by_model else None
         self._filter = model if rule.filters else None
+        self._most_calls = model.most_calls if model else 0
         self._spans = RuleReader(index) if configured.batches else configured
 
     @property
@@ -102,11 +104,16 @@ class HubReader:
             going = [state for state in going if state.next_level()]
         self._read_filters([state for state in states if state.final is not None and state.outage is None])
         with_triples = self._partial is not None or self._filter is not None
-        return [state.reading(with_triples=with_triples) for state in states]
+        return [state.reading(self._most_calls, with_triples=with_triples) for state in states]
 
     def _inputs(self, state: QuestionState) -> list[HubInput]:
+        """The hubs of a level; only prompts show the triples of their paths."""
         return [
-            HubInput(row, [self._triples_of(path) for path in row["paths"]], self._passages_of(row["passages"]))
+            HubInput(
+                row,
+                [self._triples_of(path) if self._partial else "" for path in row["paths"]],
+                self._passages_of(row["passages"]),
+            )
             for row in state.hubs
         ]
 
@@ -153,7 +160,10 @@ class HubReader:
                 state.final = self._final_by_rules(state)
             return
         task = self._final.tasks.final
-        requests = [final_request(task, state.item.question, [one.text for one in state.partials]) for state in states]
+        budget = self._rule.evidence_tokens
+        requests = [
+            final_request(task, state.item.question, [one.text for one in state.partials], budget) for state in states
+        ]
         for state, outcome in zip(states, self._final.chat.ask(requests) if requests else (), strict=True):
             state.count(use_of(task, outcome))
             if outcome.reply is None:

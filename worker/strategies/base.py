@@ -23,10 +23,31 @@ Ranking = tuple[NDArray[np.intp], NDArray[np.float64]]
 _WORD = re.compile(r"[^\W_]")
 
 
+@dataclass(frozen=True, slots=True)
+class CallBound:
+    """The most that a strategy asks of a model for one question, of one kind; what has to be asked again not counted.
+
+    Attributes:
+        task: The kind, "hub.partial" for instance.
+        calls: Requests.
+        prompt_tokens: Of each request, the question itself not counted.
+        completion_tokens: Of each reply.
+    """
+
+    task: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
 class Parameters(BaseModel):
     """Base of all parameters: frozen, nothing unknown, only finite numbers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def call_bounds(self) -> tuple[CallBound, ...]:
+        """What the strategy and its own reader ask of a model for one question; () if they never ask one."""
+        return ()
 
 
 class LexicalParameters(Parameters):

@@ -7,7 +7,6 @@ Source: algorithms.md 4.8 to 4.12.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -18,7 +17,6 @@ from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.tasks.hubs.artefact import STORED_HUBS
 from polyhop.warehouse.artefacts import ALIASES, ENTITY_IDS, GRAPH, NAMES, vectors_of
-from polyhop.warehouse.prompt_files import read_prompt
 from polyhop.worker.questions.components import ModelComponents, QuestionComponents, RuleComponents, components_task
 from polyhop.worker.ranking.hubs.choice import HubChoice, HubRule
 from polyhop.worker.ranking.hubs.levels import Level, TopicWalk
@@ -29,12 +27,9 @@ from polyhop.worker.reading.hub_steps import hub_tasks
 from polyhop.worker.reading.hubs import HubModel, HubReader
 from polyhop.worker.strategies.base import question_vector, ranked_passages, retrieve_each, strategy
 from polyhop.worker.strategies.hublink_evidence import FoundLevel, HubEvidence, TopicChoice
-from polyhop.worker.strategies.hublink_parameters import HubLinkParameters, HubLinkTopicParameters
+from polyhop.worker.strategies.hublink_parameters import HubLinkParameters, HubLinkTopicParameters, prompt_of
 
 DIRECT, TRAVERSAL = "hublink", "hublink-topic"
-_WORKER = Path(__file__).parents[1]
-_COMPONENTS = _WORKER / "questions" / "prompts" / "hub.components.md"
-_PROMPTS = _WORKER / "reading" / "prompts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +84,13 @@ class TopicSearch:
         if not topics:
             return replace(self._direct.find(question, scores), fallback=_not_found(question, names))
         name, topic = next(iter(topics.items()))
-        others = [found for found in topics.values() if found.node != topic.node]
+        others = {found.node: found for found in topics.values() if found.node != topic.node}
         p = self._parameters
         walked = self._walk.levels(topic.node, scores, p.rule, most_levels=p.max_level, until_hub=p.search_until_hub)
         levels = list(walked)
-        fallback = None if levels else Fallback("topic_not_covered", f"no hub is reached from the topic '{name}'")
-        return Found(levels, TopicChoice(name, topic, others), fallback)
+        is_covered = any(level.hubs for level in levels)
+        fallback = None if is_covered else Fallback("topic_not_covered", f"no indexed hub is reached from '{name}'")
+        return Found(levels, TopicChoice(name, topic, [*others.values()]), fallback)
 
 
 def names_of(question: Question) -> list[str]:
@@ -200,14 +196,16 @@ def _components(reader: IndexReader, parameters: HubLinkParameters, services: Se
         return None
     rules = RuleComponents(reader.artefact(NAMES))
     chat = services.chat() if parameters.question_components == "model" else None
-    return ModelComponents(chat, components_task(read_prompt(_COMPONENTS)), rules) if chat else rules
+    return ModelComponents(chat, components_task(prompt_of("hub.components")), rules) if chat else rules
 
 
 def _reader(index: IndexReader, parameters: HubLinkParameters, services: Services, configured: Reader) -> HubReader:
     """The reader of both strategies."""
-    chat, names = services.chat(), ("hub.partial", "hub.final", "hub.filter")
-    prompts = [read_prompt(_PROMPTS / f"{name}.md") for name in names]
-    return HubReader(index, parameters.reading, HubModel(chat, hub_tasks(*prompts)) if chat else None, configured)
+    chat = services.chat()
+    tasks = hub_tasks(*map(prompt_of, ("hub.partial", "hub.final", "hub.filter")))
+    most_calls = sum(bound.calls for bound in parameters.call_bounds())
+    model = HubModel(chat, tasks, most_calls) if chat else None
+    return HubReader(index, parameters.reading, model, configured)
 
 
 @strategy(
@@ -216,6 +214,7 @@ def _reader(index: IndexReader, parameters: HubLinkParameters, services: Service
     HubLinkParameters,
     needs={"hubs", "vectors:hubpath", "vectors:passage"},
     reader=_reader,
+    ranks_triples=True,
 )
 def build_hublink(reader: IndexReader, parameters: HubLinkParameters, services: Services) -> HubStrategy:
     """`hublink` on an open version."""
@@ -229,6 +228,7 @@ def build_hublink(reader: IndexReader, parameters: HubLinkParameters, services: 
     needs={"hubs", "graph", "vectors:hubpath", "vectors:entity", "vectors:passage"},
     needs_question_names=True,
     reader=_reader,
+    ranks_triples=True,
 )
 def build_hublink_topic(reader: IndexReader, parameters: HubLinkTopicParameters, services: Services) -> HubStrategy:
     """`hublink-topic` on an open version."""

@@ -179,7 +179,7 @@ class HubEvidence:
             ends = keys[place], keys[place + 1]
             edges.append(Edge(*ends, forward=label) if is_forward else Edge(*ends, backward=label))
         (text,) = self._stored.path_texts.of([int(self._stored.paths.path_texts[used.path])])
-        line = f"{path_text(words_of(self._stored, walked))} {text}" if walked else text
+        line = f"{text} From the topic: {path_text(words_of(self._stored, walked))}" if walked else text
         return Path(line, tuple(keys), tuple(names), tuple(edges), round(used.score, _DIGITS))
 
     def _start(self, walked: Sequence[int], hub: int) -> int:

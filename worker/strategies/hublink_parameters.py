@@ -3,13 +3,19 @@
 Source: algorithms.md 4.8, 4.10.
 """
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
+from polyhop.schemas.prompts import Prompt
+from polyhop.warehouse.prompt_files import read_prompt
+from polyhop.worker.questions.components import COMPONENTS_TOKENS
 from polyhop.worker.ranking.hubs.choice import HubRule
+from polyhop.worker.reading.context import estimate_tokens
+from polyhop.worker.reading.hub_steps import REPLY_TOKENS
 from polyhop.worker.reading.hubs import HubReadingRule
-from polyhop.worker.strategies.base import Parameters
+from polyhop.worker.strategies.base import CallBound, Parameters
 
 By = Literal["model", "rules"]
 
@@ -80,6 +86,29 @@ class HubLinkParameters(Parameters):
             evidence_tokens=self.evidence_tokens,
         )
 
+    @property
+    def most_levels(self) -> int:
+        """Levels that may be read for one question."""
+        return 1
+
+    def call_bounds(self) -> tuple[CallBound, ...]:
+        """At most: components once; per level a partial answer for each hub and a final one; the filter once.
+
+        Source: algorithms.md 4.10 (cost in calls).
+        """
+        levels, evidence = self.most_levels, self.evidence_tokens
+        counted = (
+            ("hub.components", int(self.question_components == "model"), 0, COMPONENTS_TOKENS),
+            ("hub.partial", levels * self.number_of_hubs * (self.partial_answers == "model"), evidence, REPLY_TOKENS),
+            ("hub.final", levels * (self.final_answer == "model"), evidence, REPLY_TOKENS),
+            ("hub.filter", int(self.output_filter), evidence + REPLY_TOKENS, REPLY_TOKENS),
+        )
+        return tuple(
+            CallBound(task, calls, shown + estimate_tokens(prompt_of(task).text), reply)
+            for task, calls, shown, reply in counted
+            if calls
+        )
+
 
 class HubLinkTopicParameters(HubLinkParameters):
     """Parameters of `hublink-topic`."""
@@ -91,3 +120,14 @@ class HubLinkTopicParameters(HubLinkParameters):
         default=True,
         description="eta: a level goes on until it meets hubs, or is one step (0); default 1 (until hubs).",
     )
+
+    @property
+    def most_levels(self) -> int:
+        """Levels that may be read for one question."""
+        return self.max_level
+
+
+def prompt_of(task: str) -> Prompt:
+    """The prompt of one of HubLink's tasks at question time."""
+    folder = "questions" if task == "hub.components" else "reading"
+    return read_prompt(Path(__file__).parents[1] / folder / "prompts" / f"{task}.md")

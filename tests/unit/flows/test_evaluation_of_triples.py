@@ -13,11 +13,18 @@ from word_triples import NAME, declared
 
 from polyhop.cli import app
 from polyhop.flows.evaluate import left_out_sentences
+from polyhop.flows.evaluation.golden import gold_of
 from polyhop.flows.evaluation.run import run_evaluation
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.questions import QuestionRecord
 from polyhop.schemas.requests import EvaluationRequest, IndexRequest
 from polyhop.schemas.settings import Settings
+from polyhop.tasks.evaluation.page import report_page
+from polyhop.tasks.evaluation.plots import report_plots
+from polyhop.tasks.evaluation.summary import summary_markdown
+from polyhop.warehouse.open import open_published
+from polyhop.warehouse.triples import TRIPLES_OF_SUBJECTS
 
 CITIES = ("Rome", "Oslo", "Lima", "Bern", "Cork")
 GRAPH = [
@@ -100,3 +107,90 @@ def test_triples_are_judged_by_id_and_what_the_graph_does_not_have_is_counted_an
         "1 of 19 golden triples is not in the graph of 'studies' and counts as missed.",
         "Not judged by golden triples, because they rank none: graph-search.",
     ]
+
+
+def test_the_commands_show_triples_in_tables_of_their_own(command: Command) -> None:
+    done = command("eval", "questions.jsonl", "--index", "studies", "--strategies", f"{NAME},graph-search")
+    assert done.exception is None, done.exception
+    lines = done.stdout.splitlines()
+    assert lines[1].split() == [
+        "strategy",
+        "em",
+        "f1",
+        "answered",
+        "em",
+        "of",
+        "answered",
+        "p50",
+        "ms",
+        "p95",
+        "ms",
+        "failures",
+    ]
+    head = lines.index("Ranked triples against the golden triples of 10 questions")
+    assert lines[head + 1].split() == [
+        "strategy",
+        "recall@10",
+        "recall@30",
+        "precision@10",
+        "f1@10",
+        "hit@10",
+        "hit@30",
+        "ndcg@10",
+        "mrr",
+    ]
+    assert lines[head + 2].split()[:3] == [NAME, "0.950", "0.950"]
+    assert lines[head + 3] == "95 % intervals of these means"
+    titles = ["recall@10 of triples by number of hops", "recall@10 of triples by operation"]
+    assert [line for line in lines if line.startswith("recall@10 of triples")] == titles
+    assert "counting (5)  ranking (5)" in lines[lines.index(titles[1]) + 1]
+    listed = command("eval", "--list").stdout.splitlines()
+    assert listed[0].split()[-3:] == ["recall@5", "triple_recall@10", "em"]
+    assert listed[1].split()[-2:] == ["0.950", "0.000"]
+
+
+def test_two_evaluations_are_compared_on_triples_and_a_gate_judges_them(command: Command, folder: Path) -> None:
+    arguments = ("eval", "questions.jsonl", "--index", "studies", "--strategies", NAME)
+    passed = command(*arguments, "--fail-below", "triple_recall@10=.9", "--json")
+    assert [gate["passed"] for gate in json.loads(passed.stdout)["gates"]] == [True]
+    questions = [{**question, "topic_entity": "R0"} for question in QUESTIONS]  # leads away from most of them
+    (folder / "questions.jsonl").write_text("".join(json.dumps(question) + "\n" for question in questions))
+    assert command(*arguments).exception is None
+    changes = command("eval", "--compare", "1", "2").stdout
+    assert "triple_mrr" in changes
+    assert "em  " not in changes.partition("Questions that changed most")[0]
+
+
+def test_the_report_shows_triples_and_the_fields_of_the_questions(folder: Path) -> None:
+    evaluation = evaluated(folder, NAME, "graph-search")
+    plots = report_plots(evaluation.run, evaluation.timings)
+    assert {"triple_recall_at_k.png", "by_field_1.png", "by_hops.png"} <= plots.keys()
+    assert "recall_at_k.png" not in plots
+    page = report_page(evaluation.run, evaluation.timings, plots)
+    for words in (
+        f"Highest triple_recall@10: {NAME} with 0.950",
+        "19 in 10 questions; 1 not in the graph, which count as missed; no triples are ranked by graph-search",
+        "triple_recall@10 by operation",
+        "triple_ndcg@30",
+        "By operation",
+    ):
+        assert words in page, words
+    summary = summary_markdown(evaluation.run, evaluation.timings)
+    assert "triple\\_recall@10 by operation" in summary
+    assert "triple\\_recall@10 by hops" in summary
+
+
+def test_relations_of_a_text_are_golden_triples_by_the_keys_of_their_entities(tmp_path: Path) -> None:
+    record = {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London. She knew Charles Babbage."}
+    (tmp_path / "corpus.jsonl").write_text(json.dumps(record))
+    settings = Settings(root=tmp_path / "root", strategies=("graph-search",))
+    run_index(settings, IndexRequest("text", tmp_path / "corpus.jsonl"), DirectRunner())
+    opened = open_published(settings.root, "text")
+    (row, *_) = opened.artefact(TRIPLES_OF_SUBJECTS)(["ada lovelace"])
+    subject, name, predicate, value, _ = row
+    assert (subject, name) == ("ada lovelace", "Ada Lovelace")
+    questions = [QuestionRecord("q", "Who?", golden_triples=((subject, predicate, value), ("london", "x", "y")))]
+    gold = gold_of(questions, opened)
+    assert (gold.triple_count, gold.unknown_triples) == (2, 1)
+    assert gold.questions[0].triples == {(subject, predicate, value), ("london", "x", "y")}
+    opened.close()

@@ -83,7 +83,7 @@ def test_a_stage_whose_part_files_the_next_one_reads_runs_again(
     again = run(tmp_path / "edited", corpus, "rules")
     assert (again.version, again.changed) == (2, True)
     assert "extract" not in again.reused
-    assert again.computed["extract"] == len(RECORDS)
+    assert again.computed["extract"] == 0  # the version before keeps the rows of its passages
     run(tmp_path / "fresh", corpus, "rules")
     assert entities(tmp_path / "edited", 2) == entities(tmp_path / "fresh", 1) != []
 

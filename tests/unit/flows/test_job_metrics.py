@@ -1,11 +1,13 @@
 """Metrics of a job: what its limit left unseen is not judged."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from polyhop.flows.job_metrics import job_metrics
 from polyhop.schemas.queue import QuestionState, ResultRow
+from polyhop.schemas.stored import Damage
 
 
 def _row(number: int, result: Mapping[str, object]) -> ResultRow:
@@ -43,3 +45,37 @@ def test_depths_beyond_the_limit_of_a_job_are_not_judged(limit: int, seen: set[s
     assert (metrics["recall@5"], metrics["mrr"], metrics["em"]) == (0.5, 0.5, 1.0)
     assert all(metrics[name] is not None for name in seen)
     assert {name for name in unseen if metrics[name] is not None} == set()
+
+
+def _triple(number: int) -> dict[str, object]:
+    return {
+        "subject": {"id": "R0", "name": "Ada"},
+        "predicate": "knows",
+        "object": {"id": f"R{number}", "name": "x, y"},
+    }
+
+
+GOLDEN = {"golden_triples": ["(R0:Ada, knows, R2:x, y)", ["R0", "knows", "R9"]]}
+
+
+def test_ranked_triples_of_a_job_are_judged_by_the_golden_triples_in_its_metadata() -> None:
+    """By hand: rank 2 of two golden ones; the damaged answer counts 0; a question without golden triples not at all."""
+    result = {"limit": 10, "passages": [], "triples": [_triple(1), _triple(2)]}
+    first = replace(_row(0, result), metadata=GOLDEN)
+    damaged = replace(_row(1, {}), metadata=GOLDEN, damage=Damage("it is cut off", is_of_answer=True))
+    metrics = job_metrics(iter([first, damaged, _row(2, result)]))
+    assert metrics is not None
+    assert (metrics["triple_recall@10"], metrics["triple_mrr"], metrics["triple_recall@30"]) == (0.25, 0.25, None)
+
+
+def test_a_job_that_ranks_no_triples_is_not_judged_by_them_though_one_of_its_questions_failed() -> None:
+    failed = replace(_row(1, {}), metadata=GOLDEN, state=QuestionState.DEAD, error="gone")
+    metrics = job_metrics(iter([replace(_row(0, {"passages": []}), metadata=GOLDEN), failed]))
+    assert metrics is not None
+    assert metrics["triple_mrr"] is None
+
+
+def test_metadata_called_golden_triples_that_is_something_else_judges_nothing() -> None:
+    metrics = job_metrics(iter([replace(_row(0, {"passages": []}), metadata={"golden_triples": 3})]))
+    assert metrics is not None
+    assert "triple_mrr" not in metrics

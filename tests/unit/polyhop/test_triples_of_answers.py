@@ -168,7 +168,8 @@ def test_the_queue_keeps_triples_redraws_them_and_exports_them(command: Command,
         assert not is_there or json.loads(kept["triples"]) == row["triples"]
 
 
-def test_stored_triples_of_another_kind_are_damage() -> None:
+@pytest.mark.parametrize("triples", ["5", "[5]", "{}"])
+def test_stored_triples_of_another_kind_are_damage(triples: str) -> None:
     stored = StoredRow()
-    assert stored.answer('{"passages": [], "triples": 5}') == {}
+    assert stored.answer(f'{{"passages": [], "triples": {triples}}}') == {}
     assert stored.fault == "its stored answer has 'triples' of another kind"

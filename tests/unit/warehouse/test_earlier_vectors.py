@@ -25,7 +25,7 @@ def saved(folder: Path, *arrays: NDArray[np.generic]) -> list[Path]:
 @given(known=st.lists(st.integers(0, 50), unique=True), wanted=st.lists(st.integers(0, 50)))
 def test_every_known_hash_and_no_other_leads_to_its_row(known: list[int], wanted: list[int]) -> None:
     matrix = np.array(known, dtype=np.float32).reshape(-1, 1)
-    earlier = EarlierVectors(hashes(*known), matrix)
+    earlier = EarlierVectors(hashes(*known), lambda: matrix)
     rows = earlier.rows_of(hashes(*wanted))
     assert rows.tolist() == [known.index(number) if number in known else -1 for number in wanted]
     found = rows >= 0
@@ -39,7 +39,7 @@ def test_a_hash_that_only_begins_like_a_known_one_is_unknown() -> None:
     for position in range(8, 32):
         other = known.copy()
         other[0, position] ^= 1
-        assert EarlierVectors(known, np.eye(2, dtype=np.float32)).rows_of(other).tolist() == [-1, 1]
+        assert EarlierVectors(known, lambda: np.eye(2, dtype=np.float32)).rows_of(other).tolist() == [-1, 1]
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,12 @@ def test_equal_blank_nodes_of_turtle_stay_apart(tmp_path: Path) -> None:
         ("x:a x:b x:c .", "is not Turtle: line 2 cannot be read .*; fix it"),
         ('<http://x/a> <http://x/b> "open .\n', "is not Turtle: line 2 cannot be read .*; fix it"),
         ("<http://x/a> <http://x/b>", "is not Turtle: line 2 cannot be read .*; fix it"),
+        ("<http://x/a>\n\n\n???", "is not Turtle: line 5 cannot be read"),
+        ('<http://x/a> <http://x/b> """long\n\n', "is not Turtle: line [234] cannot be read"),
+        (
+            "<http://x/a> <http://x/b> " + "[ <http://x/b> " * 3000,
+            "is not Turtle: line 2 cannot be read .Recurs",
+        ),
         ("@prefix x: <http://x/> .", "holds no statement; at least one is needed"),
     ],
 )

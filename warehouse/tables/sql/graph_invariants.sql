@@ -19,3 +19,19 @@ SELECT count(*), min(e.entity_id) FROM entities AS e ANTI JOIN nodes AS n USING 
 -- name: node_without_entity
 -- Nodes of the graph that are no entity.
 SELECT count(*), min(n.entity_id) FROM nodes AS n ANTI JOIN entities AS e USING (entity_id);
+
+-- name: node_passage_without_entity
+-- Texts of nodes that do not exist.
+SELECT count(*), min(l.entity_id) FROM node_passages AS l ANTI JOIN entities AS e USING (entity_id);
+
+-- name: node_passage_without_passage
+-- Links to passages that do not exist.
+SELECT count(*), min(l.passage_id) FROM node_passages AS l ANTI JOIN passages AS p USING (passage_id);
+
+-- name: passage_without_node
+-- Passages that belong to no node.
+SELECT count(*), min(p.passage_id) FROM passages AS p ANTI JOIN node_passages AS l USING (passage_id);
+
+-- name: relation_with_source
+-- Relations of a graph that a passage is said to state.
+SELECT count(*), min(relation_id) FROM relation_sources;

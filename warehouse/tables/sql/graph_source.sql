@@ -1,12 +1,6 @@
 -- Statements that turn the parts of a graph into entities, relations and nodes. What several statements say of one node
 -- is settled by how many say it, then by the text itself, so that the order of the file does not matter.
 
--- name: fill_quarantine
--- Everything that readers refused.
-INSERT INTO quarantine
-SELECT source, line, reason, any_value(excerpt) FROM read_parquet($quarantine)
-GROUP BY source, line, reason ORDER BY source, line, reason;
-
 -- name: fill_relations
 -- One relation per source, predicate as written, and target. Source: algorithms.md 7.5.
 INSERT INTO relations
@@ -95,25 +89,31 @@ SELECT entity_id, node_id, to_json(types)::VARCHAR, datatype, language FROM desc
 -- Accepted and refused lines, and relations.
 SELECT
     (SELECT coalesce(sum(good), 0)::BIGINT FROM read_parquet($lines)),
-    (SELECT count(DISTINCT (source, line)) FROM quarantine),
+    (SELECT count(DISTINCT (source, line)) FROM read_parquet($quarantine)),
     (SELECT count(*) FROM relations);
 
--- name: first_quarantined
+-- name: first_bad_line
 -- The first refused line, for the message of a failed run.
-SELECT source, line, reason FROM quarantine ORDER BY source, line, reason LIMIT 1;
+SELECT source, line, reason FROM read_parquet($quarantine) ORDER BY source, line, reason LIMIT 1;
 
 -- name: count_graph
 -- Sizes of what was read.
 SELECT
+    (SELECT count(DISTINCT (source, line)) FROM quarantine),
     (SELECT count(*) FROM entities),
     (SELECT count(*) FROM entities WHERE is_literal),
     (SELECT count(*) FROM relations),
     (SELECT count(*) FROM relations WHERE source_id = target_id);
 
 -- name: content_of_graph
--- Sizes and checksums of entities, relations and nodes, then of the quarantine.
+-- Sizes and checksums of entities, relations and nodes.
 SELECT
     (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(e::VARCHAR))), '') FROM entities AS e),
     (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(r::VARCHAR))), '') FROM relations AS r),
-    (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(n::VARCHAR))), '') FROM nodes AS n),
-    (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(q::VARCHAR))), '') FROM quarantine AS q);
+    (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(n::VARCHAR))), '') FROM nodes AS n);
+
+-- name: content_of_the_rest
+-- Sizes and checksums of the quarantine and of the links between nodes and passages.
+SELECT
+    (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(q::VARCHAR))), '') FROM quarantine AS q),
+    (SELECT count(*) || ' ' || coalesce(hex(bit_xor(md5_number(l::VARCHAR))), '') FROM node_passages AS l);

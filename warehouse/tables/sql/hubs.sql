@@ -83,8 +83,17 @@ t AS (
 SELECT t.n AS thing, d.n AS passage
 FROM relation_sources AS x JOIN t USING (relation_id) JOIN d USING (passage_id) ORDER BY thing, passage;
 
+-- name: passages_attached_to_hubs
+-- Numbers of nodes that are hubs of a graph, and of the passages that were attached to them.
+WITH d AS (SELECT passage_id, row_number() OVER (ORDER BY passage_id) - 1 AS n FROM passages)
+SELECT DISTINCT h.n AS thing, d.n AS passage
+FROM node_passages AS a
+JOIN (SELECT n, entity_id FROM numbered_nodes SEMI JOIN hubs ON hub_id = entity_id) AS h USING (entity_id)
+JOIN d USING (passage_id)
+ORDER BY thing, passage;
+
 -- name: passages_of_hubs
--- Numbers of nodes that are hubs and of the passages that mention them or have them in their title.
+-- Numbers of entities that are hubs of texts, and of the passages that mention them or have them in their title.
 WITH d AS (SELECT passage_id, row_number() OVER (ORDER BY passage_id) - 1 AS n FROM passages)
 SELECT DISTINCT h.n AS thing, d.n AS passage
 FROM mentions AS m

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubPaths
 from polyhop.worker.ranking.hubs.search import Scores, best_paths
-from polyhop.worker.ranking.order import DECIMALS, contenders, kth_largest
+from polyhop.worker.ranking.order import DECIMALS, best, contenders, kth_largest
 
 _CROWD = 8
 """As many times the wanted number of hubs are scored first; their scores rule out most others."""
@@ -134,14 +134,14 @@ class HubChoice:
             if bound > 0:  # no hub scores more than its best path
                 hubs = hubs[tops >= bound - _MARGIN]
         found = self._hub_scores(scores, hubs, rule)
-        kept = hubs[contenders(found, rule.hubs)].tolist()
-        return in_order([self.scored(scores, hub, rule) for hub in kept])[: rule.hubs]
+        kept = hubs[best(found, rule.hubs)].tolist()
+        return in_order([self.scored(scores, hub, rule) for hub in kept])
 
     def scored(self, scores: Scores, hub: int, rule: HubRule) -> ScoredHub:
         """A hub with its best paths."""
         start, end = self._paths.path_starts[hub], self._paths.path_starts[hub + 1]
-        best = start + best_paths(scores[start:end], self._paths.hashes[start:end], rule.paths)
-        return ScoredHub(hub, weighted_score(scores[best], rule.weight), tuple(best.tolist()))
+        kept = start + best_paths(scores[start:end], self._paths.hashes[start:end], rule.paths)
+        return ScoredHub(hub, weighted_score(scores[kept], rule.weight), tuple(kept.tolist()))
 
     def _tops(self, scores: Scores) -> Scores:
         """The best path score of every hub, shape (h,); minus infinity without paths that are seen."""
@@ -164,19 +164,29 @@ class HubChoice:
         return np.repeat(hubs, counts), np.arange(counts.sum()) + np.repeat(starts - before, counts)
 
     def _hub_scores(self, scores: Scores, hubs: NDArray[np.intp], rule: HubRule) -> Scores:
-        """Hub scores of some hubs in ascending order, shape (len(hubs),); below 0 without paths that are seen."""
-        owners, numbers = self._paths_of(hubs)
-        values = scores[numbers]
-        places = np.searchsorted(hubs, owners)[values > -np.inf]
-        values = values[values > -np.inf]
-        order = np.lexsort((-values, places))
-        places, values = places[order], values[order]
-        rank = np.arange(len(places)) - np.searchsorted(places, places)
-        places, values = places[rank < rule.paths], values[rank < rule.paths]
-        weights = np.exp(rule.weight * (values - 1))
-        total = np.bincount(places, weights, len(hubs))
-        found = np.bincount(places, weights * values, len(hubs)) / np.where(total > 0, total, 1)
-        return np.where(total > 0, found, -1.0)
+        """Hub scores of some hubs, shape (len(hubs),); below 0 without paths that are seen.
+
+        Hubs with about as many paths are looked at together, as the rows of a matrix.
+        """
+        found = np.full(len(hubs), -1.0)
+        starts = self._paths.path_starts[hubs]
+        counts = self._paths.path_starts[hubs + 1] - starts
+        widths = np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64)
+        for width in np.unique(widths[counts > 0]).tolist():
+            some = np.flatnonzero((widths == width) & (counts > 0))
+            columns = np.arange(2**width)
+            is_path = columns < counts[some, np.newaxis]
+            numbers = np.where(is_path, starts[some, np.newaxis] + columns, starts[some, np.newaxis])
+            values = np.where(is_path, scores[numbers], -np.inf)
+            if values.shape[1] > rule.paths:
+                values = np.partition(values, values.shape[1] - rule.paths, axis=1)[:, -rule.paths :]
+            is_seen = values > -np.inf
+            values = np.where(is_seen, values, 0)
+            weights = np.where(is_seen, np.exp(rule.weight * (values - 1)), 0)
+            total = weights.sum(axis=1)
+            mean = (weights * values).sum(axis=1) / np.where(total > 0, total, 1)
+            found[some] = np.where(total > 0, mean, -1)
+        return found
 
 
 def in_order(hubs: list[ScoredHub]) -> list[ScoredHub]:

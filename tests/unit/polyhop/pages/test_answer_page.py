@@ -141,3 +141,35 @@ def test_given_parameters_stand_among_the_defaults(bridge_answer: Document) -> N
     parameters = all_parameters(bridge_answer, {"steps": "7"})
     assert parameters["steps"] == 7
     assert parameters["restart"] == 0.1
+
+
+def triple(rank: int, subject: str, predicate: str, value: str) -> Document:
+    ends = {"subject": {"id": f"R-{subject}", "name": subject}, "object": {"id": f"R-{value}", "name": value}}
+    return {"id": f"t{rank}", "predicate": predicate, "score": 1 / rank, "rank": rank, **ends}
+
+
+def test_ranked_triples_are_listed_and_drawn_where_the_evidence_has_no_graph(
+    bridge_answer: Document, make_material: Make
+) -> None:
+    triples = [
+        triple(1, "Ada", "born <in>", "London"),
+        triple(2, "London", "lies on", "Thames"),
+        triple(3, "London", "is", "London"),
+    ]
+    document = bridge_answer | {"evidence": {"sentences": [], "links": []}, "triples": triples}
+    page = answer_page(document, make_material())
+    assert len(re.findall(r'<g class="node entity', page)) == 3
+    assert page.count('class="relation"') == 2 + 1  # of the legend, too; an edge to itself cannot be drawn
+    assert "born &lt;in&gt;" in page
+    assert "larger and stronger with its best triple&#39;s score" in page
+    assert "The drawing shows the ranked triples" in page
+    assert page.index('id="triples"') < page.index('id="passages"')
+    assert "passage with its rank" not in page
+    alone = answer_page(document | {"passages": []}, make_material())
+    assert 'id="passages"' not in alone
+
+
+def test_a_graph_of_the_evidence_goes_before_one_of_triples(qasa_answer: Document, make_material: Make) -> None:
+    page = answer_page(qasa_answer | {"triples": [triple(1, "Zoe", "knows", "Yan")]}, make_material())
+    assert len(re.findall(r'<g class="node ', page)) == 5 + 2
+    assert "The drawing shows the ranked triples" not in page

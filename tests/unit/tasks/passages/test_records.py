@@ -7,8 +7,8 @@ import pytest
 from polyhop.schemas.corpus import BadRecord, SourceRecord
 from polyhop.schemas.ids import content_hash, document_id
 from polyhop.schemas.tables import QUARANTINE
-from polyhop.tasks.corpus.records import PASSAGE_PARTS, count_words, metadata_json, passages_table
-from polyhop.tasks.corpus.split import split_record
+from polyhop.tasks.passages.records import PASSAGE_PARTS, count_words, metadata_json, passages_table
+from polyhop.tasks.passages.split import split_record
 from polyhop.tasks.quarantine import quarantine_table
 
 LONG = SourceRecord("r", "Ada", "One two.\n\nThree four.", "c.jsonl", 3, {"b": 1, "a": "é"})

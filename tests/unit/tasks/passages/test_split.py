@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from polyhop.schemas.corpus import Passage, SourceRecord
 from polyhop.schemas.ids import document_id, record_id
-from polyhop.tasks.corpus.split import split_record
+from polyhop.tasks.passages.split import split_record
 
 
 def record(text: str, *, id_: str = "r", title: str = "T") -> SourceRecord:

@@ -1,0 +1,1 @@
+"""Records to passages: what every stage that reads texts shares."""

@@ -1,0 +1,392 @@
+"""Hubs from a graph or from texts to a published version: what is built, opened, embedded, taken over and refused."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from polyhop.flows.index import run_index
+from polyhop.flows.reports import IndexReport
+from polyhop.flows.runner import DirectRunner
+from polyhop.flows.verify import run_verify
+from polyhop.schemas.artefacts import Artefact
+from polyhop.schemas.errors import ConfigurationError, DamagedStoreError
+from polyhop.schemas.hubs import LEVELS
+from polyhop.schemas.ids import node_id
+from polyhop.schemas.ports import Strategy
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import parse_settings
+from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
+from polyhop.warehouse.artefacts import vectors_of
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import read_manifest, require_version
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.warehouse.tables.query import query_rows
+from polyhop.worker.strategies import registry
+from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
+
+Open = Callable[[], PublishedIndex]
+KINDS = ("hubpath", "hubvalue", "hubname")
+
+
+def thing(own_id: str, name: str, *types: str) -> dict[str, object]:
+    return {"id": own_id, "name": name, "types": list(types)}
+
+
+def stated(subject: dict[str, object], predicate: str, value: object) -> dict[str, object]:
+    return {"subject": subject, "predicate": predicate, "object": value}
+
+
+P1, P2 = thing("P1", "Paper One", "Paper"), thing("P2", "Paper Two", "Paper", "Survey")
+ADA, UNI = thing("A1", "Ada", "Person"), thing("U1", "Uni Y")
+FIELD = thing("F", "Architecture", "Field")
+GRAPH = [
+    stated(FIELD, "contains", P1),
+    stated(P1, "author", ADA),
+    stated(ADA, "worksAt", UNI),
+    stated(P1, "cites", P2),
+    stated(P2, "author", ADA),
+    stated(P2, "hasYear", 2024),
+    stated(thing("X", "Elsewhere"), "knows", thing("Y", "Nobody")),
+]
+
+
+def never_built(*_: object) -> Strategy:
+    raise AssertionError
+
+
+@pytest.fixture(autouse=True)
+def strategies(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Strategies that need hubs: one with their vectors, one without."""
+    names = ("of-hubs", "of-hub-vectors")
+    points = {name: EntryPoint(name, __name__, registry.GROUP) for name in names}
+    monkeypatch.setattr(registry, "extensions", lambda _group: points)
+    vectors = {f"vectors:{kind}" for kind in KINDS}
+    for name, needs in zip(names, ({"hubs"}, {"hubs", *vectors}), strict=True):
+        strategy(name, "For tests.", Parameters, needs=needs)(never_built)
+    yield
+    for name in names:
+        del DECLARED[name]
+
+
+def run(
+    folder: Path, source: object = None, kind: str = "graph", texts: Path | None = None, **more: object
+) -> IndexReport:
+    """Indexes statements or records as the index `i`; settings have `__` for `.`."""
+    path = None
+    if source is not None:
+        path = folder / "source.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in source), encoding="utf-8")  # type: ignore[attr-defined]
+    values = {"root": str(folder / "root"), "strategies": "of-hubs", "hubs.types": "Paper"}
+    settings = parse_settings({"flags": values | {name.replace("__", "."): value for name, value in more.items()}})
+    return run_index(settings, IndexRequest("i", path, kind=kind, graph_sources=texts), DirectRunner())  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[[], PublishedIndex]]:
+    """Opens the current version of the index `i`."""
+    readers: list[PublishedIndex] = []
+
+    def open_it() -> PublishedIndex:
+        readers.append(PublishedIndex(Layout(tmp_path / "root"), "i"))
+        return readers[-1]
+
+    yield open_it
+    for reader in readers:
+        reader.close()
+
+
+def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in query_rows(Layout(folder / "root"), "i", query).to_pylist()]
+
+
+def texts_of(hubs: StoredHubs) -> dict[str, list[str]]:
+    """Texts of the paths of each hub, by own id."""
+    paths = hubs.paths
+    own_ids = hubs.own_ids.of(paths.hubs.tolist())
+    return {
+        own_id: hubs.path_texts.of(paths.path_texts[paths.path_starts[hub] : paths.path_starts[hub + 1]].tolist())
+        for hub, own_id in enumerate(own_ids)
+    }
+
+
+def test_a_graph_is_opened_with_its_hubs_and_paths(tmp_path: Path, opened: Open) -> None:
+    report = run(tmp_path, GRAPH)
+    assert (report.counts["hubs"], report.counts["hub_paths"]) == (2, 4)
+    hubs = opened().artefact(STORED_HUBS)
+    assert texts_of(hubs) == {
+        "P1": ["Paper One cites Paper Two.", "Paper One author Ada; Ada works at Uni Y."],
+        "P2": ["Paper Two has year 2024.", "Paper Two author Ada; Ada works at Uni Y."],
+    }
+    assert hubs.hub_types == ("Paper",)
+    assert hubs.predicates == ("author", "cites", "contains", "hasYear", "knows", "worksAt")
+    triple = hubs.ranked_triple(int(hubs.paths.last_triples()[0]), 1, 0.5)
+    assert (triple.subject_id, triple.predicate, triple.object_id, triple.object) == ("P1", "cites", "P2", "Paper Two")
+    assert rows(tmp_path, f"SELECT target_id FROM relations WHERE relation_id = '{triple.relation_id}'") == [
+        (node_id("P2"),)
+    ]
+    assert hubs.rows.row_texts.tolist() == hubs.paths.path_texts.tolist()
+
+
+def test_the_tables_say_what_the_arrays_say(tmp_path: Path) -> None:
+    run(tmp_path, GRAPH)
+    hubs = rows(tmp_path, "SELECT definition, index_level, path_count, left_out_count FROM hubs")
+    assert hubs == [("types", 0, 2, 0)] * 2
+    paths = "SELECT ordinal, length, triples_json, text, textualiser, end_kind, end_entity_id FROM hub_paths WHERE "
+    assert rows(tmp_path, f"{paths} hub_id = '{node_id('P1')}' ORDER BY ordinal") == [
+        (0, 1, '[["P1","Paper One","cites","P2","Paper Two"]]', "Paper One cites Paper Two.", "template", "hub",
+         node_id("P2")),
+        (1, 2, '[["P1","Paper One","author","A1","Ada"],["A1","Ada","worksAt","U1","Uni Y"]]',
+         "Paper One author Ada; Ada works at Uni Y.", "template", "leaf", node_id("U1")),
+    ]  # fmt: skip
+    hashes = "SELECT count(*) FROM hub_paths WHERE path_hash = sha256(triples_json)"
+    assert rows(tmp_path, hashes) == [(4,)]
+    assert rows(tmp_path, "FROM hub_candidates") == [
+        (node_id("P1"), node_id("P2"), "hub", '[["P1","Paper One","cites","P2","Paper Two"]]')
+    ]
+    values = rows(tmp_path, "SELECT text FROM hub_texts WHERE kind = 'hubvalue' ORDER BY ordinal")
+    assert values == [("cites Paper Two",), ("author works at Uni Y",), ("has year 2024",)]
+    names = rows(tmp_path, "SELECT text FROM hub_texts WHERE kind = 'hubname' ORDER BY ordinal")
+    assert names == [("Paper One",), ("Paper Two",)]
+
+
+def test_the_coverage_says_what_no_hub_covers(tmp_path: Path) -> None:
+    run(tmp_path, GRAPH, hubs__max_paths_per_hub=1)
+    covered = rows(tmp_path, "SELECT what, part, covered, uncovered, round(share, 2) FROM hub_coverage ORDER BY ALL")
+    assert covered == [
+        ("hubs", "(all)", 2, 0, 1.0),
+        ("hubs with paths", "1", 2, 0, 1.0),
+        ("nodes", "(all)", 3, 5, 0.38),
+        ("nodes of type", "(literal)", 1, 2, 0.33),
+        ("nodes of type", "(no type)", 0, 1, 0.0),
+        ("nodes of type", "Field", 0, 1, 0.0),
+        ("nodes of type", "Paper", 2, 0, 1.0),
+        ("nodes of type", "Person", 0, 1, 0.0),
+        ("nodes of type", "Survey", 1, 0, 1.0),
+        ("paths", "(all)", 2, 2, 0.5),
+        ("paths of length", "1", 2, 0, 1.0),
+        ("paths that end in", "hub", 1, 0, 1.0),
+        ("paths that end in", "leaf", 1, 0, 1.0),
+        ("paths that end in", "limit", 0, 0, None),
+        ("paths that end in", "revisit", 0, 0, None),
+        ("triples", "(all)", 2, 5, 0.29),
+        ("triples of predicate", "author", 0, 2, 0.0),
+        ("triples of predicate", "cites", 1, 0, 1.0),
+        ("triples of predicate", "contains", 0, 1, 0.0),
+        ("triples of predicate", "hasYear", 1, 0, 1.0),
+        ("triples of predicate", "knows", 0, 1, 0.0),
+        ("triples of predicate", "worksAt", 0, 1, 0.0),
+    ]
+
+
+def test_a_start_leaves_hubs_out_that_it_does_not_reach(tmp_path: Path, opened: Open) -> None:
+    more = [stated(thing("P9", "Paper Nine", "Paper"), "hasYear", 1999)]
+    run(tmp_path, [*GRAPH, *more], hubs__start="F")
+    hubs = opened().artefact(STORED_HUBS)
+    assert list(texts_of(hubs)) == ["P1", "P2"]
+    assert hubs.own_ids.of(hubs.unreached.tolist()) == ["P9"]
+    levels = rows(tmp_path, "SELECT hub_id, index_level, path_count FROM hubs ORDER BY index_level, hub_id")
+    assert levels == [(node_id("P1"), 0, 2), (node_id("P2"), 1, 2), (node_id("P9"), None, 0)]
+    run(tmp_path, hubs__start="Person,F")
+    assert list(texts_of(opened().artefact(STORED_HUBS))) == ["P1", "P2"]
+
+
+def test_hubs_by_edges_have_the_types_that_their_nodes_have(tmp_path: Path, opened: Open) -> None:
+    run(tmp_path, GRAPH, hubs__types="", hubs__min_edges=3)
+    hubs = opened().artefact(STORED_HUBS)
+    assert sorted(texts_of(hubs)) == ["A1", "P1", "P2"]
+    assert hubs.hub_types == ("Paper", "Person", "Survey")
+    run(tmp_path, hubs__types="worksAt=Uni Y")
+    by_pair = opened().artefact(STORED_HUBS)
+    assert list(texts_of(by_pair)) == ["A1"]
+    assert by_pair.hub_types == ("Uni Y",)
+
+
+@pytest.mark.parametrize("levels", ["triple", "entity", "path,triple,entity"])
+def test_levels_give_rows_for_triples_and_labels(tmp_path: Path, opened: Open, levels: str) -> None:
+    run(tmp_path, GRAPH, hubs__levels=levels)
+    hubs = opened().artefact(STORED_HUBS)
+    texts = [text for (text,) in rows(tmp_path, "SELECT text FROM hub_texts WHERE kind = 'hubpath' ORDER BY ordinal")]
+    found: dict[str, set[str]] = {}
+    path = texts_of(hubs)["P1"].index("Paper One author Ada; Ada works at Uni Y.")
+    for row in np.flatnonzero(hubs.rows.row_paths == path):
+        found.setdefault(LEVELS[hubs.rows.row_levels[row]], set()).add(texts[hubs.rows.row_texts[row]])
+    expected = {
+        "path": {"Paper One author Ada; Ada works at Uni Y."},
+        "triple": {"(Paper One, author, Ada)", "(Ada, worksAt, Uni Y)"},
+        "entity": {"Paper One", "author", "Ada", "worksAt", "Uni Y"},
+    }
+    assert found == {level: expected[level] for level in levels.split(",")}
+    triples = hubs.rows.row_triples[hubs.rows.row_levels == LEVELS.index("triple")]
+    assert [int(t) for t in triples] == (hubs.paths.path_triples.tolist() if "triple" in levels else [])
+    assert (hubs.rows.row_triples[hubs.rows.row_levels != LEVELS.index("triple")] == -1).all()
+
+
+def test_a_changed_graph_encodes_new_texts_only_and_an_unchanged_one_none(tmp_path: Path, opened: Open) -> None:
+    built = run(tmp_path, GRAPH, strategies="of-hub-vectors")
+    assert {kind: built.computed[f"embed-{kind}"] for kind in KINDS} == {"hubpath": 4, "hubvalue": 3, "hubname": 2}
+    reader = opened()
+    assert [len(reader.artefact(vectors_of(kind))) for kind in KINDS] == [4, 3, 2]
+    again = run(tmp_path, GRAPH, strategies="of-hub-vectors")
+    assert (again.changed, again.computed) == (False, {})
+    more = [*GRAPH, stated(P2, "venue", thing("V", "ICSA"))]
+    grown = run(tmp_path, more, strategies="of-hub-vectors")
+    assert {kind: grown.computed[f"embed-{kind}"] for kind in KINDS} == {"hubpath": 1, "hubvalue": 1, "hubname": 0}
+    assert run_verify(Layout(tmp_path / "root"), "i").ok
+
+
+def test_a_changed_graph_gives_the_tables_of_a_new_index(tmp_path: Path) -> None:
+    def checksums() -> Mapping[str, object]:
+        manifest = read_manifest(require_version(Layout(tmp_path / "root"), "i")[1])
+        arrays = {name: value for name, value in manifest.arrays.items() if name.startswith("hub")}
+        return arrays | {name: manifest.tables[name] for name in manifest.tables if name.startswith("hub")}
+
+    run(tmp_path, GRAPH[:4])
+    run(tmp_path, GRAPH)
+    grown = checksums()
+    (tmp_path / "root").rename(tmp_path / "before")
+    run(tmp_path, list(reversed(GRAPH)))
+    assert checksums() == grown
+
+
+def test_other_words_for_paths_search_no_hubs_again(tmp_path: Path) -> None:
+    run(tmp_path, GRAPH)
+    report = run(tmp_path, hubs__levels="path,entity")
+    assert "hub-paths" in report.reused
+    assert "hubs" not in report.reused
+
+
+TEXTS = [
+    {"id": "p1", "title": "The Nile", "text": "The Nile flows through Cairo. Cairo is the capital of Egypt."},
+    {"id": "p2", "title": "Cairo Tower", "text": "The Cairo Tower stands in Cairo."},
+]
+
+
+def test_documents_are_the_hubs_of_texts(tmp_path: Path, opened: Open) -> None:
+    run(tmp_path, TEXTS, "corpus", hubs__types="")
+    reader = opened()
+    hubs = reader.artefact(STORED_HUBS)
+    assert list(texts_of(hubs)) == ["cairo tower", "the nile"]
+    assert hubs.hub_types == ("document",)
+    assert max(np.diff(hubs.paths.triple_starts)) == 2
+    nile = hubs.own_ids.of(hubs.paths.hubs.tolist()).index("the nile")
+    about = {reader.passage_ids[passage] for hub, passage in hubs.hub_passages.tolist() if hub == nile}
+    assert about == {"p1"}
+    for triple, passage in hubs.triple_passages.tolist():
+        shown = hubs.ranked_triple(triple, 1, 1.0)
+        query = f"SELECT passage_id FROM relation_sources WHERE relation_id = '{shown.relation_id}'"
+        assert (reader.passage_ids[passage],) in rows(tmp_path, query)
+    assert len(hubs.triple_passages) == rows(tmp_path, "SELECT count(*) FROM relation_sources")[0][0] > 0
+
+
+def test_texts_without_a_relation_have_hubs_without_paths(tmp_path: Path, opened: Open) -> None:
+    run(tmp_path, [{"id": "p1", "title": "Nile", "text": "It is long."}], "corpus", hubs__types="")
+    assert texts_of(opened().artefact(STORED_HUBS)) == {"nile": []}
+    run(tmp_path, [{"id": "p1", "text": "it is long."}], "corpus", hubs__types="")
+    assert texts_of(opened().artefact(STORED_HUBS)) == {}
+
+
+def test_texts_that_were_attached_to_hubs_are_about_them(tmp_path: Path, opened: Open) -> None:
+    def about() -> list[tuple[str, str]]:
+        reader = opened()
+        hubs = reader.artefact(STORED_HUBS)
+        own_ids = hubs.own_ids.of(hubs.paths.hubs.tolist())
+        return [(own_ids[hub], reader.passage_ids[passage]) for hub, passage in hubs.hub_passages.tolist()]
+
+    def attach(to: str) -> None:
+        lines = [{"id": to, "title": "Abstract", "text": "On hubs."}, {"id": "A1", "title": "Person", "text": "Ada."}]
+        texts.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+    texts = tmp_path / "texts.jsonl"
+    attach("P1")
+    run(tmp_path, GRAPH, texts=texts)
+    assert len(first := about()) == 1
+    attach("P2")
+    run(tmp_path, GRAPH, texts=texts)
+    assert [(own_id, len(about())) for own_id, _ in (first[0], about()[0])] == [("P1", 1), ("P2", 1)]
+
+
+def test_types_of_entities_are_hubs_of_texts_if_asked_for(tmp_path: Path, opened: Open) -> None:
+    run(tmp_path, TEXTS, "corpus", hubs__types="LOCATION")
+    located = rows(tmp_path, "SELECT key FROM entities WHERE type = 'LOCATION' ORDER BY key")
+    assert [(own_id,) for own_id in texts_of(opened().artefact(STORED_HUBS))] == located != []
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "words"),
+    [
+        ("hubs__mode", "typs", "Setting 'hubs.mode' in flags is 'typs': Input should be 'auto', 'types'"),
+        ("hubs__levels", "path,triples", "Setting 'hubs.levels' in flags is 'triples': Input should be 'path'"),
+        ("hubs__min_edges", "0", "Setting 'hubs.min_edges' in flags is '0'"),
+        ("hubs__types", "Papr", r"hubs.types names 'Papr', but no node is of that type; did you mean 'Paper'"),
+        ("hubs__types", "Paper,x=y", r"hubs.types names 'x=y', but no node is of that type; types are Field, Paper"),
+        ("hubs__start", "P11", r"hubs.start names 'P11', but no node has that id or type"),
+        ("hubs__textualiser", "model", "No model is configured"),
+    ],
+)
+def test_a_setting_that_means_nothing_is_refused(tmp_path: Path, setting: str, value: str, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        run(tmp_path, GRAPH, **{setting: value})
+
+
+def test_settings_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"hubs.mode = both needs the types of hubs; name them in hubs.types"):
+        run(tmp_path, GRAPH, hubs__types="", hubs__mode="both")
+    with pytest.raises(ConfigurationError, match=r"hubs.split needs a length at which paths end"):
+        run(tmp_path, GRAPH, hubs__split=True, hubs__max_path_length=0)
+
+
+def test_a_graph_without_a_hub_is_published(tmp_path: Path, opened: Open) -> None:
+    run(tmp_path, GRAPH, strategies="of-hub-vectors", hubs__types="")
+    hubs = opened().artefact(STORED_HUBS)
+    assert (texts_of(hubs), hubs.hub_types) == ({}, ())
+    assert rows(tmp_path, "SELECT covered, uncovered FROM hub_coverage WHERE what = 'triples'") == [(0, 7)]
+
+
+class Tampered:
+    """An open version with another array in place of one."""
+
+    def __init__(self, stored: Any, name: str, value: object) -> None:
+        self._stored, self._name, self._value = stored, name, value
+
+    def array(self, prefix: str, name: str) -> Any:
+        return self._value if name == self._name else self._stored.array(prefix, name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stored, name)
+
+
+TAMPERED = {
+    "subjects": np.full(7, 99, dtype=np.int32),
+    "hubs": np.array([5, 4], dtype=np.int32),
+    "path-starts": np.array([0, 2, 5]),
+    "path-triples": np.full(6, -1, dtype=np.int32),
+    "values": np.array([0, 1, 2, 3], dtype=np.int32),
+    "row-texts": np.array([0, 1, 2, 9], dtype=np.int32),
+    "unreached": np.array([8], dtype=np.int32),
+    "hub-passages": np.array([[0, 0]]),
+    "labels-starts": np.array([0, 1]),
+}
+
+
+def test_numbers_that_do_not_fit_are_refused(tmp_path: Path, opened: Open) -> None:
+    run(tmp_path, GRAPH)
+    reader = opened()
+    for name, value in TAMPERED.items():
+        handle = Artefact("hubs", lambda stored, n=name, v=value: STORED_HUBS.open(Tampered(stored, n, v)))
+        with pytest.raises(DamagedStoreError, match="do not fit"):
+            reader.artefact(handle)
+    assert reader.artefact(STORED_HUBS).paths.path_count == 4
+
+
+def test_the_real_graph_is_covered_as_the_specification_counts(tmp_path: Path, shared_data: Path) -> None:
+    lines = (shared_data / "orkg" / "triples.jsonl").read_text(encoding="utf-8").splitlines()
+    report = run(tmp_path, map(json.loads, lines), hubs__start="R659055")
+    assert report.counts["hubs"] == 153
+    counted = rows(tmp_path, "SELECT what, covered, covered + uncovered FROM hub_coverage WHERE part = '(all)'")
+    assert {("nodes", 4297, 4336), ("triples", 4447, 4488)} <= set(counted)
+    assert rows(tmp_path, "SELECT count(*) FROM hub_texts WHERE kind = 'hubvalue'") == [(682,)]

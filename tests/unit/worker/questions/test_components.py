@@ -1,0 +1,66 @@
+"""Components of questions: by rules, and by a model with rules as the fallback."""
+
+from typing import Any
+
+import pytest
+
+from polyhop.schemas.chat import ChatOutcome, Rung, Usage
+from polyhop.schemas.errors import ModelUnavailableError
+from polyhop.schemas.names import NameFinder
+from polyhop.schemas.prompts import Prompt
+from polyhop.schemas.query import Question
+from polyhop.worker.questions.components import (
+    MOST_COMPONENTS,
+    ComponentsReply,
+    ModelComponents,
+    RuleComponents,
+    components_by_rules,
+    components_task,
+    distinct,
+)
+
+TASK = components_task(Prompt("hub.components", "{{question}}"))
+QUESTION = Question("Which papers of Georg Buchgeher use interview studies, and in what year?", "q1")
+
+
+class Chat:
+    model = "openai/scripted"
+
+    def __init__(self, reply: ComponentsReply | None, error_class: str = "") -> None:
+        self._outcome = reply, error_class
+
+    def ask(self, requests: Any) -> list[ChatOutcome[ComponentsReply]]:
+        reply, error_class = self._outcome
+        rung = Rung.AS_IS if reply else None
+        return [ChatOutcome(reply, self.model, False, rung, 1, error_class, "Why.", Usage(calls=1)) for _ in requests]
+
+
+def test_by_rules_they_are_names_and_runs_of_other_words_without_function_words() -> None:
+    found = components_by_rules(QUESTION.text, NameFinder([]))
+    assert found == ("Georg Buchgeher", "papers", "use interview studies", "year")
+
+
+def test_equal_ones_count_once_and_there_are_not_too_many() -> None:
+    assert distinct(["Open  Data", "open data", " ", "x"]) == ("Open Data", "x")
+    assert len(distinct([f"term {n}" for n in range(50)])) == MOST_COMPONENTS
+
+
+def test_a_model_lists_them() -> None:
+    reply = ComponentsReply(components=["interview studies", "Interview  studies", ""])
+    components, use = ModelComponents(Chat(reply), TASK, RuleComponents(NameFinder([]))).of(QUESTION)
+    assert components == ("interview studies",)
+    assert use is not None
+    assert (use.prompt, use.spent.calls) == ("hub.components", 1)
+
+
+def test_without_a_usable_reply_rules_take_the_question_apart() -> None:
+    chat = Chat(None, "MalformedReplyError")
+    components, use = ModelComponents(chat, TASK, RuleComponents(NameFinder([]))).of(QUESTION)
+    assert "Georg Buchgeher" in components
+    assert use is not None
+    assert use.error_class == "MalformedReplyError"
+
+
+def test_an_unavailable_model_is_an_outage() -> None:
+    with pytest.raises(ModelUnavailableError):
+        ModelComponents(Chat(None, "ModelTimeoutError"), TASK, RuleComponents(NameFinder([]))).of(QUESTION)

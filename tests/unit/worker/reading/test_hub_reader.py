@@ -1,0 +1,388 @@
+"""Partial and final answers of hubs, by a scripted model and by rules, level by level."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hub_index import hubs_of, written
+from memory_index import MemoryIndex
+
+import polyhop.worker.reading.hubs
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
+from polyhop.schemas.errors import ModelRejectedError
+from polyhop.schemas.evidence import Evidence
+from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
+from polyhop.schemas.reading_row import reading_row
+from polyhop.tasks.hubs.artefact import STORED_HUBS
+from polyhop.tasks.hubs.text import path_text
+from polyhop.warehouse.prompt_files import read_prompt
+from polyhop.worker.ranking.hubs.words import words_of
+from polyhop.worker.reading.context import estimate_tokens
+from polyhop.worker.reading.hub_steps import hub_tasks
+from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
+from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.strategies.hublink_parameters import prompt_of
+from polyhop.worker.strategies.registry import parse_parameters, spec_of
+
+FOLDER = Path(polyhop.worker.reading.hubs.__file__).parent / "prompts"
+TASKS = hub_tasks(*(read_prompt(FOLDER / f"hub.{name}.md") for name in ("partial", "final", "filter")))
+LABELS = {
+    "P1": "Tactics",
+    "P2": "Views",
+    "P3": "Joins",
+    "A1": "Ann Roe",
+    "A2": "Bob Low",
+    "A3": "Cid Moss",
+    "V": "Oslo",
+}
+HUBS, _ = hubs_of(
+    written("P1 author A1; P1 venue V; P2 author A2; P3 author A3; P3 cites P1"), {"P1", "P2", "P3"}, LABELS
+)
+INDEX = MemoryIndex([("p0", "Tactics", "Tactics was written by Ann Roe.")], {STORED_HUBS: HUBS})
+QUESTION = Question("Who is the author of Tactics?", "q1")
+USAGE = Usage(1, 100, 10, 0.01, 2.0)
+Said = Mapping[str, Any] | str
+Replies = Callable[[str, Mapping[str, str]], Said]
+
+
+class Chat:
+    """Replies as a function of task and inputs says: fields of the reply, or the class of an error."""
+
+    model = "openai/scripted"
+
+    def __init__(self, replies: Replies, *, is_cached: Callable[[str], bool] = lambda _: False) -> None:
+        self._replies = replies
+        self._is_cached = is_cached
+        self.batches: list[list[tuple[str, Mapping[str, str]]]] = []
+
+    def ask(self, requests: Sequence[ChatRequest[Any]]) -> list[ChatOutcome[Any]]:
+        assert requests, "nothing is asked for nothing"
+        self.batches.append([(one.task.name, dict(one.inputs)) for one in requests])
+        assert all(one.text for one in requests)
+        return [self._outcome(one) for one in requests]
+
+    @property
+    def asked(self) -> list[list[str]]:
+        return [[name for name, _ in batch] for batch in self.batches]
+
+    def _outcome(self, request: ChatRequest[Any]) -> ChatOutcome[Any]:
+        said = self._replies(request.task.name, dict(request.inputs))
+        if isinstance(said, str):
+            return ChatOutcome(None, self.model, False, None, 3, said, "Why.", USAGE)
+        reply = request.task.reply.model_validate(said)
+        is_cached = self._is_cached(request.task.name)
+        return ChatOutcome(reply, self.model, is_cached, Rung.AS_IS, 1, "", "", USAGE)
+
+
+def path_of(text: str) -> dict[str, Any]:
+    """A path whose text ends so, as the evidence holds it."""
+    paths = HUBS.paths
+    for path in range(paths.path_count):
+        said = path_text(words_of(HUBS, paths.triples_of(path).tolist()))
+        if said.endswith(f"{text}."):
+            return {"path": path, "hash": paths.hashes[path].tobytes().hex(), "text": said, "score": 0.9}
+    raise AssertionError(text)
+
+
+def hub(hub_id: str, *paths: str, score: float = 0.9, passages: Sequence[str] = (), way: str = "") -> dict[str, Any]:
+    rows = [{**path_of(text), "score": score} for text in paths]
+    return {
+        "hub_id": hub_id,
+        "name": LABELS[hub_id],
+        "score": score,
+        "path_to_topic": way,
+        "paths": rows,
+        "passages": list(passages),
+    }
+
+
+P1 = hub("P1", "author Ann Roe", "venue Oslo", passages=["p0"])
+P2 = hub("P2", "author Bob Low", score=0.5)
+P3 = hub("P3", "author Cid Moss", "cites Tactics", score=0.4, way="Field has Joins.")
+
+
+def item(*levels: Sequence[Mapping[str, Any]], question: Question = QUESTION) -> ReadingItem:
+    rows = [{"level": n, "found": len(hubs), "not_indexed": [], "hubs": list(hubs)} for n, hubs in enumerate(levels, 1)]
+    return ReadingItem(question, Retrieval((), Evidence(data={"levels": rows} if rows else {})), ())
+
+
+def read(replies: Replies | Chat | None, *items: ReadingItem, **rule: Any) -> tuple[list[Reading], Chat | None]:
+    chat = replies if isinstance(replies, Chat) or replies is None else Chat(replies)
+    model = HubModel(chat, TASKS, 6) if chat else None
+    reader = HubReader(INDEX, HubReadingRule(**rule), model, RuleReader(INDEX))
+    assert reader.batches == (chat is not None)
+    return reader.read(list(items)), chat
+
+
+def stated(reading: Reading) -> list[str]:
+    return [f"{triple.subject_id} {triple.predicate} {triple.object_id}" for triple in reading.triples or ()]
+
+
+def helpful(name: str, inputs: Mapping[str, str]) -> Said:
+    """Each hub contributes its first statement; the answer cites all of them."""
+    if name == "hub.partial":
+        return {"sufficient": True, "answer": f"About {inputs['hub']}.", "used": [1]}
+    if name == "hub.filter":
+        return {"ids": [1]}
+    return {"sufficient": True, "answer": inputs["partials"], "citations": [1, 2]}
+
+
+def test_every_hub_gets_a_partial_answer_and_one_answer_cites_them_by_rank() -> None:
+    (reading,), chat = read(helpful, item([P1, P2]))
+    assert chat is not None
+    assert chat.asked == [["hub.partial", "hub.partial"], ["hub.final"]]
+    assert reading.answer == "[1] About Tactics.\n[2] About Views."
+    assert (reading.kind, reading.reasoning) == ("generated", reading.answer)
+    assert [(one.hub_id, one.name, one.number) for one in reading.citations] == [
+        ("P1", "Tactics", 1),
+        ("P2", "Views", 2),
+    ]
+    assert stated(reading) == ["P1 author A1", "P2 author A2"]
+    shown = chat.batches[0][0][1]
+    assert shown["paths"] == "[1] Tactics author Ann Roe.\n[2] Tactics venue Oslo."
+    assert (shown["topic_path"], shown["passages"]) == ("(none)", "[1] Tactics\nTactics was written by Ann Roe.")
+    assert chat.batches[0][1][1]["passages"] == "(none)"
+
+
+def test_hubs_of_all_questions_are_asked_about_at_once() -> None:
+    other = item([P2], question=Question("Who is the author of Views?", "q2"))
+    readings, chat = read(helpful, item([P1, P2]), other)
+    assert chat is not None
+    assert [len(batch) for batch in chat.batches] == [3, 2]
+    assert [reading.answer for reading in readings] == ["[1] About Tactics.\n[2] About Views.", "[1] About Views."]
+    assert readings[1].dropped_citations == 1
+
+
+def test_a_hub_with_nothing_relevant_gives_no_partial_answer() -> None:
+    """An answer that speaks of insufficiency is one, if the reply says that it is sufficient."""
+
+    def replies(name: str, inputs: Mapping[str, str]) -> Said:
+        if name == "hub.partial" and inputs["hub"] == "Tactics":
+            return {"sufficient": False, "answer": "Nothing here.", "used": [1]}
+        return (
+            helpful(name, inputs)
+            if name == "hub.final"
+            else {"sufficient": True, "answer": "Insufficient.", "used": []}
+        )
+
+    (reading,), _ = read(replies, item([P1, P2]))
+    assert reading.answer == "[1] Insufficient."
+    assert [one.hub_id for one in reading.citations] == ["P2"]
+    assert stated(reading) == ["P2 author A2"]
+
+
+def test_an_insufficient_level_leads_to_the_next_whose_partials_alone_count() -> None:
+    def replies(name: str, inputs: Mapping[str, str]) -> Said:
+        if name == "hub.final":
+            return {"sufficient": "Joins" in inputs["partials"], "answer": inputs["partials"], "citations": [1]}
+        return helpful(name, inputs)
+
+    (reading,), chat = read(replies, item([P1, P2], [P3], [P2]))
+    assert chat is not None
+    assert chat.asked == [["hub.partial"] * 2, ["hub.final"], ["hub.partial"], ["hub.final"]]
+    assert reading.answer == "[1] About Joins."
+    assert chat.batches[2][0][1]["topic_path"] == "Field has Joins."
+    assert stated(reading) == ["P3 author A3"]
+    data = reading.data["hub_answers"]
+    assert data["levels_used"] == 2
+    assert [(row["level"], row["number"], row["hub_id"], row["by"]) for row in data["partial_answers"]] == [
+        (1, 1, "P1", "model"),
+        (1, 2, "P2", "model"),
+        (2, 1, "P3", "model"),
+    ]
+    assert data["partial_answers"][2]["used_paths"] == [P3["paths"][0]["hash"]]
+
+
+def test_a_level_without_partial_answers_asks_for_no_final_one() -> None:
+    def replies(name: str, inputs: Mapping[str, str]) -> Said:
+        return {"sufficient": False, "answer": "", "used": None}
+
+    (reading,), chat = read(replies, item([P1], [P2, P3]))
+    assert chat is not None
+    assert chat.asked == [["hub.partial"], ["hub.partial", "hub.partial"]]
+    assert (reading.answer, reading.kind, reading.triples) == ("", "none", None)
+    assert reading.use is not None
+    assert reading.use.spent.calls == 3
+    assert [(level["asked"], level["sufficient"]) for level in reading.data["hub_answers"]["levels"]] == [
+        (1, 0),
+        (2, 0),
+    ]
+
+
+def test_calls_tokens_and_seconds_are_told_by_level_and_hub_and_cached_replies_cost_nothing() -> None:
+    chat = Chat(helpful, is_cached=lambda name: name == "hub.partial")
+    (reading,), _ = read(chat, item([P1, P2]))
+    (level,) = reading.data["hub_answers"]["levels"]
+    taken = {"calls": 3, "cached": 2, "prompt_tokens": 300, "completion_tokens": 30, "seconds": 6.0}
+    assert {name: level[name] for name in taken} == taken
+    assert [row["seconds"] for row in reading.data["hub_answers"]["partial_answers"]] == [2.0, 2.0]
+    row = reading_row(reading)
+    assert (row["usage"]["calls"], row["spent"]["calls"], row["cached"]) == (3, 1, False)
+    assert [part["prompt"]["name"] for part in row["parts"]] == ["hub.partial", "hub.partial", "hub.final"]
+    assert [(note.label, note.text) for note in reading.notes] == [
+        ("Partial answer 1", "Tactics: About Tactics."),
+        ("Partial answer 2", "Views: About Views."),
+        ("Level 1 read", "2 of 2 hubs contribute; 3 calls, 2 cached, 300 + 30 tokens, 6.0 s"),
+        ("Model", "3 requests; at most 6 for a question"),
+    ]
+
+
+def test_numbers_that_no_statement_has_are_ignored_and_all_paths_count_instead() -> None:
+    def replies(name: str, inputs: Mapping[str, str]) -> Said:
+        return {"sufficient": True, "answer": "A.", "used": [0, 7], "citations": [1, 1, 4]}
+
+    (reading,), _ = read(replies, item([P1]))
+    assert stated(reading) == ["P1 author A1", "P1 venue V"] or stated(reading) == ["P1 venue V", "P1 author A1"]
+    assert ([one.number for one in reading.citations], reading.dropped_citations) == ([1], 2)
+
+
+def test_the_filter_keeps_the_triples_that_support_the_answer() -> None:
+    def replies(name: str, inputs: Mapping[str, str]) -> Said:
+        if name == "hub.filter":
+            assert inputs["statements"].splitlines()[1].startswith("[2] (")
+            assert inputs["answer"] == "[1] About Tactics.\n[2] About Views."
+            return {"ids": [2, 9, 2]}
+        return helpful(name, inputs)
+
+    (reading,), chat = read(replies, item([P1, P2]), filters=True)
+    assert chat is not None
+    assert chat.asked[-1] == ["hub.filter"]
+    assert stated(reading) == ["P2 author A2"]
+    assert [triple.rank for triple in reading.triples or ()] == [1]
+
+
+def test_a_filter_that_fails_keeps_all() -> None:
+    (reading,), _ = read(
+        lambda name, inputs: "MalformedReplyError" if name == "hub.filter" else helpful(name, inputs),
+        item([P1, P2]),
+        filters=True,
+    )
+    assert stated(reading) == ["P1 author A1", "P2 author A2"]
+    assert reading.use is not None
+    assert reading.use.error_class == "MalformedReplyError"
+
+
+def test_a_partial_reply_that_fails_is_replaced_by_rules_for_that_hub() -> None:
+    def replies(name: str, inputs: Mapping[str, str]) -> Said:
+        return "MalformedReplyError" if inputs.get("hub") == "Tactics" else helpful(name, inputs)
+
+    (reading,), _ = read(replies, item([P1, P2]))
+    assert reading.answer == "[1] Tactics author Ann Roe. Tactics venue Oslo.\n[2] About Views."
+    assert [row["by"] for row in reading.data["hub_answers"]["partial_answers"]] == ["rules", "model"]
+
+
+def test_a_final_reply_that_fails_is_replaced_by_the_merge() -> None:
+    (reading,), _ = read(
+        lambda name, inputs: "ReplyRefusedError" if name == "hub.final" else helpful(name, inputs), item([P1, P2])
+    )
+    assert (reading.answer, reading.kind) == ("About Tactics.", "generated")
+    assert reading.reasoning == "[1] About Tactics.\n[2] About Views."
+    assert [one.number for one in reading.citations] == [1, 2]
+
+
+@pytest.mark.parametrize("task", ["hub.partial", "hub.final", "hub.filter"])
+def test_an_unavailable_model_leaves_the_question_unanswered_and_the_others_answered(task: str) -> None:
+    def replies(name: str, inputs: Mapping[str, str]) -> Said:
+        is_second = inputs["question"] != QUESTION.text
+        return "ModelTimeoutError" if name == task and is_second else helpful(name, inputs)
+
+    other = item([P2], [P3], question=Question("Who is the author of Views?", "q2"))
+    (first, second), chat = read(replies, item([P1]), other, filters=True)
+    assert chat is not None
+    assert first.answer == "[1] About Tactics."
+    assert (second.outage is not None, second.answer) == (True, "")
+    assert not any(inputs.get("hub") == "Joins" for batch in chat.batches for _, inputs in batch)
+
+
+def test_a_server_that_rejects_requests_ends_everything() -> None:
+    with pytest.raises(ModelRejectedError):
+        read(lambda *_: "ModelRejectedError", item([P1]))
+
+
+def test_by_rules_the_best_paths_answer_and_the_span_is_read_from_them() -> None:
+    (reading,), _ = read(None, item([P1, P2], [P3]))
+    assert (reading.answer, reading.kind) == ("Ann Roe", "extracted")
+    assert reading.reasoning == "[1] Tactics author Ann Roe. Tactics venue Oslo.\n[2] Views author Bob Low."
+    assert [one.hub_id for one in reading.citations] == ["P1", "P2"]
+    assert (reading.use, reading.triples) == (None, None)
+    assert reading.data["hub_answers"]["levels_used"] == 1
+    assert reading.notes[-1].text == "2 of 2 hubs contribute"
+
+
+def test_by_rules_hubs_below_the_least_score_contribute_nothing() -> None:
+    weak = [hub("P1", "author Ann Roe", score=0.29), hub("P2", score=0.9)]
+    (reading,), _ = read(None, item(weak, [P3]))
+    assert [one.hub_id for one in reading.citations] == ["P3"]
+    (nothing,), _ = read(None, item(weak), min_partial_score=0.3)
+    assert (nothing.answer, nothing.kind) == ("", "none")
+    (enough,), _ = read(None, item(weak), min_partial_score=0.29)
+    assert [one.hub_id for one in enough.citations] == ["P1"]
+
+
+def test_each_step_may_be_left_to_rules() -> None:
+    (by_rules,), chat = read(helpful, item([P1, P2]), partial_by_model=False)
+    assert chat is not None
+    assert chat.asked == [["hub.final"]]
+    assert by_rules.triples is None
+    (merged,), chat = read(helpful, item([P1, P2]), final_by_model=False)
+    assert chat is not None
+    assert chat.asked == [["hub.partial", "hub.partial"]]
+    assert merged.answer == "About Tactics."
+
+
+def test_without_hubs_nothing_is_asked_and_there_is_no_answer() -> None:
+    (reading,), chat = read(helpful, item())
+    assert chat is not None
+    assert chat.batches == []
+    assert (reading.answer, reading.use, reading.notes, reading.data) == ("", None, (), {})
+
+
+def test_evidence_is_cut_to_the_budget_by_whole_lines() -> None:
+    (_,), chat = read(helpful, item([P1]), evidence_tokens=20)
+    assert chat is not None
+    shown = chat.batches[0][0][1]
+    assert shown["paths"] == "[1] Tactics author Ann Roe."
+
+
+def test_paths_in_the_words_of_a_model_are_shown_with_their_triples() -> None:
+    said = {**P1, "paths": [{**P1["paths"][0], "text": "Ann Roe wrote Tactics."}]}
+    (_,), chat = read(helpful, item([said]))
+    assert chat is not None
+    assert chat.batches[0][0][1]["paths"] == "[1] Ann Roe wrote Tactics. (Tactics, author, Ann Roe)"
+
+
+@pytest.mark.parametrize("budget", [200, 1000])
+@pytest.mark.parametrize("name", ["hublink", "hublink-topic"])
+def test_no_question_takes_more_than_its_upper_bound(name: str, budget: int) -> None:
+    """Long names, ways, texts, partial answers and replies that never suffice."""
+    long = "Übermäßig " * 400
+    rows = [
+        {**hub(one, "author Ann Roe", passages=["p0"]), "name": long, "path_to_topic": long}
+        for one in ("P1", "P2", "P3")
+    ]
+    for row in rows:
+        row["paths"] = [{**path, "text": f"{long[:90]} {n}."} for n, path in enumerate(row["paths"] * 60)]
+    is_last = [False]
+
+    def replies(task: str, inputs: Mapping[str, str]) -> Said:
+        if task == "hub.final":
+            return {"sufficient": is_last[0], "answer": long[:1000], "citations": [1]}
+        return {"sufficient": True, "answer": long[:1000], "used": [1], "ids": [1]}
+
+    given = {"number_of_hubs": 3, "evidence_tokens": budget, "output_filter": True}
+    spec = spec_of(name)
+    parameters: Any = parse_parameters(spec, given | ({"max_level": 2} if name == "hublink-topic" else {}))
+    bounds = {bound.task: bound for bound in parameters.call_bounds()}
+    is_last[0] = True
+    for levels in ([rows], [rows, rows])[: parameters.most_levels]:
+        is_last[0] = len(levels) == 1
+        (_,), chat = read(replies, item(*levels), filters=True, evidence_tokens=budget)
+        assert chat is not None
+        asked = [one for batch in chat.batches for one in batch]
+        for task, bound in bounds.items():
+            own = [inputs for what, inputs in asked if what == task]
+            assert len(own) <= bound.calls
+            for inputs in own:
+                prompt = prompt_of(task).render(inputs)
+                assert estimate_tokens(prompt) <= bound.prompt_tokens + estimate_tokens(QUESTION.text)
