@@ -86,5 +86,5 @@ class FacetEvidence:
         hubs = best_positive(met, self.shown).tolist()
         items = tuple((self._names[int(self._stored.paths.hubs[hub])], round(float(met[hub]), _DIGITS)) for hub in hubs)
         count = int(np.count_nonzero(met > 0))
-        text = f"{said} as {' or '.join(fields)}: {values}{more}; met by {count} hubs:"
+        text = f"{said} as {' or '.join(fields)}: {values}{more}; met by {count} {'hub' if count == 1 else 'hubs'}:"
         return Note("Condition", text, items)
