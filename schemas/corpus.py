@@ -32,7 +32,7 @@ Source = Path | GraphServer
 """A file or folder, or a graph database."""
 
 
-def source_of(text: str) -> Source:
+def source_of(text: str) -> Path | GraphServer:
     """A source as options, forms and manifests name it.
 
     Raises:

@@ -9,7 +9,7 @@ Turtle. Relations have no sources and entities no mentions; passages are texts t
   A name that several nodes share leads to all of them in the spelling of their `norm_name`, and nowhere in any other.
 * Literals are entities without a proper name: they take no part in the arrays of names and have no vectors.
 
-Source: algorithms.md 4.2, 4.3, 7.5; docs/decisions/0016-rdf-and-neo4j-graphs.md.
+Source: algorithms.md 4.2, 4.3, 7.5; decisions/0016-rdf-and-neo4j-graphs.md.
 """
 
 import shutil

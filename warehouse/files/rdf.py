@@ -1,7 +1,7 @@
 """RDF triples as lines of a graph: labels and types describe nodes, everything else is a statement.
 
 Parses nothing: ntriples.py and turtle.py do. Predicates and classes are called by their labels.
-Source: docs/decisions/0016-rdf-and-neo4j-graphs.md; RDF Schema 1.1 (2014), sections 3.3 and 3.6.
+Source: decisions/0016-rdf-and-neo4j-graphs.md; RDF Schema 1.1 (2014), sections 3.3 and 3.6.
 """
 
 from collections.abc import Iterable, Sequence

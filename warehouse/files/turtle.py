@@ -1,7 +1,7 @@
 """Turtle as lines of a graph: the file is parsed whole by rdflib, so that its size is limited.
 
 Blank nodes, which have no lasting names in Turtle, get ids from what the graph says of them. Source: RDF 1.1 Turtle
-(2014); docs/decisions/0016-rdf-and-neo4j-graphs.md.
+(2014); decisions/0016-rdf-and-neo4j-graphs.md.
 """
 
 import logging
