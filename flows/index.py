@@ -12,12 +12,12 @@ from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import Runner
 from polyhop.flows.sources import check_sources
 from polyhop.flows.stage_timings import StageTimings
-from polyhop.schemas.corpus import SourceKind
 from polyhop.schemas.errors import CoverageError, DamagedStoreError, SourceError, UnknownIndexError
+from polyhop.schemas.hub_settings import HubSettings
 from polyhop.schemas.manifest import Manifest, StageRecord
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import ExtractionSettings, Settings
-from polyhop.schemas.strategies import GRAPH_STRATEGIES
+from polyhop.schemas.strategies import strategies_for
 from polyhop.tasks.publish.publish import prune, publish_stage
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.tasks.stage import Counts, Stage, tables_of
@@ -60,8 +60,8 @@ class _Run:
         self._manifest = current_manifest(build)
         kept = self._manifest.artefacts if self._manifest else ()
         kind = request.stated_kind or (source_kind(self._manifest.stages) if self._manifest else "corpus")
-        artefacts = tuple(sorted({*build.artefacts, *kept, *needed_artefacts(_more_strategies(kind, build.settings))}))
-        settings = with_extractor(build.settings, self._manifest)
+        artefacts = tuple(sorted({*build.artefacts, *kept, *needed_artefacts(strategies_for(build.settings, kind))}))
+        settings = with_kept(build.settings, self._manifest)
         self._build = replace(build, settings=settings, artefacts=artefacts, source_kind=kind)
         self._source, *self._stages = stages_for(artefacts, kind)
         self._request = request
@@ -265,17 +265,24 @@ class _Run:
         return units
 
 
-def _more_strategies(source: SourceKind, settings: Settings) -> tuple[str, ...]:
-    """What an index of this kind of source is built for besides `settings.strategies`, unless somebody set these."""
-    return GRAPH_STRATEGIES if source == "graph" and "strategies" not in settings.model_fields_set else ()
+def with_kept(settings: Settings, manifest: Manifest | None) -> Settings:
+    """The settings of this run: what an index is made of stays as it is unless they say otherwise.
 
+    That is the extractor, and what hubs are: a later run without them would quietly make another index.
 
-def with_extractor(settings: Settings, manifest: Manifest | None) -> Settings:
-    """The settings with the extractor of this run: the one that they name, or else that of the version before."""
-    if manifest is None or "extractor" in settings.extraction.model_fields_set:
+    Args:
+        settings: As given.
+        manifest: Of the version before, None if there is none.
+    """
+    if manifest is None:
         return settings
-    before = ExtractionSettings.model_validate(manifest.settings["extraction"]).extractor
-    return settings.model_copy(update={"extraction": settings.extraction.model_copy(update={"extractor": before})})
+    extraction, hubs = settings.extraction, settings.hubs
+    if "extractor" not in extraction.model_fields_set:
+        before = ExtractionSettings.model_validate(manifest.settings["extraction"]).extractor
+        extraction = extraction.model_copy(update={"extractor": before})
+    kept = HubSettings.model_validate(manifest.settings.get("hubs", {})).model_dump(exclude=hubs.model_fields_set)
+    hubs = hubs.model_copy(update=kept)
+    return settings.model_copy(update={"extraction": extraction, "hubs": hubs})
 
 
 def check_coverage(extracted: Counts, min_coverage: float) -> None:

@@ -20,6 +20,7 @@ from polyhop.schemas.chat import ChatRequest, ChatTask, Role, Rung, Usage
 from polyhop.schemas.corpus import Source, SourceKind
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.settings import ModelSettings, Settings
+from polyhop.schemas.strategies import strategies_for
 from polyhop.tasks.planning import PlannedStep
 from polyhop.tasks.registry import stages_for
 from polyhop.tasks.stage import tables_of
@@ -138,7 +139,7 @@ def plan_index(
     if isinstance(source, Path) and not source.exists():
         raise SourceError(f"There is no file or folder {source}; check the path.")
     model = settings.models.extract if kind == "graph" else model_name(settings.models, Role.EXTRACT)
-    artefacts = tuple(sorted(needed_artefacts((*settings.strategies, *add_strategies))))
+    artefacts = tuple(sorted(needed_artefacts((*strategies_for(settings, kind), *add_strategies))))
     first, *stages = stages_for(artefacts, kind)
     with closing(ReplyCache(Layout(settings.root).reply_cache)) as cache:
         with TemporaryDirectory(prefix="polyhop-plan-") as folder:

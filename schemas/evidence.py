@@ -127,6 +127,11 @@ PASSAGES_ONLY = Fallback("passages_only", "the walk began at passages only")
 ENTITIES_ONLY = Fallback("entities_only", "the walk began at entities only")
 NOTHING_SEARCHED = Fallback("empty", "nothing was searched")
 BY_VECTOR = Fallback("vector", "passages are ranked by similarity alone")
+NO_HUBS = Fallback(
+    "no_hubs",
+    "no node of this index is a hub, so nothing was searched: index again with hubs.types set to types of its nodes, "
+    "or with a lower hubs.min_edges",
+)
 QUESTION_VECTOR = Fallback("question_vector", "activation began at the entities most similar to the question")
 
 

@@ -1,6 +1,11 @@
 """The strategy that is taken where none is named. All strategies: worker/strategies/registry.py."""
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from polyhop.schemas.corpus import SourceKind
+    from polyhop.schemas.settings import Settings
 
 DEFAULT_STRATEGY = "bridge"
 DEFAULT_GRAPH_STRATEGY = "hub-facets"
@@ -11,6 +16,12 @@ CLOSED_BOOK = "closed-book"
 
 _GRAPH_SOURCE = "ingest-graph"
 _FACETS = frozenset({"hubs", "vectors:hubvalue", "vectors:hubname"})
+
+
+def strategies_for(settings: "Settings", source: "SourceKind") -> tuple[str, ...]:
+    """The strategies that an index is built for: those of the settings; for a graph, unless they are set, two more."""
+    more = GRAPH_STRATEGIES if source == "graph" and "strategies" not in settings.model_fields_set else ()
+    return (*settings.strategies, *more)
 
 
 def default_strategy(stages: Collection[str], artefacts: Collection[str]) -> str:

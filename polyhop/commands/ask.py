@@ -85,6 +85,7 @@ def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -
         for sentence in answer.evidence["sentences"][:1]:
             _print_source(sentence)
     _print_rankings(answer, texts)
+    _print_fallback(answer, is_shown=explain)
     _print_reading(answer.reading)
     if explain:
         _print_evidence(answer)
@@ -120,6 +121,14 @@ def _print_rankings(answer: "Answer", texts: Mapping[str, str]) -> None:
         print_line(f"Passages  {how}".rstrip())
     for line in passage_lines(answer.passages, answer.evidence, texts):
         print_line(line)
+
+
+def _print_fallback(answer: "Answer", *, is_shown: bool) -> None:
+    """Why nothing was found, or what became of the topic, where the evidence is not drawn, which says so, too."""
+    fallback = answer.evidence.get("fallback")
+    is_needed = not (answer.triples or answer.passages) or (fallback or {}).get("code", "").startswith("topic_")
+    if fallback and is_needed and not is_shown:
+        print_line(f"  {fallback['text']}")
 
 
 def _certainty(answer: "Answer") -> str:

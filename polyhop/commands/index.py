@@ -166,6 +166,16 @@ def print_report(report: "IndexReport") -> None:
             f"{use.cost_usd:.4f} USD; {use.cached:,} replies were cached"
         )
     _print_doubts(report.model)
+    _print_advice(report)
+
+
+def _print_advice(report: "IndexReport") -> None:
+    """What did not work out, and where to look."""
+    if report.counts.get("hubs") == 0:
+        print_line(
+            "  no node is a hub: index again with --set hubs.types=TYPE or a lower hubs.min_edges; the types: "
+            f'polyhop sql "SELECT type, count(*) FROM entities GROUP BY type" --index {report.index}'
+        )
     if report.extraction:
         print_line(
             "  extraction: " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.extraction.items())

@@ -35,13 +35,14 @@ def plan(
     """Estimate calls, tokens, cost and time of what indexing asks of the configured models, without a call."""
     from polyhop.flows.plan import plan_index
     from polyhop.flows.question_cost import question_costs
+    from polyhop.schemas.strategies import strategies_for
 
     if (source is None) == (graph is None):
         raise typer.BadParameter("name a SOURCE or a graph: an index is made from one of them.", param_hint="SOURCE")
     settings = settings_of(root, [*(set_ or []), *link_settings(follow_links=follow_links)])
     kind: SourceKind = "corpus" if graph is None else "graph"
     made = plan_index(settings, source_of(str(graph or source)), add_strategy or (), kind)
-    asked = question_costs(settings, (*settings.strategies, *(add_strategy or ())))
+    asked = question_costs(settings, (*strategies_for(settings, kind), *(add_strategy or ())))
     print_unread(made.unread)
     if json:
         print_json({**made.to_json(), "questions": asked})

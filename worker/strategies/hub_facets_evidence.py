@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.evidence import Evidence, Fallback, Node, Note, Path, QuestionNames
+from polyhop.schemas.evidence import NO_HUBS, Evidence, Fallback, Node, Note, Path, QuestionNames
 from polyhop.tasks.hubs.artefact import StoredHubs
 from polyhop.worker.ranking.facets.conditions import HUB, Facet
 from polyhop.worker.ranking.facets.ranking import PathScores, ReadQuestion
@@ -47,7 +47,7 @@ class FacetEvidence:
             nodes=nodes,
             paths=found,
             notes=tuple(self._note(facet, met, read) for facet, met in zip(facets, scores.met, strict=True)),
-            fallback=None if facets else NO_CONDITION,
+            fallback=NO_HUBS if not len(scores.hubs) else None if facets else NO_CONDITION,
             measure="conditions met",
             node_count=int(np.count_nonzero(scores.hubs > 0)),
             context="\n".join(path.text for path in found),

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.evidence import Fallback
+from polyhop.schemas.evidence import NO_HUBS, Fallback
 from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.tasks.hubs.artefact import STORED_HUBS
@@ -153,7 +153,7 @@ class HubStrategy:
         evidence = self._evidence.of(levels, scores, found.choice, components)
         retrieval = Retrieval(
             ranked_passages(self._passage_ids, _as_ranking(passages)),
-            replace(evidence, fallback=found.fallback),
+            replace(evidence, fallback=found.fallback if len(self._stored.paths.hubs) else NO_HUBS),
             triples=tuple(
                 self._stored.ranked_triple(t, rank, score) for rank, (t, score) in enumerate(triples, start=1)
             ),

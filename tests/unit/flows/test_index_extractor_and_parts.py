@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.flows.index import run_index, with_extractor
+from polyhop.flows.index import run_index, with_kept
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.manifest import Manifest
@@ -57,9 +57,17 @@ def test_an_index_keeps_its_extractor_until_another_is_named(
     """What a setting or an option names, else what made the version before, else rules."""
     named = {} if configured is None else {"extraction.extractor": configured}
     manifest = None if before is None else built_with(before)
-    settings = with_extractor(parse_settings({"test": named}), manifest)
+    settings = with_kept(parse_settings({"test": named}), manifest)
     assert settings.extraction.extractor == expected
-    assert with_extractor(settings, manifest).extraction.extractor == expected
+    assert with_kept(settings, manifest).extraction.extractor == expected
+
+
+def test_what_hubs_are_stays_with_the_index_until_somebody_says_otherwise() -> None:
+    before = parse_settings({"test": {"hubs.types": "Paper", "hubs.min_edges": 3}})
+    manifest = built_with("rules").model_copy(update={"settings": before.model_dump(mode="json")})
+    kept = with_kept(parse_settings({"test": {"hubs.min_edges": 5}}), manifest).hubs
+    assert (kept.types, kept.min_edges) == (("Paper",), 5)
+    assert with_kept(parse_settings({"test": {"hubs.types": ""}}), manifest).hubs.types == ()
 
 
 def run(root: Path, corpus: Path, method: str) -> IndexReport:
