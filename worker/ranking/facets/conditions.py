@@ -135,7 +135,10 @@ class ConditionFinder:
         question: tuple[Sequence[Word], Meanings, NDArray[np.int64]],
         used: set[int],
     ) -> _Reading:
-        """A mention with its readings; the words that introduce it are added to `used`. Source: rules 3 and 4."""
+        """A mention with its readings; the words that introduce it are added to `used`.
+
+        Source: algorithms.md 4B, rules 3 and 4.
+        """
         words, meanings, taken = question
         units, mention = self._units, mentions[number]
         documents = np.unique(units.label_documents.of_all(mention.labels))
@@ -153,7 +156,10 @@ class ConditionFinder:
         return _Reading(mention, documents, hubs, strengths, negation_before(words, mention.start, mention.end, taken))
 
     def _match(self, facet: Facet, reading: _Reading) -> None:
-        """Adds what a reading matches. Source: rules 4 and 6."""
+        """Adds what a reading matches.
+
+        Source: algorithms.md 4B, rules 4 and 6.
+        """
         units, polarity = self._units, self._polarity
         for document in reading.documents.tolist():
             signature = int(units.document_signatures[document])
@@ -170,7 +176,10 @@ class ConditionFinder:
             _keep_best(facet.hubs, hub, reading.strengths[HUB])
 
     def _widen(self, facet: Facet, words: Sequence[Word]) -> None:
-        """Adds the values between two numbers of a facet. Source: rule 5."""
+        """Adds the values between two numbers of a facet.
+
+        Source: algorithms.md 4B, rule 5.
+        """
         units = self._units
         for low, high in _ranges(facet.mentions, words):
             for signature in facet.signatures:
@@ -180,7 +189,10 @@ class ConditionFinder:
                     facet.documents[document] = 1.0
 
     def _shares(self, meanings: Meanings, mentions: Sequence[Mention], remaining: Sequence[int]) -> NDArray[np.float64]:
-        """Share of each signature's words that remain, 1 for predicates named as a whole. Source: rule 7."""
+        """Share of each signature's words that remain, 1 for predicates named as a whole.
+
+        Source: algorithms.md 4B, rule 7.
+        """
         shares = self._words.shares(meanings, remaining)
         left = set(remaining)
         for mention in mentions:
@@ -198,7 +210,10 @@ class ConditionFinder:
         shares: NDArray[np.float64],
         polarity: NDArray[np.float64],
     ) -> None:
-        """Signatures that the question negates: factors, and a facet if no hub is named. Source: rule 4."""
+        """Signatures that the question negates: factors, and a facet if no hub is named.
+
+        Source: algorithms.md 4B, rule 4.
+        """
         words, meanings, taken = question
         has_hub = any(facet.hubs for facet in facets.values())
         known = {signature for facet in facets.values() for signature in facet.signatures}

@@ -209,3 +209,23 @@ def test_a_key_with_an_id_behind_it_never_meets_a_folded_name(ingest: Ingest) ->
         lines((node("1", "Ada", "A"), "p", node("2", "Ada", "A")), (node("3", "Ada #1", "A"), "p", node("4", "A", "A")))
     )
     assert keys(build) == {"1": "ada #1", "2": "ada #2", "3": "ada 1", "4": "a"}
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1])
+def test_n_triples_of_which_a_tenth_is_broken_stop_the_run_unless_that_is_allowed(tmp_path: Path, share: float) -> None:
+    source = tmp_path / "graph.nt"
+    good = [f"<http://x/{n}> <http://x/p> <http://x/{n + 1}> ." for n in range(8)]
+    label = '<http://x/1> <http://www.w3.org/2000/01/rdf-schema#label> "One" .'
+    source.write_text("\n".join([*good, label, '<http://x/1> <http://x/p> "open .']), encoding="utf-8")
+    corpus = CorpusSettings(max_quarantine_share=share)
+    build = Build(Settings(root=tmp_path / "root", corpus=corpus), "g", source, (), "graph")
+    start_build(build, tables_of([INGEST_GRAPH]))
+    INGEST_GRAPH.run(build, 0)
+    if share < 0.1:
+        with pytest.raises(
+            QuarantineExceededError, match=r"1 of 10 records .* line 10: the quotes of the object are not"
+        ):
+            INGEST_GRAPH.finish(build)
+    else:
+        counts = INGEST_GRAPH.finish(build)
+        assert (counts["statements"], counts["quarantined"], counts["relations"]) == (9, 1, 8)
