@@ -55,9 +55,8 @@ class RowCollector:
             triples: The same in words.
             text: Of the path.
         """
-        distinct = dict.fromkeys(self._level_texts(numbers, triples, text))
         seen: set[tuple[int, str]] = set()
-        for level, triple, row_text in distinct:
+        for level, triple, row_text in self._level_texts(numbers, triples, text):
             if (level, row_text) not in seen:
                 seen.add((level, row_text))
                 self._rows.extend((self._paths, self.texts.number(row_text), level, triple))

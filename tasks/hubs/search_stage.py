@@ -23,7 +23,7 @@ from polyhop.tasks.hubs.flat import NamedGraph, path_arrays
 from polyhop.tasks.hubs.levels import HubSearch, SearchLimits, search_hubs
 from polyhop.tasks.hubs.read import ReadGraph, insert, passage_pairs, read_hub_graph
 from polyhop.tasks.hubs.searched import PATH_ARRAYS, SearchedPaths
-from polyhop.tasks.hubs.tables import HUB_CANDIDATES, HUB_COVERAGE, HUBS
+from polyhop.tasks.hubs.tables import HUB_CANDIDATES, HUB_COVERAGE, HUB_UNCOVERED, HUBS
 from polyhop.tasks.hubs.text import path_hash, path_json
 from polyhop.tasks.stage import Counts, Stage
 from polyhop.warehouse.build import Build
@@ -91,6 +91,10 @@ def finish(build: Build) -> Counts:
         insert(connection, _hubs_table(search, read, arrays), HUBS.name, HUBS.key)
         insert(connection, _candidates_table(read, arrays), HUB_CANDIDATES.name, HUB_CANDIDATES.key)
         covered = Covered.by(arrays["path-triples"], read.named.graph)
+        uncovered = [read.relation_ids[triple] for triple in np.flatnonzero(~covered.triples).tolist()]
+        insert(
+            connection, pa.table({"relation_id": uncovered}, HUB_UNCOVERED.arrow), HUB_UNCOVERED.name, HUB_UNCOVERED.key
+        )
         insert(connection, _coverage_table(connection, read, search, arrays), HUB_COVERAGE.name, HUB_COVERAGE.key)
         hub_types = hub_type_names(connection, HubRule.of(build.settings.hubs, build.source_kind))
         saved = {
@@ -214,7 +218,8 @@ HUB_PATH_SEARCH = Stage(
     writes=("hub-paths",),
     finish=finish,
     settings=settings,
-    tables=(HUBS, HUB_CANDIDATES, HUB_COVERAGE),
+    tables=(HUBS, HUB_CANDIDATES, HUB_COVERAGE, HUB_UNCOVERED),
+    revision=2,
     arrays=PATH_ARRAYS,
     invariants=statements("hub_invariants"),
 )

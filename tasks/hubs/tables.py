@@ -47,6 +47,12 @@ HUB_COVERAGE = Table(
         real("share", "covered part, 0 to 1; NULL of nothing", nullable=True),
     ),
 )  # fmt: skip
+HUB_UNCOVERED = Table(
+    "hub_uncovered",
+    "Relations in no path of a hub: FROM neighbours SEMI JOIN hub_uncovered USING (relation_id) shows them.",
+    ("relation_id",),
+    (text("relation_id", "relation"),),
+)
 HUB_PATHS = Table(
     "hub_paths",
     "Paths of hubs, with their texts.",

@@ -183,6 +183,14 @@ def test_the_coverage_says_what_no_hub_covers(tmp_path: Path) -> None:
     ]
 
 
+def test_relations_that_no_hub_covers_are_listed(tmp_path: Path) -> None:
+    run(tmp_path, GRAPH)
+    query = (
+        "SELECT entity, relation FROM neighbours SEMI JOIN hub_uncovered USING (relation_id) WHERE direction = 'out'"
+    )
+    assert sorted(rows(tmp_path, query)) == [("Architecture", "contains"), ("Elsewhere", "knows")]
+
+
 def test_a_start_leaves_hubs_out_that_it_does_not_reach(tmp_path: Path, opened: Open) -> None:
     more = [stated(thing("P9", "Paper Nine", "Paper"), "hasYear", 1999)]
     run(tmp_path, [*GRAPH, *more], hubs__start="F")

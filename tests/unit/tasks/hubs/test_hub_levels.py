@@ -107,6 +107,12 @@ def test_a_split_makes_the_ends_of_long_paths_hubs_of_the_next_level(graph_of: M
     assert paths(named, found, "y") == ['c z, d "1 leaf']
 
 
+def test_a_literal_at_the_limit_is_no_hub(graph_of: MakeGraph) -> None:
+    named = graph_of('H a x; x b "1; "1 c y')
+    found = search(named, "H", None, SearchLimits(split=True, max_path_length=2))
+    assert levels(named, found) == {"H": 0}
+
+
 def test_a_level_is_not_changed_by_its_own_splits(graph_of: MakeGraph) -> None:
     """H2's path over x goes on past it, although H1's path ends at x: x is a hub from the next level on."""
     named = graph_of("H1 a m; m b x; H2 c x; x d y")

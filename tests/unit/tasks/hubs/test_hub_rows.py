@@ -57,6 +57,14 @@ def test_a_label_that_comes_twice_in_a_path_is_one_row_of_it_and_one_text_of_all
     assert len(texts) == len(set(texts)) == 8
 
 
+def test_two_triples_of_a_path_with_the_same_words_are_one_row() -> None:
+    collector = RowCollector(("triple",))
+    collector.add(
+        [3, 5], [PathTriple("A", "Ada", "is", "B", "Ada"), PathTriple("B", "Ada", "is", "C", "Ada")], "unused"
+    )
+    assert collector.rows().row_triples.tolist() == [3]
+
+
 def test_a_model_is_shown_labels_and_no_ids() -> None:
     lines = path_lines(LOOP)
     assert lines == '["Ada", "knows", "Bob"]\n["Bob", "knows", "Ada"]'
