@@ -21,6 +21,7 @@ from polyhop.schemas.ids import entity_id
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
+from polyhop.tasks.hubs.artefact import STORED_HUBS
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES
 from polyhop.warehouse.artefacts import (
     ALIASES,
@@ -44,7 +45,7 @@ CORPUS: tuple[Passage, ...] = (
     ("a b", "Seine", "seine Seine SEINE."),
     ("é", "", "Łódź lies in Poland. 東京 does not."),
 )
-ALL_STRATEGIES = ("bridge", "bm25", "qasa", "dense-ann", "proprag", "triple-ppr")
+ALL_STRATEGIES = ("bridge", "bm25", "qasa", "dense-ann", "proprag", "triple-ppr", "hublink", "hub-facets")
 TITLE_COUNT: Artefact[int] = Artefact(
     "graph", lambda stored: stored.rows("SELECT count(DISTINCT title) FROM passages WHERE title <> ''")[0][0]
 )
@@ -57,6 +58,7 @@ BUILT = (
     *map(lexical_of, ANALYSERS),
     *map(vectors_of, KINDS),
     *(STORED_PROPOSITIONS, vectors_of("proposition"), STORED_TRIPLES, vectors_of("triple")),
+    *(STORED_HUBS, *map(vectors_of, ("hubpath", "hubvalue", "hubname"))),
 )
 TEXTS = (
     *(text for _, _, text in CORPUS),
