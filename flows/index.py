@@ -7,16 +7,16 @@ import time
 from collections import Counter
 from dataclasses import replace
 
+from polyhop.flows.kept_settings import with_kept
 from polyhop.flows.model_run import model_run, model_use
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import Runner
 from polyhop.flows.sources import check_sources
 from polyhop.flows.stage_timings import StageTimings
 from polyhop.schemas.errors import CoverageError, DamagedStoreError, SourceError, UnknownIndexError
-from polyhop.schemas.hub_settings import HubSettings
 from polyhop.schemas.manifest import Manifest, StageRecord
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import ExtractionSettings, Settings
+from polyhop.schemas.settings import Settings
 from polyhop.schemas.strategies import strategies_for
 from polyhop.tasks.publish.publish import prune, publish_stage
 from polyhop.tasks.registry import source_kind, stages_for
@@ -263,26 +263,6 @@ class _Run:
         if damaged:
             self._report.damaged.append(f"{damaged:,} cached vectors (stage {stage.name})")
         return units
-
-
-def with_kept(settings: Settings, manifest: Manifest | None) -> Settings:
-    """The settings of this run: what an index is made of stays as it is unless they say otherwise.
-
-    That is the extractor, and what hubs are: a later run without them would quietly make another index.
-
-    Args:
-        settings: As given.
-        manifest: Of the version before, None if there is none.
-    """
-    if manifest is None:
-        return settings
-    extraction, hubs = settings.extraction, settings.hubs
-    if "extractor" not in extraction.model_fields_set:
-        before = ExtractionSettings.model_validate(manifest.settings["extraction"]).extractor
-        extraction = extraction.model_copy(update={"extractor": before})
-    kept = HubSettings.model_validate(manifest.settings.get("hubs", {})).model_dump(exclude=hubs.model_fields_set)
-    hubs = hubs.model_copy(update=kept)
-    return settings.model_copy(update={"extraction": extraction, "hubs": hubs})
 
 
 def check_coverage(extracted: Counts, min_coverage: float) -> None:
