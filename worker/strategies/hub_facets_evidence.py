@@ -8,12 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.evidence import NO_HUBS, Evidence, Fallback, Node, Note, Path, QuestionNames
+from polyhop.schemas.evidence import NO_HUBS, Evidence, Fallback, Node, Note, QuestionNames
 from polyhop.tasks.hubs.artefact import StoredHubs
 from polyhop.worker.ranking.facets.conditions import HUB, Facet
 from polyhop.worker.ranking.facets.ranking import PathScores, ReadQuestion
 from polyhop.worker.ranking.facets.units import Units
 from polyhop.worker.ranking.order import best_positive
+from polyhop.worker.strategies.drawn_paths import drawn_path
 
 _DIGITS = 6
 _SHOWN_VALUES = 5
@@ -36,11 +37,10 @@ class FacetEvidence:
     def of(self, read: ReadQuestion, scores: PathScores, paths: NDArray[np.intp]) -> Evidence:
         """The evidence of one question; `paths` are the best of its triples."""
         facets = read.conditions.facets
-        hubs = best_positive(scores.hubs, self.shown) if facets else self._hubs_of(paths)
+        hubs = self._hubs_of(paths)
+        hubs = hubs[np.argsort(-scores.hubs[hubs], kind="stable")]
         nodes = tuple(self._hub(hub, float(scores.hubs[hub])) for hub in hubs.tolist())
-        rows = self._stored.paths.path_texts[paths].tolist()
-        texts = zip(self._stored.path_texts.of(rows), scores.paths[paths].tolist(), strict=True)
-        found = tuple(Path(text, score=round(score, _DIGITS)) for text, score in texts)
+        found = tuple(drawn_path(self._stored, path, float(scores.paths[path])) for path in paths.tolist())
         linked = dict.fromkeys(label for facet in facets for label, _ in self._linked(facet))
         return Evidence(
             names=QuestionNames(tuple(linked), (), "values"),

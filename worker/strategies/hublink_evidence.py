@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyhop.schemas.evidence import Edge, Evidence, Node, Note, Path, Seed
+from polyhop.schemas.evidence import Evidence, Node, Note, Path, Seed
 from polyhop.tasks.hubs.artefact import StoredHubs
 from polyhop.tasks.hubs.text import path_text
 from polyhop.worker.ranking.hubs.choice import ScoredHub, diversified
@@ -17,6 +17,7 @@ from polyhop.worker.ranking.hubs.ranking import UsedPath, in_context_order
 from polyhop.worker.ranking.hubs.search import PathScores, PathSearch
 from polyhop.worker.ranking.hubs.topic import Topic
 from polyhop.worker.ranking.hubs.words import words_of
+from polyhop.worker.strategies.drawn_paths import drawn_path
 
 _DIGITS = 6
 _SHOWN = 10
@@ -157,35 +158,5 @@ class HubEvidence:
         for found in levels:
             for used in in_context_order(found.used, self._stored.paths)[: _SHOWN - len(shown)]:
                 walked = found.level.paths_to_topic[used.hub_rank]
-                shown.append(self._path(walked, used))
+                shown.append(drawn_path(self._stored, used.path, used.score, walked))
         return shown
-
-    def _path(self, walked: Sequence[int], used: UsedPath) -> Path:
-        """A path over the graph, from the topic if there is one; edges keep their stored direction."""
-        graph = self._stored.graph
-        triples = [*walked, *self._stored.paths.triples_of(used.path).tolist()]
-        hub = int(graph.subjects[self._stored.paths.triples_of(used.path)[0]])
-        at = self._start(walked, hub)
-        nodes, steps = [at], []
-        for triple in triples:
-            subject, value = int(graph.subjects[triple]), int(graph.objects[triple])
-            at, is_forward = (value, True) if subject == at else (subject, False)
-            nodes.append(at)
-            steps.append((triple, is_forward))
-        keys, names = self._stored.own_ids.of(nodes), self._stored.labels.of(nodes)
-        edges = []
-        for place, (triple, is_forward) in enumerate(steps):
-            label = (self._stored.predicates[int(graph.predicates[triple])],)
-            ends = keys[place], keys[place + 1]
-            edges.append(Edge(*ends, forward=label) if is_forward else Edge(*ends, backward=label))
-        (text,) = self._stored.path_texts.of([int(self._stored.paths.path_texts[used.path])])
-        line = f"{text} From the topic: {path_text(words_of(self._stored, walked))}" if walked else text
-        return Path(line, tuple(keys), tuple(names), tuple(edges), round(used.score, _DIGITS))
-
-    def _start(self, walked: Sequence[int], hub: int) -> int:
-        """The node from which a way over these triples ends at a hub."""
-        at = hub
-        for triple in reversed(walked):
-            subject, value = int(self._stored.graph.subjects[triple]), int(self._stored.graph.objects[triple])
-            at = subject if value == at else value
-        return at
