@@ -37,7 +37,7 @@ def main() -> None:
     try:
         connection = Neo4jConnection(address_of(server.start()))
         store = Neo4jStore(connection, INDEX)
-        store.prepare()
+        store.prepare(has_hubs=False)
         store.claim()
         print(
             f"{describe_machine()}\nNeo4j {connection.version}, {entity_count:,} entities, {relation_count:,} relations"

@@ -16,9 +16,18 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import StoreError
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.stores import GRAPH_KINDS, NODE_KINDS, RELATIONSHIP_KINDS, GraphKind, GraphRecord, GraphStore
+from polyhop.schemas.stores import (
+    GRAPH_KINDS,
+    HUB_KINDS,
+    NODE_KINDS,
+    RELATIONSHIP_KINDS,
+    GraphKind,
+    GraphRecord,
+    GraphStore,
+)
 from polyhop.tasks.export.delta import Difference, compare, wanted_rows
 from polyhop.tasks.export.rows import MAKERS, ExportRow, graph_row
+from polyhop.tasks.registry import source_kind
 from polyhop.warehouse.artefacts import open_vectors
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import hold_version, read_manifest
@@ -31,6 +40,7 @@ REVISION = 1
 """Counts changes of what is written for the same tables."""
 
 _TABLES = ("documents", "passages", "entities", "mentions", "relations", "relation_sources", "embeddings")
+_HUB_TABLES = ("hubs", "hub_candidates", "hub_paths")
 _NEW_SHARE = 0.25
 """Share of entities written above which the vector index is rebuilt: one filled at once answers faster."""
 
@@ -102,6 +112,8 @@ class Published:
         self.index = index
         self.manifest = read_manifest(self._folder)
         self.has_vectors = "entity" in self.manifest.vectors
+        self.has_hubs = set(_HUB_TABLES) <= self.manifest.tables.keys()
+        self.kinds = tuple(kind for kind in GRAPH_KINDS if self.has_hubs or kind not in HUB_KINDS)
 
     def __enter__(self) -> "Published":
         return self
@@ -112,7 +124,8 @@ class Published:
     @property
     def fingerprint(self) -> str:
         """sha256 of all that determines what is written."""
-        checksums = [self.manifest.tables[name].checksum for name in _TABLES]
+        names = (*_TABLES, *(_HUB_TABLES if self.has_hubs else ()))
+        checksums = [self.manifest.tables[name].checksum for name in names]
         return content_hash("neo4j", str(REVISION), *checksums)
 
     @property
@@ -121,9 +134,11 @@ class Published:
         return self.manifest.vectors["entity"].dimension if self.has_vectors else 0
 
     def rows(self, kind: GraphKind) -> Iterator[ExportRow]:
-        """All rows of a kind."""
-        make = MAKERS[kind]
-        return (make(row) for row in export_rows(self._folder.tables, kind))
+        """All rows of a kind; none of one that the version does not have."""
+        if kind not in self.kinds:
+            return iter(())
+        rows = export_rows(self._folder.tables, kind, source_kind(self.manifest.stages))
+        return map(MAKERS[kind], rows)
 
     def hashes(self, kind: GraphKind) -> dict[str, str]:
         """Hash by id of all rows of a kind."""
@@ -135,7 +150,7 @@ class Published:
         Args:
             counts: Rows by kind; counted if not given.
         """
-        known = counts or {kind: sum(1 for _ in self.rows(kind)) for kind in GRAPH_KINDS}
+        known = counts or {kind: sum(1 for _ in self.rows(kind)) for kind in self.kinds}
         return GraphRecord(self.version, self.fingerprint, self.dimension, known)
 
     def vectors(self) -> NDArray[np.float32]:
@@ -219,10 +234,11 @@ class _Export:
         return self._store.has_vector_index(self._published.dimension)
 
     def steps(self) -> Iterable[tuple[str, Callable[[], None]]]:
-        """Names and functions, in order."""
+        """Names and functions, in order; what is to be done with hubs is known when the schema is there."""
         yield "schema", self._prepare
         for kind in GRAPH_KINDS:
-            yield kind, lambda kind=kind: self._sync(kind)  # type: ignore[misc]
+            if kind in self._published.kinds or self._store.hashes(kind):
+                yield kind, lambda kind=kind: self._sync(kind)  # type: ignore[misc]
         yield "deletions", self._delete
         yield "vector index", self._index_vectors
         yield "verification", self._verify
@@ -238,7 +254,7 @@ class _Export:
         return timed
 
     def _prepare(self) -> None:
-        self._store.prepare()
+        self._store.prepare(has_hubs=self._published.has_hubs)
         self._store.claim()
 
     def _sync(self, kind: GraphKind) -> None:
@@ -251,13 +267,14 @@ class _Export:
         self.report.created += len(difference.missing)
         self.report.updated += len(difference.changed)
         self.report.deleted += len(difference.surplus)
-        self.report.counts[kind] = len(expected)
+        if kind in self._published.kinds:
+            self.report.counts[kind] = len(expected)
         if kind == "entities":
             self._entities_written = len(difference.missing) + len(difference.changed)
 
     def _delete(self) -> None:
         for kind in NODE_KINDS:
-            self._store.delete(kind, self._surplus[kind])
+            self._store.delete(kind, self._surplus.get(kind, ()))
 
     def _index_vectors(self) -> None:
         many = self._entities_written > _NEW_SHARE * self.report.counts["entities"]

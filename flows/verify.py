@@ -125,7 +125,7 @@ def repair(settings: Settings, report: VerifyReport, address: Address | None = N
 
 def repair_graph(published: Published, store: GraphStore) -> None:
     """Writes to a graph store what differs there from a published version, whatever hashes it carries."""
-    store.prepare()
+    store.prepare(has_hubs=published.has_hubs)
     differences = dict(_in_graph(published, store))
     store.claim()
     write_differences(published, store, differences)

@@ -132,19 +132,41 @@ class VectorStore(Protocol):
         ...
 
 
-NodeKind = Literal["documents", "paragraphs", "entities"]
-RelationshipKind = Literal["document_paragraphs", "document_mentions", "paragraph_mentions", "relations"]
+NodeKind = Literal["documents", "paragraphs", "entities", "hubs", "hub_paths"]
+RelationshipKind = Literal[
+    "document_paragraphs",
+    "document_mentions",
+    "paragraph_mentions",
+    "relations",
+    "hub_entities",
+    "paths_of_hubs",
+    "hub_path_entities",
+    "hub_candidates",
+]
 GraphKind = NodeKind | RelationshipKind
 
-NODE_KINDS: tuple[NodeKind, ...] = ("documents", "paragraphs", "entities")
+NODE_KINDS: tuple[NodeKind, ...] = ("documents", "paragraphs", "entities", "hubs", "hub_paths")
 RELATIONSHIP_KINDS: tuple[RelationshipKind, ...] = (
     "document_paragraphs",
     "document_mentions",
     "paragraph_mentions",
     "relations",
+    "hub_entities",
+    "paths_of_hubs",
+    "hub_path_entities",
+    "hub_candidates",
 )
 GRAPH_KINDS: tuple[GraphKind, ...] = (*NODE_KINDS, *RELATIONSHIP_KINDS)
 """In the order in which they are written: a relationship after both its ends."""
+HUB_KINDS: tuple[GraphKind, ...] = (
+    "hubs",
+    "hub_paths",
+    "hub_entities",
+    "paths_of_hubs",
+    "hub_path_entities",
+    "hub_candidates",
+)
+"""Those that only a version with hubs has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +222,7 @@ class GraphRecord:
         version: Number of the version.
         fingerprint: sha256 of all that determines what is written.
         dimension: Length of the entities' vectors, 0 without.
-        counts: Rows by kind.
+        counts: Rows by kind, of the kinds that the version has.
     """
 
     version: int
@@ -216,8 +238,8 @@ class GraphStore(Protocol):
     since this store did.
     """
 
-    def prepare(self) -> None:
-        """Sets up what fast and safe writing needs; does nothing where that is there."""
+    def prepare(self, *, has_hubs: bool) -> None:
+        """Sets up what fast and safe writing needs, with `has_hubs` of hubs too; does nothing where that is there."""
         ...
 
     def claim(self) -> None:

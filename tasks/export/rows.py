@@ -82,6 +82,32 @@ def _relation(row: Mapping[str, Any]) -> ExportRow:
     return ExportRow(row["relation_id"], {n: row[n] for n in names}, row["source_id"], row["target_id"])
 
 
+def _hub(row: Mapping[str, Any]) -> ExportRow:
+    names = ("definition", "index_level", "path_count", "left_out_count", "graph_hash")
+    return ExportRow(row["hub_id"], {name: row[name] for name in names})
+
+
+def _hub_path_id(row: Mapping[str, Any]) -> str:
+    """Id of a path's node: hashes of paths are unique in a hub only."""
+    return content_hash("hub path", row["hub_id"], row["path_hash"])[:ID_LENGTH]
+
+
+def _hub_path(row: Mapping[str, Any]) -> ExportRow:
+    names = ("hub_id", "path_hash", "length", "text", "textualiser", "end_kind")
+    return ExportRow(_hub_path_id(row), {name: row[name] for name in names})
+
+
+def _path_of_hub(row: Mapping[str, Any]) -> ExportRow:
+    ends = {"source": row["hub_id"], "target": _hub_path_id(row)}
+    return _edge("hub path", {**ends, "ordinal": row["ordinal"]}, "source", "target", "ordinal")
+
+
+def _hub_path_entity(row: Mapping[str, Any]) -> ExportRow:
+    ends = _hub_path_id(row), row["entity_id"]
+    key = content_hash("passes", str(row["ordinal"]), *ends)[:ID_LENGTH]  # a path may pass an entity again
+    return ExportRow(key, {"ordinal": row["ordinal"], "relation": row["relation"]}, *ends)
+
+
 MAKERS: Mapping[GraphKind, Callable[[Mapping[str, Any]], ExportRow]] = {
     "documents": _document,
     "paragraphs": _paragraph,
@@ -90,5 +116,11 @@ MAKERS: Mapping[GraphKind, Callable[[Mapping[str, Any]], ExportRow]] = {
     "document_mentions": lambda row: _edge("document", row, "document_id", "entity_id"),
     "paragraph_mentions": lambda row: _edge("paragraph", row, "passage_id", "entity_id", "tf"),
     "relations": _relation,
+    "hubs": _hub,
+    "hub_paths": _hub_path,
+    "hub_entities": lambda row: _edge("hub", row, "hub_id", "entity_id"),
+    "paths_of_hubs": _path_of_hub,
+    "hub_path_entities": _hub_path_entity,
+    "hub_candidates": lambda row: _edge("candidate", row, "hub_id", "next_entity_id", "kind", "path_hash"),
 }
 """How the row of a table becomes a row of each kind."""

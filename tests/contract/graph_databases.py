@@ -43,7 +43,7 @@ def on_neo4j(server: Neo4jServer) -> Iterator[Kept]:
 
     for index in (INDEX, "other"):
         store = open_one(index)
-        store.prepare()
+        store.prepare(has_hubs=True)
         store.index_vectors(0, is_new=False)
     yield Kept(open_one, forge)
     for store in opened:
@@ -65,7 +65,7 @@ def in_memory() -> Kept:
 def claimed(kept: Kept, index: str = INDEX) -> GraphStore:
     """A store that may write."""
     opened = kept.open(index)
-    opened.prepare()
+    opened.prepare(has_hubs=True)
     opened.claim()
     return opened
 

@@ -22,6 +22,10 @@ ENDS: Mapping[GraphKind, tuple[NodeKind, NodeKind]] = {
     "document_mentions": ("documents", "entities"),
     "paragraph_mentions": ("paragraphs", "entities"),
     "relations": ("entities", "entities"),
+    "hub_entities": ("hubs", "entities"),
+    "paths_of_hubs": ("hubs", "hub_paths"),
+    "hub_path_entities": ("hub_paths", "entities"),
+    "hub_candidates": ("hubs", "entities"),
 }
 BATCH = 100
 
@@ -51,7 +55,7 @@ class MemoryGraph:
         self._index = database.indexes[index]
         self._epoch = -1
 
-    def prepare(self) -> None:
+    def prepare(self, *, has_hubs: bool) -> None:
         """Nothing to be set up."""
 
     def claim(self) -> None:

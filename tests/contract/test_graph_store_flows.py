@@ -15,9 +15,10 @@ from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import graph_differences, repair_graph
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.stores import GRAPH_KINDS, GraphStore
+from polyhop.schemas.stores import GRAPH_KINDS, HUB_KINDS, GraphStore
 
 TOWNS = 12
+Editions = tuple[Settings, Settings]
 
 
 def records(numbers: range, edited: Sequence[int] = ()) -> list[dict[str, str]]:
@@ -25,27 +26,41 @@ def records(numbers: range, edited: Sequence[int] = ()) -> list[dict[str, str]]:
         {
             "id": f"p{n:03d}",
             "title": f"Town {n}",
-            "text": f"Castle {n} stands near Lake {n % 5} in Norland. Bishop {'Odo' if n in edited else 'Ulf'} built.",
+            "text": f"Castle {n} stands near Town {n % 5} in Norland. Bishop {'Odo' if n in edited else 'Ulf'} built.",
         }
         for n in numbers
     ]
 
 
-def publish(root: Path, rows: Sequence[Mapping[str, str]]) -> Settings:
-    settings = Settings(root=root, strategies=("bm25",))
+def publish(root: Path, rows: Sequence[Mapping[str, str]], strategy: str) -> Settings:
+    settings = Settings(root=root, strategies=(strategy,))
     corpus = root.parent / f"{root.name}.jsonl"
     corpus.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
     run_index(settings, IndexRequest(INDEX, corpus), DirectRunner())
     return settings
 
 
-@pytest.fixture(scope="module")
-def editions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Settings, Settings]:
+def publish_twice(folder: Path, strategy: str) -> Editions:
     """An index as it was first published, and as it was after additions, edits and deletions."""
-    folder = tmp_path_factory.mktemp("editions")
-    first = publish(folder / "first", records(range(TOWNS)))
+    first = publish(folder / "first", records(range(TOWNS)), strategy)
     shutil.copytree(folder / "first", folder / "second")
-    return first, publish(folder / "second", records(range(3, TOWNS + 2), edited=(4, 5)))
+    return first, publish(folder / "second", records(range(3, TOWNS + 2), edited=(4, 5)), strategy)
+
+
+@pytest.fixture(scope="module")
+def without_hubs(tmp_path_factory: pytest.TempPathFactory) -> Editions:
+    return publish_twice(tmp_path_factory.mktemp("plain"), "bm25")
+
+
+@pytest.fixture(scope="module")
+def with_hubs(tmp_path_factory: pytest.TempPathFactory) -> Editions:
+    return publish_twice(tmp_path_factory.mktemp("hubs"), "hublink")
+
+
+@pytest.fixture(params=["without_hubs", "with_hubs"])
+def editions(request: pytest.FixtureRequest) -> Editions:
+    chosen: Editions = request.getfixturevalue(request.param)
+    return chosen
 
 
 def hashes_of(published: Published) -> dict[str, dict[str, str]]:
@@ -57,22 +72,23 @@ def exported(settings: Settings, store: GraphStore, steps: DirectSteps | None = 
         return export_version(published, store, steps or DirectSteps())
 
 
-def test_an_export_leads_to_equal_hashes_and_again_writes_nothing(
-    graphs: Kept, editions: tuple[Settings, Settings]
-) -> None:
+def test_an_export_leads_to_equal_hashes_and_again_writes_nothing(graphs: Kept, editions: Editions) -> None:
     report = exported(editions[0], graphs.open())
     with Published(editions[0], INDEX) as published:
         wanted = hashes_of(published)
         assert {kind: dict(graphs.open().hashes(kind)) for kind in GRAPH_KINDS} == wanted
         assert graph_differences(published, graphs.open()) == []
         assert graphs.open().recorded() == published.record()
+        lengths = [row.properties["length"] for row in published.rows("hub_paths")]
+        assert len(wanted["hub_path_entities"]) == sum(lengths)
+        assert [kind for kind, rows in wanted.items() if rows] == list(report.counts) == list(published.kinds)
     assert report.created == sum(map(len, wanted.values())) > TOWNS
     again = exported(editions[0], graphs.open())
     assert (again.created, again.updated, again.deleted) == (0, 0, 0)
 
 
 def test_a_later_version_is_written_as_a_delta_and_ends_as_a_fresh_export_does(
-    graphs: Kept, editions: tuple[Settings, Settings]
+    graphs: Kept, editions: Editions
 ) -> None:
     exported(editions[0], graphs.open())
     report = exported(editions[1], graphs.open())
@@ -95,8 +111,19 @@ def test_a_later_version_is_written_as_a_delta_and_ends_as_a_fresh_export_does(
 
 @pytest.mark.parametrize("step", ["paragraphs", "relations", "deletions", "verification"])
 def test_an_export_that_was_killed_is_completed_by_the_next_one(
-    graphs: Kept, editions: tuple[Settings, Settings], step: str
+    graphs: Kept, without_hubs: Editions, step: str
 ) -> None:
+    is_completed_after(step, graphs, without_hubs)
+
+
+@pytest.mark.parametrize("step", ["hub_paths", "hub_path_entities"])
+def test_an_export_of_hubs_that_was_killed_is_completed_by_the_next_one(
+    graphs: Kept, with_hubs: Editions, step: str
+) -> None:
+    is_completed_after(step, graphs, with_hubs)
+
+
+def is_completed_after(step: str, graphs: Kept, editions: Editions) -> None:
     exported(editions[0], graphs.open())
     with pytest.raises(KeyboardInterrupt):
         exported(editions[1], graphs.open(), KilledBefore(step))
@@ -106,16 +133,45 @@ def test_an_export_that_was_killed_is_completed_by_the_next_one(
         assert graph_differences(published, graphs.open()) == []
 
 
-def test_verification_finds_what_differs_and_repair_writes_it(
-    graphs: Kept, editions: tuple[Settings, Settings]
+def test_hubs_vanish_with_the_version_that_had_them(graphs: Kept, without_hubs: Editions, with_hubs: Editions) -> None:
+    exported(without_hubs[1], graphs.open("other"))
+    report = exported(with_hubs[0], graphs.open())
+    hub_rows = sum(report.counts[kind] for kind in HUB_KINDS)
+    after = exported(without_hubs[1], graphs.open())
+    assert after.deleted > hub_rows > 0
+    assert held(graphs.open()) == held(graphs.open("other"))
+    assert not after.counts.keys() & set(HUB_KINDS)
+    with Published(without_hubs[1], INDEX) as published:
+        assert graphs.open().recorded() == published.record()
+        assert graph_differences(published, graphs.open()) == []
+
+
+def test_verification_finds_hubs_and_paths_that_differ_and_repair_writes_them(
+    graphs: Kept, with_hubs: Editions
 ) -> None:
-    exported(editions[0], graphs.open())
+    exported(with_hubs[0], graphs.open())
+    whole = held(graphs.open())
+    intruder = claimed(graphs)
+    for kind in HUB_KINDS:
+        intruder.delete(kind, [intruder.hashes(kind)[0][0]])
+    intruder.write("hub_paths", [row("intruder", text="x")])
+    with Published(with_hubs[0], INDEX) as published:
+        found = " ".join(graph_differences(published, graphs.open()))
+        assert "1 hub paths are too many: intruder" in found
+        assert all(f"{kind.replace('_', ' ')} are missing" in found for kind in HUB_KINDS)
+        repair_graph(published, graphs.open())
+        assert graph_differences(published, graphs.open()) == []
+    assert held(graphs.open()) == whole
+
+
+def test_verification_finds_what_differs_and_repair_writes_it(graphs: Kept, without_hubs: Editions) -> None:
+    exported(without_hubs[0], graphs.open())
     whole = held(graphs.open())
     intruder = claimed(graphs)
     intruder.write("documents", [row("intruder", title="x")])
     intruder.delete("relations", [intruder.hashes("relations")[0][0]])
     graphs.forge("p001", "forged")
-    with Published(editions[0], INDEX) as published:
+    with Published(without_hubs[0], INDEX) as published:
         found = " ".join(graph_differences(published, graphs.open()))
         assert "holds no complete version, not version 1" in found
         assert "1 documents are too many: intruder" in found
@@ -127,10 +183,10 @@ def test_verification_finds_what_differs_and_repair_writes_it(
     assert held(graphs.open()) == whole
 
 
-def test_a_forged_row_is_found_whatever_its_hash_says(graphs: Kept, editions: tuple[Settings, Settings]) -> None:
-    exported(editions[0], graphs.open())
+def test_a_forged_row_is_found_whatever_its_hash_says(graphs: Kept, without_hubs: Editions) -> None:
+    exported(without_hubs[0], graphs.open())
     before = graphs.open().hashes("paragraphs")
     graphs.forge("p002", "forged")
     assert sorted(graphs.open().hashes("paragraphs")) == sorted(before)
-    with Published(editions[0], INDEX) as published:
+    with Published(without_hubs[0], INDEX) as published:
         assert graph_differences(published, graphs.open()) == ["1 paragraphs differ: p002"]

@@ -12,7 +12,7 @@ from polyhop.warehouse.graph.neo4j_layout import BATCH_ROWS
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 
-_LABELS = "Document|Paragraph|Entity"
+_LABELS = "Document|Paragraph|Entity|Hub|HubPath"
 Hashes = dict[str, dict[str, str]]
 Snapshot = dict[str, list[tuple[str, str]]]
 

@@ -62,7 +62,7 @@ class SmallGraph:
 
     def write_to(self, store: GraphStore) -> None:
         """Writes it in place of the entities and relations that were there."""
-        store.prepare()
+        store.prepare(has_hubs=False)
         store.claim()
         kinds: tuple[GraphKind, ...] = ("relations", "entities")
         for kind in kinds:

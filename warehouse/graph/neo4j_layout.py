@@ -6,7 +6,7 @@ Writes nothing. Why it is so: docs/decisions/0004-neo4j-layout.md.
 from collections.abc import Mapping
 
 from polyhop.schemas.ids import content_hash
-from polyhop.schemas.stores import NODE_KINDS, GraphKind
+from polyhop.schemas.stores import HUB_KINDS, NODE_KINDS, GraphKind
 
 MINIMUM_VERSION = (5, 26)
 
@@ -19,12 +19,20 @@ BATCH_ROWS: Mapping[GraphKind, int] = {
     "document_mentions": 5000,
     "paragraph_mentions": 5000,
     "relations": 5000,
+    "hubs": 2000,
+    "hub_paths": 1000,
+    "hub_entities": 5000,
+    "paths_of_hubs": 5000,
+    "hub_path_entities": 5000,
+    "hub_candidates": 5000,
 }
 """Rows per transaction."""
 
 
 def file_of(kind: GraphKind) -> str:
     """File of the statements on a kind, whose names end with that of the kind."""
+    if kind in HUB_KINDS:
+        return "hubs"
     return "nodes" if kind in NODE_KINDS else "relationships"
 
 

@@ -25,6 +25,7 @@ _SCHEMA = (
     "entity_keys",
     "document_titles",
 )
+_HUB_SCHEMA = ("hubs_unique", "hub_paths_unique")
 _DELETED_AT_ONCE = 20_000
 _OWN = frozenset({"index", "id", "row_hash", "embedding", "labelled"})
 """Properties that every row has, or none: not those of `GraphRow.properties`."""
@@ -39,9 +40,9 @@ class Neo4jStore:
         self._label = entity_label(index)
         self._epoch: int | None = None
 
-    def prepare(self) -> None:
-        """Makes constraints and indexes and waits for them."""
-        for name in _SCHEMA:
+    def prepare(self, *, has_hubs: bool) -> None:
+        """Makes constraints and indexes, of hubs only where there are any, and waits for them."""
+        for name in (*_SCHEMA, *(_HUB_SCHEMA if has_hubs else ())):
             self._connection.alter(cypher("schema", name))
         self._connection.alter(cypher("schema", "await_indexes"), {"seconds": AWAIT_SECONDS})
 
@@ -51,7 +52,8 @@ class Neo4jStore:
         held = rows[0]["record"] if rows else {}
         if not held.get("complete"):
             return None
-        counts: dict[GraphKind, int] = {kind: held.get(f"{kind}_count", 0) for kind in GRAPH_KINDS}
+        stated = {kind: held.get(f"{kind}_count") for kind in GRAPH_KINDS}
+        counts: dict[GraphKind, int] = {kind: count for kind, count in stated.items() if count is not None}
         return GraphRecord(held.get("version", 0), held.get("fingerprint", ""), held.get("dimension", 0), counts)
 
     def claim(self) -> None:
@@ -137,7 +139,7 @@ class Neo4jStore:
             "version": record.version,
             "fingerprint": record.fingerprint,
             "dimension": record.dimension,
-            **{f"{kind}_count": count for kind, count in record.counts.items()},
+            **{f"{kind}_count": record.counts.get(kind) for kind in GRAPH_KINDS},  # None removes what was said before
         }
         self._hold_and_run(cypher("schema", "record"), {"record": said})
 

@@ -12,6 +12,14 @@ CREATE CONSTRAINT polyhop_paragraph_id IF NOT EXISTS FOR (n:Paragraph) REQUIRE (
 // One entity per index and id.
 CREATE CONSTRAINT polyhop_entity_id IF NOT EXISTS FOR (n:Entity) REQUIRE (n.index, n.id) IS UNIQUE;
 
+// name: hubs_unique
+// One hub per index and id.
+CREATE CONSTRAINT polyhop_hub_id IF NOT EXISTS FOR (n:Hub) REQUIRE (n.index, n.id) IS UNIQUE;
+
+// name: hub_paths_unique
+// One hub path per index and id.
+CREATE CONSTRAINT polyhop_hub_path_id IF NOT EXISTS FOR (n:HubPath) REQUIRE (n.index, n.id) IS UNIQUE;
+
 // name: indexes_unique
 // One record per index.
 CREATE CONSTRAINT polyhop_index_name IF NOT EXISTS FOR (n:PolyhopIndex) REQUIRE n.name IS UNIQUE;

@@ -43,3 +43,42 @@ FROM relations AS r LEFT JOIN (
     SELECT relation_id, list(passage_id ORDER BY passage_id) AS passages FROM relation_sources GROUP BY relation_id
 ) AS s USING (relation_id)
 ORDER BY r.relation_id;
+
+-- name: hubs
+-- Hubs.
+SELECT hub_id, definition, index_level, path_count, left_out_count, graph_hash FROM hubs ORDER BY hub_id;
+
+-- name: hub_paths
+-- Paths of hubs with their texts.
+SELECT hub_id, path_hash, length, text, textualiser, end_kind FROM hub_paths ORDER BY hub_id, path_hash;
+
+-- name: hub_entities
+-- Which entity a hub is.
+SELECT hub_id, hub_id AS entity_id FROM hubs ORDER BY hub_id;
+
+-- name: paths_of_hubs
+-- Which path a hub has at which position.
+SELECT hub_id, path_hash, ordinal FROM hub_paths ORDER BY hub_id, path_hash;
+
+-- name: own_ids_of_graph
+-- What paths call the entities of a knowledge graph; a value without an id has its entity's.
+CREATE OR REPLACE TEMP VIEW own_ids AS SELECT entity_id, coalesce(node_id, entity_id) AS own_id FROM nodes;
+
+-- name: own_ids_of_corpus
+-- What paths call the entities of a corpus: keys.
+CREATE OR REPLACE TEMP VIEW own_ids AS SELECT entity_id, key AS own_id FROM entities;
+
+-- name: hub_path_entities
+-- Which entities a path passes after its hub, and the relation that leads to each.
+WITH paths AS (SELECT hub_id, path_hash, from_json(triples_json, '[["VARCHAR"]]') AS triples FROM hub_paths),
+steps AS (
+    SELECT hub_id, path_hash, unnest(triples) AS triple, generate_subscripts(triples, 1) - 1 AS ordinal FROM paths
+)
+SELECT s.hub_id, s.path_hash, s.ordinal, o.entity_id, s.triple[3] AS relation
+FROM steps AS s JOIN own_ids AS o ON o.own_id = s.triple[4]
+ORDER BY s.hub_id, s.path_hash, s.ordinal;
+
+-- name: hub_candidates
+-- Where search goes on from a hub, and the hash of the path that leads there.
+SELECT hub_id, next_entity_id, kind, sha256(path_json) AS path_hash FROM hub_candidates
+ORDER BY hub_id, next_entity_id;
