@@ -3,7 +3,11 @@
 import json
 import urllib.request
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
+from urllib.error import HTTPError
+
+from tenacity import retry, retry_if_exception, stop_after_attempt, wait_fixed
 
 
 def post(environment: Mapping[str, str], path: str, body: Mapping[str, object] | None = None) -> Any:
@@ -23,6 +27,12 @@ def run_deployment(environment: Mapping[str, str], name: str, parameters: Mappin
     post(environment, f"/deployments/{found['id']}/create_flow_run", {"parameters": dict(parameters)})
 
 
+def _is_busy(error: BaseException) -> bool:
+    """Whether the server's SQLite was locked for too long: nothing was done, and Prefect's own client asks again."""
+    return isinstance(error, HTTPError) and error.code == HTTPStatus.SERVICE_UNAVAILABLE
+
+
+@retry(retry=retry_if_exception(_is_busy), stop=stop_after_attempt(6), wait=wait_fixed(1), reraise=True)
 def _answer(environment: Mapping[str, str], path: str, method: str, body: Mapping[str, object] | None = None) -> Any:
     request = urllib.request.Request(
         environment["PREFECT_API_URL"] + path,

@@ -131,9 +131,9 @@ UNNAMED = {
     "graph-search": ([], "empty"),
     "qasa": ([], "question_vector"),
     "naive-vector": ([], None),
-    "hub-facets": ([], "similarity"),
-    "hublink": ([], None),
-    "hublink-topic": ([], "topic_not_found"),
+    "hub-facets": ([], "no_hubs"),
+    "hublink": ([], "no_hubs"),
+    "hublink-topic": ([], "no_hubs"),
 }
 """What strategies that look at names only make of a corpus without one: passages, and the fallback that says so."""
 
