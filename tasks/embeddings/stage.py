@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.tasks.embeddings.things import Thing, batch_count, read_batch, read_hashes, read_texts, write_things
+from polyhop.tasks.embeddings.things import Thing, read_hashes, read_texts, write_things
 from polyhop.tasks.stage import BatchResult, Counts, Stage
+from polyhop.warehouse.batched_list import batch_count, read_batch
 from polyhop.warehouse.build import Build, is_part_done, part_files, write_part
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.open import open_encoder

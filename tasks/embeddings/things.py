@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polyhop.warehouse.files.disk import replacing
+from polyhop.warehouse.batched_list import write_batches
 from polyhop.warehouse.vectors.earlier import HASH_BYTES
 
 SCHEMA = pa.schema(
@@ -28,24 +28,14 @@ def write_things(path: Path, batches: Iterable[list[Thing]], key: Callable[[str]
         batches: All things, in the order of the matrix; each list becomes a row group.
         key: The content hash of a text, in hexadecimal digits.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary, pq.ParquetWriter(temporary, SCHEMA, compression="zstd") as writer:
-        for things in batches:
-            texts = [text for _, text in things]
-            columns = [[thing for thing, _ in things], texts, [bytes.fromhex(key(text)) for text in texts]]
-            arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA))
+    write_batches(path, SCHEMA, (_table(things, key) for things in batches))
 
 
-def batch_count(path: Path) -> int:
-    """How many batches the list has."""
-    return int(pq.read_metadata(path).num_row_groups)
-
-
-def read_batch(path: Path, batch: int) -> pa.Table:
-    """The things of one batch."""
-    with pq.ParquetFile(path) as file:
-        return file.read_row_group(batch)
+def _table(things: list[Thing], key: Callable[[str], str]) -> pa.Table:
+    texts = [text for _, text in things]
+    columns = [[thing for thing, _ in things], texts, [bytes.fromhex(key(text)) for text in texts]]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
 def read_hashes(path: Path) -> list[bytes]:

@@ -95,7 +95,9 @@ def finish(build: Build) -> Counts:
         insert(
             connection, pa.table({"relation_id": uncovered}, HUB_UNCOVERED.arrow), HUB_UNCOVERED.name, HUB_UNCOVERED.key
         )
-        insert(connection, _coverage_table(connection, read, search, arrays), HUB_COVERAGE.name, HUB_COVERAGE.key)
+        insert(
+            connection, _coverage_table(connection, covered, read, search, arrays), HUB_COVERAGE.name, HUB_COVERAGE.key
+        )
         hub_types = hub_type_names(connection, HubRule.of(build.settings.hubs, build.source_kind))
         saved = {
             **read.named.graph.arrays,
@@ -187,10 +189,9 @@ def _candidates_table(read: ReadGraph, arrays: Arrays) -> pa.Table:
 
 
 def _coverage_table(
-    connection: duckdb.DuckDBPyConnection, read: ReadGraph, search: HubSearch, arrays: Arrays
+    connection: duckdb.DuckDBPyConnection, covered: Covered, read: ReadGraph, search: HubSearch, arrays: Arrays
 ) -> pa.Table:
     graph = read.named.graph
-    covered = Covered.by(arrays["path-triples"], graph)
     counted: dict[str, list[tuple[str, int, int]]] = {}
     marked = {
         "nodes_by_type": ("covered_nodes", {"n": np.arange(graph.node_count), "is_covered": covered.nodes}),

@@ -4,7 +4,7 @@ Searches nothing. Replies of a model are cached by the words of a path: a change
 failed has the template's text until a later run gets another. Source: algorithms.md 4.2, 4.6, 4B (units).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,9 @@ from polyhop.tasks.hubs.tables import HUB_PATHS, HUB_TEXTS
 from polyhop.tasks.hubs.textualise import PathText, distinct_lines, path_request, path_text_task, usable_text
 from polyhop.tasks.planning import PlannedStep, Planner, planned_step
 from polyhop.tasks.stage import BatchResult, Counts, Stage
+from polyhop.warehouse.batched_list import batch_count, read_batch, row_count, write_batches
 from polyhop.warehouse.build import Build, is_part_done, part_files, write_part
+from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.graph.arrays import save_arrays, text_arrays
 from polyhop.warehouse.statements import statement, statements
 
@@ -40,6 +42,7 @@ _REPLIES = Table(
     ),
 )
 """Columns of the parts of the batches."""
+_ASKED = pa.schema([("lines", pa.string()), ("unit_id", pa.string())])
 
 
 def settings(build: Build) -> dict[str, object]:
@@ -59,12 +62,15 @@ def files(build: Build) -> dict[str, str]:
 
 
 def batches(build: Build) -> list[int]:
-    """Batches of paths without a finished part; none if a template writes."""
+    """Batches of paths without a finished part, none if a template writes; the paths are listed first, once."""
     if not _asks(build):
         return []
-    size, folder = build.settings.batch_size, _replies_folder(build)
-    wanted = len(_requests(SearchedPaths.open(build.staging.arrays)))
-    return [number for number in range((wanted + size - 1) // size) if not is_part_done(folder, number)]
+    folder, path = _replies_folder(build), _asked(build)
+    if not path.is_file():
+        requests = _requests(SearchedPaths.open(build.staging.arrays))
+        with writing("the list of paths to ask about", folder):
+            write_batches(path, _ASKED, map(_asked_table, _batched(requests, build)))
+    return [number for number in range(batch_count(path)) if not is_part_done(folder, number)]
 
 
 def run(build: Build, batch: int) -> BatchResult:
@@ -75,8 +81,8 @@ def run(build: Build, batch: int) -> BatchResult:
     """
     from polyhop.warehouse.open_models import open_chat
 
-    size = build.settings.batch_size
-    requests = _requests(SearchedPaths.open(build.staging.arrays))[batch * size : (batch + 1) * size]
+    asked = read_batch(_asked(build), batch).to_pylist()
+    requests = [path_request(row["lines"], row["unit_id"]) for row in asked]
     outcomes = open_chat(build.settings, Role.EXTRACT).ask(requests)
     rows = [
         {
@@ -117,7 +123,7 @@ def finish(build: Build) -> Counts:
         "value_texts": len(values.texts),
     }
     if _asks(build):
-        counts["failed_path_texts"] = len(_requests(searched)) - len(replies)
+        counts["failed_path_texts"] = row_count(_asked(build)) - len(replies)
         counts |= {name: sum(row[name] for row in replies) for name in ("prompt_tokens", "completion_tokens")}
     return counts
 
@@ -137,9 +143,8 @@ def plan(build: Build, planner: Planner) -> Iterator[PlannedStep]:
         return
     with build.tables(read_only=True) as connection:
         searched = searched_paths(*found_hubs(build, connection))
-    requests = _requests(searched)
-    for first in range(0, len(requests), build.settings.batch_size):
-        yield planned_step(path_text_task(), requests[first : first + build.settings.batch_size], planner)
+    for requests in _batched(_requests(searched), build):
+        yield planned_step(path_text_task(), requests, planner)
 
 
 def _asks(build: Build) -> bool:
@@ -156,6 +161,21 @@ def _model(build: Build) -> str:
 def _requests(searched: SearchedPaths) -> list[ChatRequest[PathText]]:
     """One per path of different words, in the order of the paths."""
     return [path_request(lines, searched.hash_of(path)) for lines, path in distinct_lines(searched.words()).items()]
+
+
+def _batched(requests: Sequence[ChatRequest[PathText]], build: Build) -> Iterator[Sequence[ChatRequest[PathText]]]:
+    size = build.settings.batch_size
+    return (requests[first : first + size] for first in range(0, len(requests), size))
+
+
+def _asked(build: Build) -> Path:
+    """The list of what the model is asked, by batch: putting all paths into words for each batch would be quadratic."""
+    return _replies_folder(build) / "asked.parquet"
+
+
+def _asked_table(requests: Sequence[ChatRequest[PathText]]) -> pa.Table:
+    rows = {"lines": [dict(one.inputs)["triples"] for one in requests], "unit_id": [one.unit_id for one in requests]}
+    return pa.table(rows, _ASKED)
 
 
 def _replies_folder(build: Build) -> Path:
