@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.errors import MissingArtefactError, SourceError
-from polyhop.schemas.queue import JobSpec, NewQuestion
+from polyhop.schemas.queue import NewQuestion
 from polyhop.schemas.requests import SubmissionRequest
 from polyhop.schemas.settings import Settings
+from polyhop.schemas.strategies import default_strategy
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.files.versions import default_strategy_of, read_manifest, require_version
+from polyhop.warehouse.files.versions import read_manifest, require_version
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.strategies.registry import needed_artefacts, parse_parameters, spec_of
 
@@ -45,11 +46,13 @@ def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionReq
         UnknownIndexError: If there is no such index.
         MissingArtefactError: If the index was not built for the strategy.
     """
-    layout = Layout(settings.root)
-    strategy = request.job.strategy or default_strategy_of(layout, request.job.index)
+    _, folder = require_version(Layout(settings.root), request.job.index)
+    manifest = read_manifest(folder)
+    strategy = request.job.strategy or default_strategy(manifest.stages, manifest.artefacts)
     job = replace(request.job, name=request.job.name or request.questions.name, strategy=strategy)
     parse_parameters(spec_of(job.strategy), job.parameters)
-    _require_artefacts(layout, job)
+    for artefact in sorted(needed_artefacts([job.strategy]) - set(manifest.artefacts)):
+        raise MissingArtefactError(artefact, job.index, job.strategy)
     records, bad = read_questions(request.questions)
     if bad and not request.skip_bad:
         first = bad[0]
@@ -62,12 +65,3 @@ def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionReq
     questions = [NewQuestion(r.id, r.question, r.topic, r.answers, r.supporting, r.metadata) for r in records]
     job_id, is_new = queue.submit_or_find(job, questions)
     return Submitted(job_id, len(questions), is_new, bad)
-
-
-def _require_artefacts(layout: Layout, job: JobSpec) -> None:
-    needed = needed_artefacts([job.strategy])
-    _, folder = require_version(layout, job.index)
-    artefacts = read_manifest(folder).artefacts
-    for artefact in sorted(needed):
-        if artefact not in artefacts:
-            raise MissingArtefactError(artefact, job.index, job.strategy)
