@@ -9,7 +9,8 @@ from typing import Any
 
 from polyhop.schemas.questions import TripleIds
 from polyhop.schemas.queue import QuestionState, ResultRow
-from polyhop.tasks.evaluation.golden_triples import StatedTriple, find_golden
+from polyhop.schemas.statements import NamedTriple
+from polyhop.tasks.evaluation.golden_triples import find_golden
 from polyhop.tasks.evaluation.report import RETRIEVAL_METRICS, GoldQuestion, Outcome, evaluate
 from polyhop.tasks.evaluation.triple_metrics import TRIPLE_METRICS
 from polyhop.warehouse.files.golden_triples import golden_triples
@@ -51,11 +52,11 @@ def _gold(row: ResultRow) -> GoldQuestion:
     return GoldQuestion(row.question_id, tuple(row.answers), frozenset(row.supporting), triples=triples)
 
 
-def _triples(row: ResultRow) -> list[StatedTriple]:
+def _triples(row: ResultRow) -> list[NamedTriple]:
     """The triples that an answer ranks."""
     found = row.result.get("triples", [])
     return [
-        StatedTriple(t["subject"]["id"], t["subject"]["name"], t["predicate"], t["object"]["id"], t["object"]["name"])
+        NamedTriple(t["subject"]["id"], t["subject"]["name"], t["predicate"], t["object"]["id"], t["object"]["name"])
         for t in (found if isinstance(found, list) else [])
     ]
 

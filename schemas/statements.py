@@ -5,6 +5,7 @@ Source: algorithms.md 4.2.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +70,28 @@ class Neo4jMapping:
     names: tuple[str, ...]
     types: tuple[str, ...]
     predicates: tuple[str, ...]
+
+
+class NamedTriple(NamedTuple):
+    """A triple of an index with the graph's own ids, and names; of a value without an id, its entity id."""
+
+    subject_id: str
+    subject: str
+    predicate: str
+    object_id: str
+    object: str
+
+    @property
+    def ids(self) -> tuple[str, str, str]:
+        """What it is known by: the subject's id, the predicate, the object's id."""
+        return self.subject_id, self.predicate, self.object_id
+
+    @property
+    def subject_words(self) -> str:
+        """The subject's name, its id without one."""
+        return self.subject or self.subject_id
+
+    @property
+    def object_words(self) -> str:
+        """The object's name, its id without one."""
+        return self.object or self.object_id

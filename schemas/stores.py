@@ -6,7 +6,7 @@ plain one in tests/contract/.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,17 +145,8 @@ RelationshipKind = Literal[
 ]
 GraphKind = NodeKind | RelationshipKind
 
-NODE_KINDS: tuple[NodeKind, ...] = ("documents", "paragraphs", "entities", "hubs", "hub_paths")
-RELATIONSHIP_KINDS: tuple[RelationshipKind, ...] = (
-    "document_paragraphs",
-    "document_mentions",
-    "paragraph_mentions",
-    "relations",
-    "hub_entities",
-    "paths_of_hubs",
-    "hub_path_entities",
-    "hub_candidates",
-)
+NODE_KINDS: tuple[NodeKind, ...] = get_args(NodeKind)
+RELATIONSHIP_KINDS: tuple[RelationshipKind, ...] = get_args(RelationshipKind)
 GRAPH_KINDS: tuple[GraphKind, ...] = (*NODE_KINDS, *RELATIONSHIP_KINDS)
 """In the order in which they are written: a relationship after both its ends."""
 HUB_KINDS: tuple[GraphKind, ...] = (

@@ -9,7 +9,8 @@ from typing import Any
 
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.questions import QuestionRecord
-from polyhop.tasks.evaluation.golden_triples import StatedTriple, find_golden, possible_subjects
+from polyhop.schemas.statements import NamedTriple
+from polyhop.tasks.evaluation.golden_triples import find_golden, possible_subjects
 from polyhop.tasks.evaluation.report import GoldQuestion, Outcome
 from polyhop.warehouse.triples import TRIPLES_OF_SUBJECTS
 
@@ -35,7 +36,7 @@ def gold_of(records: Sequence[QuestionRecord], published: IndexReader) -> Gold:
     """The gold of questions; golden triples that are not in the graph stay as they are and will never be found."""
     golden = [triple for record in records for triple in record.golden_triples]
     rows = published.artefact(TRIPLES_OF_SUBJECTS)(possible_subjects(golden)) if golden else []
-    ids = find_golden(golden, [StatedTriple(*row) for row in rows])
+    ids = find_golden(golden, [NamedTriple(*row) for row in rows])
     questions = [
         GoldQuestion(
             record.id,

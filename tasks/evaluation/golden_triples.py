@@ -5,24 +5,9 @@ Reads no file and no graph: gets the triples of the subjects that the golden one
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 from polyhop.schemas.questions import GoldenTriple, TripleIds
-
-
-class StatedTriple(NamedTuple):
-    """A triple of a graph with the graph's own ids; of a value without an id, its entity id."""
-
-    subject_id: str
-    subject: str
-    predicate: str
-    object_id: str
-    object: str
-
-    @property
-    def ids(self) -> TripleIds:
-        """What it is known by."""
-        return self.subject_id, self.predicate, self.object_id
+from polyhop.schemas.statements import NamedTriple
 
 
 def possible_subjects(golden: Iterable[GoldenTriple]) -> set[str]:
@@ -37,7 +22,7 @@ def possible_subjects(golden: Iterable[GoldenTriple]) -> set[str]:
     return found
 
 
-def find_golden(golden: Iterable[GoldenTriple], stated: Iterable[StatedTriple]) -> dict[GoldenTriple, TripleIds]:
+def find_golden(golden: Iterable[GoldenTriple], stated: Iterable[NamedTriple]) -> dict[GoldenTriple, TripleIds]:
     """The ids of golden triples; those that are not among the stated ones are left out.
 
     A text is the stated triple whose ids and predicate are in it: `id:name, predicate, id:name`, in parentheses or not;
@@ -59,7 +44,7 @@ def find_golden(golden: Iterable[GoldenTriple], stated: Iterable[StatedTriple]) 
     return found
 
 
-def _by_subject(stated: Iterable[StatedTriple]) -> dict[str, list[StatedTriple]]:
+def _by_subject(stated: Iterable[NamedTriple]) -> dict[str, list[NamedTriple]]:
     rows = sorted(stated)
     return {subject: list(some) for subject, some in groupby(rows, key=lambda row: row.subject_id)}
 
@@ -69,7 +54,7 @@ def _body(text: str) -> str:
     return text[1:-1].strip() if text.startswith("(") and text.endswith(")") else text
 
 
-def _of_ids(triple: TripleIds, by_subject: Mapping[str, Sequence[StatedTriple]]) -> TripleIds | None:
+def _of_ids(triple: TripleIds, by_subject: Mapping[str, Sequence[NamedTriple]]) -> TripleIds | None:
     """By id; of an object without an id by its value, if only one has it."""
     same = [row for row in by_subject.get(triple[0], ()) if row.predicate == triple[1]]
     by_value = [row.ids for row in same if row.object == triple[2]]
@@ -78,7 +63,7 @@ def _of_ids(triple: TripleIds, by_subject: Mapping[str, Sequence[StatedTriple]])
     return by_value[0] if len(by_value) == 1 else None
 
 
-def _of_text(text: str, by_subject: Mapping[str, Sequence[StatedTriple]]) -> TripleIds | None:
+def _of_text(text: str, by_subject: Mapping[str, Sequence[NamedTriple]]) -> TripleIds | None:
     body = _body(text)
     fits = [
         (-fit[0], -fit[1], row.ids)
@@ -89,7 +74,7 @@ def _of_text(text: str, by_subject: Mapping[str, Sequence[StatedTriple]]) -> Tri
     return min(fits)[2] if fits else None
 
 
-def _fit(body: str, row: StatedTriple) -> tuple[int, int] | None:
+def _fit(body: str, row: NamedTriple) -> tuple[int, int] | None:
     """How many of a triple's names a text has in their positions, and where its predicate begins; None if none fits."""
     tails = {
         f", {row.predicate}, {row.object_id}:{row.object}": 1,

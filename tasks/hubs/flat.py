@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubGraph, Numbers
+from polyhop.schemas.statements import NamedTriple
 from polyhop.tasks.hubs.adjacency import view_of
 from polyhop.tasks.hubs.levels import FoundHub, HubSearch
-from polyhop.tasks.hubs.text import PathTriple
 
 
 def path_arrays(search: HubSearch) -> dict[str, NDArray[np.generic]]:
@@ -57,12 +57,12 @@ class NamedGraph:
         self.predicates = predicates
         self._columns = [view_of(each) for each in (graph.subjects, graph.predicates, graph.objects)]
 
-    def path(self, triples: Iterable[int]) -> list[PathTriple]:
+    def path(self, triples: Iterable[int]) -> list[NamedTriple]:
         """Triples by number, in words."""
         ids, labels, predicates = self.own_ids, self.labels, self.predicates
         subjects, relations, objects = self._columns
         return [
-            PathTriple(
+            NamedTriple(
                 ids[subjects[triple]],
                 labels[subjects[triple]],
                 predicates[relations[triple]],
@@ -72,7 +72,7 @@ class NamedGraph:
             for triple in triples
         ]
 
-    def paths(self, starts: Numbers, triples: Numbers) -> Iterator[list[PathTriple]]:
+    def paths(self, starts: Numbers, triples: Numbers) -> Iterator[list[NamedTriple]]:
         """Each of several paths, one after the other.
 
         Args:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import LEVELS, HubRows
+from polyhop.schemas.statements import NamedTriple
 from polyhop.tasks.hubs.facets import Signature, signature_texts
-from polyhop.tasks.hubs.text import PathTriple
 
 _NO_TRIPLE = -1
 
@@ -47,7 +47,7 @@ class RowCollector:
     _rows: "array[int]" = field(default_factory=lambda: array("i"))
     _paths: int = 0
 
-    def add(self, numbers: Sequence[int], triples: Sequence[PathTriple], text: str) -> None:
+    def add(self, numbers: Sequence[int], triples: Sequence[NamedTriple], text: str) -> None:
         """The rows of the next path.
 
         Args:
@@ -68,7 +68,7 @@ class RowCollector:
         return HubRows(paths, texts, levels.astype(np.uint8), triples)
 
     def _level_texts(
-        self, numbers: Sequence[int], triples: Sequence[PathTriple], text: str
+        self, numbers: Sequence[int], triples: Sequence[NamedTriple], text: str
     ) -> Iterator[tuple[int, int, str]]:
         path_level, triple_level, entity_level = range(len(LEVELS))
         if LEVELS[path_level] in self.levels:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubGraph, Numbers
+from polyhop.schemas.statements import NamedTriple
 from polyhop.schemas.stored_texts import StoredTexts
 from polyhop.tasks.hubs.adjacency import view_of
 from polyhop.tasks.hubs.flat import NamedGraph
 from polyhop.tasks.hubs.read import ReadGraph
-from polyhop.tasks.hubs.text import PathTriple
 from polyhop.warehouse.graph.arrays import open_array
 
 PATH_ARRAYS = "hub-paths"
@@ -80,7 +80,7 @@ class SearchedPaths:
         triples = view_of(self.triples)
         return (triples[first:end] for first, end in pairwise(self.triple_starts.tolist()))
 
-    def words(self) -> Iterator[list[PathTriple]]:
+    def words(self) -> Iterator[list[NamedTriple]]:
         """Each path in words."""
         return map(self.named.path, self.numbers())
 

@@ -5,30 +5,11 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from hashlib import sha256
-from typing import NamedTuple
+
+from polyhop.schemas.statements import NamedTriple
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATORS = re.compile(r"[_\-\s]+")
-
-
-class PathTriple(NamedTuple):
-    """A triple of a path: own ids and labels."""
-
-    subject_id: str
-    subject: str
-    predicate: str
-    object_id: str
-    object: str
-
-    @property
-    def subject_words(self) -> str:
-        """The subject's label, its id without one."""
-        return self.subject or self.subject_id
-
-    @property
-    def object_words(self) -> str:
-        """The object's label, its id without one."""
-        return self.object or self.object_id
 
 
 @cache
@@ -38,12 +19,12 @@ def humanised(predicate: str) -> str:
     return _SEPARATORS.sub(" ", _CAMEL.sub(" ", local)).strip().lower()
 
 
-def path_text(triples: Iterable[PathTriple]) -> str:
+def path_text(triples: Iterable[NamedTriple]) -> str:
     """The path as one sentence, its triples joined by `; `: `Paper One author Jane Doe; Jane Doe affiliation …`."""
     return "; ".join(map(_triple_text, triples)) + "."
 
 
-def _triple_text(triple: PathTriple) -> str:
+def _triple_text(triple: NamedTriple) -> str:
     value = triple.object_words
     words = [
         triple.subject_words,
@@ -53,11 +34,11 @@ def _triple_text(triple: PathTriple) -> str:
     return " ".join(filter(None, words))
 
 
-def path_json(triples: Sequence[PathTriple]) -> str:
+def path_json(triples: Sequence[NamedTriple]) -> str:
     """The path as compact JSON: a list for each triple."""
     return json.dumps(list(map(list, triples)), ensure_ascii=False, separators=(",", ":"))
 
 
-def path_hash(triples: Sequence[PathTriple]) -> bytes:
+def path_hash(triples: Sequence[NamedTriple]) -> bytes:
     """sha256 over all ids, labels and predicates: a path with another of them is another path."""
     return sha256(path_json(triples).encode("utf-8", "surrogatepass")).digest()

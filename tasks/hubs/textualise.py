@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatRequest, ChatTask
-from polyhop.tasks.hubs.text import PathTriple
+from polyhop.schemas.statements import NamedTriple
 from polyhop.warehouse.prompt_files import read_prompt
 
 
@@ -28,7 +28,7 @@ def path_text_task() -> ChatTask[PathText]:
     return ChatTask("hub.path_text", prompt, PathText, max_output_tokens=512, output_per_input=1.2)
 
 
-def path_lines(triples: Iterable[PathTriple]) -> str:
+def path_lines(triples: Iterable[NamedTriple]) -> str:
     """The path as it is shown to a model: a line per triple, with labels and the predicate as stated."""
     words = ([triple.subject_words, triple.predicate, triple.object_words] for triple in triples)
     return "\n".join(json.dumps(row, ensure_ascii=False) for row in words)
@@ -49,7 +49,7 @@ def usable_text(reply: PathText) -> str:
     return " ".join(reply.text.split())
 
 
-def distinct_lines(paths: Iterable[Sequence[PathTriple]]) -> dict[str, int]:
+def distinct_lines(paths: Iterable[Sequence[NamedTriple]]) -> dict[str, int]:
     """Different lines of paths, with the number of the first path that has them, in the order of the paths."""
     first: dict[str, int] = {}
     for number, path in enumerate(paths):

@@ -6,12 +6,13 @@ from itertools import accumulate
 import numpy as np
 
 from polyhop.schemas.hubs import END_KINDS, HubGraph, HubPaths, HubRows
+from polyhop.schemas.statements import NamedTriple
 from polyhop.schemas.stored_texts import StoredTexts
 from polyhop.tasks.hubs.adjacency import Adjacency
 from polyhop.tasks.hubs.artefact import StoredHubs
 from polyhop.tasks.hubs.facets import signature_texts
 from polyhop.tasks.hubs.paths import find_paths_in_hub
-from polyhop.tasks.hubs.text import PathTriple, path_hash, path_text
+from polyhop.tasks.hubs.text import path_hash, path_text
 from polyhop.warehouse.graph.arrays import text_arrays
 
 Written = tuple[str, str, str]
@@ -61,9 +62,9 @@ def hubs_of(
     indexed = [number for number, node in enumerate(nodes) if node in hubs and node not in not_indexed]
     found = [find_paths_in_hub(Adjacency(graph), is_hub, hub, max_length) for hub in indexed]
 
-    def words(path: Sequence[int]) -> list[PathTriple]:
+    def words(path: Sequence[int]) -> list[NamedTriple]:
         whole = [rows[triple] for triple in path]
-        return [PathTriple(nodes[s], named[s], predicates[p], nodes[o], named[o]) for s, p, o in whole]
+        return [NamedTriple(nodes[s], named[s], predicates[p], nodes[o], named[o]) for s, p, o in whole]
 
     paths = [path for one in found for path in one.paths]
     texts = [path_text(words(path)) for path in paths]

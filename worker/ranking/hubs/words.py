@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 
+from polyhop.schemas.statements import NamedTriple
 from polyhop.tasks.hubs.artefact import StoredHubs
-from polyhop.tasks.hubs.text import PathTriple
 
 
-def words_of(stored: StoredHubs, triples: Sequence[int]) -> list[PathTriple]:
+def words_of(stored: StoredHubs, triples: Sequence[int]) -> list[NamedTriple]:
     """Triples by number, in the order asked."""
     graph = stored.graph
     numbers = [int(node) for triple in triples for node in (graph.subjects[triple], graph.objects[triple])]
     ids, labels = stored.own_ids.of(numbers), stored.labels.of(numbers)
     predicates = [stored.predicates[int(graph.predicates[triple])] for triple in triples]
     return [
-        PathTriple(ids[2 * n], labels[2 * n], predicate, ids[2 * n + 1], labels[2 * n + 1])
+        NamedTriple(ids[2 * n], labels[2 * n], predicate, ids[2 * n + 1], labels[2 * n + 1])
         for n, predicate in enumerate(predicates)
     ]

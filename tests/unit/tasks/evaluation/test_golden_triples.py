@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.tasks.evaluation.golden_triples import StatedTriple, find_golden, possible_subjects
+from polyhop.schemas.statements import NamedTriple
+from polyhop.tasks.evaluation.golden_triples import find_golden, possible_subjects
 from polyhop.warehouse.files.questions import read_questions
 
-ADA = StatedTriple("R1", "Ada Lovelace", "born in", "R2", "London")
-NAMED_BADLY = StatedTriple("R3", "Titles (1), born in, R2:x: a history", "part of: a, b", "R4", "Volume, part (2)")
-URIS = StatedTriple("http://ex.org/a", "A", "http://ex.org/p", "http://ex.org/b", "B")
-VALUE = StatedTriple("R1", "Ada Lovelace", "born in year", "6f1c", "1815, December")
-GRAPH = [ADA, NAMED_BADLY, URIS, VALUE, StatedTriple("R1", "Ada Lovelace", "lived in", "R2", "London")]
+ADA = NamedTriple("R1", "Ada Lovelace", "born in", "R2", "London")
+NAMED_BADLY = NamedTriple("R3", "Titles (1), born in, R2:x: a history", "part of: a, b", "R4", "Volume, part (2)")
+URIS = NamedTriple("http://ex.org/a", "A", "http://ex.org/p", "http://ex.org/b", "B")
+VALUE = NamedTriple("R1", "Ada Lovelace", "born in year", "6f1c", "1815, December")
+GRAPH = [ADA, NAMED_BADLY, URIS, VALUE, NamedTriple("R1", "Ada Lovelace", "lived in", "R2", "London")]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ GRAPH = [ADA, NAMED_BADLY, URIS, VALUE, StatedTriple("R1", "Ada Lovelace", "live
         (("R1", "born in year", "1815, December"), VALUE),
     ],
 )
-def test_a_golden_triple_is_found_whatever_is_in_names_and_ids(written: Any, meant: StatedTriple) -> None:
+def test_a_golden_triple_is_found_whatever_is_in_names_and_ids(written: Any, meant: NamedTriple) -> None:
     assert find_golden([written], GRAPH) == {written: meant.ids}
 
 
@@ -55,9 +56,9 @@ def test_a_golden_triple_that_the_graph_does_not_have_is_not_found(written: Any)
 
 
 def test_of_two_triples_that_fit_it_is_the_one_whose_names_the_text_has() -> None:
-    other = StatedTriple("R1", "Ada Lovelace, born in, R2:London", "born in", "R5", "x")
+    other = NamedTriple("R1", "Ada Lovelace, born in, R2:London", "born in", "R5", "x")
     text = "(R1:Ada Lovelace, born in, R2:London, born in, R5:x)"
-    named_otherwise = StatedTriple("R1", "Ada Lovelace", "born in", "R2", "London, born in, R5:x")
+    named_otherwise = NamedTriple("R1", "Ada Lovelace", "born in", "R2", "London, born in, R5:x")
     assert find_golden([text], [other, ADA]) == {text: other.ids}
     without_names = other._replace(subject="Ada", object="y")
     assert find_golden([text], [named_otherwise, without_names]) == {text: named_otherwise.ids}
@@ -71,11 +72,11 @@ def test_a_value_that_two_objects_have_stands_for_none_of_them() -> None:
 
 AWKWARD = st.text(alphabet="aR1,: ()", max_size=8).map(str.strip)
 IDS = st.sampled_from(["R1", "R2", "R11", "a:b", "L,1"])
-TRIPLES = st.builds(StatedTriple, IDS, AWKWARD, AWKWARD.filter(bool), IDS, AWKWARD)
+TRIPLES = st.builds(NamedTriple, IDS, AWKWARD, AWKWARD.filter(bool), IDS, AWKWARD)
 
 
 @given(st.lists(TRIPLES, min_size=1, max_size=6, unique_by=lambda row: row.ids), st.data())
-def test_every_triple_of_a_graph_is_found_by_a_text_of_its_own(graph: list[StatedTriple], data: st.DataObject) -> None:
+def test_every_triple_of_a_graph_is_found_by_a_text_of_its_own(graph: list[NamedTriple], data: st.DataObject) -> None:
     meant = data.draw(st.sampled_from(graph))
     text = f"({meant.subject_id}:{meant.subject}, {meant.predicate}, {meant.object_id}:{meant.object})"
     assert meant.subject_id in possible_subjects([text])
@@ -84,7 +85,7 @@ def test_every_triple_of_a_graph_is_found_by_a_text_of_its_own(graph: list[State
     assert found in same  # two triples may be written alike
 
 
-def _written(row: StatedTriple) -> str:
+def _written(row: NamedTriple) -> str:
     return f"({row.subject_id}:{row.subject}, {row.predicate}, {row.object_id}:{row.object})"
 
 
@@ -142,7 +143,7 @@ def test_all_golden_triples_of_orkg_but_the_one_that_is_none_are_in_its_graph(sh
     stated = []
     for line in (folder / "triples.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        stated.append(StatedTriple(*end(row["subject"]), row["predicate"], *end(row["object"])))
+        stated.append(NamedTriple(*end(row["subject"]), row["predicate"], *end(row["object"])))
     records, _ = read_questions(folder / "questions.jsonl")
     golden = [triple for record in records for triple in record.golden_triples]
     found = find_golden(golden, stated)

@@ -3,12 +3,12 @@
 import pytest
 
 from polyhop.schemas.hubs import LEVELS
+from polyhop.schemas.statements import NamedTriple
 from polyhop.tasks.hubs.facets import signature_texts
 from polyhop.tasks.hubs.rows import DistinctTexts, RowCollector, value_texts
-from polyhop.tasks.hubs.text import PathTriple
 from polyhop.tasks.hubs.textualise import PathText, distinct_lines, path_lines, path_request, usable_text
 
-LOOP = [PathTriple("A", "Ada", "knows", "B", "Bob"), PathTriple("B", "Bob", "knows", "A", "Ada")]
+LOOP = [NamedTriple("A", "Ada", "knows", "B", "Bob"), NamedTriple("B", "Bob", "knows", "A", "Ada")]
 
 
 def test_a_predicate_of_more_than_30_percent_of_ten_signatures_is_left_out_unless_it_comes_last() -> None:
@@ -33,7 +33,7 @@ def test_values_of_the_same_words_share_a_text() -> None:
 def test_a_label_that_comes_twice_in_a_path_is_one_row_of_it_and_one_text_of_all_paths() -> None:
     collector = RowCollector(("entity", "triple"))
     collector.add([7, 8], LOOP, "unused")
-    collector.add([9], [PathTriple("A", "Ada", "likes", "C", "")], "unused")
+    collector.add([9], [NamedTriple("A", "Ada", "likes", "C", "")], "unused")
     rows = collector.rows()
     texts = collector.texts.texts
     shown = [
@@ -60,7 +60,7 @@ def test_a_label_that_comes_twice_in_a_path_is_one_row_of_it_and_one_text_of_all
 def test_two_triples_of_a_path_with_the_same_words_are_one_row() -> None:
     collector = RowCollector(("triple",))
     collector.add(
-        [3, 5], [PathTriple("A", "Ada", "is", "B", "Ada"), PathTriple("B", "Ada", "is", "C", "Ada")], "unused"
+        [3, 5], [NamedTriple("A", "Ada", "is", "B", "Ada"), NamedTriple("B", "Ada", "is", "C", "Ada")], "unused"
     )
     assert collector.rows().row_triples.tolist() == [3]
 
