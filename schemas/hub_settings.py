@@ -54,7 +54,7 @@ class HubSettings(Section):
     max_paths_per_hub: int = Field(
         1000,
         ge=0,
-        description="Paths kept per hub, the first ones, default 1000; 0: all. hub_coverage counts the rest.",
+        description="Paths kept per hub, in order of search, default 1000; 0: all. hub_coverage counts the rest.",
     )
     start: Listed = Field(
         (),

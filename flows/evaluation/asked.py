@@ -22,7 +22,7 @@ def with_strategies(settings: Settings, request: EvaluationRequest) -> Evaluatio
     """The request with the index's default strategy if it names none.
 
     Raises:
-        UnknownIndexError: If there is no such index.
+        UnknownIndexError: If the index does not exist.
     """
     if request.strategies:
         return request

@@ -25,6 +25,26 @@ if TYPE_CHECKING:
     from polyhop.schemas.requests import EvaluationRequest
     from polyhop.schemas.settings import Settings
 
+Strategies = Annotated[
+    str | None,
+    typer.Option(
+        "--strategies",
+        help="Names, separated by commas, or 'all'; with parameters of their own, qasa:gate=none:steps=1, also "
+        "several values, qasa:decay=.3,.5,.7, and ranges, proprag:beam_width=1..6; default: that of the index.",
+    ),
+]
+Baselines = Annotated[
+    list[str] | None,
+    typer.Option("--baseline", help="What the others are compared with; default: the first; may be repeated."),
+]
+Gates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-below",
+        help="Exit 1 if a metric is lower: recall@5=.65, bridge:em=.1, triple_mrr=.9; may be repeated.",
+    ),
+]
+
 
 def evaluate(
     questions: Annotated[
@@ -32,32 +52,16 @@ def evaluate(
         typer.Argument(help="Questions: .jsonl {id, question, answers[], supporting[], golden_triples[]}, …"),
     ] = None,
     index: Annotated[str | None, typer.Option("--index", help="Name of the index.")] = None,
-    strategies: Annotated[
-        str | None,
-        typer.Option(
-            "--strategies",
-            help="Names, separated by commas, or 'all'; with parameters of their own, qasa:gate=none:steps=1, also "
-            "several values, qasa:decay=.3,.5,.7, and ranges, proprag:beam_width=1..6.",
-        ),
-    ] = None,
+    strategies: Strategies = None,
     param: Parameters = None,
-    baseline: Annotated[
-        list[str] | None,
-        typer.Option("--baseline", help="What the others are compared with; default: the first; may be repeated."),
-    ] = None,
+    baseline: Baselines = None,
     sample: Annotated[
         int | None, typer.Option("--sample", min=1, help="Ask that many of the questions, chosen at random.")
     ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="Of the sample: the same number, the same questions; default: 13.")
     ] = None,
-    fail_below: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--fail-below",
-            help="Exit 1 if a metric is lower: recall@5=.65, bridge:em=.1, triple_mrr=.9; may be repeated.",
-        ),
-    ] = None,
+    fail_below: Gates = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write one JSON line per question and strategy.")] = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Keep no evaluation and no report under root.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the stored evaluations.")] = False,

@@ -18,7 +18,7 @@ from polyhop.schemas.query import Question, Retrieval
 from polyhop.tasks.hubs.artefact import STORED_HUBS
 from polyhop.warehouse.artefacts import ALIASES, ENTITY_IDS, GRAPH, NAMES, vectors_of
 from polyhop.worker.questions.components import ModelComponents, QuestionComponents, RuleComponents, components_task
-from polyhop.worker.ranking.hubs.choice import HubChoice, HubRule
+from polyhop.worker.ranking.hubs.choice import ChoiceRule, HubChoice
 from polyhop.worker.ranking.hubs.levels import Level, TopicWalk
 from polyhop.worker.ranking.hubs.ranking import Linked, linked_passages, rank_passages, rank_triples, used_paths
 from polyhop.worker.ranking.hubs.search import PathSearch, Scores
@@ -52,7 +52,7 @@ class Searching(Protocol):
 class DirectSearch:
     """The hubs of the best paths of the whole graph: one level without a topic."""
 
-    def __init__(self, choice: HubChoice, rule: HubRule) -> None:
+    def __init__(self, choice: HubChoice, rule: ChoiceRule) -> None:
         self._choice = choice
         self._rule = rule
 

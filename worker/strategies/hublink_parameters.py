@@ -11,7 +11,7 @@ from pydantic import Field
 from polyhop.schemas.prompts import Prompt
 from polyhop.warehouse.prompt_files import read_prompt
 from polyhop.worker.questions.components import COMPONENTS_TOKENS
-from polyhop.worker.ranking.hubs.choice import HubRule
+from polyhop.worker.ranking.hubs.choice import ChoiceRule
 from polyhop.worker.reading.context import estimate_tokens
 from polyhop.worker.reading.hub_steps import REPLY_TOKENS
 from polyhop.worker.reading.hubs import HubReadingRule
@@ -71,9 +71,9 @@ class HubLinkParameters(Parameters):
     )
 
     @property
-    def rule(self) -> HubRule:
+    def rule(self) -> ChoiceRule:
         """How many hubs and paths."""
-        return HubRule(self.number_of_hubs, self.top_paths_to_keep, self.path_weight_alpha)
+        return ChoiceRule(self.number_of_hubs, self.top_paths_to_keep, self.path_weight_alpha)
 
     @property
     def reading(self) -> HubReadingRule:

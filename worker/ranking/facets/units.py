@@ -164,9 +164,7 @@ def units_of(
     document_labels = label_of_text[of_text]
     hub_texts = text_of_node[np.searchsorted(nodes, hubs)]
     hub_labels = label_of_text[hub_texts]
-    by_label: dict[int, list[int]] = {}
-    for predicate, label in enumerate(map(labels.number_of, predicate_words)):
-        by_label.setdefault(label, []).append(predicate)
+    by_label = _predicates_by_label(labels, predicate_words)
     parents, path_parents = np.unique(graph.subjects[paths.last_triples()], return_inverse=True)
     return Units(
         hub_starts=np.asarray(paths.path_starts, dtype=np.int64),
@@ -191,6 +189,14 @@ def units_of(
         label_numbers=np.array([_number(stems) for stems in labels.stems], dtype=np.float64),
         hub_values=hub_texts.astype(np.int32),
     )
+
+
+def _predicates_by_label(labels: LabelIndex, words: Sequence[tuple[Word, ...]]) -> dict[int, list[int]]:
+    """Predicates by the label that their words are."""
+    found: dict[int, list[int]] = {}
+    for predicate, label in enumerate(map(labels.number_of, words)):
+        found.setdefault(label, []).append(predicate)
+    return found
 
 
 def _signatures(

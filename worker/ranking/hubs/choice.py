@@ -37,7 +37,7 @@ class ScoredHub:
 
 
 @dataclass(frozen=True, slots=True)
-class HubRule:
+class ChoiceRule:
     """Parameters of the choice.
 
     Attributes:
@@ -72,7 +72,7 @@ def diversified(scores: Sequence[float], subjects: Sequence[int], penalty: float
         penalty: Taken off once for the first repetition of a subject, twice for the second…
 
     Returns:
-        Places in `scores`, best first.
+        Indices into `scores`, in descending order of the penalised scores.
     Source: algorithms.md 4.8 (diversity re-ranking), G-HUB-4.
     """
     before: dict[int, int] = {}
@@ -91,7 +91,7 @@ class HubChoice:
         self._paths = paths
         self._with_paths = np.flatnonzero(np.diff(paths.path_starts))
 
-    def by_candidates(self, scores: Scores, rule: HubRule) -> list[ScoredHub]:
+    def by_candidates(self, scores: Scores, rule: ChoiceRule) -> list[ScoredHub]:
         """The direct strategy: the hubs of the best paths, in descending order of hub score, then by hub id.
 
         Each round looks at as many of the best paths, of hubs not yet chosen, as could fill all free places; hubs are
@@ -116,7 +116,7 @@ class HubChoice:
             left[np.isin(owners, list(chosen))] = -np.inf
         return in_order([self.scored(scores, hub, rule) for hub in chosen])
 
-    def best_of(self, scores: Scores, hubs: NDArray[np.intp], rule: HubRule) -> list[ScoredHub]:
+    def best_of(self, scores: Scores, hubs: NDArray[np.intp], rule: ChoiceRule) -> list[ScoredHub]:
         """The best of some hubs by hub score, in descending order of it, then by hub id; hubs without paths last.
 
         Args:
@@ -137,7 +137,7 @@ class HubChoice:
         kept = hubs[best(found, rule.hubs)].tolist()
         return in_order([self.scored(scores, hub, rule) for hub in kept])
 
-    def scored(self, scores: Scores, hub: int, rule: HubRule) -> ScoredHub:
+    def scored(self, scores: Scores, hub: int, rule: ChoiceRule) -> ScoredHub:
         """A hub with its best paths."""
         start, end = self._paths.path_starts[hub], self._paths.path_starts[hub + 1]
         kept = start + best_paths(scores[start:end], self._paths.hashes[start:end], rule.paths)
@@ -163,7 +163,7 @@ class HubChoice:
         before = np.cumsum(counts) - counts
         return np.repeat(hubs, counts), np.arange(counts.sum()) + np.repeat(starts - before, counts)
 
-    def _hub_scores(self, scores: Scores, hubs: NDArray[np.intp], rule: HubRule) -> Scores:
+    def _hub_scores(self, scores: Scores, hubs: NDArray[np.intp], rule: ChoiceRule) -> Scores:
         """Hub scores of some hubs, shape (len(hubs),); below 0 without paths that are seen.
 
         Hubs with about as many paths are looked at together, as the rows of a matrix.

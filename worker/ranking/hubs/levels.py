@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyhop.schemas.hubs import HubGraph, HubPaths, Numbers
-from polyhop.worker.ranking.hubs.choice import HubChoice, HubRule, ScoredHub
+from polyhop.worker.ranking.hubs.choice import ChoiceRule, HubChoice, ScoredHub
 from polyhop.worker.ranking.hubs.search import Scores
 from polyhop.worker.ranking.hubs.walk import RootWalk, joined, topic_layer
 
@@ -47,7 +47,7 @@ class TopicWalk:
         self._is_hub[unreached] = True
 
     def levels(
-        self, topic: int, scores: Scores, rule: HubRule, *, most_levels: int, until_hub: bool = True
+        self, topic: int, scores: Scores, rule: ChoiceRule, *, most_levels: int, until_hub: bool = True
     ) -> Iterator[Level]:
         """The levels in which hubs are reached, one at a time, as they are asked for.
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubPaths
-from polyhop.worker.ranking.hubs.choice import HubChoice, HubRule, diversified, weighted_score
+from polyhop.worker.ranking.hubs.choice import ChoiceRule, HubChoice, diversified, weighted_score
 
 STORE = {
     "H1": {"h1p1": 0.82, "h1p2": 0.80, "h1p3": 0.79, "h1p4": 0.10},
@@ -41,7 +41,7 @@ def paths_of(counts: Sequence[int], names: Sequence[str]) -> HubPaths:
     )
 
 
-def chosen(store: Store, rule: HubRule) -> dict[str, tuple[list[str], float]]:
+def chosen(store: Store, rule: ChoiceRule) -> dict[str, tuple[list[str], float]]:
     """Paths and score of the chosen hubs, in their order."""
     hubs, names = list(store), [name for paths in store.values() for name in paths]
     scores = np.array([score for paths in store.values() for score in paths.values()])
@@ -51,17 +51,17 @@ def chosen(store: Store, rule: HubRule) -> dict[str, tuple[list[str], float]]:
 
 def test_two_hubs_with_two_paths_each() -> None:
     """The four best paths are of H1 and H3; H3 gets its second path afterwards. H2 is not chosen."""
-    assert chosen(STORE, HubRule(2, 2, 0.0)) == {"H1": (["h1p1", "h1p2"], 0.81), "H3": (["h3p1", "h3p2"], 0.475)}
+    assert chosen(STORE, ChoiceRule(2, 2, 0.0)) == {"H1": (["h1p1", "h1p2"], 0.81), "H3": (["h3p1", "h3p2"], 0.475)}
 
 
 @pytest.mark.parametrize(("gamma", "hubs"), [(3, {"H1", "H2", "H3"}), (5, {"H1", "H2", "H3"})])
 def test_a_round_that_finds_no_more_hub_ends_the_loop(gamma: int, hubs: set[str]) -> None:
-    assert chosen(STORE, HubRule(gamma, 2, 0.0)).keys() == hubs
+    assert chosen(STORE, ChoiceRule(gamma, 2, 0.0)).keys() == hubs
 
 
 def test_a_hub_may_take_a_whole_round_and_the_next_one_asks_for_fewer() -> None:
     """gamma 2, alpha_paths 1: the two best paths are H1's; the next round asks for one path, of H3."""
-    assert list(chosen(STORE, HubRule(2, 1, 0.0)).values()) == [(["h1p1"], 0.82), (["h3p1"], 0.75)]
+    assert list(chosen(STORE, ChoiceRule(2, 1, 0.0)).values()) == [(["h1p1"], 0.82), (["h3p1"], 0.75)]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_hub_may_take_a_whole_round_and_the_next_one_asks_for_fewer() -> None:
     ],
 )
 def test_hubs_stand_in_order_of_their_weighted_score(weight: float, expected: dict[str, float]) -> None:
-    found = {hub: score for hub, (_, score) in chosen(STORE, HubRule(3, 2, weight)).items()}
+    found = {hub: score for hub, (_, score) in chosen(STORE, ChoiceRule(3, 2, weight)).items()}
     assert list(found.items()) == list(expected.items())
 
 
@@ -100,13 +100,13 @@ def test_repeated_subjects_come_later() -> None:
 def test_equal_paths_stand_by_hash_and_equal_hubs_by_id() -> None:
     store = {"H1": {"a": 0.5, "b": 0.5, "c": 0.5}, "H2": {"d": 0.5, "e": 0.5}}
     by_hash = sorted("abc", key=lambda name: sha256(name.encode()).digest())
-    found = chosen(store, HubRule(2, 2, 5.0))
+    found = chosen(store, ChoiceRule(2, 2, 5.0))
     assert found == {"H1": (by_hash[:2], 0.5), "H2": (found["H2"][0], 0.5)}
 
 
 def test_paths_at_minus_infinity_are_not_seen() -> None:
     paths = paths_of([2, 1], "abc")
-    choice, rule = HubChoice(paths), HubRule(2, 2, 0.0)
+    choice, rule = HubChoice(paths), ChoiceRule(2, 2, 0.0)
     scores = np.array([0.5, -np.inf, -np.inf])
     assert [(hub.hub, hub.paths) for hub in choice.by_candidates(scores, rule)] == [(0, (0,))]
     assert [(hub.hub, hub.paths) for hub in choice.best_of(scores, np.arange(2), rule)] == [(0, (0,)), (1, ())]
@@ -124,7 +124,7 @@ def test_the_loop_is_that_of_the_specification(counts: list[int], data: st.DataO
     steps = st.sampled_from([-np.inf, 0.0, 0.25, 0.5, 0.75])
     scores = np.array(data.draw(st.lists(steps, min_size=len(names), max_size=len(names))), dtype=np.float64)
     paths = paths_of(counts, names)
-    rule = HubRule(gamma, alpha, 5.0)
+    rule = ChoiceRule(gamma, alpha, 5.0)
     found = HubChoice(paths).by_candidates(scores, rule)
     assert {hub.hub for hub in found} == plainly_chosen(paths, scores, rule)
     best = HubChoice(paths).best_of(scores, np.arange(len(counts)), rule)
@@ -136,7 +136,7 @@ def in_order(paths: HubPaths, scores: NDArray[np.float64], numbers: Sequence[int
     return sorted(seen, key=lambda number: (-scores[number], paths.hashes[number].tobytes()))
 
 
-def plainly_chosen(paths: HubPaths, scores: NDArray[np.float64], rule: HubRule) -> set[int]:
+def plainly_chosen(paths: HubPaths, scores: NDArray[np.float64], rule: ChoiceRule) -> set[int]:
     owner, chosen_hubs = paths.path_hubs().tolist(), list[int]()
     while len(chosen_hubs) < rule.hubs:
         free = [number for number in range(len(scores)) if owner[number] not in chosen_hubs]
@@ -149,7 +149,7 @@ def plainly_chosen(paths: HubPaths, scores: NDArray[np.float64], rule: HubRule) 
     return set(chosen_hubs)
 
 
-def plainly_ranked(paths: HubPaths, scores: NDArray[np.float64], rule: HubRule) -> list[int]:
+def plainly_ranked(paths: HubPaths, scores: NDArray[np.float64], rule: ChoiceRule) -> list[int]:
     owner = paths.path_hubs().tolist()
     rows = []
     for hub in range(len(paths.hubs)):

@@ -7,7 +7,7 @@ import pytest
 from hub_index import hubs_of, written
 
 from polyhop.tasks.hubs.artefact import StoredHubs
-from polyhop.worker.ranking.hubs.choice import HubRule, ScoredHub
+from polyhop.worker.ranking.hubs.choice import ChoiceRule, ScoredHub
 from polyhop.worker.ranking.hubs.levels import Level, TopicWalk
 from polyhop.worker.ranking.hubs.ranking import Linked, UsedPath, linked_passages, rank_passages, rank_triples
 
@@ -36,7 +36,7 @@ def walk(
     """Levels from a topic; a hub's paths score as said, .5 otherwise."""
     own = stored.own_ids.of(stored.paths.hubs.tolist())
     values = np.array([(scores or {}).get(own[hub], 0.5) for hub in stored.paths.path_hubs()])
-    rule = HubRule(hubs, 10, 5.0)
+    rule = ChoiceRule(hubs, 10, 5.0)
     walked = TopicWalk(stored.graph, stored.paths, stored.unreached)
     return list(walked.levels(node(stored, topic), values, rule, most_levels=most, until_hub=eta))
 
