@@ -8,7 +8,6 @@ import json
 import re
 import statistics
 import sys
-import tempfile
 import time
 from itertools import islice
 from pathlib import Path
@@ -48,16 +47,13 @@ def main(corpus, precision="float32", threads=None):
     questions = sentences[:QUESTION_COUNT]
     print(f"{describe_machine()}, {precision}, threads {threads or 'all'}\n")
     print("| batch size | passages/s | short sentences/s | ms per question |\n|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as folder:
-        for batch_size in (1, 8, 32):
-            encoder = LocalEncoder(
-                Path(folder), batch_size=batch_size, precision=precision, threads=int(threads) if threads else None
-            )
-            encoder.encode(passages[:8])
-            passage_rate = len(passages) / seconds(encoder.encode, passages)
-            sentence_rate = len(sentences) / seconds(encoder.encode, sentences)
-            question_ms = 1000 * seconds(encode_one_by_one, encoder, questions) / len(questions)
-            print(f"| {batch_size} | {passage_rate:.0f} | {sentence_rate:.0f} | {question_ms:.1f} |")
+    for batch_size in (1, 8, 32):
+        encoder = LocalEncoder(batch_size=batch_size, precision=precision, threads=int(threads) if threads else None)
+        encoder.encode(passages[:8])
+        passage_rate = len(passages) / seconds(encoder.encode, passages)
+        sentence_rate = len(sentences) / seconds(encoder.encode, sentences)
+        question_ms = 1000 * seconds(encode_one_by_one, encoder, questions) / len(questions)
+        print(f"| {batch_size} | {passage_rate:.0f} | {sentence_rate:.0f} | {question_ms:.1f} |")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from polyhop.warehouse.graph.address import Address
     from polyhop.warehouse.index_reader import PublishedIndex
     from polyhop.warehouse.models.cached import CachedEncoder, PathEncoder
+    from polyhop.warehouse.models.encoder import LocalEncoder
     from polyhop.warehouse.queue.queue import QuestionQueue
 
 _open_encoders: "list[CachedEncoder | PathEncoder]" = []
@@ -38,13 +39,20 @@ def open_encoder(settings: Settings) -> "CachedEncoder":
 def _encoder(layout: Layout, threads: int | None, batch_size: int) -> "CachedEncoder":
     from polyhop.warehouse.cache.vectors import VectorCache
     from polyhop.warehouse.models.cached import CachedEncoder
-    from polyhop.warehouse.models.encoder import LocalEncoder
 
     with writing("caches", layout.caches):
-        layout.model_cache.mkdir(parents=True, exist_ok=True)
-    model = LocalEncoder(layout.model_cache, threads=threads, batch_size=batch_size)
-    _open_encoders.append(encoder := CachedEncoder(model, VectorCache(layout.vector_cache)))
+        layout.caches.mkdir(parents=True, exist_ok=True)
+    cache = VectorCache(layout.vector_cache)
+    _open_encoders.append(encoder := CachedEncoder(_model(threads, batch_size), cache))
     return encoder
+
+
+@lru_cache(maxsize=1)
+def _model(threads: int | None, batch_size: int) -> "LocalEncoder":
+    """The model itself, which knows no root: it stays when `close_encoders` closes the caches."""
+    from polyhop.warehouse.models.encoder import LocalEncoder
+
+    return LocalEncoder(threads=threads, batch_size=batch_size)
 
 
 def open_path_encoder(settings: Settings) -> "PathEncoder":

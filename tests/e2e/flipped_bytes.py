@@ -62,14 +62,10 @@ class Roots:
         close_encoders()
 
     def copy(self, name: str) -> Path:
-        """A copy to damage; the encoder's graph, 90 MB that nothing writes to, is a second name for the same file."""
+        """A copy to damage."""
         target = self.folder / name
         shutil.rmtree(target, ignore_errors=True)
-
-        def copied(source: str, to: str) -> None:
-            Path(to).hardlink_to(source) if source.endswith(".onnx") else shutil.copyfile(source, to)
-
-        shutil.copytree(self.whole, target, copy_function=copied)
+        shutil.copytree(self.whole, target, copy_function=shutil.copyfile)
         return target
 
 
@@ -178,7 +174,6 @@ class Attack:
 
     def _look(self, root: Path, case: dict[str, Any], result: dict[str, Any]) -> None:
         damaged, whole = root / case["file"], self._roots.whole / case["file"]
-        is_model = damaged.suffix in {".onnx", ".sha256"} or damaged.name.startswith("verified-")
         is_same = damaged.suffix != ".duckdb" and _or_false(lambda: is_same_content(whole, damaged))
         result["noticed"] = noticed(root)[:300]
         asked = answers_of(root)
@@ -187,7 +182,7 @@ class Attack:
             result["asked"][strategy] = "right" if is_right else str(answer)[:200]
             if not is_right and not (isinstance(answer, str) and "polyhop " in answer):
                 raise AssertionError(f"{strategy} answered wrongly: {str(answer)[:200]}")
-        if not result["noticed"] and not is_same and not is_model:
+        if not result["noticed"] and not is_same:
             raise AssertionError("nothing noticed it")
 
     def _heal(self, root: Path, case: dict[str, Any], result: dict[str, Any]) -> None:

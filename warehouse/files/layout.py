@@ -113,7 +113,7 @@ class Layout:
 
     @property
     def model_cache(self) -> Path:
-        """Assembled models."""
+        """Models that were fetched."""
         return self.caches / "models"
 
     @property

@@ -20,14 +20,13 @@ from polyhop.warehouse.models.onnx_session import open_session
 from polyhop.warehouse.models.weights import TOKENIZER_FILE, find_model_folder
 
 MAX_TOKENS = 256
-REBUILD = "delete that file, it is built again"
+REINSTALL = "install it again: uv sync --reinstall-package onnxruntime"
 
 
 class LocalEncoder:
     """all-MiniLM-L6-v2 on the CPU: 384 dimensions, mean pooling, texts cut at 256 tokens. Safe for many threads.
 
     Args:
-        cache_folder: Where the assembled graph is kept (90 MB; int8 60 MB); created if missing.
         threads: Threads per call; None means as many as this process may use cores. Does not change any vector.
         batch_size: Most texts of equal token count per call. Does not change any vector.
         precision: "int8" is about twice as fast, with a cosine of 0.994 to float32; its scales are taken per call,
@@ -37,7 +36,6 @@ class LocalEncoder:
     Raises:
         ModelFileError: If the model's files are missing, unreadable or not the published ones.
         ConfigurationError: If `threads` or `batch_size` is below 1.
-        StoreError: If the cache folder cannot be written.
     """
 
     model: str
@@ -45,7 +43,6 @@ class LocalEncoder:
 
     def __init__(
         self,
-        cache_folder: Path,
         *,
         threads: int | None = None,
         batch_size: int = 8,
@@ -60,7 +57,8 @@ class LocalEncoder:
         folder = model_folder or find_model_folder()
         self._tokenizer = _load_tokenizer(folder / TOKENIZER_FILE)
         self.model = model_id(folder, precision)
-        self._session = open_session(obtain_graph(folder, cache_folder, precision), REBUILD, threads)
+        graph = obtain_graph(folder, precision)
+        self._session = open_session(graph.model.SerializeToString(), REINSTALL, threads, graph.weights)
         self._batch_size = 1 if precision == "int8" else batch_size
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:

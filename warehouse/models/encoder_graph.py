@@ -1,7 +1,6 @@
-"""The encoder's ONNX graph: assembled from the published tensors of all-MiniLM-L6-v2, kept as a file per cache folder.
+"""The encoder's ONNX graph: assembled in memory from the published tensors of all-MiniLM-L6-v2.
 
-Does not run it. Invariant: a file under its final name is whole, and its name states the weights and the assembler that
-it came from, so it never has to be refreshed. The graph has no attention mask: a batch holds texts of equal token count
+Does not run it, and writes no file. The graph has no attention mask: a batch holds texts of equal token count
 only, so there is nothing to mask, and a text's vector cannot depend on the texts beside it.
 Source: Devlin et al. 2019 (BERT, post-layer-norm); pooling as in the model's own sentence-transformers settings.
 """
@@ -10,15 +9,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import Lock
-from typing import Any, Literal
+from tempfile import TemporaryDirectory, gettempdir
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.warehouse.files.disk import file_checksum, write_whole, writing
-from polyhop.warehouse.models.weights import TOKENIZER_FILE, WEIGHTS_FILE, WEIGHTS_SHA256, verify_weights
+from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.models.weights import TOKENIZER_FILE, WEIGHTS_SHA256, load_weights
 
 MODEL_NAME = "all-MiniLM-L6-v2"
 DIMENSION = 384
@@ -33,7 +31,18 @@ CONTRIB = "com.microsoft"
 Tensors = Mapping[str, NDArray[np.float32]]
 Precision = Literal["float32", "int8"]
 
-_assembling = Lock()
+
+class Graph(NamedTuple):
+    """A graph, and the weights that it names without holding them: they are 90 MB, and need no copy for a session.
+
+    Attributes:
+        model: An onnx.ModelProto with input `input_ids` (b, s) int64 and output `vectors` (b, 384) float32, rows of
+            length 1; its float32 constants are declared as external data.
+        weights: Those constants by name.
+    """
+
+    model: Any
+    weights: Mapping[str, NDArray[np.float32]]
 
 
 class _GraphBuilder:
@@ -42,11 +51,22 @@ class _GraphBuilder:
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+        self.weights: dict[str, NDArray[np.float32]] = {}
 
-    def constant(self, name: str, value: NDArray[Any]) -> str:
+    def axis(self, number: int) -> str:
         from onnx import numpy_helper
 
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        self.constants.append(numpy_helper.from_array(np.array([number], dtype=np.int64), f"axis{number}"))
+        return f"axis{number}"
+
+    def constant(self, name: str, value: NDArray[np.float32]) -> str:
+        from onnx import TensorProto
+
+        self.weights[name] = np.ascontiguousarray(value)
+        declared = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=value.shape)
+        declared.data_location = TensorProto.EXTERNAL
+        declared.external_data.add(key="location", value="in memory")
+        self.constants.append(declared)
         return name
 
     def node(self, kind: str, inputs: Sequence[str], name: str, *, domain: str = "", **attributes: Any) -> str:
@@ -56,16 +76,13 @@ class _GraphBuilder:
         return name
 
 
-def assemble_graph(tensors: Tensors) -> Any:
+def assemble_graph(tensors: Tensors) -> Graph:
     """The whole encoder: token ids in, L2-normalised mean over the last layer's tokens out.
 
     Uses onnxruntime's fused operators Attention, BiasGelu (the exact erf form) and SkipLayerNormalization.
 
     Args:
         tensors: The published tensors by name; dense weights have shape (out, in).
-
-    Returns:
-        An onnx.ModelProto with input `input_ids` (b, s) int64 and output `vectors` (b, 384) float32, rows of length 1.
     """
     from onnx import TensorProto, helper
 
@@ -82,7 +99,8 @@ def assemble_graph(tensors: Tensors) -> Any:
         builder.constants,
     )
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="polyhop")
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="polyhop")
+    return Graph(model, builder.weights)
 
 
 def _add_embeddings(builder: _GraphBuilder, tensors: Tensors) -> str:
@@ -90,7 +108,7 @@ def _add_embeddings(builder: _GraphBuilder, tensors: Tensors) -> str:
     segment = tensors["embeddings.token_type_embeddings.weight"][0]
     positions = builder.constant("positions", tensors["embeddings.position_embeddings.weight"] + segment)
     words = builder.constant("words", tensors["embeddings.word_embeddings.weight"])
-    zero, one, two = (builder.constant(f"axis{n}", np.array([n], dtype=np.int64)) for n in range(3))
+    zero, one, two = (builder.axis(number) for number in range(3))
     shape = builder.node("Shape", ["input_ids"], "shape")
     length = builder.node("Slice", [shape, one, two], "length")
     used = builder.node("Slice", [positions, zero, length, zero], "used_positions")
@@ -157,66 +175,40 @@ def model_id(model_folder: Path, precision: Precision) -> str:
     return f"{MODEL_NAME}-{sha256('|'.join(parts).encode()).hexdigest()[:8]}"
 
 
-def obtain_graph(model_folder: Path, cache_folder: Path, precision: Precision) -> Path:
-    """The graph's file in `cache_folder`, assembled first if it is not there; safe for many processes and threads.
+def obtain_graph(model_folder: Path, precision: Precision) -> Graph:
+    """The graph in this precision; with "int8" its constants are inside, and no weights beside it.
 
     Raises:
         ModelFileError: If the weights are missing or are not the published ones.
-        StoreError: If the cache folder cannot be written.
-    Cost: 1-2 s the first time, afterwards .1 s: one flipped bit would make other vectors, so its checksum is compared.
+    Cost: .3 s, a third of it for the weights' checksum: one flipped bit would make other vectors.
     """
-    target = cache_folder / f"{model_id(model_folder, precision)}.onnx"
-    with writing("the assembled encoder", cache_folder):
-        cache_folder.mkdir(parents=True, exist_ok=True)
-    with _assembling:
-        verify_weights(model_folder / WEIGHTS_FILE, cache_folder)
-        if not _is_whole(target):
-            graph = _assemble(model_folder / WEIGHTS_FILE)
-            content = graph.SerializeToString() if precision == "float32" else _quantised(graph, cache_folder)
-            with writing("the assembled encoder", target):
-                write_whole(target, content)
-                write_whole(_checksum_file(target), sha256(content).hexdigest().encode("ascii"))
-    return target
+    graph = assemble_graph(load_weights(model_folder))
+    return graph if precision == "float32" else _quantised(graph)
 
 
-def _is_whole(target: Path) -> bool:
-    """Whether the file is there and as it was written; one of before checksums is assembled again."""
-    try:
-        return file_checksum(target).encode("ascii") == _checksum_file(target).read_bytes()
-    except FileNotFoundError:
-        return False
-
-
-def _checksum_file(target: Path) -> Path:
-    return target.with_name(f"{target.name}.sha256")
-
-
-def _assemble(weights: Path) -> Any:
-    from safetensors.numpy import load_file
-
-    return assemble_graph(load_file(weights))
-
-
-def _quantised(graph: Any, cache_folder: Path) -> bytes:
+def _quantised(graph: Graph) -> Graph:
     """The graph with 8-bit weights per channel; 7 bits of range, so that CPUs without VNNI do not saturate."""
-    from onnx import TensorProto
+    import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
+    for constant in graph.model.graph.initializer:
+        if constant.name in graph.weights:
+            constant.CopyFrom(onnx.numpy_helper.from_array(graph.weights[constant.name], constant.name))
     root = logging.getLogger()
     root.addFilter(_is_not_advice)
     try:
-        with writing("the quantised encoder", cache_folder), TemporaryDirectory(dir=cache_folder) as folder:
+        with writing("the quantised encoder", Path(gettempdir())), TemporaryDirectory() as folder:
             output = Path(folder) / "int8.onnx"
             quantize_dynamic(
-                graph,
+                graph.model,
                 output,
                 op_types_to_quantize=["MatMul", "Attention"],
                 per_channel=True,
                 reduce_range=True,
                 weight_type=QuantType.QInt8,
-                extra_options={"DefaultTensorType": TensorProto.FLOAT},
+                extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
             )
-            return output.read_bytes()
+            return Graph(onnx.load(output), {})
     finally:
         root.removeFilter(_is_not_advice)
 

