@@ -171,22 +171,37 @@ class HubChoice:
         found = np.full(len(hubs), -1.0)
         starts = self._paths.path_starts[hubs]
         counts = self._paths.path_starts[hubs + 1] - starts
-        widths = np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64)
-        for width in np.unique(widths[counts > 0]).tolist():
-            some = np.flatnonzero((widths == width) & (counts > 0))
-            columns = np.arange(2**width)
-            is_path = columns < counts[some, np.newaxis]
-            numbers = np.where(is_path, starts[some, np.newaxis] + columns, starts[some, np.newaxis])
-            values = np.where(is_path, scores[numbers], -np.inf)
-            if values.shape[1] > rule.paths:
-                values = np.partition(values, values.shape[1] - rule.paths, axis=1)[:, -rule.paths :]
-            is_seen = values > -np.inf
-            values = np.where(is_seen, values, 0)
-            weights = np.where(is_seen, np.exp(rule.weight * (values - 1)), 0)
-            total = weights.sum(axis=1)
-            mean = (weights * values).sum(axis=1) / np.where(total > 0, total, 1)
-            found[some] = np.where(total > 0, mean, -1)
+        sizes = np.where(counts > 0, np.ceil(np.log2(np.maximum(counts, 1))), -1).astype(np.int64)
+        for size in range(int(sizes.max(initial=-1)) + 1):
+            some = np.flatnonzero(sizes == size)
+            if len(some):
+                found[some] = _weighted_means(_as_rows(scores, starts[some], counts[some]), rule)
         return found
+
+
+def _as_rows(scores: Scores, starts: NDArray[np.int64], counts: NDArray[np.int64]) -> Scores:
+    """Runs of scores as rows of one width, filled up with minus infinity."""
+    columns = np.arange(counts.max())
+    numbers = starts[:, np.newaxis] + columns
+    if counts.min() == len(columns):
+        return scores.take(numbers)
+    return np.where(columns < counts[:, np.newaxis], scores.take(numbers, mode="clip"), -np.inf)
+
+
+def _weighted_means(values: Scores, rule: ChoiceRule) -> Scores:
+    """The weighted score of each row's best `rule.paths`; -1 of a row of minus infinity."""
+    if values.shape[1] > rule.paths:
+        values = np.partition(values, values.shape[1] - rule.paths, axis=1)[:, -rule.paths :]
+    is_seen = values > -np.inf
+    if is_seen.all():
+        weights = np.exp(rule.weight * (values - 1))
+        every: Scores = (weights * values).sum(axis=1) / weights.sum(axis=1)
+        return every
+    values = np.where(is_seen, values, 0)
+    weights = np.where(is_seen, np.exp(rule.weight * (values - 1)), 0)
+    total = weights.sum(axis=1)
+    mean: Scores = np.where(total > 0, (weights * values).sum(axis=1) / np.where(total > 0, total, 1), -1)
+    return mean
 
 
 def in_order(hubs: list[ScoredHub]) -> list[ScoredHub]:

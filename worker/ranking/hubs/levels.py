@@ -68,8 +68,7 @@ class TopicWalk:
             hubs = self._hub_of[nodes]
             if len(nodes):
                 chosen = self._choice.best_of(scores, hubs[hubs >= 0].astype(np.intp), rule)
-                place_of = dict(zip(hubs.tolist(), places.tolist(), strict=True))
-                ways = tuple(walk.triples_to(place_of[hub.hub]) for hub in chosen)
+                ways = tuple(walk.triples_to(int(places[np.argmax(hubs == hub.hub)])) for hub in chosen)
                 not_indexed = tuple(sorted(nodes[hubs < 0].tolist()))
                 yield Level(number, tuple(chosen), ways, len(nodes), not_indexed)
             starts = joined(after, walk.candidates(hubs[hubs >= 0], places[hubs >= 0]))

@@ -54,6 +54,7 @@ class RootWalk:
         self._is_hub = is_hub
         self._visited = np.zeros(2 * graph.node_count, dtype=np.bool_)
         self._found = np.zeros(graph.node_count, dtype=np.bool_)
+        self._first = np.empty(2 * graph.node_count, dtype=np.int64)  # written for some keys before it is read for them
         self._layers: list[Layer] = []
         self._starts: list[int] = []
         self._count = 0
@@ -75,7 +76,7 @@ class RootWalk:
             layer = self._unvisited(layer)
             own = self._keep(layer)
             is_hub = self._is_hub[layer.nodes]
-            fresh = _first_of(np.where(is_hub & ~self._found[layer.nodes], layer.nodes, -1))
+            fresh = self._first_of(np.where(is_hub & ~self._found[layer.nodes], layer.nodes, -1))
             self._found[layer.nodes[fresh]] = True
             nodes.append(layer.nodes[fresh])
             places.append(own[fresh])
@@ -115,9 +116,16 @@ class RootWalk:
     def _unvisited(self, layer: Layer) -> Layer:
         """The first of each node and direction that was not visited before; marks them."""
         keys = 2 * layer.nodes + layer.is_left
-        first = _first_of(np.where(self._visited[keys], -1, keys))
+        first = self._first_of(np.where(self._visited[keys], -1, keys))
         self._visited[keys[first]] = True
         return layer.only(first)
+
+    def _first_of(self, keys: Places) -> NDArray[np.intp]:
+        """Ascending places of the first of each key; those below 0 are left out. Cost: O(keys)."""
+        known = np.flatnonzero(keys >= 0)
+        keys = keys[known]
+        self._first[keys[::-1]] = known[::-1]  # of equal keys the last assignment holds
+        return known[self._first[keys] == known]
 
     def _keep(self, layer: Layer) -> Places:
         """The places of a layer, which are remembered for the way back."""
@@ -147,13 +155,6 @@ def joined(first: Layer, second: Layer) -> Layer:
         np.concatenate([first.parents, second.parents]),
         np.concatenate([first.steps, second.steps]),
     )
-
-
-def _first_of(keys: Places) -> NDArray[np.intp]:
-    """Ascending places of the first of each key; those below 0 are left out."""
-    known = np.flatnonzero(keys >= 0)
-    _, first = np.unique(keys[known], return_index=True)
-    return known[np.sort(first)]
 
 
 def _runs(starts: Numbers, ends: Numbers) -> tuple[Places, Places]:
