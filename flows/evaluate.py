@@ -11,7 +11,7 @@ from typing import Any
 from polyhop.flows.evaluation.asked import labels_of, with_strategies
 from polyhop.flows.evaluation.closed_book import closed_book_labels
 from polyhop.flows.evaluation.golden import golden_sentences
-from polyhop.flows.evaluation.run import Evaluation, OnProgress, run_evaluation
+from polyhop.flows.evaluation.run import Evaluation, OnProgress, RunStrategy, run_directly, run_evaluation
 from polyhop.flows.evaluation.store import check_store, store
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings
@@ -24,7 +24,12 @@ SHOWN_OF_TRIPLES = ("triple_recall@10", "triple_recall@30", "triple_mrr")
 """Shown if the questions have golden triples."""
 
 
-def evaluate_index(settings: Settings, request: EvaluationRequest, on_progress: OnProgress = None) -> Evaluation:
+def evaluate_index(
+    settings: Settings,
+    request: EvaluationRequest,
+    on_progress: OnProgress = None,
+    run_strategy: RunStrategy = run_directly,
+) -> Evaluation:
     """Evaluates, judges the gates and stores; the report says what became of the gates, and where the run is.
 
     A gate that fails raises nothing: what was measured is shown first, then `failure_sentence` says what failed.
@@ -40,7 +45,7 @@ def evaluate_index(settings: Settings, request: EvaluationRequest, on_progress: 
     check_measured(gates, unranked=CLOSED_BOOK, reads=settings.reader.reads)
     if request.is_stored:
         check_store(settings)
-    evaluation = run_evaluation(settings, request, on_progress)
+    evaluation = run_evaluation(settings, request, on_progress, run_strategy)
     strategies = evaluation.report["strategies"]
     check_names(gates, list(strategies))  # again: of `all`, some could not be served
     rows = gate_rows(gates, strategies, unranked=CLOSED_BOOK)

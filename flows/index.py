@@ -251,13 +251,15 @@ class _Run:
     def _run_batches(self, stage: Stage) -> int:
         """Runs the batches that are still to do; returns how many units they hold."""
         numbers = stage.batches(self._build)
+        size = self._build.settings.batch_size
         units = computed = damaged = 0
-        self._runner.progress(stage.name, 0, len(numbers))
+        self._runner.progress(stage.name, 0, size * len(numbers))
         for done, result in enumerate(self._runner.batches(stage.name, stage.run, self._build, numbers), start=1):
             units += result.units
             computed += result.computed
             damaged += result.damaged
-            self._runner.progress(stage.name, done, len(numbers))
+            # a batch that is still to do may be a short one: until the last, the total is an upper bound
+            self._runner.progress(stage.name, units, units + size * (len(numbers) - done))
         if numbers:
             self._report.computed[stage.name] = computed
         if damaged:

@@ -4,25 +4,33 @@ The flow submits and watches; workers answer, which it starts where none runs. `
 """
 
 import time
+from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from prefect import flow, get_run_logger, runtime
-from prefect.artifacts import (
-    create_markdown_artifact,
-    create_progress_artifact,
-    create_table_artifact,
-    update_progress_artifact,
-)
 
-from polyhop.flows.answer import submit_file
+from polyhop.flows.answer import Submitted, submit_file
 from polyhop.flows.job_metrics import job_metrics
 from polyhop.flows.prefect_run import clean_run, warn_of_secrets
-from polyhop.flows.workers import Crew, end_worker, start_worker
+from polyhop.flows.prefect_show import (
+    DEAD_LETTER,
+    OUTAGE,
+    Progress,
+    artifact_key,
+    emit,
+    rename_run,
+    show_table,
+    show_text,
+    started_name,
+)
+from polyhop.flows.prefect_steps import run_step
+from polyhop.flows.workers import Crew, Outages, end_worker, follow, start_worker
 from polyhop.schemas.errors import PolyhopError
-from polyhop.schemas.queue import JobSpec, QuestionState
-from polyhop.schemas.requests import SubmissionRequest
+from polyhop.schemas.queue import JobRow, JobSpec, QuestionState
+from polyhop.schemas.requests import SubmissionRequest, names_in
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.warehouse.settings_file import load_settings
@@ -44,7 +52,7 @@ def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG
 
 @flow(
     name="answer",
-    flow_run_name="answer {questions}",
+    flow_run_name=started_name("answer", "index", "questions"),
     persist_result=False,
     on_cancellation=[cancel_questions],
     on_crashed=[cancel_questions],
@@ -96,13 +104,26 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         warn_of_secrets(flags, log.warning)
         chosen = load_settings(flags)
         with open_questions(chosen) as opened:
-            submitted = submit_file(chosen, opened, request)
-            job_id, known = submitted.job_id, "" if submitted.is_new else " (submitted before with this key)"
-            log.info("job %d%s: %d questions, %d left out", job_id, known, submitted.count, len(submitted.bad))
+            submitted = run_step("submit questions", partial(submit_file, chosen, opened, request))
+            _log_submitted(submitted, log.info)
+            job_id = submitted.job_id
+            rename_run("answer", index, f"job {job_id}", request.questions.name)
             if runtime.flow_run.run_count > 1:
                 log.info("job %d: %d questions are asked again", job_id, opened.retry(job_id))
-            _answered(opened, job_id, Crew(opened, queue, workers, flags, log.warning))
-            return _report(opened, job_id)
+            crew = Crew(opened, queue, workers, flags, partial(_warn, queue, log.warning), log.info)
+            run_step("answer questions", partial(_answered, opened, job_id, crew), retries=0)
+            return run_step("show results", partial(_report, opened, job_id, log.info))
+
+
+def _log_submitted(submitted: Submitted, log: Callable[..., None]) -> None:
+    known = "" if submitted.is_new else " (submitted before with this key)"
+    log("job %d%s: %d questions, %d left out", submitted.job_id, known, submitted.count, len(submitted.bad))
+
+
+def _warn(queue: str, log: Callable[[str], None], sentence: str) -> None:
+    """A line of the log, and an event: somebody has to do something about the workers."""
+    log(sentence)
+    emit(OUTAGE, "queue", queue, {"queues": [queue], "worker": None, "reason": sentence})
 
 
 def _own_key(flow_run_id: object) -> str:
@@ -122,20 +143,21 @@ def _answered(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
 
 
 def _watch(queue: QuestionQueue, job_id: int, crew: Crew) -> None:
-    progress: Any = create_progress_artifact(
-        0.0, key=f"job-{job_id}-progress", description=f"Questions of job {job_id}"
-    )
+    job = queue.job(job_id)
+    progress, outages = Progress(artifact_key("job", job.index, "progress")), Outages()
     while True:
         job = queue.job(job_id)
-        update_progress_artifact(progress, progress=100.0 * (job.question_count - job.open_count) / job.question_count)
+        progress.update(job.question_count - job.open_count, job.question_count, f"questions of job {job_id}")
         if not job.is_open:
             return
         crew.look_after()
+        for outage in outages.new(queue.workers(), [job.queue]):
+            emit(OUTAGE, "queue", job.queue, {**outage, "job": job_id, "index": job.index})
         time.sleep(1.0)
         queue.sweep()
 
 
-def _report(queue: QuestionQueue, job_id: int) -> dict[str, Any]:
+def _report(queue: QuestionQueue, job_id: int, log: Callable[[str], None]) -> dict[str, Any]:
     rows = [
         {
             "id": r.question_id,
@@ -146,17 +168,37 @@ def _report(queue: QuestionQueue, job_id: int) -> dict[str, Any]:
         }
         for r in islice(queue.results(job_id), SHOWN_RESULTS)
     ]
-    create_table_artifact(rows, key=f"job-{job_id}-results", description=f"The first {SHOWN_RESULTS} results")
     job = queue.job(job_id)
+    key = partial(artifact_key, "job", job.index)
+    show_table(key("results"), rows, f"The first {SHOWN_RESULTS} results of job {job_id}")
     metrics = job_metrics(queue.results(job_id))
-    lines = [f"# Job {job_id}", "", *(f"* {state.value}: {job.counts[state]}" for state in QuestionState)]
+    said = ", ".join(f"{job.counts[state]} {state.value}" for state in QuestionState if job.counts[state])
+    lines = [
+        f"# Job {job_id} on {job.index}: {said}",
+        "",
+        *(f"* {state.value}: {job.counts[state]}" for state in QuestionState),
+    ]
     if metrics is not None:
         lines += ["", *(f"* {name}: {value}" for name, value in metrics.items() if isinstance(value, int | float))]
-    create_markdown_artifact("\n".join(lines), key=f"job-{job_id}-summary", description="Outcome of the job")
+    show_text(key(), [*lines, "", f"All results: `polyhop results {job_id}`"], f"Outcome of job {job_id}: {said}")
+    log(f"job {job_id}: {said}")
+    if job.counts[QuestionState.DEAD]:
+        emit(DEAD_LETTER, "queue", job.queue, _dead_payload(job))
     return {"job_id": job_id, "metrics": metrics, **{state.value: job.counts[state] for state in QuestionState}}
 
 
-@flow(name="worker", flow_run_name="worker {queues}", persist_result=False)
+def _dead_payload(job: JobRow) -> dict[str, Any]:
+    """What died, by kind of error with an example of each."""
+    return {
+        "job": job.job_id,
+        "index": job.index,
+        "dead": job.counts[QuestionState.DEAD],
+        "questions": job.question_count,
+        "errors": [{"error": e.error_class, "count": e.count, "example": e.example} for e in job.errors],
+    }
+
+
+@flow(name="worker", flow_run_name=started_name("worker", "queues"), persist_result=False)
 def worker_flow(queues: str = "default", settings: dict[str, Any] | None = None) -> None:
     """Answer questions from queues until they are empty, in a process of its own.
 
@@ -165,14 +207,29 @@ def worker_flow(queues: str = "default", settings: dict[str, Any] | None = None)
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
     with clean_run():
-        warn_of_secrets(settings or {}, get_run_logger().warning)
-        load_settings(settings or {})
-        worker = start_worker(queues, settings or {})
-        try:
-            code = worker.wait()
-        finally:
-            end_worker(worker)
-        if code:
-            raise PolyhopError(
-                f"The worker ended with code {code}; what it printed is in the log of the process that runs flows."
-            )
+        log = get_run_logger()
+        warn_of_secrets(settings or {}, log.warning)
+        chosen = load_settings(settings or {})
+        with open_questions(chosen) as opened:
+            serve = partial(_serve, opened, queues, settings or {}, log.info)
+            run_step(f"answer questions of {queues}", serve, "answer questions", retries=0)
+
+
+def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Callable[[str], None]) -> None:
+    """A worker from start to end; what it prints is logged, and outages of its models become events."""
+    worker, outages = start_worker(queues, settings), Outages()
+    reader = follow(worker, log)
+    try:
+        while worker.poll() is None:
+            own = [row for row in queue.workers() if row.process_id == worker.pid]
+            for outage in outages.new(own, names_in(queues)):
+                emit(OUTAGE, "queue", outage["queues"][0], outage)
+            time.sleep(1.0)
+    finally:
+        end_worker(worker)
+        if reader is not None:
+            reader.join()
+    if worker.returncode:
+        raise PolyhopError(
+            f"The worker ended with code {worker.returncode}; what it printed is in the log of this run."
+        )

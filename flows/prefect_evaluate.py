@@ -4,22 +4,21 @@ A shell around evaluate.py; scheduled, it guards an index against getting worse.
 """
 
 import time
+from collections.abc import Callable
+from functools import partial
 from logging import Logger, LoggerAdapter
 from pathlib import Path
 from typing import Any
 
 from prefect import flow, get_run_logger
-from prefect.artifacts import (
-    create_image_artifact,
-    create_link_artifact,
-    create_markdown_artifact,
-    create_table_artifact,
-)
+from prefect.artifacts import create_image_artifact
 
 from polyhop.flows.evaluate import evaluate_index, left_out_sentences, plot_addresses, report_files, strategy_rows
 from polyhop.flows.evaluation.run import OnProgress
 from polyhop.flows.evaluation.store import stored_run
 from polyhop.flows.prefect_run import clean_run, warn_of_secrets
+from polyhop.flows.prefect_show import artifact_key, budget_events, rename_run, show_table, show_text, started_name
+from polyhop.flows.prefect_steps import run_step
 from polyhop.schemas.errors import GateFailedError
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.tasks.evaluation.gate import failure_sentence
@@ -30,7 +29,7 @@ PROGRESS_SECONDS = 30.0
 """Between two lines of the log on one strategy; chosen: whoever watches sees that it is still running."""
 
 
-@flow(name="evaluate", flow_run_name="evaluate {index}", persist_result=False)
+@flow(name="evaluate", flow_run_name=started_name("evaluate", "index"), persist_result=False)
 def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on the dashboard
     questions: str,
     index: str,
@@ -76,33 +75,34 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         log = get_run_logger()
         warn_of_secrets(settings or {}, log.warning)
         chosen = load_settings(settings or {})
-        evaluation = evaluate_index(chosen, request, _progress_lines(log))
+        with budget_events(index):
+            evaluation = evaluate_index(chosen, request, _progress_lines(log), _as_task_run)
         for sentence in left_out_sentences(evaluation):
             log.warning(sentence)
         stored = stored_run(chosen, evaluation.report["run"])
         log.info("evaluation %d stored in %s", stored.number, stored.path)
         rows = strategy_rows(stored)
-        _publish_artifacts(stored, rows)
+        rename_run("evaluate", index, f"v{stored.run['version']}", f"run {stored.number}")
+        run_step("show results", partial(_show, stored, rows))
         failed = failure_sentence(evaluation.report["gates"])
         if failed:
             raise GateFailedError(failed)
         return {"run": stored.number, "folder": str(stored.path), "strategies": rows}
 
 
-def _publish_artifacts(stored: StoredRun, rows: list[dict[str, Any]]) -> None:
+def _as_task_run(strategy: str, run: Callable[[], None]) -> None:
+    run_step(f"evaluate {strategy}", run, "evaluate strategy")
+
+
+def _show(stored: StoredRun, rows: list[dict[str, Any]]) -> None:
+    key = partial(artifact_key, "evaluation", stored.run["index"])
     summary, report = report_files(stored)
     about = f"evaluation {stored.number} of {stored.run['index']}, version {stored.run['version']}"
-    create_table_artifact(rows, key=f"evaluation-{stored.number}-strategies", description=f"Strategies in {about}")
-    create_markdown_artifact(summary, key=f"evaluation-{stored.number}-summary", description=f"Summary of {about}")
-    create_link_artifact(
-        report.as_uri(),
-        link_text=str(report),
-        key=f"evaluation-{stored.number}-report",
-        description=f"Report of {about}",
-    )
+    # as text: a browser opens no file:// address from a dashboard, which may be on another machine
+    show_text(key(), [summary, "", f"Report: `{report}`"], f"Summary of {about}")
+    show_table(key("strategies"), rows, f"Strategies in {about}")
     for name, address in plot_addresses(stored).items():
-        key = f"evaluation-{stored.number}-{name.replace('_', '-')}"
-        create_image_artifact(address, key=key, description=f"Plot of {about}")
+        create_image_artifact(address, key=key(name.replace("_", "-")), description=f"Plot of {about}")
 
 
 def _progress_lines(log: "Logger | LoggerAdapter[Logger]") -> OnProgress:

@@ -7,13 +7,12 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from prefect import flow, task
-from prefect.artifacts import create_markdown_artifact
-from prefect.cache_policies import NO_CACHE
+from prefect import flow, get_run_logger
 
 from polyhop.flows.export import ExportReport, ExportRequest, run_export
-from polyhop.flows.prefect_index import RETRIES, RETRY_DELAY_SECONDS, is_retryable
-from polyhop.flows.prefect_run import clean_run, flow_settings, run_flow
+from polyhop.flows.prefect_run import clean_run, flow_settings, run_flow, warn_of_secrets
+from polyhop.flows.prefect_show import artifact_key, rename_run, show_text, started_name
+from polyhop.flows.prefect_steps import run_step
 from polyhop.schemas.redaction import has_secret
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.graph.address import find_address
@@ -25,22 +24,10 @@ class PrefectSteps:
 
     def step(self, name: str, run: Callable[[], None]) -> None:
         """One task run."""
-
-        @task(
-            name=f"export {name}",
-            retries=RETRIES,
-            retry_delay_seconds=RETRY_DELAY_SECONDS,
-            retry_condition_fn=is_retryable,
-            cache_policy=NO_CACHE,
-            persist_result=False,
-        )
-        def work() -> None:
-            run()
-
-        work()
+        run_step(f"export {name}", run)
 
 
-@flow(name="export", flow_run_name="export {index}", persist_result=False)
+@flow(name="export", flow_run_name=started_name("export", "index"), persist_result=False)
 def export_flow(
     index: str,
     uri: str | None = None,
@@ -58,12 +45,16 @@ def export_flow(
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
     with clean_run():
+        log = get_run_logger()
+        warn_of_secrets({**(settings or {}), "uri": uri or ""}, log.warning)
         request = ExportRequest(index, find_address(uri, user, None, database))
         report = run_export(load_settings(settings or {}), request, PrefectSteps())
         written = f"{report.created:,} created, {report.updated:,} updated, {report.deleted:,} deleted"
         lines = [f"# Neo4j holds version {report.version} of {index}", "", written, ""]
         lines += [f"* {name.replace('_', ' ')}: {count:,}" for name, count in report.counts.items()]
-        create_markdown_artifact("\n".join(lines), key="export-neo4j-summary", description=written)
+        log.info("Neo4j holds version %d of %s: %s", report.version, index, written)
+        rename_run("export", index, f"v{report.version}")
+        show_text(artifact_key("export", index), lines, written)
         return {**report.to_json(), "seconds": dict(report.seconds)}
 
 

@@ -4,108 +4,104 @@ A shell: decides nothing about stages; the only module besides its siblings `pre
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
-from uuid import UUID
 
-from prefect import flow, get_run_logger, task
-from prefect.artifacts import (
-    create_markdown_artifact,
-    create_progress_artifact,
-    create_table_artifact,
-    update_progress_artifact,
-)
-from prefect.cache_policies import NO_CACHE
+from prefect import flow, get_run_logger
 
-from polyhop.flows.hub_coverage import hub_coverage
 from polyhop.flows.index import run_index
-from polyhop.flows.prefect_run import clean_run, flow_settings, run_flow
+from polyhop.flows.index_outcome import (
+    change_rows,
+    cost_rows,
+    counts_of_current,
+    coverage_rows,
+    gaps_payload,
+    headline,
+    published_payload,
+    quarantine_rows,
+    stage_rows,
+    summary_lines,
+)
+from polyhop.flows.prefect_run import clean_run, flow_settings, run_flow, warn_of_secrets
+from polyhop.flows.prefect_show import (
+    GAPS,
+    PUBLISHED,
+    Progress,
+    artifact_key,
+    budget_events,
+    emit,
+    rename_run,
+    show_table,
+    show_text,
+    started_name,
+)
+from polyhop.flows.prefect_steps import run_step
 from polyhop.flows.reports import IndexReport
 from polyhop.schemas.corpus import source_of
-from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.stage import BatchResult, Counts
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.settings_file import load_settings
 
-RETRIES = 3
-RETRY_DELAY_SECONDS = [1.0, 5.0, 20.0]
-
-
-def is_retryable(_task: Any, _run: Any, state: Any) -> bool:
-    """Retry only what may be temporary: errors whose `retryable` is true."""
-    try:
-        state.result()
-    except PolyhopError as error:
-        return error.retryable
-    except Exception:  # noqa: BLE001 - any other error is a defect or a refusal, and would only fail again
-        return False
-    return False
+TASK_RUNS = 20
+"""Of a stage at most; chosen: an index of any size shows below 200, and each costs 10 to 40 ms."""
 
 
 class PrefectRunner:
-    """Runs each batch and each last step of a stage as a Prefect task run."""
+    """Runs the batches of a stage, at most `TASK_RUNS` groups of them, and its last step as Prefect task runs."""
 
-    def __init__(self) -> None:
-        self._artifacts: dict[str, UUID] = {}
+    def __init__(self, index: str) -> None:
+        self._index = index
+        self._progress: dict[str, Progress] = {}
+        self._units: dict[str, str] = {}
 
     def batches(
         self, stage: str, run: Callable[[Build, int], BatchResult], build: Build, numbers: list[int]
     ) -> Iterator[BatchResult]:
-        """One task run per batch, in order."""
+        """One task run per group of batches, in order; a retry leaves out those that are done."""
+        self._units[stage] = _units(stage, build.settings)
+        size = max(1, -(-len(numbers) // TASK_RUNS))
+        for first in range(0, len(numbers), size):
+            group = numbers[first : first + size]
+            done: dict[int, BatchResult] = {}
+            self._run_group(stage, partial(run, build), group, done)
+            yield from (done[number] for number in group)
 
-        @task(
-            name=stage,
-            task_run_name=stage + " batch {number}",
-            retries=RETRIES,
-            retry_delay_seconds=RETRY_DELAY_SECONDS,
-            retry_condition_fn=is_retryable,
-            cache_policy=NO_CACHE,
-            persist_result=False,
-        )
-        def run_batch(number: int) -> BatchResult:
-            return run(build, number)
+    @staticmethod
+    def _run_group(
+        stage: str, run: Callable[[int], BatchResult], group: list[int], done: dict[int, BatchResult]
+    ) -> None:
+        def run_group() -> None:
+            for number in group:
+                if number not in done:
+                    done[number] = run(number)
 
-        for number in numbers:
-            yield run_batch(number)
+        words = f"batch {group[0]}" if len(group) == 1 else f"batches {group[0]} to {group[-1]}"
+        run_step(f"{stage} {words}", run_group, stage)
 
     def step(self, stage: str, run: Callable[[Build], Counts], build: Build) -> Counts:
         """One task run."""
-
-        @task(
-            name=f"{stage} finish",
-            task_run_name=f"{stage} finish",
-            retries=RETRIES,
-            retry_delay_seconds=RETRY_DELAY_SECONDS,
-            retry_condition_fn=is_retryable,
-            cache_policy=NO_CACHE,
-            persist_result=False,
-        )
-        def finish() -> Counts:
-            return run(build)
-
-        return finish()
+        return run_step(f"{stage} finish", partial(run, build))
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """A progress artifact per stage that has batches."""
+        """A progress artifact per index and stage that has batches, in units of what the batches hold."""
         if not total:
             return
-        share = 100.0 * done / total
-        if stage in self._artifacts:
-            update_progress_artifact(self._artifacts[stage], progress=share)
-        else:
-            created = create_progress_artifact(share, key=f"progress-{stage}", description=f"Batches of stage {stage}")
-            self._artifacts[stage] = created  # type: ignore[assignment]
-        if done == total:
-            get_run_logger().info("%s: %d of %d batches", stage, done, total)
+        units = self._units.get(stage, "units")
+        get_run_logger().info("%s: %s of %s %s", stage, f"{done:,}", f"{total:,}", units)
+        if stage not in self._progress and done == total:
+            return  # done before anybody could watch
+        progress = self._progress.setdefault(stage, Progress(artifact_key("index", self._index, "progress", stage)))
+        progress.update(done, total, f"{units} of stage {stage}")
 
     def note(self, line: str) -> None:
         """A line of the flow run's log."""
         get_run_logger().info(line)
 
 
-@flow(name="index", flow_run_name="index {index}", persist_result=False)
+@flow(name="index", flow_run_name=started_name("index", "index"), persist_result=False)
 def index_flow(
     index: str,
     source: str | None = None,
@@ -130,6 +126,7 @@ def index_flow(
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
     with clean_run():
+        warn_of_secrets(settings or {}, get_run_logger().warning)
         chosen = load_settings((settings or {}) | ({"extraction.extractor": extractor} if extractor else {}))
         request = IndexRequest(
             index,
@@ -139,34 +136,39 @@ def index_flow(
             kind,
             Path(graph_sources) if graph_sources else None,
         )
-        report = run_index(chosen, request, PrefectRunner())
-        publish_artifacts(report, hub_coverage(chosen, report))
+        before = counts_of_current(chosen, index)
+        with budget_events(index):
+            report = run_index(chosen, request, PrefectRunner(index))
+        _show(chosen, before, report)
         return report.to_json()
 
 
-def publish_artifacts(report: IndexReport, coverage: list[dict[str, Any]]) -> None:
-    """A table of stages, a summary in words and, if there are hubs, what they cover, on the dashboard."""
-    rows = [
-        {
-            "stage": stage,
-            "seconds": round(seconds, 2),
-            "computed": report.computed.get(stage, 0),
-            "reused": stage in report.reused,
-        }
-        for stage, seconds in report.seconds.items()
-    ]
-    create_table_artifact(rows, key=f"index-{_slug(report.index)}-stages", description="Stages of this run")
-    changed = f"version {report.version} published" if report.changed else f"unchanged, version {report.version}"
-    lines = [f"# Index {report.index}: {changed}", "", *(f"* {name}: {n:,}" for name, n in report.counts.items())]
-    create_markdown_artifact("\n".join(lines), key=f"index-{_slug(report.index)}-summary", description=changed)
-    if coverage:
-        create_table_artifact(
-            coverage, key=f"index-{_slug(report.index)}-hub-coverage", description="What of the graph hubs cover"
-        )
+def _show(settings: Settings, before: dict[str, int], report: IndexReport) -> None:
+    """What became of the run: a line of the log, its name, artifacts, events; of an unchanged index only a summary."""
+    key = partial(artifact_key, "index", report.index)
+    said = headline(report)
+    get_run_logger().info("index %s: %s", report.index, said)
+    rename_run("index", report.index, f"{'' if report.changed else 'unchanged '}v{report.version}")
+    show_text(key("summary"), summary_lines(settings, report), said)
+    if report.changed:
+        show_table(key("stages"), stage_rows(report), f"Stages of version {report.version}")
+        show_table(key("changes"), change_rows(before, report), f"Version {report.version} and the one before")
+        show_table(key("coverage"), coverage_rows(settings, report), f"What version {report.version} covers")
+        show_table(key("quarantine"), quarantine_rows(settings, report), "Records that could not be used")
+        emit(PUBLISHED, "index", report.index, published_payload(settings, report))
+    show_table(key("cost"), cost_rows(report), "What the run took of language models")
+    gaps = gaps_payload(report)
+    if gaps:
+        emit(GAPS, "index", report.index, gaps)
 
 
-def _slug(name: str) -> str:
-    return "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower()).strip("-") or "index"
+def _units(stage: str, settings: Settings) -> str:
+    """What the batches of a stage hold."""
+    if stage.startswith("embed"):
+        return "texts"
+    if stage == "extract":
+        return "documents" if settings.extraction.extractor == "model" else "passages"
+    return "paths" if stage == "hubs" else "records"
 
 
 def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:

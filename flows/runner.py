@@ -24,7 +24,7 @@ class Runner(Protocol):
         ...
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """Called after each batch."""
+        """Called before the first batch and after each: units done, and units of all batches at most."""
         ...
 
     def note(self, line: str) -> None:

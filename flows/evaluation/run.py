@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ DEPTH = 100
 """Passages asked for: MRR's depth (algorithms.md 6.2)."""
 
 OnProgress = Callable[[str, int, int], None] | None
+RunStrategy = Callable[[str, Callable[[], None]], None]
+"""Runs the measurement of a strategy, which is named: directly, or as a task of a flow run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,17 @@ class _Measured:
     uses: list[ModelUse] = field(default_factory=list)
 
 
-def run_evaluation(settings: Settings, request: EvaluationRequest, on_progress: OnProgress = None) -> Evaluation:
+def run_directly(_name: str, run: Callable[[], None]) -> None:
+    """Runs the measurement of a strategy at once, in this process."""
+    run()
+
+
+def run_evaluation(
+    settings: Settings,
+    request: EvaluationRequest,
+    on_progress: OnProgress = None,
+    run_strategy: RunStrategy = run_directly,
+) -> Evaluation:
     """Evaluates strategies on a question file.
 
     Raises:
@@ -101,7 +114,10 @@ def run_evaluation(settings: Settings, request: EvaluationRequest, on_progress: 
         answerers |= closed_book_answerers(session, request)
         baselines = baselines_of(request, list(answerers))
         gold = gold_of(records, session.published)
-        measured = {name: _measure(answerer, name, records, on_progress) for name, answerer in answerers.items()}
+        measured: dict[str, _Measured] = {}
+        for name, answerer in answerers.items():
+            measure = partial(_measure, answerer, name, records, on_progress)
+            run_strategy(name, lambda name=name, measure=measure: measured.update({name: measure()}))  # type: ignore[misc]
         outcomes = {name: found.outcomes for name, found in measured.items()}
         record_of = session.published.record_of
         values = {name: question_values(gold.questions, given, record_of) for name, given in outcomes.items()}

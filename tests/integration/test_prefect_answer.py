@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from prefect_rest import post, run_deployment
+from prefect_rest import post, run_deployment, runs_named
 
 from polyhop.schemas.queue import QuestionState
 from polyhop.schemas.settings import Settings
@@ -62,16 +63,23 @@ def test_a_job_is_one_flow_run_with_progress_results_and_metrics(
         "import json\nfrom polyhop.flows.prefect_answer import answer_flow\n"
         "print(json.dumps(answer_flow('one-job.jsonl', 'lakes', strategy='bm25')))\n"
     )
-    done = _python(script, prefect_server, root, tmp_path)
+    done = _python(script, prefect_server | {"PREFECT_LOGGING_LEVEL": "INFO"}, root, tmp_path)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
     assert (report["done"], report["dead"]) == (8, 0)
     assert report["metrics"]["recall@5"] == 1.0
-    runs = post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["answer one-job.jsonl"]}}})
-    assert [run["state_type"] for run in runs] == ["COMPLETED"]
-    keys = {artifact["key"] for artifact in post(prefect_server, "/artifacts/filter")}
-    job = report["job_id"]
-    assert {f"job-{job}-progress", f"job-{job}-results", f"job-{job}-summary"} <= keys
+    (run,) = _runs(prefect_server, "one-job.jsonl")
+    assert (run["state_type"], run["name"].startswith("answer lakes job 1 one-job.jsonl 2")) == ("COMPLETED", True)
+    tasks = post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})
+    assert {task["name"] for task in tasks} == {"submit questions", "answer questions", "show results"}
+    shown = {a["key"]: a for a in post(prefect_server, "/artifacts/filter") if a["flow_run_id"] == run["id"]}
+    assert shown.keys() == {"job-lakes", "job-lakes-progress", "job-lakes-results"}
+    assert shown["job-lakes-progress"]["description"] == "questions of job 1: 8 of 8"
+    _wait_for(lambda: "job 1: 8 done" in _logged(prefect_server, run["id"]), "its log did not arrive")
+    logged = _logged(prefect_server, run["id"])
+    assert "job 1: 8 questions, 0 left out" in logged
+    assert "answers default." in logged  # the worker's own words
+    assert "job 1: 8 done" in logged
 
 
 def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
@@ -85,8 +93,13 @@ def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
             lambda: bool(json.loads(polyhop("jobs", "--json", "--root", root).stdout or "[]")), "no job was submitted"
         )
         run_deployment(prefect_server, "worker/worker", {"queues": "default"})
-        names = (f"answer {tmp_path / 'questions.jsonl'}", "worker default")
-        _wait_for(lambda: _states(prefect_server, *names) == ["COMPLETED", "COMPLETED"], "the runs did not complete")
+        _wait_for(lambda: _states(prefect_server, asked["questions"]) == ["COMPLETED"], "the job did not complete")
+        (worked,) = runs_named(prefect_server, "worker default")
+        _wait_for(
+            lambda: runs_named(prefect_server, "worker default")[0]["state_type"] == "COMPLETED", "the worker goes on"
+        )
+        tasks = post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [worked["id"]]}}})
+        assert [task["name"] for task in tasks] == ["answer questions of default"]
     jobs = json.loads(polyhop("jobs", "--json", "--root", root).stdout)
     assert [(job["done"], job["queued"], job["dead"]) for job in jobs] == [(8, 0, 0)]
 
@@ -105,8 +118,8 @@ def test_cancelling_or_killing_a_run_cancels_the_questions_that_nobody_has_answe
             end(run, prefect_server)
             _wait_for(lambda number=job_id: not queue.job(number).is_open, "its questions stayed queued")  # type: ignore[misc]
             assert queue.job(job_id).counts[QuestionState.CANCELLED] == 8
-        name = f"answer {tmp_path / 'questions.jsonl'}"
-        _wait_for(lambda: _states(prefect_server, name) == ["CANCELLED", "CRASHED"], "the runs go on")
+        asked_of = str(tmp_path / "questions.jsonl")
+        _wait_for(lambda: _states(prefect_server, asked_of) == ["CANCELLED", "CRASHED"], "the runs go on")
     queue.close()
 
 
@@ -162,9 +175,18 @@ def _pool(server: dict[str, str], root: Path, folder: Path) -> Iterator[Callable
         log.close()
 
 
-def _states(environment: dict[str, str], *names: str) -> list[str]:
-    body: dict[str, object] = {"flow_runs": {"name": {"any_": list(names)}}}
-    return sorted(run["state_type"] for run in post(environment, "/flow_runs/filter", body))
+def _states(environment: dict[str, str], questions: str) -> list[str]:
+    return sorted(run["state_type"] for run in _runs(environment, questions))
+
+
+def _runs(environment: dict[str, str], questions: object) -> list[dict[str, Any]]:
+    """The runs that were asked to answer this file."""
+    return [run for run in post(environment, "/flow_runs/filter") if run["parameters"].get("questions") == questions]
+
+
+def _logged(environment: dict[str, str], run_id: str) -> str:
+    body: dict[str, object] = {"logs": {"flow_run_id": {"any_": [run_id]}}}
+    return "\n".join(log["message"] for log in post(environment, "/logs/filter", body))
 
 
 def _wait_for(is_reached: Callable[[], bool], otherwise: str) -> None:

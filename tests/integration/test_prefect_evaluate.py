@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from prefect_rest import post
+from prefect_rest import post, runs_named
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
@@ -59,25 +59,26 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
     assert (first["run"], processes) == (1, [])  # the evaluation ran in the flow's own process
     assert [row["recall@5"] for row in first["strategies"]] == [1.0, 1.0]
     assert "em of bm25 is 0, below 1" in second
-    artifacts = {artifact["key"]: artifact for artifact in post(prefect_server, "/artifacts/filter")}
     for number in (1, 2):
-        table = json.loads(artifacts[f"evaluation-{number}-strategies"]["data"])
-        assert {row["strategy"] for row in table} == (
-            {"bm25", "bridge-lexical"} if number == 1 else {"bm25", "bm25:b=0", "bm25:b=1"}
-        )
-        assert "recall@5" in artifacts[f"evaluation-{number}-summary"]["data"]
+        (run,) = runs_named(prefect_server, f"evaluate lakes v1 run {number}")
+        assert run["state_type"] == ("COMPLETED", "FAILED")[number - 1]
+        shown = {a["key"]: a for a in post(prefect_server, "/artifacts/filter") if a["flow_run_id"] == run["id"]}
+        table = json.loads(shown["evaluation-lakes-strategies"]["data"])
+        asked = {"bm25", "bridge-lexical"} if number == 1 else {"bm25", "bm25:b=0", "bm25:b=1"}
+        assert {row["strategy"] for row in table} == asked
+        tasks = post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})
+        assert {task["name"] for task in tasks} == {*(f"evaluate {name}" for name in asked), "show results"}
         report = root / "evaluations" / f"{number:06d}" / "report.html"
-        assert report.as_uri() in artifacts[f"evaluation-{number}-report"]["data"]
+        assert "recall@5" in shown["evaluation-lakes"]["data"]
+        assert f"`{report}`" in shown["evaluation-lakes"]["data"]
         assert report.is_file()
-        plot = artifacts[f"evaluation-{number}-recall-at-k"]
+        plot = shown["evaluation-lakes-recall-at-k"]
         assert plot["type"] == "image"
-        shown = base64.b64decode(plot["data"].removeprefix("data:image/png;base64,"))
-        assert shown == (report.parent / "recall_at_k.png").read_bytes()
+        picture = base64.b64decode(plot["data"].removeprefix("data:image/png;base64,"))
+        assert picture == (report.parent / "recall_at_k.png").read_bytes()
     assert (
-        artifacts["evaluation-2-range-1"]["type"] == artifacts["evaluation-2-paired-differences-2"]["type"] == "image"
+        shown["evaluation-lakes-range-1"]["type"] == shown["evaluation-lakes-paired-differences-2"]["type"] == "image"
     )
-    runs = [run for run in post(prefect_server, "/flow_runs/filter") if run["name"] == "evaluate lakes"]
-    assert sorted(run["state_type"] for run in runs) == ["COMPLETED", "FAILED"]
     logged = _logged(prefect_server, until="evaluation 2 stored")
     for line in ("bm25: 4 of 4 questions", "bridge-lexical: 4 of 4 questions", "questions.jsonl line 5 was left out"):
         assert line in logged

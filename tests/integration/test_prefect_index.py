@@ -1,12 +1,13 @@
 """The index flow on a real Prefect server: same tables as without, visible runs, artifacts, retries."""
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from prefect_rest import post
+from prefect_rest import events_of, post, runs_named
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
@@ -37,8 +38,9 @@ def test_a_flow_run_gives_the_same_tables_as_the_direct_run(
     assert manifests[0]["tables"] == manifests[1]["tables"]
     assert manifests[0]["arrays"] == manifests[1]["arrays"]
 
-    runs = post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["index served"]}}})
+    runs = runs_named(prefect_server, "index served")
     assert [run["state_type"] for run in runs] == ["COMPLETED"]
+    assert re.fullmatch(r"index served v1 \d{4}-\d\d-\d\d \d\d:\d\d", runs[0]["name"])
     tasks = post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [runs[0]["id"]]}}})
     names = sorted(task["name"] for task in tasks)
     assert [name for name in names if name.startswith("extract")] == [
@@ -48,9 +50,47 @@ def test_a_flow_run_gives_the_same_tables_as_the_direct_run(
         "extract finish",
     ]
     assert {task["state_type"] for task in tasks} == {"COMPLETED"}
-    artifacts = post(prefect_server, "/artifacts/filter")
-    keys = {artifact["key"] for artifact in artifacts}
-    assert {"index-served-stages", "index-served-summary", "progress-extract"} <= keys
+    shown = {artifact["key"]: artifact for artifact in post(prefect_server, "/artifacts/filter")}
+    assert {"index-served-stages", "index-served-summary"} <= shown.keys()
+    changes = json.loads(shown["index-served-changes"]["data"])
+    assert {"what": "passages", "before": 0, "now": 40, "difference": 40} in changes
+    assert shown["index-served-progress-extract"]["description"] == "passages of stage extract: 40 of 40"
+    assert shown["index-served-progress-extract"]["data"] == 100.0
+    published = events_of(prefect_server, "polyhop.index.published", "polyhop.index.served")[0]
+    assert (published["payload"]["version"], published["payload"]["counts"]) == (1, reports[0]["counts"])
+    assert runs[0]["id"] in json.dumps(published["related"])
+    assert published["payload"]["run_url"].endswith(f"/runs/flow-run/{runs[0]['id']}")
+
+    again = polyhop("index", corpus, "--index", "served", *settings, env=prefect_server)
+    assert json.loads(again.stdout)["changed"] is False, again.stderr
+    run = runs_named(prefect_server, "index served unchanged v1")[0]
+    made = [a for a in post(prefect_server, "/artifacts/filter") if a["flow_run_id"] == run["id"]]
+    assert [(a["key"], a["description"]) for a in made] == [
+        ("index-served-summary", "nothing has changed; version 1 stays current")
+    ]
+
+
+def test_a_stage_of_many_batches_is_a_few_task_runs_and_what_is_in_quarantine_is_shown(
+    polyhop: Run, prefect_server: dict[str, str], tmp_path: Path
+) -> None:
+    corpus = tmp_path / "many.jsonl"
+    lines = [
+        json.dumps({"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} is near Mount {n}."}) for n in range(42)
+    ]
+    corpus.write_text("\n".join([*lines, "{broken"]) + "\n")
+    settings = ("--set", "batch_size=2", "--set", "strategies=bm25,bridge-lexical")
+    done = polyhop("index", corpus, "--index", "Many_batches", *settings, env=prefect_server)
+    assert done.returncode == 0, done.stderr
+    run = runs_named(prefect_server, "index Many_batches v1")[0]
+    tasks = post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})
+    groups = {task["name"] for task in tasks if task["name"].startswith("extract batch")}
+    assert groups == {f"extract batches {n} to {n + 1}" for n in range(0, 20, 2)} | {"extract batch 20"}
+    shown = [a for a in post(prefect_server, "/artifacts/filter") if a["flow_run_id"] == run["id"]]
+    (quarantine,) = [a for a in shown if a["key"].endswith("-quarantine")]
+    assert re.fullmatch(r"index-many-batches-[0-9a-f]{6}-quarantine", quarantine["key"])
+    assert [row["line"] for row in json.loads(quarantine["data"])] == [43]
+    gaps = events_of(prefect_server, "polyhop.index.gaps", "polyhop.index.Many_batches")[0]
+    assert (gaps["payload"]["quarantined"], gaps["payload"]["failed_units"]) == (1, 0)
 
 
 def test_a_graph_is_indexed_by_a_flow_run_that_says_what_its_source_is(
@@ -66,13 +106,13 @@ def test_a_graph_is_indexed_by_a_flow_run_that_says_what_its_source_is(
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)["counts"]
     assert (counts["entities"], counts["relations"], counts["passages"]) == (2, 1, 1)
-    runs = post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["index graph-served"]}}})
+    runs = runs_named(prefect_server, "index graph-served")
     stated = [(run["state_type"], run["parameters"]["kind"], run["parameters"]["graph_sources"]) for run in runs]
     assert stated == [("COMPLETED", "graph", str(texts))]
     (shown,) = [
         json.loads(artifact["data"])
         for artifact in post(prefect_server, "/artifacts/filter")
-        if artifact["key"] == "index-graph-served-hub-coverage"
+        if artifact["key"] == "index-graph-served-coverage"
     ]
     assert {"what": "triples", "part": "(all)", "covered": 1, "uncovered": 0, "share": 1.0} in shown
 
@@ -86,7 +126,7 @@ def test_a_flow_run_on_a_bad_corpus_fails_with_the_same_sentence(
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("polyhop: 3 of 3 records")
     assert "Traceback" not in done.stderr
-    runs = post(prefect_server, "/flow_runs/filter", {"flow_runs": {"name": {"any_": ["index bad"]}}})
+    runs = runs_named(prefect_server, "index bad")
     assert [run["state_type"] for run in runs] == ["FAILED"]
 
 
@@ -109,7 +149,7 @@ def test_a_server_that_does_not_answer_is_one_sentence(polyhop: Run, write_corpu
 
 
 def test_only_errors_that_may_go_away_are_retried() -> None:
-    from polyhop.flows.prefect_index import is_retryable
+    from polyhop.flows.prefect_steps import is_retryable
     from polyhop.schemas.errors import SourceError, StoreConflictError
 
     class State:

@@ -1,6 +1,7 @@
 """Prefect's REST interface, as tests ask it what a run left behind."""
 
 import json
+import time
 import urllib.request
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -13,6 +14,23 @@ from tenacity import retry, retry_if_exception, stop_after_attempt, wait_fixed
 def post(environment: Mapping[str, str], path: str, body: Mapping[str, object] | None = None) -> Any:
     """What the server of this environment answers to a filter; without a body everything."""
     return _answer(environment, path, "POST", body or {})
+
+
+def runs_named(environment: Mapping[str, str], beginning: str) -> list[dict[str, Any]]:
+    """The flow runs whose names begin with these words."""
+    found = post(environment, "/flow_runs/filter", {"flow_runs": {"name": {"like_": beginning}}})
+    return [run for run in found if run["name"].startswith(f"{beginning} ")]
+
+
+def events_of(environment: Mapping[str, str], event: str, resource: str) -> list[dict[str, Any]]:
+    """The events of that name about a resource, at least one: the server stores them a moment after they happen."""
+    body: dict[str, object] = {"filter": {"event": {"name": [event]}, "resource": {"id": [resource]}}}
+    end = time.monotonic() + 30
+    while not (found := post(environment, "/events/filter", body)["events"]):
+        assert time.monotonic() < end, f"no event {event} about {resource}"
+        time.sleep(0.2)
+    events: list[dict[str, Any]] = found
+    return events
 
 
 def run_deployment(environment: Mapping[str, str], name: str, parameters: Mapping[str, object]) -> None:

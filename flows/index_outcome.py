@@ -1,0 +1,134 @@
+"""What an index run shows people afterwards: pages, rows and the payloads of events, from its report.
+
+Plain functions that read a published version; `prefect_index.py` shows what they return.
+"""
+
+from typing import Any
+
+from polyhop.flows.hub_coverage import hub_coverage
+from polyhop.flows.reports import IndexReport
+from polyhop.schemas.errors import ManifestMismatchError
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import current_version, read_manifest
+from polyhop.warehouse.tables.query import query_rows
+
+SHOWN_QUARANTINE = 100
+"""At most as many rows as a page shows at once."""
+
+_QUARANTINE = f"SELECT source, line, reason FROM quarantine ORDER BY source, line LIMIT {SHOWN_QUARANTINE}"
+
+
+def counts_of_current(settings: Settings, index: str) -> dict[str, int]:
+    """Counts of the current version, none if there is none that can be read."""
+    folder = Layout(settings.root).index(index)
+    try:
+        number = current_version(folder)
+        return dict(read_manifest(folder.version(number)).counts) if number is not None else {}
+    except ManifestMismatchError:
+        return {}
+
+
+def headline(report: IndexReport) -> str:
+    """What became of a run, in one line."""
+    if not report.changed:
+        return f"nothing has changed; version {report.version} stays current"
+    return f"version {report.version} published in {sum(report.seconds.values()):.1f} s"
+
+
+def summary_lines(settings: Settings, report: IndexReport) -> list[str]:
+    """The run in Markdown: what became of it, how much the version holds, where it lies."""
+    lines = [f"# Index {report.index}: {headline(report)}", ""]
+    if not report.changed:
+        return lines
+    lines += [f"* {name.replace('_', ' ')}: {count:,}" for name, count in report.counts.items()]
+    lines += ["", f"Stages taken over: {', '.join(report.reused) or 'none'}."]
+    lines += [f"* damaged and made again: {sentence}" for sentence in report.damaged]
+    folder = Layout(settings.root).index(report.index).version(report.version)
+    return [*lines, "", f"Files: `{folder.path.resolve()}`"]
+
+
+def stage_rows(report: IndexReport) -> list[dict[str, Any]]:
+    """One row per stage of a run, in order: seconds, units that no cache could answer, whether it was taken over."""
+    return [
+        {
+            "stage": stage,
+            "seconds": round(seconds, 2),
+            "computed": report.computed.get(stage, 0),
+            "reused": stage in report.reused,
+        }
+        for stage, seconds in report.seconds.items()
+    ]
+
+
+def change_rows(before: dict[str, int], report: IndexReport) -> list[dict[str, Any]]:
+    """What the new version holds more or less of than the one before."""
+    return [
+        {
+            "what": name.replace("_", " "),
+            "before": before.get(name, 0),
+            "now": report.counts.get(name, 0),
+            "difference": report.counts.get(name, 0) - before.get(name, 0),
+        }
+        for name in {**report.counts, **before}
+    ]
+
+
+def coverage_rows(settings: Settings, report: IndexReport) -> list[dict[str, Any]]:
+    """Shares of what was to be covered: units that a model extracted, and of a graph what its hubs cover."""
+    done, failed = report.extraction.get("extracted_units", 0), report.extraction.get("failed_units", 0)
+    rows = []
+    if done or failed:
+        share = round(done / (done + failed), 4)
+        rows = [{"what": "extraction", "part": "(all)", "covered": done, "uncovered": failed, "share": share}]
+    return [*rows, *hub_coverage(settings, report)]
+
+
+def cost_rows(report: IndexReport) -> list[dict[str, Any]]:
+    """What the run took of models; none if it asked nothing."""
+    use = report.model
+    if not use.calls and not use.cached:
+        return []
+    return [
+        {
+            "calls": use.calls,
+            "cached": use.cached,
+            "prompt tokens": use.prompt_tokens,
+            "completion tokens": use.completion_tokens,
+            "USD": use.cost_usd,
+            "calls of unknown outcome": use.unknown_calls,
+            "USD of these at most": use.unknown_cost_usd,
+        }
+    ]
+
+
+def quarantine_rows(settings: Settings, report: IndexReport) -> list[dict[str, Any]]:
+    """The first records of the version that could not be used, and why."""
+    if not report.counts.get("quarantined"):
+        return []
+    found = query_rows(Layout(settings.root), report.index, _QUARANTINE, report.version)
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
+
+
+def published_payload(settings: Settings, report: IndexReport) -> dict[str, Any]:
+    """What listeners to a publication want to know."""
+    return {
+        "index": report.index,
+        "version": report.version,
+        "counts": report.counts,
+        "computed": report.computed,
+        "reused": report.reused,
+        "seconds": round(sum(report.seconds.values()), 3),
+        "cost_usd": report.model.cost_usd,
+        "root": str(settings.root.resolve()),
+    }
+
+
+def gaps_payload(report: IndexReport) -> dict[str, Any]:
+    """What is missing from a version: records in quarantine, units that a model failed on; empty if nothing is."""
+    failed, quarantined = report.extraction.get("failed_units", 0), report.counts.get("quarantined", 0)
+    if not failed and not (quarantined and report.changed):
+        return {}
+    missing = {"failed_units": failed, "quarantined": quarantined}
+    return {"index": report.index, "version": report.version, **missing, "extraction": report.extraction}
