@@ -30,7 +30,7 @@ def test_folders_of_killed_sessions_are_removed_and_those_in_use_are_not(tmp_pat
     for folder in (killed, young):
         folder.mkdir()
     for folder in (killed, other.path):
-        os.utime(folder, (0, os.stat(folder).st_mtime - 2 * YOUNG_SECONDS))
+        os.utime(folder, (0, folder.stat().st_mtime - 2 * YOUNG_SECONDS))
     mine = MemoryFolder(tmp_path)
     assert set(tmp_path.iterdir()) == {young, other.path, mine.path}
     mine.close(keep=True)
