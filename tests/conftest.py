@@ -39,13 +39,38 @@ sys.path.append(str(PROJECT / "tests" / "neo4j_server"))
 sys.path.append(str(PROJECT / "tests" / "browser_fixture"))
 sys.path.append(str(PROJECT / "tests" / "prefect_server"))
 sys.path.append(str(PROJECT / "tests" / "command_processes"))
+sys.path.append(str(PROJECT / "tests" / "memory_folder"))
 
+
+_MEMORY_FOLDER = pytest.StashKey[Any]()
+_HAS_FAILED = pytest.StashKey[bool]()
 
 _SERVERS = ("neo4j_server", "prefect_server", "browser")
 """The slowest to start first: a test of two servers joins the tests of the slower one, which then starts only once."""
 
 _LONG_FILES = {"architecture", "e2e", "property"}
 """Folders with files that take longer than half a minute: mypy over everything, commands in processes, long texts."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Temporary files in memory, for this session and its test processes, which inherit the variable."""
+    from memory_folder import MemoryFolder, has_room
+
+    if not hasattr(config, "workerinput") and has_room():
+        config.stash[_MEMORY_FOLDER] = MemoryFolder()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Says how the session ended; its folder goes with it, unless a test failed."""
+    session.config.stash[_HAS_FAILED] = bool(exitstatus)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Removes the folder in memory."""
+    folder = config.stash.get(_MEMORY_FOLDER, None)
+    if folder is not None:
+        folder.close(keep=config.stash.get(_HAS_FAILED, True))
 
 
 @pytest.hookimpl(tryfirst=True)  # before the hook of xdist that reads the marks

@@ -1,8 +1,10 @@
 """Opening DuckDB files, and turning what DuckDB says into our own errors.
 
-Knows no table.
+Knows no table. Files are attached to instances of DuckDB that are kept: to make one takes 20 ms of processor time, and
+an index run opens its tables forty times; to attach and detach a file takes less than one.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,13 +32,43 @@ def connect(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnectio
         StatementRejectedError: If DuckDB refuses a statement inside the block.
     """
     with translated(path):
-        connection = duckdb.connect(str(path), read_only=read_only)
+        instance = _idle_instance()
+        is_reusable = False
         try:
-            connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
-            connection.execute("SET enable_progress_bar = false")
-            yield connection
+            with instance.cursor() as connection:
+                _attach(connection, path, read_only=read_only)
+                yield connection
+                connection.execute(f"USE memory; DETACH {quoted(path.stem)}")
+            is_reusable = not _spill_folder(path).exists()  # one that used a folder keeps to it
         finally:
-            connection.close()
+            if is_reusable:
+                _idle.setdefault(os.getpid(), []).append(instance)
+            else:
+                instance.close()
+
+
+_idle: dict[int, list[duckdb.DuckDBPyConnection]] = {}
+"""Instances that nobody uses, by process: their threads do not survive a fork."""
+
+
+def _idle_instance() -> duckdb.DuckDBPyConnection:
+    try:
+        return _idle.get(os.getpid(), []).pop()
+    except IndexError:
+        instance = duckdb.connect(":memory:", config={"memory_limit": MEMORY_LIMIT})
+        instance.execute("SET enable_progress_bar = false")
+        return instance
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: bool) -> None:
+    """Makes a file the default database, under the name that DuckDB itself would give it."""
+    connection.execute(f"SET temp_directory = {literal(str(_spill_folder(path)))}")
+    connection.execute(f"ATTACH {literal(str(path))} AS {quoted(path.stem)}{' (READ_ONLY)' if read_only else ''}")
+    connection.execute(f"USE {quoted(path.stem)}")
+
+
+def _spill_folder(path: Path) -> Path:
+    return path.with_name(f"{path.name}.tmp")
 
 
 @contextmanager
