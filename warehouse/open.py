@@ -141,7 +141,7 @@ def read_graph_server(server: GraphServer, mapping: Neo4jMapping) -> "Iterator[G
     from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
     from polyhop.warehouse.graph.neo4j_source import source_lines
 
-    connection = Neo4jConnection(find_address(server.uri, None, None))
+    connection = Neo4jConnection(find_address(server.uri, None, None, named_by="--graph"))
     try:
         yield from source_lines(connection, mapping)
     finally:

@@ -68,6 +68,6 @@ class SessionServices:
     def _graph_database(self) -> SpreadingDatabase:
         from polyhop.warehouse.graph.address import find_address
 
-        store = open_graph_store(find_address(None, None, None), self._published.name)
+        store = open_graph_store(find_address(None, None, None, named_by="NEO4J_URI"), self._published.name)
         self._closing.callback(store.close)
         return store.spreading(self._published.version, self._published.artefact(GRAPH).keys)

@@ -126,7 +126,7 @@ def test_a_turtle_graph_with_texts_from_the_command_line(polyhop: Run, tmp_path:
     assert [passage["title"] for passage in json.loads(asked.stdout)["passages"]] == ["Notes"]
     for arguments, code, said in (
         (("--graph", "bolt://ada:secret-1815@127.0.0.1:1"), 2, "set NEO4J_USER and NEO4J_PASSWORD"),
-        (("--graph", "bolt://127.0.0.1:1"), 2, "Neo4j needs a password"),
+        (("--graph", "bolt://127.0.0.1:1"), 2, "Neo4j needs a password; set NEO4J_PASSWORD.\n"),
         (("--graph", texts), 1, "unknown format"),
         ((turtle,), 1, "is a knowledge graph, not a corpus; name it with --graph"),
         (("--graph-sources", texts), 2, "texts for nodes need their graph"),

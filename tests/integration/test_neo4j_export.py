@@ -191,8 +191,12 @@ def test_verify_finds_damage_and_repairs_it(corpus: Corpus, connection: Neo4jCon
 
 
 def test_nobody_at_the_address_is_said_in_one_sentence() -> None:
-    with pytest.raises(StoreUnavailableError, match=r"No Neo4j server answers at bolt://127\.0\.0\.1:1 "):
-        Neo4jConnection(Address("bolt://127.0.0.1:1", "neo4j", "secret"))
+    for named_by in ("--uri", "--graph"):
+        address = Address("bolt://127.0.0.1:1", "neo4j", "secret", named_by=named_by)
+        with pytest.raises(
+            StoreUnavailableError, match=rf"No Neo4j server answers at bolt://127\.0\.0\.1:1 .* check {named_by}\.$"
+        ):
+            Neo4jConnection(address)
 
 
 def test_wrong_credentials_are_said_in_one_sentence(neo4j_server: Neo4jServer) -> None:

@@ -154,7 +154,7 @@ def translated(address: Address) -> Iterator[None]:
         yield
     except AuthError as error:
         raise ConfigurationError(
-            f"Neo4j at {uri} refuses user '{address.user}'; check the user and NEO4J_PASSWORD."
+            f"Neo4j at {uri} refuses user '{address.user}'; check {address.credentials}."
         ) from error
     except (ServiceUnavailable, SessionExpired, TransientError, OSError) as error:
         if "Memory" in (getattr(error, "code", None) or ""):
@@ -162,7 +162,8 @@ def translated(address: Address) -> Iterator[None]:
                 f"A statement needs more memory than Neo4j at {uri} gives it; raise server.memory.heap.max_size."
             ) from error
         raise StoreUnavailableError(
-            f"No Neo4j server answers at {uri} ({_first_line(error)}); start it (docker compose up -d) or check --uri."
+            f"No Neo4j server answers at {uri} ({_first_line(error)}); start it (docker compose up -d) or check "
+            f"{address.named_by}."
         ) from error
     except (ClientError, Neo4jError, DriverError) as error:
         code = getattr(error, "code", None) or ""

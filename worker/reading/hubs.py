@@ -26,6 +26,7 @@ from polyhop.worker.reading.hub_steps import (
     partial_request,
     valid,
 )
+from polyhop.worker.reading.model import ModelReader
 from polyhop.worker.reading.reader import RuleReader
 
 _BEST_PATHS = 3
@@ -67,7 +68,7 @@ class HubReader:
         index: The open version.
         rule: How hubs are read.
         model: None: everything is read by rules.
-        configured: The reader that the user chose; spans are read by it if it reads by rules.
+        configured: The reader that the user chose; spans are read by it if it reads by rules, else by its fallback.
     """
 
     def __init__(self, index: IndexReader, rule: HubReadingRule, model: HubModel | None, configured: Reader) -> None:
@@ -78,7 +79,7 @@ class HubReader:
         self._final = model if rule.final_by_model else None
         self._filter = model if rule.filters else None
         self._most_calls = model.most_calls if model else 0
-        self._spans = RuleReader(index) if configured.batches else configured
+        self._spans = _without_model(configured, index)
 
     @property
     def batches(self) -> bool:
@@ -225,6 +226,13 @@ class HubReader:
         ]
         ranked = rank_triples([used], self._stored.paths)
         return [self._stored.ranked_triple(triple, rank, score) for rank, (triple, score) in enumerate(ranked, start=1)]
+
+
+def _without_model(configured: Reader, index: IndexReader) -> Reader:
+    """Who reads where a reader that asks a model would; of such a reader its own fallback, as it is configured."""
+    if isinstance(configured, ModelReader):
+        return configured.fallback
+    return RuleReader(index) if configured.batches else configured
 
 
 def _is_out(state: QuestionState, outcome: ChatOutcome[Any]) -> bool:

@@ -80,6 +80,9 @@ class ModelReader:
         fallback: Reads what the model replied nothing usable to, from the whole context.
         passages: The first so many passages of a context are read.
         budget_tokens: Of the question, the notes (half of it at most) and these passages.
+
+    Attributes:
+        fallback: As given.
     """
 
     batches = True
@@ -95,7 +98,7 @@ class ModelReader:
     ) -> None:
         self._chat = chat
         self._task = task
-        self._fallback = fallback
+        self.fallback = fallback
         self._passages = passages
         self._budget_tokens = budget_tokens
 
@@ -138,7 +141,7 @@ class ModelReader:
         return self._unread(item, use)
 
     def _unread(self, item: ReadingItem, use: ModelUse | None) -> Reading:
-        (reading,) = self._fallback.read([item])
+        (reading,) = self.fallback.read([item])
         return replace(reading, use=use)
 
     def _too_long(self) -> ModelUse:

@@ -65,6 +65,8 @@ class HubEvidence:
         notes = [note for found in levels for note in self._level_notes(found.level)]
         if components:
             notes.insert(0, Note("Components", "; ".join(components)))
+        if self._search.text_count:
+            notes.append(Note("Search", f"exact over {self._search.text_count:,} texts"))
         return Evidence(
             seeds=(self._seed(choice),) if choice else (),
             nodes=tuple(hubs),

@@ -21,6 +21,7 @@ from polyhop.worker.ranking.hubs.words import words_of
 from polyhop.worker.reading.context import estimate_tokens
 from polyhop.worker.reading.hub_steps import hub_tasks
 from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
+from polyhop.worker.reading.model import ModelReader, answer_task
 from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.strategies.hublink_parameters import prompt_of
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
@@ -308,6 +309,16 @@ def test_by_rules_the_best_paths_answer_and_the_span_is_read_from_them() -> None
     assert (reading.use, reading.triples) == (None, None)
     assert reading.data["hub_answers"]["levels_used"] == 1
     assert reading.notes[-1].text == "2 of 2 hubs contribute"
+
+
+@pytest.mark.parametrize(("least", "is_given"), [(0.0, True), (1.0, False)])
+def test_where_a_model_fails_the_configured_least_confidence_counts(least: float, is_given: bool) -> None:
+    chat = Chat(lambda *_: "MalformedReplyError")
+    answers = answer_task(read_prompt(FOLDER / "qa.answer.md"))
+    configured = ModelReader(chat, answers, RuleReader(INDEX, min_confidence=least))
+    (reading,) = HubReader(INDEX, HubReadingRule(), HubModel(chat, TASKS, 6), configured).read([item([P1])])
+    assert reading.reasoning.startswith("[1] Tactics author Ann Roe.")
+    assert bool(reading.answer) == is_given
 
 
 def test_by_rules_hubs_below_the_least_score_contribute_nothing() -> None:

@@ -136,6 +136,12 @@ def test_evidence_has_hubs_with_scores_and_their_best_paths() -> None:
     assert hub["score"] == hub["paths"][0]["score"]
 
 
+def test_evidence_says_over_how_many_texts_the_search_was_exact() -> None:
+    texts = len(INDEX.artefact(vectors_of("hubpath")))
+    (note,) = (note for note in ask("author").evidence.notes if note.label == "Search")
+    assert note.text == f"exact over {texts} texts"
+
+
 def test_paths_below_the_least_score_are_invisible() -> None:
     assert hubs(ask("author", parameters={"min_path_score": 1})) == []
     assert ask("author", parameters={"min_path_score": 1}).triples == ()
