@@ -3,7 +3,6 @@
 Plain functions: `prefect_index.py` wraps the same ones into a flow run. Holds the writer's lease from start to end.
 """
 
-import time
 from collections import Counter
 from dataclasses import replace
 
@@ -11,8 +10,8 @@ from polyhop.flows.kept_settings import with_kept
 from polyhop.flows.model_run import model_run, model_use
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import Runner
-from polyhop.flows.sources import check_sources
-from polyhop.flows.stage_timings import StageTimings
+from polyhop.flows.sources import check_sources, with_sources
+from polyhop.flows.stage_timings import Clock, StageTimings
 from polyhop.schemas.errors import CoverageError, DamagedStoreError, SourceError, UnknownIndexError
 from polyhop.schemas.manifest import Manifest, StageRecord
 from polyhop.schemas.requests import IndexRequest
@@ -68,6 +67,7 @@ class _Run:
         self._runner = runner
         self._report = IndexReport(index=build.index)
         self._damage = self._found_damage()
+        self._build = with_sources(self._build, request, self._manifest, self._damage.arrays)
         self._report.damaged = self._damage.sentences()
         if self._manifest and not request.full:
             self._build = self._build.with_earlier(self._manifest, self._damage.arrays)
@@ -103,7 +103,7 @@ class _Run:
         build = replace(self._build, distrusted=distrusted or tuple(self._damage.vectors))
         last = publish_stage([self._source, *self._stages])
         self._timings.write(build.staging)
-        with _Clock(self._report, last.name):
+        with Clock(self._report, last.name):
             self._runner.step(last.name, last.finish, build)
             self._report.removed_versions = prune(build)
         clear_staging(build)
@@ -122,7 +122,7 @@ class _Run:
             if stage.name not in needed and self._is_known(stage, self._build):
                 self._take_over(stage)
                 continue
-            with _Clock(self._report, stage.name):
+            with Clock(self._report, stage.name):
                 units = self._run_batches(stage)
                 faults = stage.faults(self._build) if stage.faults is not None else []
                 if not faults:
@@ -141,7 +141,14 @@ class _Run:
             raise SourceError(f"A {self._build.source_kind} has no passages that could be set aside.")
         set_aside = self._source.quarantine
         counts = self._runner.step(self._source.name, lambda build: set_aside(build, faults), self._build)
-        self._build = self._source.done(self._build.with_counts(self._source.name, counts))
+        self._build = self._ingested(counts)
+
+    def _ingested(self, counts: Counts) -> Build:
+        """The build once its source is read, or some of its passages were set aside."""
+        build = self._build.with_counts(self._source.name, counts)
+        if self._source.outcome is not None:
+            build = build.with_outcome(self._source.name, self._source.outcome(build))
+        return self._source.done(build)
 
     def _known_in_front(self) -> tuple[list[str], tuple[str, ...]]:
         """The first stages whose results the current version holds, and those whose part files the next one reads."""
@@ -180,7 +187,7 @@ class _Run:
     def _ingest(self) -> None:
         """Reads the source whole, because only that shows whether anything changed; without one, takes it over."""
         source = self._source
-        with _Clock(self._report, source.name):
+        with Clock(self._report, source.name):
             start_build(self._build, tables_of([source, *self._stages]))
             if self._request.source is None:
                 counts = self._take_over_source()
@@ -193,7 +200,7 @@ class _Run:
                 counts = self._runner.step(source.name, source.finish, self._build)
                 self._runner.progress(source.name, units, units)
                 self._report.unread = dict(unread)
-            self._build = source.done(self._build.with_counts(source.name, counts))
+            self._build = self._ingested(counts)
         if self._request.source is None:
             self._timings.taken_over(source.name)
         else:
@@ -217,7 +224,9 @@ class _Run:
         """Whether the current version holds this very source, and may be kept."""
         if self._request.full or self._manifest is None or self._source.name not in self._manifest.stages:
             return False
-        return self._manifest.stages[self._source.name].fingerprint == self._build.fingerprint(self._source.name)
+        record = self._manifest.stages[self._source.name]
+        is_same = record.fingerprint == self._build.fingerprint(self._source.name)
+        return is_same and record.outcome == dict(self._build.outcomes).get(self._source.name, "")
 
     def _is_known(self, stage: Stage, build: Build) -> bool:
         """Whether the current version holds the whole result of this stage."""
@@ -233,7 +242,7 @@ class _Run:
 
     def _take_over(self, stage: Stage) -> None:
         manifest, record = self._require_manifest(), self._record(stage)
-        with _Clock(self._report, stage.name):
+        with Clock(self._report, stage.name):
             reuse_tables(self._build, manifest, stage.tables, stage.rows)
             reuse_arrays(self._build, manifest, stage.arrays)
         build = self._build.with_outcome(stage.name, record.outcome).with_counts(stage.name, record.counts)
@@ -281,16 +290,3 @@ def check_coverage(extracted: Counts, min_coverage: float) -> None:
             "for; nothing was published. Run again to retry the others (what succeeded is not paid for twice), "
             "or lower min_coverage."
         )
-
-
-class _Clock:
-    """Adds the block's seconds to a report."""
-
-    def __init__(self, report: IndexReport, stage: str) -> None:
-        self._report, self._stage, self._start = report, stage, 0.0
-
-    def __enter__(self) -> None:
-        self._start = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self._report.seconds[self._stage] = time.perf_counter() - self._start

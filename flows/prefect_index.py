@@ -102,7 +102,7 @@ class PrefectRunner:
 
 
 @flow(name="index", flow_run_name=started_name("index", "index"), persist_result=False)
-def index_flow(
+def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
     index: str,
     source: str | None = None,
     kind: Literal["corpus", "graph"] | None = None,
@@ -110,6 +110,8 @@ def index_flow(
     add_strategies: list[str] | None = None,
     full: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
     extractor: str | None = None,
+    partial: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
+    source_name: str = "",
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Index a corpus or a knowledge graph: documents or triples in, published version out.
@@ -123,6 +125,9 @@ def index_flow(
         add_strategies: Strategies to build for besides the configured ones.
         full: Derive every stage again.
         extractor: rules, model or import:FILE; empty to keep the index's own, or what the settings say.
+        partial: The source only adds and changes; records that it does not mention stay.
+        source_name: Which of the index's sources it is, or a new one; empty for the one that was read from there, or
+            the only one.
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
     with clean_run():
@@ -135,6 +140,8 @@ def index_flow(
             full,
             kind,
             Path(graph_sources) if graph_sources else None,
+            source_name,
+            partial,
         )
         before = counts_of_current(chosen, index)
         with budget_events(index):
@@ -185,6 +192,8 @@ def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:
         graph_sources=str(request.graph_sources) if request.graph_sources else None,
         add_strategies=list(request.add_strategies),
         full=request.full,
+        partial=request.is_partial,
+        source_name=request.source_name,
         settings=flow_settings(settings),
     )
     return IndexReport.from_json(document)

@@ -1,13 +1,25 @@
-"""Whether a request names sources that go together, before anything is read.
+"""Which sources a request names and whether they go together; which of an index's sources a run reads, and keeps.
 
-Opens nothing: what a source holds is found out by the stage that reads it.
+Reads no source: what it holds is found out by the stage that reads it.
 """
 
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from polyhop.schemas.corpus import GraphServer
-from polyhop.schemas.errors import SourceError
+from polyhop.schemas.errors import ConfigurationError, DamagedStoreError, SourceError
+from polyhop.schemas.manifest import Manifest, SourceState
 from polyhop.schemas.requests import IndexRequest
+from polyhop.tasks.registry import source_kind
+from polyhop.warehouse.build import Build
+from polyhop.warehouse.files.kept_records import KeptSource, kept_files
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+UNNAMED = "corpus"
+"""The name of a source whose path has none that can be one."""
 
 
 def check_sources(request: IndexRequest) -> None:
@@ -15,6 +27,7 @@ def check_sources(request: IndexRequest) -> None:
 
     Raises:
         SourceError: If not.
+        ConfigurationError: If the name of the source cannot be one.
     """
     for path in (request.source, request.graph_sources):
         if isinstance(path, Path) and not path.exists():
@@ -25,3 +38,80 @@ def check_sources(request: IndexRequest) -> None:
         raise SourceError(
             f"{request.graph_sources} holds texts for the nodes of a knowledge graph; name the graph, too (--graph)."
         )
+    if request.source_name and not _NAME.fullmatch(request.source_name):
+        raise ConfigurationError(
+            f"'{request.source_name}' is not a name for a source; use letters, digits, '.', '_' and '-', and begin "
+            "with a letter or digit."
+        )
+    if request.source is None and (request.is_partial or request.source_name):
+        raise SourceError("--partial and --source-name say how SOURCE is read; name it, too.")
+
+
+def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None, damaged: Collection[str]) -> Build:
+    """The build, knowing which source it reads and whose records it takes from the current version.
+
+    Args:
+        build: The build, its kind of source known.
+        request: What is asked for.
+        manifest: Of the current version.
+        damaged: Names of its files that are not as they were published.
+
+    Raises:
+        SourceError: If the request does not say which of several sources it means, or a graph is to be read in part.
+        DamagedStoreError: If kept records are damaged.
+    """
+    if request.source is None:
+        return build
+    if build.source_kind == "graph":
+        if request.is_partial or request.source_name:
+            raise SourceError(
+                "A knowledge graph is read whole, and an index has one: its statements have no ids that a later file "
+                "could change or delete. Leave out --partial and --source-name."
+            )
+        return build
+    is_corpus = manifest is not None and source_kind(manifest.stages) == "corpus"
+    known = manifest.sources if manifest is not None and is_corpus else {}
+    if manifest is not None and is_corpus and not known and (request.is_partial or request.source_name):
+        raise SourceError(
+            f"Version {manifest.version} of index '{build.index}' was published by a Polyhop that kept no records of "
+            "its source; index the whole source once without --partial and --source-name."
+        )
+    name = request.source_name or _meant(build, known)
+    others = [other for other in sorted(known) if other != name or request.is_partial]
+    kept = tuple(_kept(build, manifest, other, damaged) for other in others) if manifest is not None else ()
+    return replace(build, source_name=name, is_partial=request.is_partial, kept=kept)
+
+
+def _meant(build: Build, known: Mapping[str, SourceState]) -> str:
+    """The source that was read from this path before, or bears its name; else the only one, which the path names."""
+    location = str(build.source.resolve()) if isinstance(build.source, Path) else ""
+    read_there = [name for name, state in known.items() if state.location == location]
+    named = source_name(build.source)
+    if len(read_there) == 1 or named in known:
+        return read_there[0] if len(read_there) == 1 else named
+    if len(known) > 1:
+        raise SourceError(
+            f"Index '{build.index}' has the sources {', '.join(sorted(known))}, and none of them was read from "
+            f"{build.source} before; say which it is, or name a new one, with --source-name."
+        )
+    return next(iter(known), named)
+
+
+def source_name(source: object) -> str:
+    """The name of an index's first source if nobody gives it one: that of its file or folder, up to the first dot."""
+    path = source.resolve() if isinstance(source, Path) else Path()
+    name = _NOT_IN_A_NAME.sub("-", path.name.lstrip(".").partition(".")[0]).strip("-._")[:100]
+    return name if _NAME.fullmatch(name) else UNNAMED
+
+
+def _kept(build: Build, manifest: Manifest, name: str, damaged: Collection[str]) -> KeptSource:
+    files = kept_files(name)
+    if any(file in damaged or file not in manifest.arrays for file in files):
+        where = manifest.sources[name].location or "SOURCE"
+        raise DamagedStoreError(
+            f"The records of source '{name}' in {build.folder.version(manifest.version).arrays}",
+            build.index,
+            command=f"polyhop index {where} --source-name {name} --index {build.index}",
+        )
+    records, refused = (build.folder.version(manifest.version).arrays / file for file in files)
+    return KeptSource(name, records, refused)

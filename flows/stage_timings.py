@@ -1,10 +1,12 @@
 """What the stages of an index run took, together with what is known of results that it takes over.
 
-Measures nothing (index.py does).
+Knows no stage.
 """
 
+import time
 from collections.abc import Mapping
 
+from polyhop.flows.reports import IndexReport
 from polyhop.schemas.timings import StageTiming
 from polyhop.warehouse.files.layout import VersionFolder
 from polyhop.warehouse.files.timings import write_timings
@@ -38,3 +40,16 @@ class StageTimings:
             StoreError: If the disk refuses.
         """
         write_timings(folder, self._known)
+
+
+class Clock:
+    """Adds the block's seconds to a report."""
+
+    def __init__(self, report: IndexReport, stage: str) -> None:
+        self._report, self._stage, self._start = report, stage, 0.0
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._report.seconds[self._stage] = time.perf_counter() - self._start

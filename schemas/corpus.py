@@ -79,6 +79,18 @@ class BadRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A row that deletes the record of that id, whatever earlier rows of its source say: `{"id": …, "deleted": true}`.
+
+    `line` counts from 1 (0 where a format has no lines).
+    """
+
+    id: str
+    source: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Passage:
     """The unit that is ranked and cited.
 

@@ -60,6 +60,13 @@ class VectorRecord(_Frozen):
     hnsw: HnswRecord | None = None
 
 
+class SourceState(_Frozen):
+    """A source of a version: where it was read last as a whole ("" if never), and how many records the index keeps."""
+
+    location: str
+    records: int
+
+
 class Manifest(_Frozen):
     """What a version consists of."""
 
@@ -69,6 +76,7 @@ class Manifest(_Frozen):
     polyhop: str
     source: str
     graph_sources: str = ""
+    sources: dict[str, SourceState] = Field(default_factory=dict)
     corpus_hash: str
     settings: dict[str, object]
     artefacts: tuple[str, ...]

@@ -22,6 +22,8 @@ class IndexRequest:
         full: Derive every stage again (caches are still used: nothing is paid or encoded twice).
         kind: What the source is; None: what the current version was made from, a corpus if there is none.
         graph_sources: A file of texts for the graph's nodes; None: it has none.
+        source_name: Which of the index's sources it is; "": the one that was read from there, or the only one.
+        is_partial: Whether the source only adds and changes: records that it does not mention stay.
     """
 
     index: str
@@ -30,6 +32,8 @@ class IndexRequest:
     full: bool = False
     kind: SourceKind | None = None
     graph_sources: Path | None = None
+    source_name: str = ""
+    is_partial: bool = False
 
     @property
     def stated_kind(self) -> SourceKind | None:

@@ -80,8 +80,8 @@ class Stage:
         tables: Tables that it fills; those that no version has by itself (polyhop.schemas.tables) come with it.
         rows: (table, column, value) of the rows that it fills in tables shared with other stages.
         arrays: Prefix of the array files that it writes, "" if none.
-        outcome: Hash of what came out, for stages whose fingerprint does not determine it because a model has a say;
-            asked after `finish`.
+        outcome: Hash of what came out, for stages whose fingerprint does not determine it because a model has a say, or
+            (of the stage that reads the source) because it keeps more than others read; asked after `finish`.
         contents: For the stage that reads the source, which it does in every run: hashes of what came out, by artefact;
             its fingerprint is that of the artefact "source".
         faults: Part files (columns of polyhop.tasks.faults.FAULTS) of passages that a rule failed on, asked after the

@@ -22,6 +22,7 @@ from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.tables import TABLE_OF, TABLES
 from polyhop.warehouse.files.disk import link_or_copy, write_whole, writing
+from polyhop.warehouse.files.kept_records import KeptSource
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import current_version, read_manifest, require_version
 from polyhop.warehouse.tables.connection import connect, literal, quoted
@@ -59,6 +60,9 @@ class Build:
         distrusted: Kinds of vectors whose published tables are not built on.
         earlier: The current version, as far as it may be copied from; None in a first run and in one that is `--full`.
         graph_sources: A file of texts for the nodes of the graph that is the source, None if there is none.
+        source_name: Which of the index's sources the source is.
+        is_partial: Whether the source only adds and changes: records that it does not mention stay.
+        kept: Sources whose records are taken from the current version: all others, and in a partial run this one, too.
     """
 
     settings: Settings
@@ -73,6 +77,9 @@ class Build:
     distrusted: tuple[str, ...] = ()
     earlier: Earlier | None = None
     graph_sources: Path | None = None
+    source_name: str = "corpus"
+    is_partial: bool = False
+    kept: tuple[KeptSource, ...] = ()
 
     @property
     def layout(self) -> Layout:

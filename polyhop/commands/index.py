@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +40,22 @@ def index(
             "a file; without it the index has none.",
         ),
     ] = None,
+    partial: Annotated[
+        bool,
+        typer.Option(
+            "--partial",
+            help='SOURCE only adds and changes: records that it does not mention stay; {"id": …, "deleted": true} '
+            "deletes one.",
+        ),
+    ] = False,
+    source_name: Annotated[
+        str,
+        typer.Option(
+            "--source-name",
+            help="Which of the index's sources SOURCE is, or a new one beside them; default: the one that was read "
+            "from there, or the only one.",
+        ),
+    ] = "",
     add_strategy: Annotated[
         list[str] | None,
         typer.Option("--add-strategy", help="Also build what this strategy needs; without SOURCE nothing is re-read."),
@@ -60,7 +77,8 @@ def index(
     _check_source(source, graph, graph_sources, extractor, can_do_without=bool(add_strategy) or full)
     flags = [f"extraction.extractor={extractor}"] if extractor else []
     settings = settings_of(root, [*(set_ or []), *flags, *link_settings(follow_links=follow_links)])
-    request = _request(index, source, graph, graph_sources, add_strategy, full=full)
+    request = _request(index, source, graph, graph_sources, add_strategy)
+    request = replace(request, full=full, source_name=source_name, is_partial=partial)
     use_prefect = prefect or bool(os.environ.get("PREFECT_API_URL"))
     report = _on_prefect(settings, request) if use_prefect else _directly(settings, request)
     print_unread(report.unread)
@@ -91,8 +109,6 @@ def _request(
     graph: str | None,
     graph_sources: Path | None,
     add_strategy: list[str] | None,
-    *,
-    full: bool,
 ) -> "IndexRequest":
     """Without a source, its kind is that of the version before."""
     from polyhop.schemas.corpus import source_of
@@ -100,7 +116,7 @@ def _request(
 
     kind: SourceKind | None = "graph" if graph is not None else "corpus" if source is not None else None
     named = source_of(graph) if graph is not None else source
-    return IndexRequest(index, named, tuple(add_strategy or ()), full, kind, graph_sources)
+    return IndexRequest(index, named, tuple(add_strategy or ()), kind=kind, graph_sources=graph_sources)
 
 
 def _directly(settings: "Settings", request: "IndexRequest") -> "IndexReport":

@@ -5,16 +5,23 @@ It always reads the whole source, because only that shows whether anything chang
 
 import shutil
 from collections import Counter
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
+
+import duckdb
+import pyarrow as pa
 
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.tables import DOCUMENTS, PASSAGES, QUARANTINE
-from polyhop.tasks.passages.chunks import chunks
+from polyhop.tasks.corpus.records import Mentions, drop_deleted, kept_content, load_refused, records_table, write_kept
+from polyhop.tasks.passages.chunks import Piece, chunks
 from polyhop.tasks.passages.records import passages_table
 from polyhop.tasks.quarantine import check_share, quarantine_table
 from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.build import Build, part_files, write_part
+from polyhop.warehouse.files.kept_records import PREFIX
 from polyhop.warehouse.files.readers import read_corpus
 from polyhop.warehouse.statements import statement, statements
 
@@ -25,7 +32,7 @@ def parts_folder(build: Build) -> Path:
 
 
 def ingest_batch(build: Build, batch: int) -> BatchResult:
-    """Reads the source from start to end and writes parts of `batch_size` passages.
+    """Reads the source from start to end, then what is kept of others, and writes parts of `batch_size` passages.
 
     Raises:
         SourceError: If the source as a whole cannot be used.
@@ -34,15 +41,30 @@ def ingest_batch(build: Build, batch: int) -> BatchResult:
         raise SourceError("There is nothing to read; name a corpus.")
     folder = parts_folder(build)
     shutil.rmtree(folder, ignore_errors=True)
-    records = 0
     unread: Counter[str] = Counter()
+    mentions = Mentions(build.is_partial)
     corpus = read_corpus(build.source, follow_links=build.settings.corpus.follow_links, unread=unread)
-    for number, (pieces, bad, seen) in enumerate(chunks(build, corpus), start=batch):
-        write_part(folder, number, {"passages": passages_table(pieces), "quarantine": quarantine_table(bad)})
+    numbers, records = count(batch), 0
+    for pieces, bad, seen in chunks(build, mentions.noted(corpus)):
+        write_part(folder, next(numbers), _parts(pieces, build.source_name) | {"quarantine": quarantine_table(bad)})
         records += seen
-    if not records:
+    drop_deleted(folder, mentions.deleted)
+    if not records and not mentions.deleted:
         raise SourceError(f"There is no record in {build.source}; a corpus needs at least one passage.")
+    for kept in build.kept:
+        of_records = "carried" if kept.name == build.source_name else "others"
+        for pieces, _, _ in chunks(build, mentions.still_kept(build, kept)):
+            tables = _parts(pieces, kept.name)
+            tables[of_records] = tables.pop("records")
+            write_part(folder, next(numbers), tables)
+    files = pa.table({"source": pa.array(sorted(mentions.files), pa.string())})
+    nothing = {**_parts([], build.source_name), "quarantine": quarantine_table([])}
+    write_part(folder, next(numbers), {**nothing, "files": files})
     return BatchResult(records, records, unread=dict(unread))
+
+
+def _parts(pieces: Sequence[Piece], origin: str) -> dict[str, pa.Table]:
+    return {"passages": passages_table(pieces, origin), "records": records_table(pieces, origin)}
 
 
 def ingest_finish(build: Build) -> Counts:
@@ -50,21 +72,40 @@ def ingest_finish(build: Build) -> Counts:
 
     Raises:
         QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first bad record.
-        SourceError: If no record is usable.
+        SourceError: If no record is left.
     """
     folder = parts_folder(build)
-    parts = {name: part_files(folder, name) for name in ("passages", "quarantine")}
+    passages = {"passages": part_files(folder, "passages")}
     with build.tables() as connection:
-        connection.execute(statement("ingest", "first_use"), {"passages": parts["passages"]})
-        connection.execute(statement("ingest", "fill_quarantine"), parts)
-        connection.execute(statement("ingest", "drop_piece_ids"), {"passages": parts["passages"]})
-        connection.execute(statement("ingest", "fill_passages"), {"passages": parts["passages"]})
-        connection.execute(statement("ingest", "fill_documents"), {"passages": parts["passages"]})
+        if build.kept:
+            _check_read(build, connection, folder)
+        connection.execute(statement("sources", "first_in_source"), passages)
+        connection.execute(statement("sources", "used_twice"), passages)
+        load_refused(build, connection, folder)
+        connection.execute(statement("ingest", "first_use"))
+        connection.execute(statement("ingest", "fill_quarantine"), passages)
+        connection.execute(statement("ingest", "drop_piece_ids"), passages)
+        connection.execute(statement("ingest", "fill_passages"), passages)
+        connection.execute(statement("ingest", "fill_documents"), passages)
+        write_kept(build, connection, folder)
         good, bad = connection.execute(statement("ingest", "count_records")).fetchone() or (0, 0)
         first = connection.execute(statement("ingest", "first_quarantined")).fetchone()
-        documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
+        documents, found = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
     check_share(build, good, bad, first)
-    return {"records": good, "quarantined": bad, "documents": documents, "passages": passages}
+    if not found:
+        raise SourceError(
+            f"Nothing would be left of index '{build.index}' after {build.source}; nothing was published. To be rid of "
+            "the index, remove its folder."
+        )
+    return {"records": good, "quarantined": bad, "documents": documents, "passages": found}
+
+
+def _check_read(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """Refuses a source that is itself unusable, however many records other sources have."""
+    read = {"quarantine": part_files(folder, "quarantine")}
+    counted = {**read, "records": part_files(folder, "records")}
+    good, bad = connection.execute(statement("sources", "count_read"), counted).fetchone() or (0, 0)
+    check_share(build, good, bad, connection.execute(statement("sources", "first_refused"), read).fetchone())
 
 
 def quarantine_passages(build: Build, faults: list[str]) -> Counts:
@@ -112,6 +153,8 @@ INGEST = Stage(
     batches=lambda _: [0],
     run=ingest_batch,
     tables=(DOCUMENTS, PASSAGES, QUARANTINE),
+    arrays=PREFIX,
+    outcome=kept_content,
     contents=ingest_contents,
     quarantine=quarantine_passages,
     invariants=statements("passage_invariants"),

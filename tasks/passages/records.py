@@ -18,7 +18,7 @@ _WORD = re.compile(r"\w+")
 PASSAGE_PARTS = Table(
     "passage_parts",
     "Passages as ingestion leaves them: every record that was read, also one that was read twice.",
-    ("source", "line", "passage_id"),
+    ("origin", "source", "line", "passage_id"),
     (
         Column("passage_id", pa.string(), "the record's id; with #n where a long record was split"),
         Column("record_id", pa.string(), "id of the record in the source, or made of its title and text"),
@@ -33,19 +33,25 @@ PASSAGE_PARTS = Table(
         Column("source", pa.string(), "file"),
         Column("line", pa.int64(), "line or record number from 1, 0 for a whole file"),
         Column("metadata_json", pa.string(), "the record's metadata, as JSON with sorted keys"),
+        Column("origin", pa.string(), "name of the source"),
     ),
 )
 
 
-def passages_table(pieces: Iterable[tuple[Passage, SourceRecord]]) -> pa.Table:
-    """A table with the columns of PASSAGE_PARTS, one row for each passage and the record it was cut from."""
+def passages_table(pieces: Iterable[tuple[Passage, SourceRecord]], origin: str = "") -> pa.Table:
+    """A table with the columns of PASSAGE_PARTS, one row for each passage and the record it was cut from.
+
+    Args:
+        pieces: Passages and their records; those of one record follow each other.
+        origin: Name of the source.
+    """
     rows = []
     last: SourceRecord | None = None
     of_record: dict[str, object] = {}
     for passage, record in pieces:
         if record is not last:
             last, of_record = record, _record_columns(record)
-        rows.append({**_passage_columns(passage), **of_record})
+        rows.append({**_passage_columns(passage), **of_record, "origin": origin})
     return pa.Table.from_pylist(rows, schema=PASSAGE_PARTS.arrow)
 
 

@@ -7,13 +7,14 @@ import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import duckdb
 import numpy as np
 
 from polyhop.schemas.columns import Table
 from polyhop.schemas.errors import DamagedStoreError, InvariantError, ManifestMismatchError
-from polyhop.schemas.manifest import Manifest, StageRecord, TableRecord, VectorRecord
+from polyhop.schemas.manifest import Manifest, SourceState, StageRecord, TableRecord, VectorRecord
 from polyhop.schemas.redaction import redacted_tree
 from polyhop.schemas.settings import VectorSettings
 from polyhop.schemas.stores import SyncedTable, VectorRows
@@ -23,6 +24,7 @@ from polyhop.schemas.views import VIEWS
 from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.build import Build, current_manifest
 from polyhop.warehouse.files.disk import file_checksum
+from polyhop.warehouse.files.kept_records import kept_count, kept_files
 from polyhop.warehouse.files.layout import IndexFolder
 from polyhop.warehouse.files.versions import prune_versions, publish_folder, published_versions, read_manifest
 from polyhop.warehouse.graph.arrays import open_array
@@ -66,6 +68,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         polyhop=VERSION,
         source=_source(build),
         graph_sources=_graph_sources(build),
+        sources=_sources(build),
         corpus_hash=build.fingerprint(stages[0].name),
         settings=redacted_tree(build.settings.model_dump(mode="json", exclude=_UNFINGERPRINTED)),
         artefacts=tuple(sorted(build.artefacts)),
@@ -106,11 +109,26 @@ def publish_stage(stages: Sequence[Stage]) -> Stage:
 
 
 def _source(build: Build) -> str:
-    """The corpus; a version that takes the current one's names that one's."""
-    if build.source is not None:
+    """The corpus as it was read last as a whole; a version that takes the current one's names that one's."""
+    if build.source is not None and not build.is_partial:
         return str(build.source)
     current = current_manifest(build)
     return current.source if current else ""
+
+
+def _sources(build: Build) -> dict[str, SourceState]:
+    """The sources whose records this version keeps, by name."""
+    current = current_manifest(build)
+    known = current.sources if current else {}
+    locations = {name: state.location for name, state in known.items()}
+    if isinstance(build.source, Path) and not build.is_partial:
+        locations[build.source_name] = str(build.source.resolve())
+    held = {name: build.staging.arrays / kept_files(name)[0] for name in sorted({*locations, build.source_name})}
+    return {
+        name: SourceState(location=locations.get(name, ""), records=kept_count(path))
+        for name, path in held.items()
+        if path.is_file()
+    }
 
 
 def _graph_sources(build: Build) -> str:

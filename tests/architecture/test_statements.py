@@ -9,6 +9,7 @@ import pytest
 
 from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
 from polyhop.schemas.tables import NODE_PASSAGES, NODES, TABLES
+from polyhop.tasks.corpus.records import RECORD_PARTS
 from polyhop.tasks.embeddings.things import SCHEMA as THINGS
 from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS
 from polyhop.tasks.graph_source.texts import ATTACHED_PARTS
@@ -55,6 +56,11 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection.execute("CREATE VIEW things AS " + statements("vectors")["passages"])
     connection.execute("CREATE VIEW covered_nodes AS SELECT 0 AS n, true AS is_covered")
     connection.execute("CREATE VIEW covered_triples AS SELECT 0 AS predicate, true AS is_covered")
+    connection.execute(
+        "CREATE TEMP TABLE first_in_source AS SELECT '' AS origin, '' AS record_id, '' AS record_hash, ('', 0) AS place"
+    )
+    connection.execute("CREATE TEMP TABLE refused AS SELECT * FROM quarantine")
+    connection.execute("CREATE TEMP TABLE kept_refused AS SELECT * FROM quarantine")
     parts = _empty_parts(connection, tmp_path)
     values = {
         "kind": "passage",
@@ -68,6 +74,8 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "model": "m",
         "dimension": 3,
         "adds_triples": True,
+        "origin": "corpus",
+        "read": ["a"],
     }
     for file in FILES:
         for name, sql in statements(file).items():
@@ -103,7 +111,8 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
         "COPY (SELECT ''::VARCHAR AS passage_id, ''::VARCHAR AS record_id, ''::VARCHAR AS document_id, "
         "''::VARCHAR AS title, ''::VARCHAR AS text, 0::BIGINT AS start_offset, 0::BIGINT AS end_offset, "
         "0::BIGINT AS token_count, ''::VARCHAR AS content_hash, ''::VARCHAR AS record_hash, ''::VARCHAR AS source, "
-        f"0::BIGINT AS line, ''::VARCHAR AS metadata_json LIMIT 0) TO '{passages}' (FORMAT parquet)"
+        "0::BIGINT AS line, ''::VARCHAR AS metadata_json, ''::VARCHAR AS origin LIMIT 0) "
+        f"TO '{passages}' (FORMAT parquet)"
     )
     ledger = folder / "ledger.parquet"
     connection.execute(f"COPY extraction_ledger TO '{ledger}' (FORMAT parquet)")
@@ -127,6 +136,9 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
     pq.write_table(ATTACHED_PARTS.arrow.empty_table(), folder / "attached.parquet")
     parts |= {"graph_texts.attached": [str(folder / "attached.parquet")], "graph_texts.refused": [str(quarantine)]}
     parts |= {"graph_texts.passages": [str(passages)], "graph_texts.quarantine": [str(quarantine)]}
+    pq.write_table(RECORD_PARTS.empty_table(), folder / "records.parquet")
+    parts |= {"sources.records": [str(folder / "records.parquet")], "sources.passages": [str(passages)]}
+    parts |= {"sources.quarantine": [str(quarantine)], "sources.files": [str(quarantine)]}
     lines = folder / "lines.parquet"
     connection.execute(f"COPY (SELECT 0::BIGINT AS good LIMIT 0) TO '{lines}' (FORMAT parquet)")
     parts["graph_source.lines"] = [str(lines)]

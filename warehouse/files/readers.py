@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from polyhop.schemas.corpus import BadRecord, SourceRecord
+from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone
 from polyhop.schemas.errors import SourceError
 from polyhop.warehouse.files.folders import read_folder, read_text_file
 from polyhop.warehouse.files.formats import ROWS, TEXTS, formats_of_others, is_of_others, records_of_others, row_reader
@@ -21,15 +21,17 @@ from polyhop.warehouse.files.records import (
     bad_row,
     refuse_statements,
     to_record,
+    to_tombstone,
 )
 from polyhop.warehouse.files.sources import check_source, guarded, suffix_of
 
 _Records = Iterator[SourceRecord | BadRecord]
+_Items = Iterator[SourceRecord | BadRecord | Tombstone]
 _CORPUS_FIELDS = (*TEXT_FIELDS, "context", "paragraphs")
 
 
-def read_corpus(source: Path, *, follow_links: bool = False, unread: Counter[str] | None = None) -> _Records:
-    """Yields the records of a corpus in the order of the source; memory does not grow with its size.
+def read_corpus(source: Path, *, follow_links: bool = False, unread: Counter[str] | None = None) -> _Items:
+    """Yields the records of a corpus, and the rows that delete one, in its order; memory does not grow with its size.
 
     A file of HotpotQA, 2WikiMultiHopQA or MuSiQue questions is the corpus of all their paragraphs, each once; that is
     decided by its first record. Only there memory grows, by about 80 bytes for each different paragraph.
@@ -80,12 +82,12 @@ def _node_text(row: Row | BadRecord, source: str) -> SourceRecord | BadRecord:
     return record
 
 
-def _row_corpus(suffix: str) -> Callable[[Path], _Records]:
+def _row_corpus(suffix: str) -> Callable[[Path], _Items]:
     return lambda path: _records(row_reader(suffix)(path, _CORPUS_FIELDS), path)
 
 
-def _records(rows: Iterator[Row | BadRecord], path: Path) -> _Records:
-    """Records of rows; the first row that is not a bad one decides whether they are items of a question set."""
+def _records(rows: Iterator[Row | BadRecord], path: Path) -> _Items:
+    """Records and deletions of rows; the first row that is not bad decides whether they are items of a question set."""
     question_set, source = None, path.name
     is_first = True
     seen: set[bytes] = set()
@@ -98,7 +100,7 @@ def _records(rows: Iterator[Row | BadRecord], path: Path) -> _Records:
             question_set = question_set_of(row.fields)
             is_first = False
         if question_set is None:
-            yield to_record(row, source)
+            yield to_tombstone(row, source) or to_record(row, source)
         else:
             yield from _paragraph_records(question_set, row, source, seen)
 
@@ -119,7 +121,7 @@ def _paragraph_records(question_set: QuestionSet, row: Row, source: str, seen: s
             yield record
 
 
-CORPUS_FORMATS: dict[str, Callable[[Path], _Records]] = {
+CORPUS_FORMATS: dict[str, Callable[[Path], _Items]] = {
     **{suffix: _row_corpus(suffix) for suffix in ROWS},
     **dict.fromkeys(TEXTS, read_text_file),
 }

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from polyhop.schemas.corpus import BadRecord, SourceRecord
+from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone
 from polyhop.schemas.errors import SourceError
 
 ID_FIELDS = ("id", "_id")
 TEXT_FIELDS = ("text", "contents", "body")
+DELETED = "deleted"
 STATEMENT_FIELDS = ("subject", "predicate", "object")
 EXCERPT_CHARACTERS = 200
 MAX_METADATA_DEPTH = 32
@@ -122,6 +123,19 @@ def to_record(row: Row, source: str, *, record_id: str | None = None) -> SourceR
     except FaultError as fault:
         return bad_row(source, row, str(fault))
     return SourceRecord(id_, title, text, storable(source), row.line, metadata)
+
+
+def to_tombstone(row: Row, source: str) -> Tombstone | BadRecord | None:
+    """The deletion that a row asks for, None if it is a record: only a row without a text deletes."""
+    if row.fields.get(DELETED) is not True or _first(row.fields, TEXT_FIELDS) is not None:
+        return None
+    try:
+        id_ = checked_id(row.fields, ID_FIELDS)
+    except FaultError as fault:
+        return bad_row(source, row, str(fault))
+    if not id_:
+        return bad_row(source, row, "there is no id to delete: expected a field named id or _id")
+    return Tombstone(id_, storable(source), row.line)
 
 
 def refuse_statements(path: Path, fields: Mapping[str, object]) -> None:

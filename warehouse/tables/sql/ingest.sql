@@ -1,31 +1,41 @@
 -- Statements that turn the parts of an ingest into documents, passages and quarantine.
 
 -- name: first_use
--- The first record that uses each id: later ones with the same text are the same record, others are refused.
+-- The record of each id: of the first source by name that has one.
 CREATE OR REPLACE TEMP TABLE first_use AS
-SELECT record_id, min_by(record_hash, (source, line)) AS record_hash, min((source, line)) AS place
-FROM read_parquet($passages)
+SELECT
+    record_id,
+    min_by(record_hash, origin) AS record_hash,
+    min_by(place, origin) AS place,
+    min(origin) AS origin
+FROM first_in_source
 GROUP BY record_id;
 
 -- name: fill_quarantine
--- Everything that readers refused, and ids used twice with different text.
+-- Everything that was refused in a source, and ids that another source or a piece of a record has.
 INSERT INTO quarantine
 SELECT source, line, reason, any_value(excerpt) FROM (
-    SELECT source, line, reason, excerpt FROM read_parquet($quarantine)
+    SELECT source, line, reason, excerpt FROM refused
     UNION ALL
-    SELECT DISTINCT
-        p.source,
-        p.line,
-        'id ''' || p.record_id || ''' was already used with other text in ' || f.place[1] || ' line ' || f.place[2],
-        left(min(p.text) OVER (PARTITION BY p.source, p.line), 200)
-    FROM read_parquet($passages) AS p JOIN first_use AS f USING (record_id)
-    WHERE p.record_hash <> f.record_hash
+    SELECT source, line, reason, excerpt FROM kept_refused
+    UNION ALL
+    SELECT
+        s.place[1],
+        0,
+        'id ''' || s.record_id || ''' of source ''' || s.origin || ''' has another text in source ''' || f.origin
+            || ''', which comes first by name; give one of the two another id',
+        left(p.text, 200)
+    FROM first_in_source AS s
+    JOIN first_use AS f USING (record_id)
+    JOIN read_parquet($passages) AS p
+        ON p.origin = s.origin AND p.record_id = s.record_id AND (p.source, p.line) = s.place
+    WHERE s.record_hash <> f.record_hash
     UNION ALL
     SELECT DISTINCT
         source,
         line,
         'id ''' || record_id || ''' is also the id of a piece of a longer record; give it another',
-        left(min(text) OVER (PARTITION BY source, line), 200)
+        left(min(text) OVER (PARTITION BY origin, source, line, record_id), 200)
     FROM read_parquet($passages)
     WHERE record_id IN (SELECT passage_id FROM read_parquet($passages) WHERE passage_id <> record_id)
 )
@@ -52,7 +62,7 @@ SELECT
     token_count,
     p.content_hash
 FROM read_parquet($passages) AS p JOIN first_use AS f USING (record_id)
-WHERE (p.source, p.line) = f.place
+WHERE p.origin = f.origin AND (p.source, p.line) = f.place
 ORDER BY passage_id;
 
 -- name: fill_documents
@@ -70,7 +80,7 @@ FROM passages AS q
 JOIN (
     SELECT p.passage_id, p.source, p.metadata_json
     FROM read_parquet($passages) AS p JOIN first_use AS f USING (record_id)
-    WHERE (p.source, p.line) = f.place
+    WHERE p.origin = f.origin AND (p.source, p.line) = f.place
 ) AS r USING (passage_id)
 GROUP BY q.document_id
 ORDER BY q.document_id;

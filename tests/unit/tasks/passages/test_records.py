@@ -17,7 +17,7 @@ SHORT = SourceRecord("s", "", "Five.", "c.jsonl", 4)
 
 def test_passages_with_the_record_they_were_cut_from() -> None:
     pieces = [(passage, record) for record in (LONG, SHORT) for passage in split_record(record, max_characters=11)]
-    table = passages_table(pieces)
+    table = passages_table(pieces, "letters")
     of_long = {
         "record_id": "r",
         "document_id": document_id("ada"),
@@ -26,6 +26,7 @@ def test_passages_with_the_record_they_were_cut_from() -> None:
         "record_hash": content_hash("Ada", "One two.\n\nThree four."),
         "source": "c.jsonl",
         "line": 3,
+        "origin": "letters",
         "metadata_json": '{"a": "é", "b": 1}',
     }
     first = {"text": "One two.", "start_offset": 0, "end_offset": 8, "content_hash": content_hash("Ada", "One two.")}
@@ -47,6 +48,7 @@ def test_passages_with_the_record_they_were_cut_from() -> None:
             "record_hash": content_hash("", "Five."),
             "source": "c.jsonl",
             "line": 4,
+            "origin": "letters",
             "metadata_json": "{}",
         },
     ]

@@ -1,0 +1,131 @@
+"""Whatever was added, changed, deleted and renamed, in whole sources or in part: the index is that of a fresh build.
+
+POLYHOP_EDIT_SEQUENCES and POLYHOP_EDIT_PASSAGES run more and longer sequences by hand (100 and 200).
+"""
+
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from polyhop.api import open_index
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import CorpusSettings, Settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import read_manifest, require_version
+
+SEQUENCES = int(os.environ.get("POLYHOP_EDIT_SEQUENCES", "2"))
+PASSAGES = int(os.environ.get("POLYHOP_EDIT_PASSAGES", "8"))
+EDITS = 5 if "POLYHOP_EDIT_SEQUENCES" in os.environ else 3
+STRATEGIES = ("bm25", "dense") if "POLYHOP_EDIT_SEQUENCES" in os.environ else ("bm25",)
+NAMES = ("Alder", "Birch Hill", "Cedar", "Dunmore", "Elm Park", "Foxley", "Grange", "Holt")
+Row = dict[str, Any]
+Sources = dict[str, dict[str, Row]]
+
+
+class Corpus:
+    """Two sources that change at random, and the index that follows them."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.root = root
+        self.sources: Sources = {"news": {}, "wiki": {}}
+        for name in self.sources:
+            for _ in range(PASSAGES // 2):
+                self._add(name)
+            self.read_whole(name)
+
+    def _row(self) -> Row:
+        chosen = [self.random.choice(NAMES) for _ in range(4)]
+        text = f"{chosen[0]} lies near {chosen[1]}. It was founded by the people of {chosen[2]} in 19{len(chosen[3])}0."
+        row = {"title": self.random.choice([*NAMES, f"{chosen[0]} and {chosen[3]}"]), "text": text}
+        return row | ({"year": self.random.randrange(9)} if self.random.random() < 0.5 else {})
+
+    def _add(self, name: str) -> str:
+        id_ = f"{self.random.choice('abcd')}{self.random.randrange(4 * PASSAGES)}"  # some ids are in both sources
+        self.sources[name][id_] = self._row()
+        return id_
+
+    def _edit(self, name: str) -> tuple[set[str], set[str]]:
+        """Changes a source; the ids that are new or other now, and those that are gone."""
+        rows = self.sources[name]
+        changed, gone = set[str](), set[str]()
+        for _ in range(self.random.randint(1, 3)):
+            kind = self.random.choice(["add", "change", "delete", "rename"])
+            if kind == "add" or len(rows) < 3:
+                changed.add(self._add(name))
+                continue
+            id_ = self.random.choice(sorted(rows))
+            if kind == "change":
+                rows[id_] = self._row()
+                changed.add(id_)
+                continue
+            row = rows.pop(id_)
+            gone.add(id_)
+            if kind == "rename":
+                rows[f"{id_}x"] = row
+                changed.add(f"{id_}x")
+        return changed & rows.keys(), gone - rows.keys()
+
+    def step(self) -> None:
+        """Some edits of one source, read as a whole or in part."""
+        name = self.random.choice(sorted(self.sources))
+        changed, gone = self._edit(name)
+        if self.random.random() < 0.5:
+            self.read_whole(name)
+        else:
+            rows = [{"id": id_, **self.sources[name][id_]} for id_ in changed]
+            self._read(self.root, name, [*rows, *({"id": id_, "deleted": True} for id_ in gone)], is_partial=True)
+
+    def read_whole(self, name: str, root: Path | None = None) -> None:
+        self._read(root or self.root, name, [{"id": id_, **row} for id_, row in self.sources[name].items()])
+
+    def _read(self, root: Path, name: str, rows: list[Row], *, is_partial: bool = False) -> None:
+        self.random.shuffle(rows)
+        path = root / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        request = IndexRequest("one", path, source_name=name, is_partial=is_partial)
+        run_index(settings_of(root), request, DirectRunner())
+
+
+def settings_of(root: Path) -> Settings:
+    return Settings(root=root, strategies=STRATEGIES, batch_size=7, corpus=CorpusSettings(max_quarantine_share=0.95))
+
+
+def content(root: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Checksums of all tables but that of runs, and of all arrays but vectors."""
+    manifest = read_manifest(require_version(Layout(root), "one")[1])
+    tables = {name: record.checksum for name, record in manifest.tables.items() if name != "index_runs"}
+    return tables, {name: sum_ for name, sum_ in manifest.arrays.items() if "_matrix" not in name}
+
+
+def matrix(root: Path) -> Any:
+    return np.load(require_version(Layout(root), "one")[1].arrays / "vectors-passage_matrix.npy")
+
+
+def rankings(root: Path) -> list[list[str]]:
+    questions = [f"Who founded {name}?" for name in NAMES[:4]]
+    with open_index("one", settings=settings_of(root)) as index:
+        answers = [answer for strategy in STRATEGIES for answer in index.ask_batch(questions, strategy=strategy)]
+    return [[passage["id"] for passage in answer.passages] for answer in answers]
+
+
+@pytest.mark.parametrize("seed", range(SEQUENCES))
+def test_any_sequence_of_edits_ends_like_a_fresh_build(tmp_path: Path, seed: int) -> None:
+    (edited := tmp_path / "edited").mkdir()
+    corpus = Corpus(edited, seed)
+    for _ in range(EDITS):
+        corpus.step()
+    (fresh := tmp_path / "fresh").mkdir()
+    for name in reversed(corpus.sources):
+        corpus.read_whole(name, fresh)
+    assert content(edited) == content(fresh)
+    if "dense" in STRATEGIES:
+        assert np.abs(matrix(edited) - matrix(fresh)).max() < 1e-5
+    assert rankings(edited) == rankings(fresh)

@@ -1,0 +1,172 @@
+"""Several sources of one index: read as a whole or in part, deleted by id, told apart by name."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from polyhop.flows.index import run_index
+from polyhop.flows.reports import IndexReport
+from polyhop.flows.runner import DirectRunner
+from polyhop.flows.sources import source_name
+from polyhop.schemas.errors import (
+    ConfigurationError,
+    DamagedStoreError,
+    PolyhopError,
+    QuarantineExceededError,
+    SourceError,
+)
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import CorpusSettings, Settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import document_checksum, read_manifest, require_version
+
+NEWS = {"n1": "Ada met Bob.", "n2": "Bob went to Rome."}
+WIKI = {"w1": "Rome is a town.", "w2": "Oslo is a town."}
+
+
+class Root:
+    """A folder with an index, whose sources lie beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.settings = Settings(
+            root=folder / "root", strategies=("bm25",), corpus=CorpusSettings(max_quarantine_share=0.5)
+        )
+
+    def index(self, name: str, rows: dict[str, Any] | list[dict[str, Any]], **request: Any) -> IndexReport:
+        path = self.folder / f"{name}.jsonl"
+        given = (
+            [{"id": id_, "title": id_, "text": text} for id_, text in rows.items()] if isinstance(rows, dict) else rows
+        )
+        path.write_text("".join(json.dumps(row) + "\n" for row in given), encoding="utf-8")
+        return run_index(self.settings, IndexRequest("i", path, **request), DirectRunner())
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with duckdb.connect(str(require_version(Layout(self.settings.root), "i")[1].tables), read_only=True) as held:
+            return held.execute(query).fetchall()
+
+    @property
+    def texts(self) -> dict[str, str]:
+        return dict(self.rows("SELECT record_id, text FROM passages"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = Root(tmp_path_factory.mktemp("sources"))
+    root.index("news", NEWS)
+    root.index("wiki", WIKI, source_name="wiki")
+    return root.folder
+
+
+@pytest.fixture
+def root(made: Path, tmp_path: Path) -> Root:
+    return Root(Path(shutil.copytree(made, tmp_path / "copy")))
+
+
+def test_a_whole_source_deletes_its_own_records_alone(root: Root) -> None:
+    root.index("news", {"n3": "Eve sings."}, source_name="news")
+    assert root.texts == {"n3": "Eve sings.", **WIKI}
+    manifest = read_manifest(require_version(Layout(root.settings.root), "i")[1])
+    assert {name: state.records for name, state in manifest.sources.items()} == {"news": 1, "wiki": 2}
+
+
+def test_a_partial_source_adds_changes_and_deletes_by_id_and_leaves_the_rest(root: Root) -> None:
+    edits = [
+        {"id": "w1", "title": "w1", "text": "Rome is a city."},
+        {"id": "w2", "deleted": True},
+        {"id": "w9", "deleted": True},
+    ]
+    root.index("today", [*edits, {"id": "w3", "text": "Bern, too."}], source_name="wiki", is_partial=True)
+    assert root.texts == {**NEWS, "w1": "Rome is a city.", "w3": "Bern, too."}
+    assert read_manifest(require_version(Layout(root.settings.root), "i")[1]).source.endswith("wiki.jsonl")
+
+
+def test_of_a_deletion_and_a_record_of_one_id_the_later_line_counts(root: Root) -> None:
+    deleted = {"id": "w1", "deleted": True}
+    again, gone = {"id": "w1", "text": "Rome again."}, {"id": "w3", "text": "Bern."}
+    rows = [deleted, again, gone, {"id": "w3", "deleted": True}, {"deleted": True}]
+    root.index("today", rows, source_name="wiki", is_partial=True)
+    assert root.texts == {**NEWS, "w1": "Rome again.", "w2": WIKI["w2"]}
+    assert root.rows("SELECT line, reason FROM quarantine") == [
+        (5, "there is no id to delete: expected a field named id or _id")
+    ]
+
+
+def test_an_id_of_two_sources_is_the_first_one_by_name_and_the_other_comes_back(root: Root) -> None:
+    root.index("wiki", {**WIKI, "n1": "Another Ada."}, source_name="wiki")
+    assert root.texts["n1"] == NEWS["n1"]
+    ((reason,),) = root.rows("SELECT reason FROM quarantine")
+    assert reason == (
+        "id 'n1' of source 'wiki' has another text in source 'news', which comes first by name; give one of the two "
+        "another id"
+    )
+    root.index("today", [{"id": "n1", "deleted": True}], source_name="news", is_partial=True)
+    assert root.texts["n1"] == "Another Ada."
+    assert root.rows("FROM quarantine") == []
+
+
+def test_what_a_source_refused_stays_known_when_another_is_read(root: Root) -> None:
+    root.index("wiki", [{"id": "w1", "text": "Rome."}, {"id": "w2"}], source_name="wiki")
+    root.index("news", {"n1": "Eve."}, source_name="news")
+    assert [row[:2] for row in root.rows("FROM quarantine")] == [("wiki.jsonl", 2)]
+
+
+def test_a_partial_source_without_a_usable_record_is_refused(root: Root) -> None:
+    with pytest.raises(QuarantineExceededError, match="1 of 1 records"):
+        root.index("today", [{"id": "w2"}], source_name="wiki", is_partial=True)
+
+
+def test_a_source_is_known_by_its_path_and_else_must_be_named(root: Root) -> None:
+    assert not root.index("wiki", WIKI).changed
+    with pytest.raises(SourceError, match=r"has the sources news, wiki, and none of them was read from .*today.jsonl"):
+        root.index("today", WIKI)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("a/news.jsonl.gz", "news"), ("Pages of ours", "Pages-of-ours"), ("é.csv", "corpus")]
+)
+def test_the_first_source_is_named_after_its_file(tmp_path: Path, path: str, name: str) -> None:
+    assert source_name(tmp_path / path) == name
+
+
+def test_the_only_source_of_an_index_may_move(tmp_path: Path) -> None:
+    root = Root(tmp_path)
+    root.index("monday", NEWS)
+    root.index("tuesday", {"n1": "Eve."})
+    assert root.texts == {"n1": "Eve."}
+    with pytest.raises(SourceError, match="Nothing would be left of index 'i'"):
+        root.index("wednesday", [{"id": "n1", "deleted": True}], is_partial=True)
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "words"),
+    [
+        ({"source_name": "a/b"}, ConfigurationError, "not a name for a source"),
+        ({"kind": "graph", "is_partial": True}, SourceError, "A knowledge graph is read whole"),
+    ],
+)
+def test_what_cannot_be_asked_for(root: Root, request_: Any, error: type[PolyhopError], words: str) -> None:
+    with pytest.raises(error, match=words):
+        root.index("today", WIKI, **request_)
+
+
+def test_a_version_without_kept_records_must_be_read_whole_once(root: Root) -> None:
+    path = require_version(Layout(root.settings.root), "i")[1].manifest
+    document = json.loads(path.read_bytes())
+    del document["checksum"], document["sources"]
+    path.write_text(json.dumps({**document, "checksum": document_checksum(document)}), encoding="utf-8")
+    with pytest.raises(SourceError, match="kept no records of its source"):
+        root.index("wiki", WIKI, is_partial=True)
+
+
+def test_damaged_records_of_another_source_are_not_built_on(root: Root) -> None:
+    path = require_version(Layout(root.settings.root), "i")[1].arrays / "records_of-news.parquet"
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(DamagedStoreError, match=r"polyhop index .*news.jsonl --source-name news --index i"):
+        root.index("wiki", WIKI)
+    root.index("news", NEWS)
+    assert root.texts == {**NEWS, **WIKI}

@@ -1,0 +1,71 @@
+-- Statements about records of several sources: whose counts, which are refused, and which the version keeps.
+
+-- name: first_in_source
+-- The first record of each source that uses each id: later ones with the same text are the same record.
+CREATE OR REPLACE TEMP TABLE first_in_source AS
+SELECT
+    origin,
+    record_id,
+    min_by(record_hash, (source, line)) AS record_hash,
+    min((source, line)) AS place
+FROM read_parquet($passages)
+GROUP BY origin, record_id;
+
+-- name: used_twice
+-- Records whose id an earlier one of the same source has with other text.
+CREATE OR REPLACE TEMP TABLE used_twice AS
+SELECT DISTINCT
+    p.origin,
+    p.source,
+    p.line,
+    'id ''' || p.record_id || ''' was already used with other text in ' || f.place[1] || ' line ' || f.place[2]
+        AS reason,
+    left(min(p.text) OVER (PARTITION BY p.origin, p.source, p.line), 200) AS excerpt
+FROM read_parquet($passages) AS p JOIN first_in_source AS f USING (origin, record_id)
+WHERE p.record_hash <> f.record_hash;
+
+-- name: refused
+-- What is of no use in the source that was read: what its reader refused, and ids used twice with different text.
+CREATE OR REPLACE TEMP TABLE refused AS
+SELECT source, line, reason, min(excerpt) AS excerpt FROM (
+    SELECT source, line, reason, excerpt FROM read_parquet($quarantine)
+    UNION ALL
+    SELECT source, line, reason, excerpt FROM used_twice WHERE origin = $origin
+)
+GROUP BY source, line, reason;
+
+-- name: no_kept_refused
+-- Refused records of other sources: none so far.
+CREATE OR REPLACE TEMP TABLE kept_refused AS SELECT * FROM quarantine LIMIT 0;
+
+-- name: kept_refused
+-- Refused records of another source, as its last run left them.
+INSERT INTO kept_refused SELECT source, line, reason, excerpt FROM read_parquet($files);
+
+-- name: refused_before
+-- Refused records of earlier partial runs, but of the files that this run read.
+INSERT INTO refused
+SELECT source, line, reason, excerpt FROM read_parquet($files)
+WHERE source NOT IN (SELECT unnest($read::VARCHAR[]))
+    AND (source, line, reason) NOT IN (SELECT (source, line, reason) FROM refused);
+
+-- name: records_to_keep
+-- The accepted records of the source that was read.
+SELECT DISTINCT ON (r.record_id) r.record_id, r.title, r.text, r.source, r.metadata_json, r.origin
+FROM read_parquet($records) AS r
+JOIN first_in_source AS f ON f.origin = $origin AND f.record_id = r.record_id AND f.place = (r.source, r.line)
+ORDER BY r.record_id;
+
+-- name: refused_to_keep
+-- The refused records of the source that was read.
+SELECT source, line, reason, excerpt FROM refused ORDER BY source, line, reason;
+
+-- name: count_read
+-- Usable records that the source itself gave, and those of no use.
+SELECT
+    (SELECT count(DISTINCT record_id) FROM read_parquet($records)),
+    (SELECT count(DISTINCT (source, line)) FROM read_parquet($quarantine));
+
+-- name: first_refused
+-- The first record of no use that the source itself gave.
+SELECT source, line, reason FROM read_parquet($quarantine) ORDER BY source, line, reason LIMIT 1;
