@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
 
-from prefect import flow, get_run_logger, task
+from prefect import flow, get_run_logger, runtime, task
 from prefect.artifacts import (
     create_markdown_artifact,
     create_progress_artifact,
@@ -138,6 +138,8 @@ def index_flow(
             full,
             kind,
             Path(graph_sources) if graph_sources else None,
+            flow_run_id=runtime.flow_run.id or "",
+            flow_run_url=runtime.flow_run.ui_url or "",
         )
         report = run_index(chosen, request, PrefectRunner())
         publish_artifacts(report, hub_coverage(chosen, report))

@@ -25,11 +25,12 @@ class StageTimings:
         """Notes a stage that ran: units in its batches, and how many of them no cache could answer."""
         self._known[stage] = StageTiming(seconds=round(seconds, 6), units=units, computed=computed)
 
-    def taken_over(self, stage: str) -> None:
-        """Notes a stage whose result is the current version's."""
+    def taken_over(self, stage: str) -> StageTiming | None:
+        """Notes a stage whose result is the current version's; returns what it took there, None if nobody knows."""
         self._known.pop(stage, None)
         if stage in self._before:
             self._known[stage] = self._before[stage]
+        return self._known.get(stage)
 
     def write(self, folder: VersionFolder) -> None:
         """Writes them into the version that is being built.

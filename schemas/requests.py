@@ -22,6 +22,8 @@ class IndexRequest:
         full: Derive every stage again (caches are still used: nothing is paid or encoded twice).
         kind: What the source is; None: what the current version was made from, a corpus if there is none.
         graph_sources: A file of texts for the graph's nodes; None: it has none.
+        flow_run_id: The Prefect flow run that asks, for the run history; "" without one.
+        flow_run_url: Its page on the dashboard.
     """
 
     index: str
@@ -30,6 +32,8 @@ class IndexRequest:
     full: bool = False
     kind: SourceKind | None = None
     graph_sources: Path | None = None
+    flow_run_id: str = ""
+    flow_run_url: str = ""
 
     @property
     def stated_kind(self) -> SourceKind | None:
