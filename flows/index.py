@@ -4,14 +4,17 @@ Plain functions: `prefect_index.py` wraps the same ones into a flow run. Holds t
 """
 
 from collections import Counter
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 
 from polyhop.flows.kept_settings import with_kept
 from polyhop.flows.model_run import model_run, model_use
 from polyhop.flows.reports import IndexReport
+from polyhop.flows.run_history import RunHistory, recorded
 from polyhop.flows.runner import Runner
 from polyhop.flows.sources import check_sources, with_sources
-from polyhop.flows.stage_timings import Clock, StageTimings
+from polyhop.flows.stage_timings import StageTimings
 from polyhop.schemas.errors import CoverageError, DamagedStoreError, SourceError, UnknownIndexError
 from polyhop.schemas.manifest import Manifest, StageRecord
 from polyhop.schemas.requests import IndexRequest
@@ -22,6 +25,7 @@ from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.build import Build, clear_staging, current_manifest, reuse_arrays, reuse_tables, start_build
 from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.timings import read_timings
 from polyhop.warehouse.files.versions import remove_leftovers, writer_lease
 from polyhop.warehouse.integrity import Damage, find_damage
@@ -39,23 +43,27 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
         StoreConflictError: If another process is writing this index.
         StoreError: If the disk refuses; nothing is published.
     """
-    check_sources(request)
-    wanted = needed_artefacts((*settings.strategies, *request.add_strategies))
-    build = Build(settings, request.index, request.source, tuple(sorted(wanted)), graph_sources=request.graph_sources)
-    folder = build.folder
-    lease = writer_lease(folder.lease, request.index)
-    with writing(f"index '{request.index}'", folder.path), lease, model_run(runner.note):
-        left = remove_leftovers(folder)
-        report = _Run(build, request, runner).run()
-        report.removed_versions = [*left, *report.removed_versions]
-        report.model = model_use()
-        return report
+    folder = Layout(settings.root).index(request.index)
+    history = RunHistory(folder, request)
+    with recorded(history):
+        check_sources(request)
+        wanted = tuple(sorted(needed_artefacts((*settings.strategies, *request.add_strategies))))
+        build = Build(settings, request.index, request.source, wanted, graph_sources=request.graph_sources)
+        lease = writer_lease(folder.lease, request.index)
+        with writing(f"index '{request.index}'", folder.path), lease, model_run(runner.note):
+            history.begin()
+            left = remove_leftovers(folder)
+            report = _Run(build, request, runner, history).run()
+            report.removed_versions = [*left, *report.removed_versions]
+            report.model = model_use()
+            history.ended_well(report)
+            return report
 
 
 class _Run:
     """One run: what it knows of the current version, and what it reports."""
 
-    def __init__(self, build: Build, request: IndexRequest, runner: Runner) -> None:
+    def __init__(self, build: Build, request: IndexRequest, runner: Runner, history: RunHistory) -> None:
         self._manifest = current_manifest(build)
         kept = self._manifest.artefacts if self._manifest else ()
         kind = request.stated_kind or (source_kind(self._manifest.stages) if self._manifest else "corpus")
@@ -65,6 +73,7 @@ class _Run:
         self._source, *self._stages = stages_for(artefacts, kind)
         self._request = request
         self._runner = runner
+        self._history = history
         self._report = IndexReport(index=build.index)
         self._damage = self._found_damage()
         self._build = with_sources(self._build, request, self._manifest, self._damage.arrays)
@@ -73,6 +82,10 @@ class _Run:
             self._build = self._build.with_earlier(self._manifest, self._damage.arrays)
         before = read_timings(build.folder.version(self._manifest.version)) if self._manifest else {}
         self._timings = StageTimings(before)
+
+    def _clock(self, stage: str) -> AbstractContextManager[None]:
+        """Measures a block of a stage, for the report and for the run history."""
+        return self._history.stage(stage, partial(self._report.seconds.__setitem__, stage))
 
     def _found_damage(self) -> Damage:
         """What of the current version must not be taken over."""
@@ -103,7 +116,7 @@ class _Run:
         build = replace(self._build, distrusted=distrusted or tuple(self._damage.vectors))
         last = publish_stage([self._source, *self._stages])
         self._timings.write(build.staging)
-        with Clock(self._report, last.name):
+        with self._clock(last.name):
             self._runner.step(last.name, last.finish, build)
             self._report.removed_versions = prune(build)
         clear_staging(build)
@@ -122,13 +135,14 @@ class _Run:
             if stage.name not in needed and self._is_known(stage, self._build):
                 self._take_over(stage)
                 continue
-            with Clock(self._report, stage.name):
+            with self._clock(stage.name):
                 units = self._run_batches(stage)
                 faults = stage.faults(self._build) if stage.faults is not None else []
                 if not faults:
                     self._finish(stage)
             computed = self._report.computed.get(stage.name, 0)
             self._timings.computed(stage.name, self._report.seconds[stage.name], units, computed)
+            self._history.units(stage.name, units, computed)
             if faults:
                 self._build = ingested
                 self._set_aside(faults)
@@ -187,7 +201,7 @@ class _Run:
     def _ingest(self) -> None:
         """Reads the source whole, because only that shows whether anything changed; without one, takes it over."""
         source = self._source
-        with Clock(self._report, source.name):
+        with self._clock(source.name):
             start_build(self._build, tables_of([source, *self._stages]))
             if self._request.source is None:
                 counts = self._take_over_source()
@@ -202,7 +216,7 @@ class _Run:
                 self._report.unread = dict(unread)
             self._build = self._ingested(counts)
         if self._request.source is None:
-            self._timings.taken_over(source.name)
+            self._note_taken_over(source.name)
         else:
             self._timings.computed(source.name, self._report.seconds[source.name])
 
@@ -242,13 +256,17 @@ class _Run:
 
     def _take_over(self, stage: Stage) -> None:
         manifest, record = self._require_manifest(), self._record(stage)
-        with Clock(self._report, stage.name):
+        with self._clock(stage.name):
             reuse_tables(self._build, manifest, stage.tables, stage.rows)
             reuse_arrays(self._build, manifest, stage.arrays)
         build = self._build.with_outcome(stage.name, record.outcome).with_counts(stage.name, record.counts)
         self._build = stage.done(build)
         self._report.reused.append(stage.name)
-        self._timings.taken_over(stage.name)
+        self._note_taken_over(stage.name)
+
+    def _note_taken_over(self, stage: str) -> None:
+        known = self._timings.taken_over(stage)
+        self._history.units(stage, known.units if known else 0, 0, is_taken_over=True)
 
     def _finish(self, stage: Stage) -> None:
         counts = self._runner.step(stage.name, stage.finish, self._build)

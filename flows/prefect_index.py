@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from prefect import flow, get_run_logger
+from prefect import flow, get_run_logger, runtime
 
 from polyhop.flows.index import run_index
 from polyhop.flows.index_outcome import (
@@ -142,6 +142,8 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
             Path(graph_sources) if graph_sources else None,
             source_name,
             partial,
+            flow_run_id=runtime.flow_run.id or "",
+            flow_run_url=runtime.flow_run.ui_url or "",
         )
         before = counts_of_current(chosen, index)
         with budget_events(index):

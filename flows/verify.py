@@ -27,6 +27,7 @@ from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.warehouse.artefacts import open_vectors
 from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
+from polyhop.warehouse.files.run_history import drop_damaged_lines, find_history_damage
 from polyhop.warehouse.files.versions import (
     hold_version,
     published_versions,
@@ -85,6 +86,8 @@ def run_verify(settings: Settings, index: str, address: Address | None = None) -
         for kind, record in manifest.vectors.items():
             if kind not in damage.vectors:
                 report.differences["vectors"] += _vectors_of(layout.index(index), held.folder, kind, record)
+        history = find_history_damage(layout.index(index))
+        report.differences["run_history"] = [history] if history else []
         report.differences[OLDER] = [*_older_versions(layout.index(index), held.number)]
     report.differences[CACHES] = find_damaged_caches(layout)
     if address is not None:
@@ -109,6 +112,7 @@ def repair(settings: Settings, report: VerifyReport, address: Address | None = N
         repair_caches(layout)
     if any(report.differences.get(name) for name in ("tables", "arrays", "vectors", "timings")):
         run_index(settings, _rebuilding(layout, report.index), DirectRunner())
+    drop_damaged_lines(folder)
     with writer_lease(folder.lease, report.index):
         for number in published_versions(folder):
             if any(_damage_of(folder, number)):

@@ -152,10 +152,10 @@ class Index:
             ConfigurationError: If a folder of `allow_files` does not exist.
             StatementRejectedError: If the query does anything but read, or DuckDB refuses it.
         """
-        from polyhop.jobs import results_for
+        from polyhop.result_tables import result_tables
         from polyhop.warehouse.tables.query import query_rows
 
-        extra = results_for(self._session.settings, query)
+        extra = result_tables(self._session.settings, self.name)
         folders = [allow_files] if isinstance(allow_files, str | Path) else list(allow_files)
         return query_rows(self._session.published.layout, self.name, query, self.version, extra, folders)
 

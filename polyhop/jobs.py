@@ -4,25 +4,18 @@ Answers nothing (workers do); everything here works while they run.
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from polyhop.schemas.errors import UnknownIdError
 from polyhop.schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow
 from polyhop.schemas.queue_errors import DamagedRowsError
-from polyhop.schemas.settings import Settings
 from polyhop.schemas.stored import DAMAGED_ERROR, Damage, DamagedRow, incomplete
-from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_ALL_JOBS = 1_000_000_000
 _ROWS_PER_BATCH = 1_000
 _PARQUET_COLUMNS = {
     **dict.fromkeys(("id", "question", "answer", "state"), "string"),
@@ -196,63 +189,4 @@ def _flat(document: dict[str, Any]) -> dict[str, Any]:
     return {
         name: json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
         for name, value in document.items()
-    }
-
-
-def results_for(settings: Settings, query: str) -> "dict[str, pa.Table]":
-    """The view `results` for a query that names it, nothing for others: reading all answers takes its time."""
-    if not re.search(r"\bresults\b", query, re.IGNORECASE):
-        return {}
-    with open_questions(settings) as queue:
-        return {"results": results_table(queue)}
-
-
-def results_table(queue: QuestionQueue) -> "pa.Table":
-    """The questions of all jobs, answered or not, as the view `results` of `polyhop sql`."""
-    import pyarrow as pa
-
-    schema = pa.schema(
-        [
-            ("job_id", pa.int64()),
-            ("id", pa.string()),
-            ("question", pa.string()),
-            ("answer", pa.string()),
-            ("state", pa.string()),
-            ("version", pa.int64()),
-            ("strategy", pa.string()),
-            ("index", pa.string()),
-            ("seconds", pa.float64()),
-            ("finished_at", pa.timestamp("ms", tz="UTC")),
-            ("error", pa.string()),
-        ]
-    )
-    documents = (
-        _sql_row(job, row)
-        for job in sorted(queue.jobs(_ALL_JOBS), key=_job_id)
-        for row in queue.results(job.job_id, with_evidence=False)
-    )
-    batches = []
-    while batch := list(islice(documents, _ROWS_PER_BATCH)):
-        batches.append(pa.RecordBatch.from_pylist(batch, schema=schema))
-    return pa.Table.from_batches(batches, schema=schema)
-
-
-def _job_id(job: JobRow) -> int:
-    return job.job_id
-
-
-def _sql_row(job: JobRow, row: ResultRow) -> dict[str, Any]:
-    finished_at = None if row.finished_at is None else datetime.fromtimestamp(row.finished_at, tz=UTC)
-    return {
-        "job_id": job.job_id,
-        "id": row.question_id,
-        "question": row.question,
-        "answer": row.answer,
-        "state": row.state.value,
-        "version": row.version,
-        "strategy": row.strategy or job.strategy,
-        "index": job.index,
-        "seconds": row.seconds,
-        "finished_at": finished_at,
-        "error": row.error if row.damage is None else f"damaged in the queue: {row.damage.fault}",
     }

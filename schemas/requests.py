@@ -24,6 +24,8 @@ class IndexRequest:
         graph_sources: A file of texts for the graph's nodes; None: it has none.
         source_name: Which of the index's sources it is; "": the one that was read from there, or the only one.
         is_partial: Whether the source only adds and changes: records that it does not mention stay.
+        flow_run_id: The Prefect flow run that asks, for the run history; "" without one.
+        flow_run_url: Its page on the dashboard.
     """
 
     index: str
@@ -34,6 +36,8 @@ class IndexRequest:
     graph_sources: Path | None = None
     source_name: str = ""
     is_partial: bool = False
+    flow_run_id: str = ""
+    flow_run_url: str = ""
 
     @property
     def stated_kind(self) -> SourceKind | None:

@@ -225,9 +225,9 @@ EXTRACTION_LEDGER = Table(
         real("cost_usd", "price of its calls in United States dollars, 0 where unknown"),
     ),
 )
-RUNS = Table(
-    "index_runs",
-    "The runs that led to this version, stage by stage.",
+VERSION_STAGES = Table(
+    "version_stages",
+    "The stages whose results are in this version; the runs themselves are in index_runs.",
     ("run_id", "stage"),
     (
         text("run_id", "sha256-derived from inputs and settings: the same work has the same id"),
@@ -254,6 +254,6 @@ TABLES: tuple[Table, ...] = (
     EMBEDDINGS,
     QUARANTINE,
     EXTRACTION_LEDGER,
-    RUNS,
+    VERSION_STAGES,
 )
 TABLE_OF: dict[str, Table] = {table.name: table for table in TABLES}

@@ -71,7 +71,7 @@ VIEWS: tuple[View, ...] = (
     ),
     View(
         "stages",
-        "What each stage of the run counted.",
+        "What each stage of this version counted.",
         (text("stage", "stage"), text("what", "what was counted"), count("count", "how many")),
     ),
 )

@@ -1,4 +1,4 @@
-"""`polyhop sql`: read-only SQL on a published version, and on the answers in the question queue."""
+"""`polyhop sql`: read-only SQL on a published version, on the index's run history and on the answers in the queue."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +10,11 @@ from polyhop.output import print_json, print_line, print_table
 
 
 def sql(
-    query: Annotated[str, typer.Argument(help="One SQL query, DuckDB's dialect.")],
     index: IndexName,
+    query: Annotated[str | None, typer.Argument(help="One SQL query, DuckDB's dialect.")] = None,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="List all tables and views with what they hold, instead of a query.")
+    ] = False,
     allow_files: Annotated[
         list[Path] | None,
         typer.Option("--allow-files", help="A folder whose files the query may read, too; may be repeated."),
@@ -20,14 +23,17 @@ def sql(
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """Look into an index with SQL that only reads; the view `results` holds every job's questions."""
-    from polyhop.jobs import results_for
+    """Look into an index with SQL that only reads: its tables, its runs (index_runs), its jobs' answers (results)."""
+    from polyhop.result_tables import result_tables
     from polyhop.warehouse.files.layout import Layout
-    from polyhop.warehouse.tables.query import query_rows
+    from polyhop.warehouse.tables.query import TABLES_QUERY, query_rows
 
+    if (query is not None) == tables:
+        raise typer.BadParameter("give one SQL query, or --tables to list what it can read.", param_hint="QUERY")
     settings = settings_of(root, set_)
-    extra = results_for(settings, query)
-    table = query_rows(Layout(settings.root), index, query, extra=extra, allow_files=allow_files or ())
+    extra = result_tables(settings, index)
+    asked = query or TABLES_QUERY
+    table = query_rows(Layout(settings.root), index, asked, extra=extra, allow_files=allow_files or ())
     if json:
         print_json(table.to_pylist())
         return

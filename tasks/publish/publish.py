@@ -18,7 +18,7 @@ from polyhop.schemas.manifest import Manifest, SourceState, StageRecord, TableRe
 from polyhop.schemas.redaction import redacted_tree
 from polyhop.schemas.settings import VectorSettings
 from polyhop.schemas.stores import SyncedTable, VectorRows
-from polyhop.schemas.tables import RUNS
+from polyhop.schemas.tables import VERSION_STAGES
 from polyhop.schemas.version import VERSION
 from polyhop.schemas.views import VIEWS
 from polyhop.tasks.stage import Counts, Stage, tables_of
@@ -51,7 +51,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     """
     held = tables_of(stages)
     with build.tables() as connection:
-        _fill_runs(build, connection)
+        _fill_stages(build, connection)
         check_invariants(connection, stages, held)
         _describe(connection, held)
         connection.execute("CHECKPOINT")
@@ -103,9 +103,8 @@ def _checksums(build: Build, tables: Sequence[Table]) -> tuple[dict[str, TableRe
 def publish_stage(stages: Sequence[Stage]) -> Stage:
     """The last stage: it reads all that these write, the first of them the source, and makes the version."""
     artefacts = tuple(artefact for stage in stages for artefact in stage.writes)
-    return Stage(
-        "publish", reads=artefacts, writes=("version",), finish=partial(publish, stages=stages), tables=(RUNS,)
-    )
+    finish = partial(publish, stages=stages)
+    return Stage("publish", reads=artefacts, writes=("version",), finish=finish, tables=(VERSION_STAGES,))
 
 
 def _source(build: Build) -> str:
@@ -195,11 +194,11 @@ def _maker(stage: Stage) -> str:
     return "Polyhop" if package == "polyhop" else f"the package '{package}'"
 
 
-def _fill_runs(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
+def _fill_stages(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     run_id = build.fingerprints[-1][1][:32]
-    connection.execute("DELETE FROM index_runs")
+    connection.execute("DELETE FROM version_stages")
     connection.executemany(
-        "INSERT INTO index_runs VALUES (?, ?, ?, ?)",
+        "INSERT INTO version_stages VALUES (?, ?, ?, ?)",
         [
             (run_id, name, build.fingerprint(name), json.dumps(dict(counts), sort_keys=True))
             for name, counts in build.counts.items()

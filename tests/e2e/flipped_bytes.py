@@ -115,7 +115,7 @@ def content_of(root: Path) -> dict[str, Any]:
         table = pinned.read().sort_by("id")
         values = np.array(table.column("vector").to_pylist(), dtype=np.float32)
         vectors[kind] = [table.column("id").to_pylist(), values.tolist()]
-    tables = {name: record.checksum for name, record in manifest.tables.items() if name != "index_runs"}
+    tables = {name: record.checksum for name, record in manifest.tables.items() if name != "version_stages"}
     return {"tables": tables, "arrays": dict(manifest.arrays), "counts": dict(manifest.counts), "vectors": vectors}
 
 
@@ -135,6 +135,9 @@ def is_same_content(whole: Path, damaged: Path) -> bool:
         return True
     if damaged.suffix == ".sqlite":
         return rows_of(whole) == rows_of(damaged)
+    if damaged.suffix == ".jsonl":
+        lines = [[json.loads(line) for line in path.read_bytes().splitlines()] for path in (whole, damaged)]
+        return bool(lines[0] == lines[1])
     if damaged.suffix == ".json":
         return bool(json.loads(whole.read_bytes()) == json.loads(damaged.read_bytes()))
     return damaged.name == "CURRENT" and int(whole.read_text()) == int(damaged.read_text())

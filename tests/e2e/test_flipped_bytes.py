@@ -27,6 +27,7 @@ SAMPLED = (
     "graph.npy",
     "graph.parquet",
     "manifest.json",
+    "runs.jsonl",
     "timings.json",
 )
 """Kinds of files of the short variant; see `_kind`."""
@@ -89,7 +90,7 @@ def attacker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacker]:
 def _kind(file: str) -> str:
     """What a file is, whatever its name: the telling folder above it, and its suffix."""
     path = Path(file)
-    if path.name in {"CURRENT", "manifest.json", "timings.json"}:
+    if path.name in {"CURRENT", "manifest.json", "runs.jsonl", "timings.json"}:
         return path.name
     telling = ("_indices", "_versions", "_refs", "data", "graph", "caches")
     return next((part for part in telling if part in path.parts), "") + path.suffix

@@ -41,7 +41,7 @@ def test_an_imported_extraction_is_indexed_reported_and_asked(
         rows: list[dict[str, object]] = json.loads(answer.stdout)
         return rows
 
-    (counts,) = sql("SELECT counts_json FROM index_runs WHERE stage = 'extract'")
+    (counts,) = sql("SELECT counts_json FROM version_stages WHERE stage = 'extract'")
     stated = json.loads(str(counts["counts_json"]))
     found = {name: stated[name] for name in stated if name not in {"mentions", "relations", "propositions", "triples"}}
     assert found == {

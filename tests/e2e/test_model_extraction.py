@@ -29,7 +29,7 @@ PASSAGE_COUNT = int(os.environ.get("POLYHOP_MODEL_PASSAGES", "40"))
 KILL_COUNT = int(os.environ.get("POLYHOP_KILLS", "3"))
 CONCURRENCY = 8
 FAULTS = dict.fromkeys(("error", "drop", "wrong_schema", "rate_limit", "refusal"), 0.1)
-HISTORY = {"extraction_ledger", "index_runs"}
+HISTORY = {"extraction_ledger", "version_stages"}
 """Tables that tell how a version came about: attempts differ after faults."""
 NAMES = ("Aldo Verri", "Berta Kahn", "Carl Otto", "Dora Lind")
 WriteCorpus = Callable[..., Path]

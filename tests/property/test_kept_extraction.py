@@ -96,7 +96,7 @@ def content(root: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Checksums of tables and files of the current version."""
     folder = Layout(root).index("one")
     manifest: Manifest = read_manifest(folder.version(int(folder.current.read_text())))
-    tables = {name: record.checksum for name, record in manifest.tables.items() if name != "index_runs"}
+    tables = {name: record.checksum for name, record in manifest.tables.items() if name != "version_stages"}
     return tables, manifest.arrays
 
 

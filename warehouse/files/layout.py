@@ -80,6 +80,11 @@ class IndexFolder:
         """The file whose lock makes a process the only writer."""
         return self.path / "WRITER"
 
+    @property
+    def runs(self) -> Path:
+        """The file with a line for every run; see run_history.py."""
+        return self.path / "runs.jsonl"
+
     def version(self, number: int) -> VersionFolder:
         """The folder of version `number`."""
         return VersionFolder(self.versions / f"{number:06d}")

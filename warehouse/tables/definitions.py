@@ -25,9 +25,9 @@ def create_statement(table: Table) -> str:
     return f"CREATE OR REPLACE TABLE {quoted(table.name)} ({', '.join([*columns, *derived])})"
 
 
-def comment_statements(described: Table | View) -> list[str]:
-    """COMMENT ON for a table or a view and each of its columns."""
-    name = quoted(described.name)
+def comment_statements(described: Table | View, schema: str = "") -> list[str]:
+    """COMMENT ON for a table or a view and each of its columns; `schema` is a prefix of its name in SQL."""
+    name = f"{schema}{quoted(described.name)}"
     derived = [d.column for d in described.derived] if isinstance(described, Table) else []
     return [
         f"COMMENT ON {'TABLE' if isinstance(described, Table) else 'VIEW'} {name} IS {literal(described.comment)}",

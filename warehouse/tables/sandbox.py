@@ -5,16 +5,18 @@ that reads. Both are needed: in its lock DuckDB still lets COPY replace the very
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
+from polyhop.schemas.columns import Table, View
 from polyhop.schemas.errors import ConfigurationError, StatementRejectedError
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import literal, quoted, tells_damage, translated
+from polyhop.warehouse.tables.definitions import comment_statements
 
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "allow_community_extensions": False,
@@ -36,13 +38,13 @@ _PRAGMA = re.compile(
 
 @contextmanager
 def sandbox(
-    path: Path, tables: Mapping[str, pa.Table], folders: Sequence[str | Path]
+    path: Path, tables: Sequence[tuple[Table, pa.Table]], folders: Sequence[str | Path]
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A locked connection to a published database.
 
     Args:
         path: The file; its tables are found without a prefix.
-        tables: Further tables by name.
+        tables: Further tables, each with its description and its rows; they come before the file's of the same name.
         folders: Folders whose files may be read.
 
     Raises:
@@ -59,8 +61,10 @@ def sandbox(
         connection.execute(f"USE {database}")
         _name_passages(connection, database)
         connection.execute("SET enable_progress_bar = false")
-        for name, table in tables.items():
-            connection.register(name, table)
+        for described, rows in tables:
+            connection.register(described.name, rows)
+            for comment in comment_statements(View(described.name, described.comment, described.columns), "temp.main."):
+                connection.execute(comment)
         # Folders must be named before the access ends, and the lock comes last: it locks these settings, too.
         connection.execute("SET allowed_directories = $folders", {"folders": allowed})
         connection.execute("SET enable_external_access = false")
@@ -97,21 +101,38 @@ def run_query(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_fil
     Raises:
         StatementRejectedError: If the query does anything but read, or DuckDB refuses it.
     """
+    with _refusals(may_read_files=may_read_files):
+        relation = connection.sql(_checked(connection, query, may_read_files=may_read_files))
+        found: pa.Table = pa.table({}) if relation is None else relation.to_arrow_table()
+    return found
+
+
+def checked_query(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool) -> str:
+    """The query without its semicolon, known to be one statement that reads; raises as `run_query` does."""
+    with _refusals(may_read_files=may_read_files):
+        return _checked(connection, query, may_read_files=may_read_files)
+
+
+def _checked(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool) -> str:
     if not query.isascii() and query.encode(errors="ignore").decode() != query:
         raise _refusal("it holds bytes that are not valid UTF-8")
+    _require_one(connection, query)
+    asked = _without_end(query)  # from here on this text is checked and run, not the one it was cut from
+    _require_reading(connection, asked, may_read_files=may_read_files)
+    return asked
+
+
+@contextmanager
+def _refusals(*, may_read_files: bool) -> Iterator[None]:
+    """Turns what DuckDB says of a query inside the block into one sentence."""
     try:
-        _require_one(connection, query)
-        asked = _without_end(query)  # from here on this text is checked and run, not the one it was cut from
-        _require_reading(connection, asked, may_read_files=may_read_files)
-        relation = connection.sql(asked)
-        found: pa.Table = pa.table({}) if relation is None else relation.to_arrow_table()
+        yield
     except duckdb.PermissionException as error:
         raise StatementRejectedError(_outside(error, may_read_files=may_read_files)) from error
     except duckdb.Error as error:
         if tells_damage(error):
             raise  # the caller knows the file, and says what fixes it
         raise StatementRejectedError(f"DuckDB refused the query: {_words(error)}.") from error
-    return found
 
 
 def _without_end(query: str) -> str:

@@ -5,7 +5,7 @@ from polyhop.tasks.registry import stages_for
 from polyhop.tasks.stage import tables_of
 from polyhop.worker.strategies.registry import STRATEGIES, needed_artefacts
 
-WRITTEN_BY_PUBLISHING = {"index_runs"}
+WRITTEN_BY_PUBLISHING = {"version_stages"}
 
 
 def test_every_table_is_filled_by_some_stage() -> None:

@@ -18,8 +18,8 @@ from polyhop.flows.job_metrics import job_metrics
 from polyhop.flows.plan import IndexPlan, StepEstimate
 from polyhop.flows.runner import DirectRunner
 from polyhop.health import run_checks
-from polyhop.jobs import results_for
 from polyhop.queue_health import check_queue
+from polyhop.result_tables import result_tables
 from polyhop.schemas.errors import ConfigurationError, StoreError
 from polyhop.schemas.queue import FinishedQuestion, JobSpec, NewQuestion
 from polyhop.schemas.queue_errors import DamagedRowsError, RetryRefusedError, SubmissionError
@@ -29,6 +29,7 @@ from polyhop.tasks.extraction.questions import questions as extraction_questions
 from polyhop.tasks.planning import PlannedStep
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
+from polyhop.warehouse.tables.lazy import Wanted
 
 ANSWER = {"question": "Why?", "answer": "yes", "strategy": "bm25", "version": 1, "passages": [], "evidence": {}}
 ANSWER |= {"seconds": {}, "parameters": {}, "index": "wiki", "limit": 10}
@@ -93,7 +94,7 @@ def test_results_with_a_damaged_one_print_all_rows_and_then_say_what_to_do(
     with pytest.raises(DamagedRowsError, match=advice):
         results(job, metrics=True, root=settings.root)
     assert (tmp_path / "results.parquet").stat().st_size > 0
-    assert results_for(settings, "FROM results")["results"].num_rows == 3
+    assert result_tables(settings, "wiki")[0].read(Wanted()).num_rows == 3
 
 
 def test_a_damaged_answer_counts_as_failed(settings: Settings) -> None:

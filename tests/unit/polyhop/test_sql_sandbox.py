@@ -216,7 +216,7 @@ def test_a_folder_that_is_missing_is_not_allowed(index: polyhop.Index, place: Pl
 
 def test_the_command_reads_own_files_below_a_folder(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     query = f"SELECT town, passage_id FROM '{place.own}/towns.csv' JOIN passages ON title = town"
-    sql(query, "small", allow_files=[place.own], root=place.root, json=True)
+    sql("small", query, allow_files=[place.own], root=place.root, json=True)
     assert json.loads(capsys.readouterr().out) == [{"town": "London", "passage_id": "london"}]
 
 

@@ -41,7 +41,7 @@ JOIN relation_sources AS x USING (relation_id)
 JOIN passages AS p USING (passage_id);
 
 -- name: stages
--- What each stage of the run counted.
+-- What each stage of the version counted.
 CREATE OR REPLACE VIEW stages AS
 SELECT r.stage, c.key AS what, c.value::BIGINT AS "count"
-FROM index_runs AS r, json_each(r.counts_json) AS c;
+FROM version_stages AS r, json_each(r.counts_json) AS c;

@@ -1,0 +1,134 @@
+"""What is recorded of an index run, and the tables `index_runs` and `index_stages` in which SQL shows it.
+
+Stores nothing (warehouse/files/run_history.py does). No version holds any of it: a version is equal to a rebuild, and a
+run that published nothing is recorded as well.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field
+
+from polyhop.schemas.columns import Column, Table, count, flag, real, text
+
+Outcome = Literal["running", "published", "unchanged", "failed", "stopped", "killed"]
+SENTENCE_CHARACTERS = 1_000
+"""Chosen: the longest sentence of ours is shorter; a vendor's error that is longer says nothing more."""
+
+
+class _Recorded(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")  # a later Polyhop may record more
+
+
+class StageUse(_Recorded):
+    """What a stage took in one run; of units those not computed came from caches or the version before."""
+
+    seconds: float = 0.0
+    units: int = 0
+    computed: int = 0
+    is_taken_over: bool = False
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+class Starter(_Recorded):
+    """Who started a run: user and host, process, and the Prefect flow run with its page, "" without one."""
+
+    user: str = ""
+    host: str = ""
+    process: int = 0
+    flow_run_id: str = ""
+    flow_run_url: str = ""
+
+
+class RunRecord(_Recorded):
+    """One index run; `running` is written when it begins, and replaced by its outcome when it ends.
+
+    Attributes:
+        run: Counts from 1 within an index.
+        started: UTC, ISO 8601.
+        sentence: Why it failed or was stopped, or what it found; "" while it runs.
+        version: The version that was current when it ended, 0 if there was none.
+        peak_memory_mb: The most memory that its process ever held, in MB (10**6 bytes).
+    """
+
+    run: int = Field(ge=1)
+    started: str
+    started_by: Starter = Field(default_factory=Starter)
+    polyhop: str = ""
+    source: str = ""
+    outcome: Outcome = "running"
+    sentence: str = ""
+    seconds: float = 0.0
+    version: int = 0
+    counts: dict[str, int] = Field(default_factory=dict)
+    stages: dict[str, StageUse] = Field(default_factory=dict)
+    cached: int = 0
+    peak_memory_mb: float = 0.0
+
+    def total(self, name: str) -> Any:
+        """The sum of a number over the stages."""
+        return sum(getattr(stage, name) for stage in self.stages.values())
+
+
+def _moment(name: str, comment: str) -> Column:
+    return Column(name, pa.timestamp("s", tz="UTC"), comment)
+
+
+_RUN = count("run", "number of the run, from 1 within the index")
+_UNITS = (
+    count("computed", "units (passages or documents, as the stage counts them) that were computed"),
+    count("reused", "units that came from caches or from the version before"),
+)
+_MODELS = (
+    count("calls", "calls of language models"),
+    count("prompt_tokens", "tokens sent to them"),
+    count("completion_tokens", "tokens received from them"),
+    real("cost_usd", "price of the calls in United States dollars, 0 where unknown"),
+)
+INDEX_RUNS = Table(
+    "index_runs",
+    "Every run of this index, also those that found nothing, failed or were stopped; the newest 10,000.",
+    ("run",),
+    (
+        _RUN,
+        _moment("started", "when it began (UTC)"),
+        real("seconds", "how long it took; 0 while it runs, or if it was killed"),
+        text("outcome", "published, unchanged, failed, stopped (by a person, Prefect, its budget), killed or running"),
+        text("sentence", "why it failed or was stopped, or what it found; empty while it runs, or if it was killed"),
+        count("version", "version that was current when it ended, 0 if there was none"),
+        text("seconds_json", "seconds by stage, as JSON; the table index_stages has them as rows"),
+        text("counts_json", "what the version holds, as JSON"),
+        *_UNITS,
+        *_MODELS,
+        count("cached", "replies of models that came from the cache"),
+        real("peak_memory_mb", "the most memory that its process ever held, in MB (10**6 bytes)"),
+        text("started_by", "user@host"),
+        count("process", "process id"),
+        text("flow_run_id", "id of the Prefect flow run, empty without one"),
+        text("flow_run_url", "page of the flow run on the dashboard, empty without one"),
+        text("source", "corpus or graph that it read, empty if it took over the version's"),
+        text("polyhop", "version of Polyhop"),
+    ),
+)
+INDEX_STAGES = Table(
+    "index_stages",
+    "What each stage took in each run of this index: the runs of index_runs.",
+    ("run", "stage"),
+    (
+        _RUN,
+        text("stage", "stage, in the order in which they ran"),
+        real("seconds", "seconds of this run, reading and writing included"),
+        *_UNITS,
+        flag("is_taken_over", "the whole result is that of the version before"),
+        *_MODELS,
+    ),
+)
+
+
+def reused_units(stages: Mapping[str, StageUse]) -> int:
+    """Units that stages did not compute."""
+    return sum(stage.units - stage.computed for stage in stages.values())
