@@ -21,6 +21,7 @@ from polyhop.schemas.corpus import Source, SourceKind
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.settings import ModelSettings, Settings
 from polyhop.schemas.strategies import strategies_for
+from polyhop.tasks.hubs.textualise import path_text_task
 from polyhop.tasks.planning import PlannedStep
 from polyhop.tasks.registry import stages_for
 from polyhop.tasks.stage import tables_of
@@ -63,7 +64,8 @@ class StepEstimate:
 class IndexPlan:
     """What indexing would take of models; costs are None if a price is unknown, `unread` counts files by kind.
 
-    `graph` counts nodes and relations of a graph; a corpus has none until it is extracted.
+    `graph` counts nodes and relations of a graph; a corpus has none until it is extracted. `not_planned` names tasks
+    that will be asked about what only extraction shows: no number here counts them.
     """
 
     source: str
@@ -73,6 +75,7 @@ class IndexPlan:
     steps: tuple[StepEstimate, ...]
     unread: Mapping[str, int]
     graph: Mapping[str, int] = field(default_factory=dict)
+    not_planned: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The document of `polyhop plan --json`."""
@@ -83,6 +86,7 @@ class IndexPlan:
             "passages": self.passages,
             **self.graph,
             "unread": dict(self.unread),
+            "not_planned": list(self.not_planned),
             "steps": {estimate.planned.task.name: self._step(estimate) for estimate in self.steps},
             "calls": sum(estimate.planned.calls for estimate in self.steps),
             "cached": sum(estimate.planned.cached for estimate in self.steps),
@@ -152,7 +156,9 @@ def plan_index(
         estimates = tuple(planner.estimate(step) for step in steps)
     sizes = {name: counts.get(name, 0) for name in ("documents", "passages")}
     graph = {"nodes": counts["entities"], "relations": counts["relations"]} if kind == "graph" else {}
-    return IndexPlan(str(source), model, **sizes, steps=estimates, unread=unread, graph=graph)
+    asks_later = kind == "corpus" and "hubs" in artefacts and settings.hubs.textualiser == "model"
+    not_planned = (path_text_task().name,) if asks_later else ()
+    return IndexPlan(str(source), model, **sizes, steps=estimates, unread=unread, graph=graph, not_planned=not_planned)
 
 
 class CachePlanner:

@@ -72,6 +72,8 @@ def print_plan(made: "IndexPlan") -> None:
     if rows:
         print_table(["step", "units", "cached", "calls", "prompt tokens", "reply tokens", "lengths from"], rows)
     print_line(f"  {_cost(made, document)}")
+    for task in made.not_planned:
+        print_line(f"  besides, {task} is asked about paths of hubs, which are known once relations are extracted")
     print_line(f"  about {document['seconds'] / 60:.1f} minutes; nothing was asked, nothing was changed")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from polyhop.commands.plan import print_plan
 from polyhop.flows.index import run_index
 from polyhop.flows.plan import plan_index
 from polyhop.flows.reports import IndexReport
@@ -183,3 +184,20 @@ def test_a_graph_whose_paths_a_template_writes_needs_no_model(settings_for: Sett
         settings_for(hubs__textualiser="template", models__extract=""), graph(tmp_path, statements()), kind="graph"
     )
     assert (made.to_json()["calls"], made.to_json()["steps"], made.model) == (0, {}, "")
+
+
+@pytest.mark.parametrize(("textualiser", "not_planned"), [("model", ["hub.path_text"]), ("template", [])])
+def test_paths_of_a_text_corpus_are_named_without_a_number(
+    settings_for: SettingsFor,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    textualiser: str,
+    not_planned: list[str],
+) -> None:
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text('{"title": "Ada", "text": "Ada met Bob."}\n', encoding="utf-8")
+    made = plan_index(settings_for(hubs__textualiser=textualiser), corpus)
+    print_plan(made)
+    assert (made.to_json()["not_planned"], "hub.path_text" in made.to_json()["steps"]) == (not_planned, False)
+    said = "besides, hub.path_text is asked about paths of hubs, which are known once relations are extracted"
+    assert (said in capsys.readouterr().out) == bool(not_planned)

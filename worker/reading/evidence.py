@@ -52,6 +52,7 @@ class Evidence:
         self._said: dict[tuple[int, int, bool], float] = {}
         self._tied: dict[tuple[int, int], float] = {}
         self._doers: dict[tuple[int, int], tuple[bool, list[tuple[int, int]]]] = {}
+        self._weights: dict[int, float] = {}
 
     def factor(self, candidate: Candidate, own: OwnPage | None, features: Features) -> float:
         """How far the evidence for a candidate holds, in (0, 1]."""
@@ -254,7 +255,9 @@ class Evidence:
         return any(f" {key} " in text for key in pages[other].title_keys)
 
     def _weight(self, mask: int) -> float:
-        return fsum(unit.weight for number, unit in enumerate(self._inner) if mask >> number & 1)
+        if mask not in self._weights:
+            self._weights[mask] = fsum(unit.weight for number, unit in enumerate(self._inner) if mask >> number & 1)
+        return self._weights[mask]
 
 
 def factors_of(situation: Situation, candidates: Sequence[Candidate], rows: Sequence[Features]) -> list[float]:

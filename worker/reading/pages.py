@@ -29,6 +29,9 @@ _RUNS = NameFinder(())
 _KEPT_SENTENCES = 10_000
 """Sentences whose words and names stay known: questions of one batch, and of one corpus, read the same passages."""
 
+_KEPT_PAGES = 2_000
+"""Passages likewise: one of HubLink's hubs is read for each of many questions, and all its paths have its title."""
+
 
 class _Stems(dict[str, tuple[str, ...]]):
     """Stems by word as written, filled on demand and bounded; a word's stems never change, so threads may share it."""
@@ -108,17 +111,18 @@ class Page:
     @cached_property
     def sentences(self) -> list[PageSentence]:
         """Sentences, lines apart."""
-        return [PageSentence(self.text[start:end], start, end, n) for n, (start, end) in enumerate(_parts(self.text))]
+        text = self.text
+        return [PageSentence(text[start:end], start, end, n) for n, (start, end) in enumerate(_parts(text))]
 
     @cached_property
     def title_keys(self) -> tuple[str, ...]:
         """Keys that the title is known under, the whole title first."""
-        return title_keys(self.passage.title)
+        return _title_keys(self.passage.title)
 
     @cached_property
     def title_stems(self) -> frozenset[str]:
         """Stems of the title."""
-        return frozenset(stem for word in name_tokens(self.passage.title) if (stem := stem_of(word)))
+        return _title_stems(self.passage.title)
 
     @cached_property
     def lead_sentences(self) -> list[PageSentence]:
@@ -140,7 +144,7 @@ class Page:
     @cached_property
     def stems(self) -> frozenset[str]:
         """Stems of the title and all sentences."""
-        return self.title_stems.union(*(sentence.places for sentence in self.sentences))
+        return _stems(self.passage.title, self.text)
 
     @cached_property
     def pronoun(self) -> str:
@@ -153,16 +157,9 @@ class Page:
         defined = defining_words(self.sentences[0].text) if self.sentences else frozenset()
         return defined.union(*(key.split() for key in self.title_keys))
 
-    @cached_property
-    def _tokens(self) -> tuple[str, str]:
-        """The words in lower case, and those with a capital, each between spaces."""
-        words = _WORD.findall(fold(self.text))
-        capitalised = [word for word in words if not word[0].islower()]
-        return f" {' '.join(words)} ".lower(), f" {' '.join(capitalised)} ".lower()
-
     def mentions(self, keys: Sequence[str]) -> bool:
         """Whether the text mentions one of these titles; one of a single word needs a capital."""
-        lower, capitalised = self._tokens
+        lower, capitalised = _tokens(self.text)
         return any(f" {key} " in (lower if " " in key else capitalised) for key in keys)
 
     def sentence_at(self, offset: int) -> PageSentence | None:
@@ -175,7 +172,31 @@ class Page:
         return None if shown is None else Sentence(self.passage.passage_id, shown.text, shown.start, shown.end)
 
 
-def _parts(text: str) -> list[tuple[int, int]]:
+@lru_cache(maxsize=_KEPT_PAGES)
+def _title_keys(title: str) -> tuple[str, ...]:
+    return title_keys(title)
+
+
+@lru_cache(maxsize=_KEPT_PAGES)
+def _title_stems(title: str) -> frozenset[str]:
+    return frozenset(stem for word in name_tokens(title) if (stem := stem_of(word)))
+
+
+@lru_cache(maxsize=_KEPT_PAGES)
+def _stems(title: str, text: str) -> frozenset[str]:
+    return _title_stems(title).union(*(_places(text[start:end]) for start, end in _parts(text)))
+
+
+@lru_cache(maxsize=_KEPT_PAGES)
+def _tokens(text: str) -> tuple[str, str]:
+    """The words in lower case, and those with a capital, each between spaces."""
+    words = _WORD.findall(fold(text))
+    capitalised = [word for word in words if not word[0].islower()]
+    return f" {' '.join(words)} ".lower(), f" {' '.join(capitalised)} ".lower()
+
+
+@lru_cache(maxsize=_KEPT_PAGES)
+def _parts(text: str) -> Sequence[tuple[int, int]]:
     """Sentences, ended by a line's end too."""
     found = []
     for start, end in split_sentences(text):

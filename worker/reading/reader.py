@@ -5,6 +5,7 @@ Calls no model and ranks no passages. Source: reader.md.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -24,6 +25,10 @@ from polyhop.worker.reading.yes_no import answer_yes_no
 ANALYSER = "stems"
 MIN_CONFIDENCE = 0.02
 """Extracted answers below it are not given: a single hop without its name or its predicate stays under .017."""
+
+
+_KEPT_QUESTIONS = 64
+"""Questions that stay parsed: HubLink reads a question once for each hub."""
 
 
 class RuleReader:
@@ -48,6 +53,8 @@ class RuleReader:
         self._corpus = CorpusPages(index)
         has_stems = f"lexical:{ANALYSER}" in index.artefacts
         self._idf = StemWeights(index.artefact(lexical_of(ANALYSER)) if has_stems else None)
+        # a function of the index, not a method: a cache that leads back to its reader would hold the index when closed
+        self._parsed = lru_cache(maxsize=_KEPT_QUESTIONS)(partial(_parsed, index))
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
         """One Reading per item, in order; reads sentences of passages, no notes."""
@@ -56,7 +63,7 @@ class RuleReader:
     def _read(self, item: ReadingItem) -> Reading:
         question = item.question
         pages = pages_of(item.context)
-        parsed = parse_question(question.text, self._index.artefact(NAMES).find(question.text))
+        parsed = self._parsed(question.text)
         if not pages or not parsed.main_stems:
             return Reading("")
         cosines = self._cosines(question, parsed, pages)
@@ -102,6 +109,10 @@ class RuleReader:
         held = self._index.artefact(vectors_of("passage"))
         vectors = np.asarray(held[[number for number in numbers if number is not None]])
         return [float(value) for value in vectors.astype(np.float64) @ question.vector.astype(np.float64)]
+
+
+def _parsed(index: IndexReader, question: str) -> ParsedQuestion:
+    return parse_question(question, index.artefact(NAMES).find(question))
 
 
 def _reading(best: Best) -> Reading:
