@@ -104,9 +104,10 @@ class _Run:
         last = publish_stage([self._source, *self._stages])
         self._timings.write(build.staging)
         with Clock(self._report, last.name):
-            self._runner.step(last.name, last.finish, build)
+            published = self._runner.step(last.name, last.finish, build)
             self._report.removed_versions = prune(build)
         clear_staging(build)
+        self._report.changes = {name: count for name, count in published.items() if name != "version"}
         manifest = current_manifest(build)
         if manifest is not None:
             self._report.version, self._report.changed, self._report.counts = manifest.version, True, manifest.counts

@@ -165,6 +165,9 @@ def print_report(report: "IndexReport") -> None:
         return
     print_line(f"Index '{report.index}': version {report.version} published in {total:.1f} s")
     print_line(f"  {counts}")
+    changes = ", ".join(f"{count:,} {kind}" for kind, count in report.changes.items() if count)
+    if report.version > 1 and changes:
+        print_line(f'  records: {changes} (polyhop sql "FROM changes" --index {report.index})')
     for sentence in report.damaged:
         print_line(f"  damaged, made again: {sentence}")
     for stage, seconds in report.seconds.items():
