@@ -60,7 +60,8 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "CREATE TEMP TABLE first_in_source AS SELECT '' AS origin, '' AS record_id, '' AS record_hash, ('', 0) AS place"
     )
     connection.execute("ATTACH ':memory:' AS before")
-    connection.execute("CREATE TABLE before.passages AS SELECT * FROM passages")
+    for name in ("passages", "entities", "aliases", "relations"):
+        connection.execute(f"CREATE TABLE before.{name} AS SELECT * FROM {name}")
     connection.execute(create_statement(CHANGES))
     connection.execute("CREATE TEMP TABLE refused AS SELECT * FROM quarantine")
     connection.execute("CREATE TEMP TABLE kept_refused AS SELECT * FROM quarantine")
