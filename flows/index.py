@@ -23,7 +23,8 @@ from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.build import Build, clear_staging, current_manifest, reuse_arrays, reuse_tables, start_build
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.timings import read_timings
-from polyhop.warehouse.files.versions import remove_leftovers, writer_lease
+from polyhop.warehouse.files.versions import remove_leftovers
+from polyhop.warehouse.files.writer import writer_lease
 from polyhop.warehouse.integrity import Damage, find_damage
 from polyhop.worker.strategies.registry import needed_artefacts
 
@@ -36,14 +37,14 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
     Raises:
         SourceError: If the corpus cannot be used; nothing is published.
         UnknownIndexError: If there is neither a source nor a version to build on.
-        StoreConflictError: If another process is writing this index.
+        StoreConflictError: If another process is writing this index, and still is after the wait.
         StoreError: If the disk refuses; nothing is published.
     """
     check_sources(request)
     wanted = needed_artefacts((*settings.strategies, *request.add_strategies))
     build = Build(settings, request.index, request.source, tuple(sorted(wanted)), graph_sources=request.graph_sources)
     folder = build.folder
-    lease = writer_lease(folder.lease, request.index)
+    lease = writer_lease(folder.lease, request.index, wait_seconds=request.wait_seconds, on_wait=runner.note)
     with writing(f"index '{request.index}'", folder.path), lease, model_run(runner.note):
         left = remove_leftovers(folder)
         report = _Run(build, request, runner).run()

@@ -47,8 +47,8 @@ def versions(
         published_versions,
         read_manifest,
         require_version,
-        writer_lease,
     )
+    from polyhop.warehouse.files.writer import writer_lease
 
     layout = Layout(settings_of(root).root)
     folder = layout.index(index)

@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import threading
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +21,13 @@ from polyhop.schemas.errors import (
     PolyhopError,
     QuarantineExceededError,
     SourceError,
+    StoreConflictError,
 )
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import CorpusSettings, Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import document_checksum, read_manifest, require_version
+from polyhop.warehouse.files.writer import writer_lease
 
 NEWS = {"n1": "Ada met Bob.", "n2": "Bob went to Rome."}
 WIKI = {"w1": "Rome is a town.", "w2": "Oslo is a town."}
@@ -195,3 +200,17 @@ def test_the_table_of_changes_is_none_of_those_that_a_full_build_repeats(root: R
     manifest = read_manifest(require_version(Layout(root.settings.root), "i")[1])
     assert "changes" not in manifest.tables
     assert manifest.history["changes"].rows == len(WIKI)
+
+
+def test_a_run_waits_for_the_one_that_writes_the_index(root: Root) -> None:
+    lease = Layout(root.settings.root).index("i").lease
+    notes: list[str] = []
+    runner = DirectRunner(on_note=notes.append)
+    request = IndexRequest("i", root.folder / "wiki.jsonl", wait_seconds=60)
+    with ExitStack() as held:
+        held.enter_context(writer_lease(lease, "i"))
+        with pytest.raises(StoreConflictError, match="being written by process"):
+            run_index(root.settings, replace(request, wait_seconds=0), runner)
+        threading.Timer(0.1, held.pop_all().close).start()
+    assert not run_index(root.settings, request, runner).changed
+    assert [note.endswith("waiting for it…") for note in notes] == [True]
