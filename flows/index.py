@@ -27,7 +27,8 @@ from polyhop.warehouse.build import Build, clear_staging, current_manifest, reus
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.timings import read_timings
-from polyhop.warehouse.files.versions import remove_leftovers, writer_lease
+from polyhop.warehouse.files.versions import remove_leftovers
+from polyhop.warehouse.files.writer import writer_lease
 from polyhop.warehouse.integrity import Damage, find_damage
 from polyhop.worker.strategies.registry import needed_artefacts
 
@@ -40,7 +41,7 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
     Raises:
         SourceError: If the corpus cannot be used; nothing is published.
         UnknownIndexError: If there is neither a source nor a version to build on.
-        StoreConflictError: If another process is writing this index.
+        StoreConflictError: If another process is writing this index, and still is after the wait.
         StoreError: If the disk refuses; nothing is published.
     """
     folder = Layout(settings.root).index(request.index)
@@ -49,7 +50,7 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
         check_sources(request)
         wanted = tuple(sorted(needed_artefacts((*settings.strategies, *request.add_strategies))))
         build = Build(settings, request.index, request.source, wanted, graph_sources=request.graph_sources)
-        lease = writer_lease(folder.lease, request.index)
+        lease = writer_lease(folder.lease, request.index, wait_seconds=request.wait_seconds, on_wait=runner.note)
         with writing(f"index '{request.index}'", folder.path), lease, model_run(runner.note):
             history.begin()
             left = remove_leftovers(folder)
@@ -117,9 +118,10 @@ class _Run:
         last = publish_stage([self._source, *self._stages])
         self._timings.write(build.staging)
         with self._clock(last.name):
-            self._runner.step(last.name, last.finish, build)
+            published = self._runner.step(last.name, last.finish, build)
             self._report.removed_versions = prune(build)
         clear_staging(build)
+        self._report.changes = {name: count for name, count in published.items() if name != "version"}
         manifest = current_manifest(build)
         if manifest is not None:
             self._report.version, self._report.changed, self._report.counts = manifest.version, True, manifest.counts

@@ -47,6 +47,8 @@ from polyhop.warehouse.settings_file import load_settings
 
 TASK_RUNS = 20
 """Of a stage at most; chosen: an index of any size shows below 200, and each costs 10 to 40 ms."""
+LONGEST_WAIT_SECONDS = 30 * 24 * 3600.0
+"""For "as long as it takes": JSON, which carries parameters, has no infinity."""
 
 
 class PrefectRunner:
@@ -112,6 +114,7 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
     extractor: str | None = None,
     partial: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
     source_name: str = "",
+    wait_seconds: float = 0.0,
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Index a corpus or a knowledge graph: documents or triples in, published version out.
@@ -128,6 +131,7 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
         partial: The source only adds and changes; records that it does not mention stay.
         source_name: Which of the index's sources it is, or a new one; empty for the one that was read from there, or
             the only one.
+        wait_seconds: How long to wait while another process writes the index; 0: fail and say who does.
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
     with clean_run():
@@ -142,6 +146,7 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
             Path(graph_sources) if graph_sources else None,
             source_name,
             partial,
+            wait_seconds,
             flow_run_id=runtime.flow_run.id or "",
             flow_run_url=runtime.flow_run.ui_url or "",
         )
@@ -196,6 +201,7 @@ def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:
         full=request.full,
         partial=request.is_partial,
         source_name=request.source_name,
+        wait_seconds=min(request.wait_seconds, LONGEST_WAIT_SECONDS),
         settings=flow_settings(settings),
     )
     return IndexReport.from_json(document)

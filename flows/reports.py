@@ -6,6 +6,8 @@ Does nothing itself.
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from polyhop.schemas.tables import CHANGE_KINDS
+
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
@@ -33,6 +35,7 @@ class ModelUse:
 class IndexReport:
     """What a run did.
 
+    `changes` counts records by how they differ from the version before (0 of each kind if nothing was published);
     `unread` counts files of a folder corpus that were not read, by kind; `damaged` is what it found damaged, in the
     version before or in caches, and made again.
     """
@@ -49,6 +52,7 @@ class IndexReport:
     model: ModelUse = field(default_factory=ModelUse)
     extraction: dict[str, int] = field(default_factory=dict)
     unread: dict[str, int] = field(default_factory=dict)
+    changes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CHANGE_KINDS, 0))
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `polyhop index` (architecture.md section 9)."""
@@ -61,6 +65,7 @@ class IndexReport:
             "model": asdict(self.model),
             "extraction": self.extraction,
             "unread": self.unread,
+            "changes": self.changes,
             "computed": self.computed,
             "reused": self.reused,
             "removed_versions": self.removed_versions,

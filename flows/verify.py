@@ -34,8 +34,8 @@ from polyhop.warehouse.files.versions import (
     read_manifest,
     remove_version,
     require_version,
-    writer_lease,
 )
+from polyhop.warehouse.files.writer import writer_lease
 from polyhop.warehouse.graph.address import Address
 from polyhop.warehouse.graph.arrays import ArrayFolder
 from polyhop.warehouse.integrity import find_damage

@@ -68,7 +68,7 @@ class SourceState(_Frozen):
 
 
 class Manifest(_Frozen):
-    """What a version consists of."""
+    """What a version consists of; the tables of `history` depend on the versions before it, and no other part does."""
 
     format: Literal[2] = 2
     index: str
@@ -83,5 +83,6 @@ class Manifest(_Frozen):
     stages: dict[str, StageRecord]
     counts: dict[str, int]
     tables: dict[str, TableRecord]
+    history: dict[str, TableRecord] = Field(default_factory=dict)
     arrays: dict[str, str]
     vectors: dict[str, VectorRecord]

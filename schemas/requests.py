@@ -24,6 +24,7 @@ class IndexRequest:
         graph_sources: A file of texts for the graph's nodes; None: it has none.
         source_name: Which of the index's sources it is; "": the one that was read from there, or the only one.
         is_partial: Whether the source only adds and changes: records that it does not mention stay.
+        wait_seconds: How long to wait while another process writes the index; infinite: as long as it takes.
         flow_run_id: The Prefect flow run that asks, for the run history; "" without one.
         flow_run_url: Its page on the dashboard.
     """
@@ -36,6 +37,7 @@ class IndexRequest:
     graph_sources: Path | None = None
     source_name: str = ""
     is_partial: bool = False
+    wait_seconds: float = 0.0
     flow_run_id: str = ""
     flow_run_url: str = ""
 

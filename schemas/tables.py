@@ -237,6 +237,22 @@ VERSION_STAGES = Table(
     ),
 )
 
+CHANGE_KINDS = ("added", "changed", "deleted", "renamed")
+CHANGES = Table(
+    "changes",
+    "Records that are not as in the version before; the one table that depends on what was published earlier.",
+    ("record_id",),
+    (
+        text("record_id", "id of the record in the source; of a deleted one the id that it had"),
+        text("document_id", "document that it belongs, or belonged, to"),
+        text("kind", "added, changed (title, text, metadata, or how it is cut), deleted or renamed (same content)"),
+        text("from_id", "id that a renamed record had before, NULL for the others", nullable=True),
+        text("source", "name of the source that brought it; empty for texts of a graph's nodes"),
+        count("version", "version that brought the change"),
+    ),
+)
+"""In every version, but not among the tables that a full build must repeat: those are in `TABLES`."""
+
 TABLES: tuple[Table, ...] = (
     DOCUMENTS,
     PASSAGES,

@@ -48,7 +48,7 @@ def find_damage(index: IndexFolder, folder: VersionFolder, manifest: Manifest) -
     """
     vectors = open_vector_store(index)
     return Damage(
-        dict(_tables(folder, manifest.tables)),
+        dict(_tables(folder, {**manifest.tables, **manifest.history})),
         dict(_arrays(folder, manifest.arrays)),
         {
             kind: "; ".join(found)

@@ -1,5 +1,6 @@
 """`polyhop index`: a corpus or a knowledge graph to a published version."""
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -65,6 +66,12 @@ def index(
         typer.Option("--extractor", help="Who finds names and relations: rules (default), model, or import:FILE."),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Derive every stage again; caches are still used.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait as long as another process writes the index, rather than end.")
+    ] = False,
+    wait_seconds: Annotated[
+        float, typer.Option("--wait-seconds", min=0, help="Wait for it, but no longer than that.")
+    ] = 0.0,
     prefect: Annotated[
         bool, typer.Option("--prefect", help="Run as a Prefect flow run (always, if PREFECT_API_URL is set).")
     ] = False,
@@ -78,7 +85,8 @@ def index(
     flags = [f"extraction.extractor={extractor}"] if extractor else []
     settings = settings_of(root, [*(set_ or []), *flags, *link_settings(follow_links=follow_links)])
     request = _request(index, source, graph, graph_sources, add_strategy)
-    request = replace(request, full=full, source_name=source_name, is_partial=partial)
+    longest = math.inf if wait and not wait_seconds else wait_seconds
+    request = replace(request, full=full, source_name=source_name, is_partial=partial, wait_seconds=longest)
     use_prefect = prefect or bool(os.environ.get("PREFECT_API_URL"))
     report = _on_prefect(settings, request) if use_prefect else _directly(settings, request)
     print_unread(report.unread)
@@ -165,6 +173,9 @@ def print_report(report: "IndexReport") -> None:
         return
     print_line(f"Index '{report.index}': version {report.version} published in {total:.1f} s")
     print_line(f"  {counts}")
+    changes = ", ".join(f"{count:,} {kind}" for kind, count in report.changes.items() if count)
+    if report.version > 1 and changes:
+        print_line(f'  records: {changes} (polyhop sql "FROM changes" --index {report.index})')
     for sentence in report.damaged:
         print_line(f"  damaged, made again: {sentence}")
     for stage, seconds in report.seconds.items():

@@ -1,29 +1,54 @@
 """`polyhop versions`: what was published, and rolling back."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyhop.commands.options import IndexName, Json, Root, settings_of
+from polyhop.commands.options import IndexName, Json, Root, Strategy, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table
 from polyhop.schemas.errors import ManifestMismatchError
+
+if TYPE_CHECKING:
+    from polyhop.schemas.settings import Settings
+    from polyhop.version_diff import AnswerDifference
+
+_SHOWN_ANSWERS = 10
 
 
 def versions(
     index: IndexName,
     use: Annotated[int | None, typer.Option("--use", help="Make this version the current one (roll back).")] = None,
+    diff: Annotated[
+        tuple[int, int] | None,
+        typer.Option(
+            "--diff", metavar="A B", help="What differs between versions A and B: records, entities, relations."
+        ),
+    ] = None,
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            "--questions", help="With --diff: how the answers to these questions differ (as `eval` reads them)."
+        ),
+    ] = None,
+    strategy: Strategy = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """List the published versions of an index, or make one of them current."""
+    """List the published versions of an index, compare two of them, or make one of them current."""
+    if diff is not None:
+        _print_difference(settings_of(root), index, diff, questions, strategy, json=json)
+        return
+    if questions is not None or strategy is not None:
+        raise typer.BadParameter("say which two versions are asked (--diff A B).", param_hint="--questions")
     from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.files.versions import (
         point_to,
         published_versions,
         read_manifest,
         require_version,
-        writer_lease,
     )
+    from polyhop.warehouse.files.writer import writer_lease
 
     layout = Layout(settings_of(root).root)
     folder = layout.index(index)
@@ -52,3 +77,51 @@ def versions(
     )
     if use is not None:
         print_line(f"Version {use} of '{index}' is current.")
+
+
+def _print_difference(
+    settings: "Settings", index: str, pair: tuple[int, int], questions: Path | None, strategy: str | None, *, json: bool
+) -> None:
+    from polyhop.version_diff import diff_versions
+
+    diff = diff_versions(settings, index, pair, questions, strategy)
+    if json:
+        print_json(diff.to_json())
+        return
+    print_line(f"Index '{index}', version {diff.after} compared with version {diff.before}")
+    for what, found in diff.compared.items():
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in found.counts.items() if count)
+        print_line(f"{what}: {counts or 'none changed'}")
+        for row in found.first:
+            print_line(f"  {_sentence(what, row)}")
+        if sum(found.counts.values()) > len(found.first):
+            print_line("  …")
+    if diff.question_count:
+        answers = sum(one.has_other_answer for one in diff.answers)
+        passages = sum(one.has_other_passages for one in diff.answers)
+        print_line(f"questions: {diff.question_count:,} asked, {answers:,} other answers, {passages:,} other passages")
+        for one in diff.answers[:_SHOWN_ANSWERS]:
+            _print_answers(one)
+
+
+def _sentence(what: str, row: dict[str, Any]) -> str:
+    """One change: `renamed  p2 (was p1)`, `merged  Mme Curie (into Marie Curie)`."""
+    kind = f"{row['kind']:<8}"
+    if what == "relations":
+        return f"{kind} {row['source']} | {row['relation']} | {row['target']}"
+    if what == "records":
+        source = f" [{row['source']}]" if row["source"] else ""
+        was = f" (was {row['from_id']})" if row["from_id"] else ""
+        return f"{kind} {row['record_id']}{was}{source}"
+    led = {"merged": "into", "split": "from"}.get(row["kind"])
+    return f"{kind} {row['name']} ({led} {row['other']})" if led else f"{kind} {row['name']}"
+
+
+def _print_answers(one: "AnswerDifference") -> None:
+    print_line(f"  {one.question}")
+    if one.has_other_answer:
+        print_line(f"    {one.answers[0] or '(none)'} -> {one.answers[1] or '(none)'}")
+    document = one.to_json()
+    for sign, name in (("+", "passages_added"), ("-", "passages_removed")):
+        if document[name]:
+            print_line(f"    {sign} {', '.join(document[name])}")

@@ -18,9 +18,10 @@ from polyhop.schemas.manifest import Manifest, SourceState, StageRecord, TableRe
 from polyhop.schemas.redaction import redacted_tree
 from polyhop.schemas.settings import VectorSettings
 from polyhop.schemas.stores import SyncedTable, VectorRows
-from polyhop.schemas.tables import VERSION_STAGES
+from polyhop.schemas.tables import CHANGES, VERSION_STAGES
 from polyhop.schemas.version import VERSION
 from polyhop.schemas.views import VIEWS
+from polyhop.tasks.publish.changes import fill_changes
 from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.build import Build, current_manifest
 from polyhop.warehouse.files.disk import file_checksum
@@ -39,7 +40,7 @@ _UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "queue", "worker", "r
 
 
 def publish(build: Build, stages: Sequence[Stage]) -> Counts:
-    """Publishes the staged version; returns its number.
+    """Publishes the staged version; returns its number, and how many records changed, by kind.
 
     Args:
         build: The build, all stages done.
@@ -50,18 +51,20 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         StoreError: If the disk refuses; nothing is published.
     """
     held = tables_of(stages)
+    number = max([*published_versions(build.folder), 0]) + 1
     with build.tables() as connection:
         _fill_stages(build, connection)
-        check_invariants(connection, stages, held)
-        _describe(connection, held)
+        changes = fill_changes(build, connection, current_manifest(build), number)
+        check_invariants(connection, stages, [*held, CHANGES])
+        _describe(connection, [*held, CHANGES])
         connection.execute("CHECKPOINT")
     store = open_vector_store(build.folder)
     store.begin_changes()
     with ThreadPoolExecutor(1) as beside:  # LanceDB builds its indexes on one core, and waits for the disk
         synced = beside.submit(_sync_vectors, build)
-        tables, arrays = _checksums(build, held)
+        tables, arrays = _checksums(build, [*held, CHANGES])
         vectors = synced.result()
-    number = max([*published_versions(build.folder), 0]) + 1
+    history = {CHANGES.name: tables.pop(CHANGES.name)}
     manifest = Manifest(
         index=build.index,
         version=number,
@@ -82,6 +85,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         },
         counts=_counts(tables),
         tables=tables,
+        history=history,
         arrays=arrays,
         vectors=vectors,
     )
@@ -90,7 +94,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     if vectors:
         store.end_changes()
     publish_folder(build.folder, build.staging.path, manifest)
-    return {"version": number}
+    return {"version": number, **changes}
 
 
 def _checksums(build: Build, tables: Sequence[Table]) -> tuple[dict[str, TableRecord], dict[str, str]]:

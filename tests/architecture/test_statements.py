@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
-from polyhop.schemas.tables import NODE_PASSAGES, NODES, TABLES
+from polyhop.schemas.tables import CHANGES, NODE_PASSAGES, NODES, TABLES
 from polyhop.tasks.corpus.records import RECORD_PARTS
 from polyhop.tasks.embeddings.things import SCHEMA as THINGS
 from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS
@@ -59,6 +59,10 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection.execute(
         "CREATE TEMP TABLE first_in_source AS SELECT '' AS origin, '' AS record_id, '' AS record_hash, ('', 0) AS place"
     )
+    connection.execute("ATTACH ':memory:' AS before")
+    for name in ("passages", "entities", "aliases", "relations"):
+        connection.execute(f"CREATE TABLE before.{name} AS SELECT * FROM {name}")
+    connection.execute(create_statement(CHANGES))
     connection.execute("CREATE TEMP TABLE refused AS SELECT * FROM quarantine")
     connection.execute("CREATE TEMP TABLE kept_refused AS SELECT * FROM quarantine")
     parts = _empty_parts(connection, tmp_path)
@@ -76,6 +80,8 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "adds_triples": True,
         "origin": "corpus",
         "read": ["a"],
+        "is_after": True,
+        "version": 1,
     }
     for file in FILES:
         for name, sql in statements(file).items():
@@ -138,6 +144,7 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
     parts |= {"graph_texts.passages": [str(passages)], "graph_texts.quarantine": [str(quarantine)]}
     pq.write_table(RECORD_PARTS.empty_table(), folder / "records.parquet")
     parts |= {"sources.records": [str(folder / "records.parquet")], "sources.passages": [str(passages)]}
+    parts |= {"changes.files": [str(folder / "records.parquet")]}
     parts |= {"sources.quarantine": [str(quarantine)], "sources.files": [str(quarantine)]}
     lines = folder / "lines.parquet"
     connection.execute(f"COPY (SELECT 0::BIGINT AS good LIMIT 0) TO '{lines}' (FORMAT parquet)")

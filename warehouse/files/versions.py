@@ -1,66 +1,27 @@
 """Published versions: which there are, which is current, how one becomes current, which may go; and who holds what.
 
 A version is a folder that appears by one rename and never changes; the pointer is a file replaced by one rename. Holds
-are locks that the system releases when their process ends, however it ends: an index has one writer, whose file shows
-who it is, and readers never take that lock; a version in use is marked by a shared lock on its manifest.
+are locks that the system releases when their process ends, however it ends: a version in use is marked by a shared lock
+on its manifest. Who may write an index is settled elsewhere (writer.py).
 """
 
 import fcntl
 import json
 import os
 import shutil
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from polyhop.schemas.errors import ManifestMismatchError, StoreConflictError, UnknownIdError, UnknownIndexError
+from polyhop.schemas.errors import ManifestMismatchError, UnknownIdError, UnknownIndexError
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.strategies import default_strategy
-from polyhop.warehouse.files.disk import sync_file, sync_folder, write_whole, writing
+from polyhop.warehouse.files.disk import sync_file, sync_folder, write_whole
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder, index_of
 
 CHECKSUM = "checksum"
 """The field of a JSON document that holds its `document_checksum`."""
-
-
-@contextmanager
-def writer_lease(path: Path, index: str) -> Iterator[None]:
-    """Holds the right to write an index for the block.
-
-    Raises:
-        StoreConflictError: If another process holds it; the message names that process.
-        StoreError: If the folder cannot be written.
-    """
-    with writing(f"index '{index}'", path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+", encoding="utf-8")
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.seek(0)
-            raise StoreConflictError(
-                f"Index '{index}' is being written by {_holder(file.read())}; wait until it has finished."
-            ) from error
-        file.seek(0)
-        file.truncate()
-        json.dump({"pid": os.getpid(), "host": socket.gethostname()}, file)
-        file.flush()
-        try:
-            yield
-        finally:
-            file.seek(0)
-            file.truncate()
-
-
-def _holder(content: str) -> str:
-    try:
-        held = json.loads(content)
-        return f"process {held['pid']} on {held['host']}"
-    except (ValueError, KeyError, TypeError):
-        return "another process"
 
 
 @contextmanager

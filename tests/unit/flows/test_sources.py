@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import threading
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +21,13 @@ from polyhop.schemas.errors import (
     PolyhopError,
     QuarantineExceededError,
     SourceError,
+    StoreConflictError,
 )
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import CorpusSettings, Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import document_checksum, read_manifest, require_version
+from polyhop.warehouse.files.writer import writer_lease
 
 NEWS = {"n1": "Ada met Bob.", "n2": "Bob went to Rome."}
 WIKI = {"w1": "Rome is a town.", "w2": "Oslo is a town."}
@@ -170,3 +175,42 @@ def test_damaged_records_of_another_source_are_not_built_on(root: Root) -> None:
         root.index("wiki", WIKI)
     root.index("news", NEWS)
     assert root.texts == {**NEWS, **WIKI}
+
+
+def test_changes_say_what_became_of_records_since_the_version_before(root: Root) -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": "w1", "title": "w1", "text": WIKI["w1"], "year": 1900},
+        {"id": "w7", "title": "w2", "text": WIKI["w2"]},
+        {"id": "w8", "text": "Bern is a town."},
+    ]
+    report = root.index("wiki", rows, source_name="wiki")
+    assert report.changes == {"added": 1, "changed": 1, "deleted": 0, "renamed": 1}
+    columns = "SELECT record_id, kind, from_id, source, version FROM changes ORDER BY record_id"
+    assert root.rows(columns) == [
+        ("w1", "changed", None, "wiki", 3),
+        ("w7", "renamed", "w2", "wiki", 3),
+        ("w8", "added", None, "wiki", 3),
+    ]
+    assert root.index("wiki", rows[:2], source_name="wiki").changes["deleted"] == 1
+    assert root.rows(columns) == [("w8", "deleted", None, "wiki", 4)]
+    assert not any(root.index("wiki", rows[:2], source_name="wiki").changes.values())
+
+
+def test_the_table_of_changes_is_none_of_those_that_a_full_build_repeats(root: Root) -> None:
+    manifest = read_manifest(require_version(Layout(root.settings.root), "i")[1])
+    assert "changes" not in manifest.tables
+    assert manifest.history["changes"].rows == len(WIKI)
+
+
+def test_a_run_waits_for_the_one_that_writes_the_index(root: Root) -> None:
+    lease = Layout(root.settings.root).index("i").lease
+    notes: list[str] = []
+    runner = DirectRunner(on_note=notes.append)
+    request = IndexRequest("i", root.folder / "wiki.jsonl", wait_seconds=60)
+    with ExitStack() as held:
+        held.enter_context(writer_lease(lease, "i"))
+        with pytest.raises(StoreConflictError, match="being written by process"):
+            run_index(root.settings, replace(request, wait_seconds=0), runner)
+        threading.Timer(0.1, held.pop_all().close).start()
+    assert not run_index(root.settings, request, runner).changed
+    assert [note.endswith("waiting for it…") for note in notes] == [True]

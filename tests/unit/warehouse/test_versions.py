@@ -1,6 +1,3 @@
-import json
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -10,7 +7,6 @@ import pytest
 from polyhop.schemas.errors import (
     ConfigurationError,
     ManifestMismatchError,
-    StoreConflictError,
     StoreError,
     UnknownIdError,
     UnknownIndexError,
@@ -29,7 +25,6 @@ from polyhop.warehouse.files.versions import (
     read_manifest,
     remove_leftovers,
     require_version,
-    writer_lease,
 )
 from polyhop.warehouse.tables.query import query_rows
 
@@ -190,25 +185,6 @@ def test_a_damaged_manifest_is_named(layout: Layout) -> None:
     index.version(1).manifest.write_text("{}")
     with pytest.raises(ManifestMismatchError, match=r"manifest\.json"):
         read_manifest(index.version(1))
-
-
-def test_a_second_writer_is_told_who_the_first_is(layout: Layout) -> None:
-    index = layout.index("a")
-    script = (
-        "import sys; from pathlib import Path; from polyhop.warehouse.files.versions import writer_lease\n"
-        "with writer_lease(Path(sys.argv[1]), 'a'):\n    print('held', flush=True); sys.stdin.read()"
-    )
-    other = subprocess.Popen(
-        [sys.executable, "-c", script, str(index.lease)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert other.stdout is not None
-    assert other.stdout.readline() == "held\n"
-    with pytest.raises(StoreConflictError, match=f"process {other.pid}"), writer_lease(index.lease, "a"):
-        pass
-    other.kill()
-    other.communicate()
-    with writer_lease(index.lease, "a"):
-        assert json.loads(index.lease.read_text())["pid"] > 0
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
