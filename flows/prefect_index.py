@@ -17,8 +17,11 @@ from prefect.artifacts import (
 )
 from prefect.cache_policies import NO_CACHE
 
+from polyhop.flows.batch_work import portable_work
 from polyhop.flows.hub_coverage import hub_coverage
 from polyhop.flows.index import run_index
+from polyhop.flows.pools import Pool, batch_pool
+from polyhop.flows.prefect_batches import run_as_tasks
 from polyhop.flows.prefect_run import clean_run, flow_settings, run_flow
 from polyhop.flows.reports import IndexReport
 from polyhop.schemas.corpus import source_of
@@ -45,15 +48,29 @@ def is_retryable(_task: Any, _run: Any, state: Any) -> bool:
 
 
 class PrefectRunner:
-    """Runs each batch and each last step of a stage as a Prefect task run."""
+    """Runs each batch and each last step of a stage as a Prefect task run.
 
-    def __init__(self) -> None:
+    Args:
+        pool: Does the batches that other processes can do; None: this process does them.
+    """
+
+    def __init__(self, pool: Pool | None = None) -> None:
+        self._pool = pool
         self._artifacts: dict[str, UUID] = {}
 
     def batches(
-        self, stage: str, run: Callable[[Build, int], BatchResult], build: Build, numbers: list[int]
+        self,
+        stage: str,
+        run: Callable[[Build, int], BatchResult],
+        build: Build,
+        numbers: list[int],
+        *,
+        is_portable: bool = False,
     ) -> Iterator[BatchResult]:
         """One task run per batch, in order."""
+        if self._pool is not None and is_portable and len(numbers) > 1:
+            yield from run_as_tasks(self._pool, portable_work(stage, run, build), numbers, is_retryable)
+            return
 
         @task(
             name=stage,
@@ -139,7 +156,8 @@ def index_flow(
             kind,
             Path(graph_sources) if graph_sources else None,
         )
-        report = run_index(chosen, request, PrefectRunner())
+        with batch_pool(chosen) as pool:
+            report = run_index(chosen, request, PrefectRunner(pool))
         publish_artifacts(report, hub_coverage(chosen, report))
         return report.to_json()
 

@@ -39,6 +39,7 @@ sys.path.append(str(PROJECT / "tests" / "neo4j_server"))
 sys.path.append(str(PROJECT / "tests" / "browser_fixture"))
 sys.path.append(str(PROJECT / "tests" / "prefect_server"))
 sys.path.append(str(PROJECT / "tests" / "command_processes"))
+sys.path.append(str(PROJECT / "tests" / "dying_processes"))
 
 
 _SERVERS = ("neo4j_server", "prefect_server", "browser")
