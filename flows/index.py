@@ -283,7 +283,10 @@ class _Run:
         size = self._build.settings.batch_size
         units = computed = damaged = 0
         self._runner.progress(stage.name, 0, size * len(numbers))
-        for done, result in enumerate(self._runner.batches(stage.name, stage.run, self._build, numbers), start=1):
+        results = self._runner.batches(
+            stage.name, stage.run, self._build, numbers, is_portable=stage.is_portable(self._build)
+        )
+        for done, result in enumerate(results, start=1):
             units += result.units
             computed += result.computed
             damaged += result.damaged

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from prefect import flow, get_run_logger, runtime
 
+from polyhop.flows.batch_work import portable_work
 from polyhop.flows.index import run_index
 from polyhop.flows.index_outcome import (
     change_rows,
@@ -23,6 +24,8 @@ from polyhop.flows.index_outcome import (
     stage_rows,
     summary_lines,
 )
+from polyhop.flows.pools import Pool, batch_pool
+from polyhop.flows.prefect_batches import run_as_tasks
 from polyhop.flows.prefect_run import clean_run, flow_settings, run_flow, warn_of_secrets
 from polyhop.flows.prefect_show import (
     GAPS,
@@ -36,7 +39,7 @@ from polyhop.flows.prefect_show import (
     show_text,
     started_name,
 )
-from polyhop.flows.prefect_steps import run_step
+from polyhop.flows.prefect_steps import TASK_RUNS, run_step
 from polyhop.flows.reports import IndexReport
 from polyhop.schemas.corpus import source_of
 from polyhop.schemas.requests import IndexRequest
@@ -45,25 +48,38 @@ from polyhop.tasks.stage import BatchResult, Counts
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.settings_file import load_settings
 
-TASK_RUNS = 20
-"""Of a stage at most; chosen: an index of any size shows below 200, and each costs 10 to 40 ms."""
 LONGEST_WAIT_SECONDS = 30 * 24 * 3600.0
 """For "as long as it takes": JSON, which carries parameters, has no infinity."""
 
 
 class PrefectRunner:
-    """Runs the batches of a stage, at most `TASK_RUNS` groups of them, and its last step as Prefect task runs."""
+    """Runs the batches of a stage, at most `TASK_RUNS` groups of them, and its last step as Prefect task runs.
 
-    def __init__(self, index: str) -> None:
+    Args:
+        index: Name of the index, for the keys of artifacts.
+        pool: Does the batches that other processes can do; None: this process does them.
+    """
+
+    def __init__(self, index: str, pool: Pool | None = None) -> None:
         self._index = index
+        self._pool = pool
         self._progress: dict[str, Progress] = {}
         self._units: dict[str, str] = {}
 
     def batches(
-        self, stage: str, run: Callable[[Build, int], BatchResult], build: Build, numbers: list[int]
+        self,
+        stage: str,
+        run: Callable[[Build, int], BatchResult],
+        build: Build,
+        numbers: list[int],
+        *,
+        is_portable: bool = False,
     ) -> Iterator[BatchResult]:
         """One task run per group of batches, in order; a retry leaves out those that are done."""
         self._units[stage] = _units(stage, build.settings)
+        if self._pool is not None and is_portable and len(numbers) > 1:
+            yield from run_as_tasks(self._pool, portable_work(stage, run, build), numbers)
+            return
         size = max(1, -(-len(numbers) // TASK_RUNS))
         for first in range(0, len(numbers), size):
             group = numbers[first : first + size]
@@ -151,8 +167,8 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
             flow_run_url=runtime.flow_run.ui_url or "",
         )
         before = counts_of_current(chosen, index)
-        with budget_events(index):
-            report = run_index(chosen, request, PrefectRunner(index))
+        with budget_events(index), batch_pool(chosen) as pool:
+            report = run_index(chosen, request, PrefectRunner(index, pool))
         _show(chosen, before, report)
         return report.to_json()
 

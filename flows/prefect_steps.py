@@ -11,6 +11,8 @@ from prefect.cache_policies import NO_CACHE
 
 from polyhop.schemas.errors import PolyhopError
 
+TASK_RUNS = 20
+"""Of a stage at most; chosen: an index of any size shows below 200, and each costs 10 to 40 ms."""
 RETRIES = 3
 RETRY_DELAY_SECONDS = [1.0, 5.0, 20.0]
 

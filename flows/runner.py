@@ -1,4 +1,4 @@
-"""Who runs the functions of stages: this process, in order; `prefect_index.py` makes task runs of them.
+"""Who runs the functions of stages: this process, in order, or a pool; `prefect_index.py` makes task runs of them.
 
 Knows no stage.
 """
@@ -6,6 +6,8 @@ Knows no stage.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
+from polyhop.flows.batch_work import portable_work
+from polyhop.flows.pools import Pool, run_in_pool
 from polyhop.tasks.stage import BatchResult, Counts
 from polyhop.warehouse.build import Build
 
@@ -14,9 +16,15 @@ class Runner(Protocol):
     """Runs the functions of stages: directly, or as tasks of a flow run."""
 
     def batches(
-        self, stage: str, run: Callable[[Build, int], BatchResult], build: Build, numbers: list[int]
+        self,
+        stage: str,
+        run: Callable[[Build, int], BatchResult],
+        build: Build,
+        numbers: list[int],
+        *,
+        is_portable: bool = False,
     ) -> Iterable[BatchResult]:
-        """Runs batches, yielding each result when it is there."""
+        """Runs batches, yielding their results in order; other processes may do those that are portable."""
         ...
 
     def step(self, stage: str, run: Callable[[Build], Counts], build: Build) -> Counts:
@@ -33,20 +41,37 @@ class Runner(Protocol):
 
 
 class DirectRunner:
-    """Runs everything in this process, in order."""
+    """Runs everything in this process, in order, but what a pool of processes can do.
+
+    Args:
+        on_progress: Called after each batch with stage, units done, units of all batches at most.
+        on_note: Called with lines about what the run waits for.
+        pool: Does the batches that other processes can do; None: this process does them.
+    """
 
     def __init__(
         self,
         on_progress: Callable[[str, int, int], None] | None = None,
         on_note: Callable[[str], None] | None = None,
+        pool: Pool | None = None,
     ) -> None:
+        self._pool = pool
         self._on_progress = on_progress
         self._on_note = on_note
 
     def batches(
-        self, stage: str, run: Callable[[Build, int], BatchResult], build: Build, numbers: list[int]
+        self,
+        stage: str,
+        run: Callable[[Build, int], BatchResult],
+        build: Build,
+        numbers: list[int],
+        *,
+        is_portable: bool = False,
     ) -> Iterator[BatchResult]:
-        """Runs the batches sequentially."""
+        """Runs the batches in the pool if there is one for them, else sequentially; a single one is not worth it."""
+        if self._pool is not None and is_portable and len(numbers) > 1:
+            yield from run_in_pool(self._pool, portable_work(stage, run, build), numbers)
+            return
         for number in numbers:
             yield run(build, number)
 

@@ -25,6 +25,17 @@ class PolyhopError(Exception):
     def __init__(self, *arguments: object) -> None:
         super().__init__(*(redact(each) if isinstance(each, str) else each for each in arguments))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Travels to another process with its message and attributes, whatever arguments its class takes."""
+        return _travelled, (type(self), self.args, self.__dict__)
+
+
+def _travelled(kind: type[PolyhopError], arguments: tuple[object, ...], attributes: dict[str, object]) -> PolyhopError:
+    """An error raised in another process."""
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(attributes)
+    return error
+
 
 class ConfigurationError(PolyhopError):
     """A setting is unknown, malformed or contradicts another."""

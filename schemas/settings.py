@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
 from polyhop.schemas.hub_settings import HubSettings
 from polyhop.schemas.proposition_origin import PropositionSettings
+from polyhop.schemas.runner_settings import RunnerSettings
 from polyhop.schemas.serving_settings import EncoderSettings, QueueSettings, ReaderSettings, WorkerSettings
 from polyhop.schemas.setting_section import Section
 
@@ -199,6 +200,7 @@ class Settings(Section):
     models: ModelSettings = Field(default_factory=ModelSettings, description="Language models.")
     encoder: EncoderSettings = Field(default_factory=EncoderSettings, description="Texts to vectors.")
     vectors: VectorSettings = Field(default_factory=VectorSettings, description="Approximate search.")
+    runner: RunnerSettings = Field(default_factory=RunnerSettings, description="Who does the batches of a run.")
     queue: QueueSettings = Field(default_factory=QueueSettings, description="Where questions wait.")
     reader: ReaderSettings = Field(default_factory=ReaderSettings, description="Answers, and those without a model.")
     worker: WorkerSettings = Field(default_factory=WorkerSettings, description="How a worker takes questions.")

@@ -50,6 +50,11 @@ def nothing_to_run(_: Build, batch: int) -> BatchResult:
     raise ValueError(f"this stage has no batch {batch}")
 
 
+def stays_here(_: Build) -> bool:
+    """For stages whose batches run in the process of the run."""
+    return False
+
+
 def no_settings(_: Build) -> Mapping[str, object]:
     """For stages that obey no setting."""
     return {}
@@ -77,6 +82,8 @@ class Stage:
         files: sha256 of what else determines it, by name: prompts, files of people.
         batches: Numbers of the batches still to do; empty if `finish` does all the work.
         run: Does one batch; safe to repeat, safe beside other batches; returns what it did.
+        is_portable: Whether `run` may run in another process: it can be pickled, asks no model (the run's own process
+            keeps their budget), and writes nothing but part files and caches.
         tables: Tables that it fills; those that no version has by itself (polyhop.schemas.tables) come with it.
         rows: (table, column, value) of the rows that it fills in tables shared with other stages.
         arrays: Prefix of the array files that it writes, "" if none.
@@ -103,6 +110,7 @@ class Stage:
     files: Callable[[Build], Mapping[str, str]] = no_files
     batches: Callable[[Build], list[int]] = no_batches
     run: Callable[[Build, int], BatchResult] = nothing_to_run
+    is_portable: Callable[[Build], bool] = stays_here
     tables: tuple[Table, ...] = ()
     rows: tuple[tuple[str, str, str], ...] = ()
     arrays: str = ""

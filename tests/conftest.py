@@ -40,6 +40,7 @@ sys.path.append(str(PROJECT / "tests" / "browser_fixture"))
 sys.path.append(str(PROJECT / "tests" / "prefect_server"))
 sys.path.append(str(PROJECT / "tests" / "command_processes"))
 sys.path.append(str(PROJECT / "tests" / "memory_folder"))
+sys.path.append(str(PROJECT / "tests" / "dying_processes"))
 
 
 _MEMORY_FOLDER = pytest.StashKey[Any]()

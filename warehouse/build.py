@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from secrets import token_hex
 
 import duckdb
 import pyarrow as pa
@@ -224,7 +225,7 @@ def write_part(folder: Path, number: int, tables: dict[str, pa.Table], *, is_com
     with writing("a finished batch", folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():
-            temporary = folder / f".{name}-{number:06d}.tmp"
+            temporary = folder / f".{name}-{number:06d}.{token_hex(4)}.tmp"  # two processes may do one batch at once
             pq.write_table(table, temporary, compression="zstd")
             temporary.replace(part_file(folder, name, number))
         if is_complete:

@@ -75,6 +75,14 @@ def index(
     prefect: Annotated[
         bool, typer.Option("--prefect", help="Run as a Prefect flow run (always, if PREFECT_API_URL is set).")
     ] = False,
+    runner: Annotated[
+        str | None,
+        typer.Option(
+            "--runner",
+            help="Who does the batches: local (default), processes (further ones on this machine) or dask (a cluster; "
+            "settings runner.workers, runner.address).",
+        ),
+    ] = None,
     follow_links: FollowLinks = False,
     set_: Set = None,
     root: Root = None,
@@ -83,6 +91,7 @@ def index(
     """Index SOURCE, or bring an index up to date with it: run it again after every change."""
     _check_source(source, graph, graph_sources, extractor, can_do_without=bool(add_strategy) or full)
     flags = [f"extraction.extractor={extractor}"] if extractor else []
+    flags += [f"runner.kind={runner}"] if runner else []
     settings = settings_of(root, [*(set_ or []), *flags, *link_settings(follow_links=follow_links)])
     request = _request(index, source, graph, graph_sources, add_strategy)
     longest = math.inf if wait and not wait_seconds else wait_seconds
@@ -129,10 +138,11 @@ def _request(
 
 def _directly(settings: "Settings", request: "IndexRequest") -> "IndexReport":
     from polyhop.flows.index import run_index
+    from polyhop.flows.pools import batch_pool
     from polyhop.flows.runner import DirectRunner
 
-    with progress() as update:
-        return run_index(settings, request, DirectRunner(update, print_error))
+    with progress() as update, batch_pool(settings) as pool:
+        return run_index(settings, request, DirectRunner(update, print_error, pool))
 
 
 def _on_prefect(settings: "Settings", request: "IndexRequest") -> "IndexReport":

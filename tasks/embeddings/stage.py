@@ -76,6 +76,11 @@ def _named(kind: VectorKind) -> Iterator[None]:
         ) from error
 
 
+def is_portable(_: Build) -> bool:
+    """Always: a text's vector is the same bits whoever encodes it."""
+    return True
+
+
 def run_batch(kind: VectorKind, build: Build, batch: int) -> BatchResult:
     """Encodes what of one batch the version before does not have, and writes its part."""
     encoder = open_encoder(build.settings)
@@ -157,6 +162,7 @@ def embed_stage(kind: VectorKind) -> Stage:
         settings=partial(embed_settings, kind),
         batches=partial(batches, kind),
         run=partial(run_batch, kind),
+        is_portable=is_portable,
         rows=(("embeddings", "owner_kind", kind.name),),
         arrays=f"vectors-{kind.name}",
     )

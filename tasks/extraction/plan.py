@@ -19,6 +19,11 @@ from polyhop.warehouse.build import Build
 from polyhop.warehouse.statements import statement
 
 
+def is_by_rules(build: Build) -> bool:
+    """Whether batches may run elsewhere: a model's budget and rate are one process's, a file would be read by each."""
+    return build.settings.extraction.extractor == "rules"
+
+
 def plan(build: Build, planner: Planner) -> list[PlannedStep]:
     """The three steps over an ingested corpus, whoever is set to extract from it."""
     extraction = build.settings.extraction

@@ -1,0 +1,148 @@
+"""Batches in other processes, on this machine and on a real Dask cluster: the same version, also when one is killed."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from dying_batches import NotingRunner
+
+from polyhop.flows.batch_work import do_batch, portable_work
+from polyhop.flows.index import run_index
+from polyhop.flows.pools import MOST_DEATHS, batch_pool
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.errors import ConfigurationError, StoreError, StoreUnavailableError
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings, parse_settings
+from polyhop.tasks.extraction.stage import EXTRACT
+from polyhop.warehouse.build import Build
+from polyhop.warehouse.files.layout import Layout
+
+BATCHES = 4
+SIZE = 6
+KINDS = ("processes", "dask")
+
+
+def _settings(root: Path, **more: object) -> Settings:
+    known = {"root": str(root), "batch_size": SIZE, "strategies": "dense", "runner.workers": 2}
+    return parse_settings({"test": known | {name.replace("__", "."): value for name, value in more.items()}})
+
+
+def _request(folder: Path) -> IndexRequest:
+    corpus = folder / "corpus.jsonl"
+    rows = [
+        {"id": f"p{n:02d}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n % 5} in Country {n % 3}."}
+        for n in range(BATCHES * SIZE)
+    ]
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return IndexRequest("lakes", corpus)
+
+
+def _published(root: Path) -> tuple[object, object]:
+    folder = Layout(root).index("lakes").version(1)
+    manifest = json.loads(folder.manifest.read_text())
+    return manifest["tables"], manifest["arrays"]
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, object]:
+    """The version that one process makes."""
+    folder = tmp_path_factory.mktemp("local")
+    run_index(_settings(folder / "root"), _request(folder), DirectRunner())
+    return _published(folder / "root")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_process_killed_in_the_middle_costs_its_batch_and_changes_nothing(
+    kind: str, tmp_path: Path, local: tuple[object, object]
+) -> None:
+    settings = _settings(tmp_path / "root", runner__kind=kind)
+    with batch_pool(settings) as pool:
+        runner = NotingRunner(tmp_path / "notes", pool, "embed-passage", victims=1)
+        run_index(settings, _request(tmp_path), runner)
+    assert _published(tmp_path / "root") == local
+    done = runner.processes()
+    assert len(done) == 2 * BATCHES, "batches of extraction and of embedding"
+    assert {process for processes in done.values() for process in processes}.isdisjoint({os.getpid()})
+    assert len(done["embed-passage-1"]) == 2
+    assert runner.times().keys() == {1, 2}, "no batch is lost, none is done more than twice"
+    assert not Layout(settings.root).index("lakes").staging.exists()
+
+
+def test_a_batch_that_kills_every_process_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
+    settings = _settings(tmp_path / "root", runner__kind="processes")
+    with (
+        batch_pool(settings) as pool,
+        pytest.raises(
+            StoreError, match=r"^A batch of stage extract was given up: .*Lower runner\.workers or batch_size"
+        ),
+    ):
+        run_index(settings, _request(tmp_path), NotingRunner(tmp_path / "notes", pool, "extract", victims=100))
+    assert len((tmp_path / "notes" / "extract-1").read_text().split()) == MOST_DEATHS
+    assert Layout(settings.root).index_names() == []
+    report = run_index(settings, _request(tmp_path), DirectRunner())
+    assert report.changed
+    assert report.computed.get("extract", 0) <= SIZE * (BATCHES - 1), "finished batches were kept"
+
+
+def test_what_a_run_has_done_or_what_is_one_batch_starts_no_process(tmp_path: Path) -> None:
+    settings = _settings(tmp_path / "root", runner__kind="dask", runner__address="tcp://127.0.0.1:9", batch_size=100)
+    with batch_pool(settings) as pool:
+        assert run_index(settings, _request(tmp_path), DirectRunner(pool=pool)).changed
+        assert not run_index(settings, _request(tmp_path), DirectRunner(pool=pool)).changed
+    assert multiprocessing.active_children() == []
+
+
+def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyhop.flows.dask_pool.CONNECT_SECONDS", 0.3)
+    settings = _settings(tmp_path / "root", runner__kind="dask", runner__address="tcp://127.0.0.1:9")
+    with (
+        batch_pool(settings) as pool,
+        pytest.raises(
+            StoreUnavailableError, match=r"^No Dask scheduler answers at tcp://127\.0\.0\.1:9 .*dask scheduler"
+        ),
+    ):
+        run_index(settings, _request(tmp_path), DirectRunner(pool=pool))
+
+
+def test_what_travels_holds_no_address_of_a_queue_or_a_model_and_absolute_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    secrets = {"queue.url": "postgresql://me:secret@host/db", "models.api_base": "https://me:secret@host"}
+    settings = parse_settings({"test": {"root": "data", **secrets}})
+    build = Build(settings, "lakes", None, (), fingerprints=(("extract", "0" * 64),))
+    work = portable_work("extract", EXTRACT.run, build)
+    assert "secret" not in repr(work)
+    assert work.build.settings.root == tmp_path / "data"
+    with pytest.raises(ConfigurationError, match=r"does not see .*data; put the root folder on storage that all"):
+        do_batch(work, 0, 1)
+
+
+def test_processes_of_a_run_that_is_killed_end_with_it(tmp_path: Path) -> None:
+    program = (
+        "import sys, time\n"
+        "from polyhop.flows.pools import ProcessPool\n"
+        "if __name__ == '__main__':\n"
+        "    pool = ProcessPool(2)\n"
+        "    executor = pool._started()\n"
+        "    list(executor.map(abs, range(4)))\n"
+        "    print(*executor._processes, flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    (tmp_path / "run.py").write_text(program)
+    run = subprocess.Popen([sys.executable, tmp_path / "run.py"], stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    processes = list(map(int, run.stdout.readline().split()))
+    run.send_signal(signal.SIGKILL)
+    run.communicate()
+    assert processes
+    end = time.monotonic() + 20
+    while any(Path(f"/proc/{process}").exists() for process in processes):
+        assert time.monotonic() < end, "a process outlived its run"
+        time.sleep(0.05)
