@@ -6,6 +6,7 @@ Source: algorithms.md 4.8, G-HUB-3, G-HUB-4.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,7 +180,7 @@ class HubChoice:
         return found
 
 
-def _as_rows(scores: Scores, starts: NDArray[np.int64], counts: NDArray[np.int64]) -> Scores:
+def _as_rows(scores: Scores, starts: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]) -> Scores:
     """Runs of scores as rows of one width, filled up with minus infinity."""
     columns = np.arange(counts.max())
     numbers = starts[:, np.newaxis] + columns
