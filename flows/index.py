@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 
+from polyhop.flows.current_version import CurrentVersion
 from polyhop.flows.kept_settings import with_kept
 from polyhop.flows.model_run import model_run, model_use
 from polyhop.flows.reports import IndexReport
@@ -15,8 +16,8 @@ from polyhop.flows.run_history import RunHistory, recorded
 from polyhop.flows.runner import Runner
 from polyhop.flows.sources import check_sources, with_sources
 from polyhop.flows.stage_timings import StageTimings
-from polyhop.schemas.errors import CoverageError, DamagedStoreError, SourceError, UnknownIndexError
-from polyhop.schemas.manifest import Manifest, StageRecord
+from polyhop.schemas.errors import CoverageError, SourceError
+from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.strategies import strategies_for
@@ -65,35 +66,29 @@ class _Run:
     """One run: what it knows of the current version, and what it reports."""
 
     def __init__(self, build: Build, request: IndexRequest, runner: Runner, history: RunHistory) -> None:
-        self._manifest = current_manifest(build)
-        kept = self._manifest.artefacts if self._manifest else ()
-        kind = request.stated_kind or (source_kind(self._manifest.stages) if self._manifest else "corpus")
+        manifest = current_manifest(build)
+        kept = manifest.artefacts if manifest else ()
+        kind = request.stated_kind or (source_kind(manifest.stages) if manifest else "corpus")
         artefacts = tuple(sorted({*build.artefacts, *kept, *needed_artefacts(strategies_for(build.settings, kind))}))
-        settings = with_kept(build.settings, self._manifest)
+        settings = with_kept(build.settings, manifest)
         self._build = replace(build, settings=settings, artefacts=artefacts, source_kind=kind)
         self._source, *self._stages = stages_for(artefacts, kind)
         self._request = request
         self._runner = runner
         self._history = history
         self._report = IndexReport(index=build.index)
-        self._damage = self._found_damage()
-        self._build = with_sources(self._build, request, self._manifest, self._damage.arrays)
-        self._report.damaged = self._damage.sentences()
-        if self._manifest and not request.full:
-            self._build = self._build.with_earlier(self._manifest, self._damage.arrays)
-        before = read_timings(build.folder.version(self._manifest.version)) if self._manifest else {}
+        damage = _found_damage(build, manifest)
+        self._build = with_sources(self._build, request, manifest, damage.arrays)
+        self._report.damaged = damage.sentences()
+        if manifest and not request.full:
+            self._build = self._build.with_earlier(manifest, damage.arrays)
+        self._current = CurrentVersion(manifest, damage, request)
+        before = read_timings(build.folder.version(manifest.version)) if manifest else {}
         self._timings = StageTimings(before)
 
     def _clock(self, stage: str) -> AbstractContextManager[None]:
         """Measures a block of a stage, for the report and for the run history."""
         return self._history.stage(stage, partial(self._report.seconds.__setitem__, stage))
-
-    def _found_damage(self) -> Damage:
-        """What of the current version must not be taken over."""
-        if self._manifest is None:
-            return Damage()
-        folder = self._build.folder
-        return find_damage(folder, folder.version(self._manifest.version), self._manifest)
 
     def run(self) -> IndexReport:
         """The source, then every other stage, then publish; a stage that the current version holds is taken over."""
@@ -101,20 +96,19 @@ class _Run:
         is_done = False
         while not is_done:
             known, needed = self._known_in_front()
-            if len(known) == len(self._stages) and self._is_source_known() and not self._damage:
+            if len(known) == len(self._stages) and self._current.holds_source(self._source, self._build):
                 return self._unchanged(known)
             is_done = self._derive(needed)
         extracted = dict(self._build.counts.get("extract", {}))
         self._report.extraction = {name: count for name, count in extracted.items() if name not in _RAW_ROWS}
         check_coverage(extracted, self._build.settings.min_coverage)
-        if self._is_source_known() and self._has_same_outcome() and not self._damage:
+        if self._current.holds_source(self._source, self._build) and self._current.has_outcomes_of(self._build):
             return self._unchanged([])
         self._publish()
         return self._report
 
     def _publish(self) -> None:
-        distrusted = tuple(self._manifest.vectors) if self._request.full and self._manifest else ()
-        build = replace(self._build, distrusted=distrusted or tuple(self._damage.vectors))
+        build = replace(self._build, distrusted=self._current.distrusted_vectors())
         last = publish_stage([self._source, *self._stages])
         self._timings.write(build.staging)
         with self._clock(last.name):
@@ -134,7 +128,7 @@ class _Run:
         ingested = self._build
         for stage in self._stages:
             self._build = self._build.with_fingerprint(stage.name, stage.fingerprint(self._build))
-            if stage.name not in needed and self._is_known(stage, self._build):
+            if stage.name not in needed and self._current.holds(stage, self._build):
                 self._take_over(stage)
                 continue
             with self._clock(stage.name):
@@ -172,33 +166,18 @@ class _Run:
         build = self._build
         for stage in self._stages:
             build = build.with_fingerprint(stage.name, stage.fingerprint(build))
-            if not self._is_known(stage, build):
+            if not self._current.holds(stage, build):
                 return known, stage.reads_parts_of
             known.append(stage.name)
-            build = stage.done(build.with_outcome(stage.name, self._record(stage).outcome))
+            build = stage.done(build.with_outcome(stage.name, self._current.require(build).stages[stage.name].outcome))
         return known, ()
 
     def _unchanged(self, known: list[str]) -> IndexReport:
-        manifest = self._require_manifest()
+        manifest = self._current.require(self._build)
         clear_staging(self._build)
         self._report.version, self._report.counts = manifest.version, manifest.counts
         self._report.reused.extend(name for name in known if name not in self._report.reused)
         return self._report
-
-    def _require_manifest(self) -> Manifest:
-        if self._manifest is None:
-            raise UnknownIndexError(self._request.index, self._build.layout.index_names(), str(self._build.layout.root))
-        return self._manifest
-
-    def _has_same_outcome(self) -> bool:
-        """Whether stages were tried again in vain: what had failed failed again."""
-        records, counts = self._require_manifest().stages, self._build.counts
-        return records.keys() == counts.keys() and all(
-            records[name].fingerprint == self._build.fingerprint(name)
-            and records[name].outcome == dict(self._build.outcomes).get(name, "")
-            and records[name].counts == counts[name]
-            for name in counts
-        )
 
     def _ingest(self) -> None:
         """Reads the source whole, because only that shows whether anything changed; without one, takes it over."""
@@ -223,41 +202,15 @@ class _Run:
             self._timings.computed(source.name, self._report.seconds[source.name])
 
     def _take_over_source(self) -> Counts:
-        manifest = self._require_manifest()
-        if self._damage.concerns(self._source.table_names, self._source.arrays):
-            folder = self._build.folder.version(manifest.version)
-            option = "" if self._build.source_kind == "corpus" else f"--{self._build.source_kind} "
-            texts = f"--graph-sources {manifest.graph_sources} " if manifest.graph_sources else ""
-            command = f"polyhop index {option}{manifest.source or 'SOURCE'} {texts}--index {self._build.index}"
-            raise DamagedStoreError(
-                f"The {self._build.source_kind} in {folder.tables}", self._build.index, command=command
-            )
+        self._current.check_source(self._source, self._build)
+        manifest = self._current.require(self._build)
         reuse_tables(self._build, manifest, self._source.tables)
         reuse_arrays(self._build, manifest, self._source.arrays)
         return manifest.stages[self._source.name].counts
 
-    def _is_source_known(self) -> bool:
-        """Whether the current version holds this very source, and may be kept."""
-        if self._request.full or self._manifest is None or self._source.name not in self._manifest.stages:
-            return False
-        record = self._manifest.stages[self._source.name]
-        is_same = record.fingerprint == self._build.fingerprint(self._source.name)
-        return is_same and record.outcome == dict(self._build.outcomes).get(self._source.name, "")
-
-    def _is_known(self, stage: Stage, build: Build) -> bool:
-        """Whether the current version holds the whole result of this stage."""
-        if self._request.full or self._manifest is None:
-            return False
-        if self._damage.concerns(stage.table_names, stage.arrays):
-            return False
-        record = self._manifest.stages.get(stage.name)
-        return record is not None and record.is_final and record.fingerprint == build.fingerprint(stage.name)
-
-    def _record(self, stage: Stage) -> StageRecord:
-        return self._require_manifest().stages[stage.name]
-
     def _take_over(self, stage: Stage) -> None:
-        manifest, record = self._require_manifest(), self._record(stage)
+        manifest = self._current.require(self._build)
+        record = manifest.stages[stage.name]
         with self._clock(stage.name):
             reuse_tables(self._build, manifest, stage.tables, stage.rows)
             reuse_arrays(self._build, manifest, stage.arrays)
@@ -313,3 +266,10 @@ def check_coverage(extracted: Counts, min_coverage: float) -> None:
             "for; nothing was published. Run again to retry the others (what succeeded is not paid for twice), "
             "or lower min_coverage."
         )
+
+
+def _found_damage(build: Build, manifest: Manifest | None) -> Damage:
+    """What of the current version must not be taken over."""
+    if manifest is None:
+        return Damage()
+    return find_damage(build.folder, build.folder.version(manifest.version), manifest)
