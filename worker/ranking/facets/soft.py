@@ -82,16 +82,13 @@ class SoftScores:
         Cost: O(documents * dimension + paths); of more than `exact_texts` documents, those of the best hubs only.
         """
         rule = self._rule
-        stems = dict.fromkeys(content_stems(words))
-        lexical = score(self._documents, count_terms(stems, self._documents.terms))
-        top = float(lexical.max(initial=0.0))
-        labels = score(self._hubs, count_terms(stems, self._hubs.terms))
+        texts, top = self._lexical(words)
+        labels = score(self._hubs, count_terms(dict.fromkeys(content_stems(words)), self._hubs.terms))
         labels = rule.hub_label_share * labels / top if top else labels
-        texts = (1 - rule.similarity_share) * lexical / top if top else lexical
         if vector is None or self._vectors is None or not len(self._vectors):
             return self._soft(labels + self._sums(texts, self._all), texts, None)
-        if len(self._vectors) <= rule.exact_texts:
-            similar = cosines(self._vectors, vector)[self._units.document_texts]
+        if self.compares_all:
+            similar = self.cosines(vector)
             texts = texts + rule.similarity_share * np.maximum(similar, 0.0)
             return self._soft(labels + self._sums(texts, self._all), texts, similar)
         sums = self._sums(texts, self._all)
@@ -100,6 +97,31 @@ class SoftScores:
         texts = texts + rule.similarity_share * np.maximum(similar, 0.0)
         sums[hubs] = self._sums(texts, hubs)
         return self._soft(labels + sums, texts, similar)
+
+    @property
+    def compares_all(self) -> bool:
+        """Whether the vectors of all documents are compared with a question."""
+        return self._vectors is not None and 0 < len(self._vectors) <= self._rule.exact_texts
+
+    def cosines(self, vector: NDArray[np.float32]) -> Floats:
+        """Similarity of all documents with a vector, shape (d,); only where `compares_all`."""
+        return np.asarray(cosines(np.asarray(self._vectors), vector)[self._units.document_texts])
+
+    def documents(self, words: Sequence[Word], similar: Floats | None) -> Floats:
+        """Scores of all documents for some words of a question, shape (d,), at least 0.
+
+        Args:
+            words: Of the question.
+            similar: Shape (d,): cosines of the documents; None: words alone.
+        """
+        texts, _ = self._lexical(words)
+        return texts if similar is None else texts + self._rule.similarity_share * np.maximum(similar, 0.0)
+
+    def _lexical(self, words: Sequence[Word]) -> tuple[Floats, float]:
+        """Share of the documents' words, divided by the largest score; and that."""
+        lexical = score(self._documents, count_terms(dict.fromkeys(content_stems(words)), self._documents.terms))
+        top = float(lexical.max(initial=0.0))
+        return ((1 - self._rule.similarity_share) * lexical / top if top else lexical), top
 
     def best_of_hubs(self, documents: Floats) -> Floats:
         """The largest positive score among each hub's documents, 0 without; shape (h,)."""
