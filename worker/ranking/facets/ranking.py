@@ -165,7 +165,7 @@ class FacetRanking:
         own = self._asked(conditions, rest, similar)[units.document_signatures] * conditions.polarity
         add_matches(own, conditions.facets)
         scores: Floats = combined(
-            (units.path_hubs, units.path_documents, units.path_parents),
+            (units.hub_starts, units.path_documents, units.path_parents),
             (hubs, own + LEAST_OWN, self._same_node(conditions.facets)),
             (soft.hubs * np.sqrt(of_maximum(hubs)), documents),
             rule.soft_weight,
@@ -245,22 +245,26 @@ def _combined(
     soft_weight: float,
 ) -> Floats:
     """Facet and weighted soft score of each path, each divided by its maximum, summed."""
-    hubs, documents, parents = paths
+    starts, documents, parents = paths
     conditions, own, same = facet
     soft_hubs, soft_documents = soft
-    count = len(hubs)
-    facets, softs = np.empty(count), np.empty(count)
     top_facet, top_soft = 0.0, 0.0
-    for path in range(count):
-        facets[path] = conditions[hubs[path]] * own[documents[path]] * same[parents[path]]
-        softs[path] = soft_hubs[hubs[path]] * soft_documents[documents[path]]
-        top_facet = max(top_facet, facets[path])
-        top_soft = max(top_soft, softs[path])
-    by_facet = 1.0 / top_facet if top_facet > 0 else 0.0
-    by_soft = soft_weight / top_soft if top_soft > 0 else 0.0
-    for path in range(count):
-        facets[path] = facets[path] * by_facet + softs[path] * by_soft
-    return facets
+    for hub in range(len(conditions)):
+        best_facet, best_soft = 0.0, 0.0
+        for path in range(starts[hub], starts[hub + 1]):
+            document = documents[path]
+            best_facet = max(best_facet, own[document] * same[parents[path]])
+            best_soft = max(best_soft, soft_documents[document])
+        top_facet = max(top_facet, best_facet * conditions[hub])
+        top_soft = max(top_soft, best_soft * soft_hubs[hub])
+    scores = np.empty(len(documents))
+    for hub in range(len(conditions)):
+        by_facet = conditions[hub] / top_facet if top_facet > 0 else 0.0
+        by_soft = soft_weight * soft_hubs[hub] / top_soft if top_soft > 0 else 0.0
+        for path in range(starts[hub], starts[hub + 1]):
+            document = documents[path]
+            scores[path] = own[document] * same[parents[path]] * by_facet + soft_documents[document] * by_soft
+    return scores
 
 
 combined: Any = njit(cache=True)(_combined)

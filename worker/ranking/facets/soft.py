@@ -151,38 +151,44 @@ def of_maximum(values: Floats) -> Floats:
     return values / top if top else values
 
 
-_Entries = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
+_Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 
 
 def _entries(units: Units) -> _Entries:
-    """Distinct (hub, document) pairs in order of (hub, signature): where each hub's begin, signatures, documents."""
+    """Distinct (hub, document) pairs in order of (hub, signature): each hub's runs of one signature, and documents.
+
+    Returns:
+        Shape (h + 1,): where each hub's runs begin; shape (r + 1,): where each run begins; documents.
+    """
     hubs, documents = units.path_hubs.astype(np.int64), units.path_documents
     keys = np.unique(hubs * len(units.copies) + documents)  # documents are numbered by signature
     hubs, documents = np.divmod(keys, max(1, len(units.copies)))
-    starts = np.searchsorted(hubs, np.arange(units.hub_count + 1))
-    return starts, units.document_signatures[documents], documents.astype(np.int32)
+    signatures = units.document_signatures[documents]
+    is_first = np.ones(len(hubs), dtype=np.bool_)
+    is_first[1:] = (hubs[1:] != hubs[:-1]) | (signatures[1:] != signatures[:-1])
+    runs = np.flatnonzero(is_first)
+    starts = np.searchsorted(hubs[runs], np.arange(units.hub_count + 1))
+    return starts, np.append(runs, len(hubs)), documents.astype(np.int32)
 
 
 def _sum_of_best(entries: _Entries, scores: Floats, hubs: NDArray[np.int32], count: int) -> Floats:
     """Of each hub, the sum of the `count` largest of the best scores of its signatures."""
-    starts, signatures, documents = entries
+    starts, runs, documents = entries
     sums = np.zeros(len(hubs))
     largest = np.zeros(count)
     for number in range(len(hubs)):
+        hub = hubs[number]
         largest[:] = 0.0
-        row, end = starts[hubs[number]], starts[hubs[number] + 1]
-        while row < end:
-            signature, found = signatures[row], 0.0
-            while row < end and signatures[row] == signature:  # equal signatures stand together
+        row = runs[starts[hub]]
+        for run in range(starts[hub], starts[hub + 1]):
+            found = 0.0
+            while row < runs[run + 1]:
                 found = max(found, scores[documents[row]])
                 row += 1
-            place = count
-            while place > 0 and largest[place - 1] < found:
-                if place < count:
-                    largest[place] = largest[place - 1]
-                place -= 1
-            if place < count:
-                largest[place] = found
+            for place in range(count):  # in order without a branch: half the time of an insertion
+                kept = largest[place]
+                largest[place] = max(kept, found)
+                found = min(kept, found)
         total = 0.0
         for place in range(count):
             total += largest[place]

@@ -101,13 +101,19 @@ def test_beyond_a_number_of_texts_only_the_best_hubs_are_compared(music: Units) 
     assert set(np.flatnonzero(found.cosines).tolist()) == documents
 
 
-def test_the_compiled_sum_is_the_plain_one() -> None:
+def test_the_compiled_sum_is_that_of_the_best_scores_of_signatures() -> None:
+    """Four hubs, the first without paths; runs are their signatures."""
     numbers = np.random.default_rng(3)
-    starts = np.array([0, 0, 7, 12, 40], dtype=np.int64)
-    signatures = np.concatenate([np.sort(numbers.integers(0, 6, end - start)) for start, end in pairwise(starts)])
-    entries = (starts, signatures.astype(np.int32), numbers.integers(0, 15, 40).astype(np.int32))
-    scores, hubs = numbers.random(15), np.array([3, 0, 2], dtype=np.int32)
-    assert sum_of_best(entries, scores, hubs, 3).tolist() == _sum_of_best(entries, scores, hubs, 3).tolist()
+    starts, runs = np.array([0, 0, 4, 6, 12]), np.array([0, 1, 3, 4, 7, 9, 12, 17, 18, 22, 30, 39, 40])
+    documents, scores = numbers.integers(0, 15, 40).astype(np.int32), numbers.random(15)
+    hubs = np.array([3, 0, 2], dtype=np.int32)
+    expected = []
+    for hub in hubs.tolist():
+        spans = pairwise(runs[starts[hub] : starts[hub + 1] + 1].tolist())
+        best = sorted((max(scores[documents[begin:end]].tolist()) for begin, end in spans), reverse=True)
+        expected.append(sum(best[:3]))
+    assert sum_of_best((starts, runs, documents), scores, hubs, 3).tolist() == pytest.approx(expected)
+    assert _sum_of_best((starts, runs, documents), scores, hubs, 3).tolist() == pytest.approx(expected)
 
 
 def test_hubs_multiply_what_they_keep_of_each_condition(music: Units) -> None:
