@@ -1,10 +1,12 @@
 """hub-facets on a knowledge graph: recall, hits and MRR of triples, what each part adds, and milliseconds.
 
 Run: uv run python benchmarks/hub_facets.py ORKG [--parts]   (a folder with triples.jsonl and questions.jsonl of ORKG)
-Indexes the graph in a temporary folder, asks its questions and our own rewordings of 60 of them
-(benchmarks/data/orkg_rewordings.jsonl, worded before anything was tuned; the part `held-out` was never tuned on). The
-60 are those whose ids have the smallest sha256; every second one of them, in this order, is held out. With --parts each
-part is left out once. The metrics are this script's own, so that it stays independent of `polyhop eval`.
+     uv run python benchmarks/hub_facets.py museum [--parts] (the made-up graph of benchmarks/museum.py)
+Indexes the graph in a temporary folder and asks its questions. Of ORKG these are its own and our rewordings of 60 of
+them (benchmarks/data/orkg_rewordings.jsonl, worded before anything was tuned): those whose ids have the smallest
+sha256. Every second one of these, and of the museum's 40 questions in such an order, is held out: nothing was tuned on
+the part `held-out`. With --parts each part is left out once. The metrics are this script's own, so that it stays
+independent of `polyhop eval`.
 """
 
 import contextlib
@@ -21,6 +23,7 @@ from unittest.mock import patch
 
 import numpy as np
 from machine import describe_machine
+from museum import HUB_TYPE, START, write_museum
 
 from polyhop.api import open_index
 from polyhop.schemas.query import Question, RankedTriple
@@ -31,17 +34,18 @@ from polyhop.worker.strategies.registry import make
 REWORDINGS = Path(__file__).parent / "data" / "orkg_rewordings.jsonl"
 FACETS = "polyhop.worker.ranking.facets"
 DEPTH = 100
-INDEXED = (
-    "--index",
-    "orkg",
-    "--add-strategy",
-    "hub-facets",
-    "--set",
-    "hubs.types=Paper",
-    "--set",
-    "hubs.start=R659055",
-)
 METRICS = ("recall@10", "recall@30", "hit@10", "MRR")
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A graph with questions: the type of its hubs, and the node that leads to them."""
+
+    hub_type: str
+    start: str
+
+
+ORKG, MUSEUM = Graph("Paper", "R659055"), Graph(HUB_TYPE, START)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,9 @@ PARTS: Mapping[str, tuple[Mapping[str, object], Mapping[str, object]]] = {
     "value match": ({}, {"ranking.add_matches": lambda *_: None}),
     "polarity": ({}, {"polarity.MOST_VALUES": -1}),
     "introducers": ({}, {"conditions.NEAR": 0}),
-    "ranges": ({}, {"conditions.RANGES": {}}),
+    "ranges": ({}, {"conditions.number_ranges": lambda _: []}),
+    "requests": ({}, {"words._REQUESTS": frozenset()}),
+    "words beside hubs": ({}, {"ranking.ReadQuestion.words_beside_hubs": property(lambda read: read.words)}),
     "same node": ({"same_node_bonus": 0.0}, {}),
     "names": ({}, {"mentions.RAREST": 0}),
     "similar words": ({}, {"labels.LEAST_DICE": 2.0}),
@@ -116,35 +122,49 @@ def measured(index: Any, sets: Mapping[str, Sequence[Asked]], part: str) -> tupl
     return f"| {part} | {' | '.join(cells)} |", float(np.median(times))
 
 
-def question_sets(folder: Path, settings: Settings) -> dict[str, list[Asked]]:
-    """The graph's questions, and our rewordings by part."""
+def question_texts(folder: Path, graph: Graph) -> dict[str, list[tuple[str, frozenset[str]]]]:
+    """Questions with their golden triples, by set."""
     originals = rows(folder / "questions.jsonl")
     golden = {row["id"]: frozenset(row["golden_triples"]) for row in originals}
-    worded = rows(REWORDINGS)
-    texts = {
-        f"{len(originals)} questions": [(row["question"], frozenset(row["golden_triples"])) for row in originals],
-        **{
-            f"{part}, reworded": [(row["question"], golden[row["id"]]) for row in worded if row["part"] == part]
-            for part in ("tuning", "held-out")
-        },
+    worded, name = (originals, "museum") if graph is MUSEUM else (rows(REWORDINGS), "reworded")
+    parts = {
+        f"{part}, {name}": [(row["question"], golden[row["id"]]) for row in worded if row["part"] == part]
+        for part in ("tuning", "held-out")
     }
+    if graph is MUSEUM:
+        return parts
+    return {
+        f"{len(originals)} questions": [(row["question"], frozenset(row["golden_triples"])) for row in originals],
+        **parts,
+    }
+
+
+def question_sets(folder: Path, graph: Graph, settings: Settings) -> dict[str, list[Asked]]:
+    """Questions with their vectors, by set."""
     encode = open_encoder(settings).encode_questions
     return {
         name: [Asked(Question(text, vector=encode([text])[0]), triples) for text, triples in found]
-        for name, found in texts.items()
+        for name, found in question_texts(folder, graph).items()
     }
 
 
-def main(folder: Path, parts: Sequence[str]) -> None:
+def index_graph(folder: Path, graph: Graph, root: Path) -> float:
+    """Indexes a folder's triples under `root`; seconds."""
+    begun = time.perf_counter()
+    settings = ("--set", f"hubs.types={graph.hub_type}", "--set", f"hubs.start={graph.start}", "--root", str(root))
+    command = (sys.executable, "-m", "polyhop.cli", "index", "--graph", str(folder / "triples.jsonl"))
+    command += ("--index", "graph", "--add-strategy", "hub-facets", *settings)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begun
+
+
+def measure(folder: Path, graph: Graph, parts: Sequence[str]) -> None:
     """Prints Markdown."""
     with tempfile.TemporaryDirectory() as root:
         settings = Settings(root=Path(root))
-        begun = time.perf_counter()
-        command = [sys.executable, "-m", "polyhop.cli", "index", "--graph", str(folder / "triples.jsonl"), *INDEXED]
-        subprocess.run([*command, "--root", root], check=True, stdout=subprocess.DEVNULL)
-        indexed = time.perf_counter() - begun
-        with open_index("orkg", settings=settings) as index:
-            sets = question_sets(folder, settings)
+        indexed = index_graph(folder, graph, Path(root))
+        with open_index("graph", settings=settings) as index:
+            sets = question_sets(folder, graph, settings)
             print(f"{describe_machine()}\nindexed in {indexed:.1f} s; {' / '.join(METRICS)}\n")
             print(f"| {'left out' if len(parts) > 1 else ''} | {' | '.join(sets)} |\n|---|{'---|' * len(sets)}")
             for part in parts:
@@ -154,7 +174,17 @@ def main(folder: Path, parts: Sequence[str]) -> None:
                     print(f"p50 {median:.2f} ms besides encoding", file=sys.stderr)
 
 
+def main(source: str, parts: Sequence[str]) -> None:
+    """Measures on a folder of ORKG, or on the museum."""
+    if source != "museum":
+        measure(Path(source), ORKG, parts)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        write_museum(Path(folder))
+        measure(Path(folder), MUSEUM, parts)
+
+
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
-    main(Path(sys.argv[1]), list(PARTS) if "--parts" in sys.argv else ["all parts"])
+    main(sys.argv[1], list(PARTS) if "--parts" in sys.argv else ["all parts"])

@@ -18,19 +18,8 @@ QUESTIONS = Path(__file__).parent / "data" / "museum_questions.jsonl"
 HUB_TYPE, START = "Artefact", "M1"
 OBJECTS, SEED = 90, 7
 
-KINDS = (
-    "Vase",
-    "Figurine",
-    "Dagger",
-    "Tapestry",
-    "Astrolabe",
-    "Mask",
-    "Coin",
-    "Manuscript",
-    "Bowl",
-    "Necklace",
-    "Drum",
-)
+KINDS = ("Vase", "Figurine", "Dagger", "Tapestry", "Astrolabe", "Mask", "Coin", "Manuscript", "Bowl", "Necklace",
+         "Drum")  # fmt: skip
 MEDIA = ("Earthenware", "Bronze", "Silk", "Ivory", "Jade", "Silver", "Walnut wood", "Glass", "Gold leaf", "Wool")
 PLACES = ("Kyoto", "Benin City", "Isfahan", "Murano", "Cusco", "Delft", "Luxor", "Oaxaca", "Samarkand", "Nuremberg")
 MOTIFS = ("Dragon", "Lotus blossom", "Hunting scene", "Enthroned saint", "Coiled serpent", "Night sky", "Grape harvest")

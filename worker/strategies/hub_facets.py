@@ -46,11 +46,11 @@ class HubFacetsParameters(LexicalParameters):
         0.3, ge=0, le=10, description="Gain of triples whose subject meets all conditions itself, default 0.3."
     )
     signature_similarity: float = Field(
-        0.5,
+        0.3,
         ge=0,
         le=1,
-        description="What the predicates most similar to the rest of the question count where it names none of their "
-        "words, default 0.5; 0: nothing, and one text less is encoded.",
+        description="Weight of similarity in which predicates the rest of the question asks for, beside its words, "
+        "default 0.3; 0: words alone, and one text less is encoded.",
     )
     soft_weight: float = Field(
         0.7, ge=0, le=100, description="Weight of words and vectors beside the conditions, default 0.7."

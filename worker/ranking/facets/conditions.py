@@ -5,12 +5,12 @@ Finds no mentions (mentions.py does) and ranks nothing. Source: algorithms.md 4B
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.worker.ranking.facets.mentions import Mention
+from polyhop.worker.ranking.facets.numbers import NumberRange, number_ranges
 from polyhop.worker.ranking.facets.polarity import OTHER_WORDS, WRONG, Polarity, negation_before
 from polyhop.worker.ranking.facets.signature_words import Meanings, SignatureWords
 from polyhop.worker.ranking.facets.units import Units
@@ -21,12 +21,6 @@ HUB = -1
 
 NEAR = 3
 """Words around a mention among which its introducer is looked for."""
-
-RANGES = {"and": "between", "to": "from"}
-"""What stands before two numbers that are a range, by the word between them."""
-
-RANGE_REACH = 4
-"""Words before the first number among which that is looked for: between the years 2019 and 2021."""
 
 NOT_INTRODUCED = 0.5
 LEAST_NEGATED_SHARE = 0.5
@@ -70,10 +64,11 @@ class _Reading:
 
     Attributes:
         mention: Where it is.
-        documents: Shape (n,): documents whose value has one of its labels.
+        documents: Shape (n,): documents whose value has one of its labels or lies in its range.
         hubs: Hubs that have one of its labels.
         strengths: By signature, HUB among them.
         is_negated: Whether the question negates it.
+        is_range: Whether it is a range of numbers.
     """
 
     mention: Mention
@@ -81,6 +76,7 @@ class _Reading:
     hubs: NDArray[np.int32]
     strengths: Mapping[int, float]
     is_negated: bool
+    is_range: bool
 
     @property
     def strongest(self) -> tuple[int, ...]:
@@ -97,6 +93,9 @@ class ConditionFinder:
         self._units = units
         self._words = signatures
         self._polarity = polarity
+        numbers = units.label_numbers[units.document_labels]
+        self._numeric = np.flatnonzero(np.isfinite(numbers)).astype(np.int32)
+        self._numbers = numbers[self._numeric]
 
     def of(self, words: Sequence[Word], meanings: Meanings, mentions: Sequence[Mention]) -> Conditions:
         """The conditions of a question.
@@ -106,32 +105,59 @@ class ConditionFinder:
             meanings: By word of the question: stems of labels that it can stand for, with factors.
             mentions: By place, without overlap.
         """
-        named = [mention for mention in mentions if self._is_named(mention)]
+        named, ranges = self._with_ranges([mention for mention in mentions if self._is_named(mention)], words)
         taken = np.full(len(words), -1)
         for number, mention in enumerate(named):
             taken[sorted(mention.words)] = number
         used: set[int] = set()
-        readings = [self._read(number, named, (words, meanings, taken), used) for number in range(len(named))]
-        facets: dict[tuple[int, ...], Facet] = {}
-        for reading in readings:
-            facet = facets.setdefault(reading.strongest, Facet(reading.strongest))
+        readings = [self._read(mention, ranges, (words, meanings, taken), used) for mention in named]
+        facets: dict[tuple[tuple[int, ...], int], Facet] = {}
+        for number, reading in enumerate(readings):
+            signatures = reading.strongest
+            earlier = [other for other in readings[:number] if other.is_range and other.strongest == signatures]
+            facet = facets.setdefault((signatures, len(earlier) if reading.is_range else 0), Facet(signatures))
             facet.mentions.append((reading.mention.start, reading.mention.end))
             self._match(facet, reading)
-        for facet in facets.values():
-            self._widen(facet, words)
         remaining = [place for place in range(len(words)) if taken[place] < 0 and place not in used]
         shares = self._shares(meanings, mentions, remaining)
         polarity = np.ones(len(self._units.copies))
-        self._negate(facets, (words, meanings, taken), remaining, shares, polarity)
-        return Conditions(tuple(facets.values()), shares, polarity)
+        found = list(facets.values())
+        self._negate(found, (words, meanings, taken), remaining, shares, polarity)
+        return Conditions(tuple(found), shares, polarity)
 
     def _is_named(self, mention: Mention) -> bool:
         return any(self._units.roles.is_named[label] for label in mention.labels)
 
+    def _with_ranges(
+        self, mentions: Sequence[Mention], words: Sequence[Word]
+    ) -> tuple[list[Mention], dict[Mention, NDArray[np.int32]]]:
+        """Mentions with ranges in place of those of their numbers, and the documents that each range admits.
+
+        Source: algorithms.md 4B, rule 5.
+        """
+        found: dict[Mention, NDArray[np.int32]] = {}
+        kept = list(mentions)
+        for limits in number_ranges(words):
+            over = [one for one in kept if one.start < limits.end and limits.start < one.end]
+            documents = self._documents_within(limits)
+            if len(documents) and all(limits.start <= one.start and one.end <= limits.end for one in over):
+                mention = Mention(limits.start, limits.end, frozenset(range(limits.start, limits.end)), (), 1.0)
+                found[mention] = documents
+                kept = [one for one in kept if one not in over] + [mention]
+        return sorted(kept, key=lambda mention: mention.start), found
+
+    def _documents_within(self, limits: NumberRange) -> NDArray[np.int32]:
+        """Numbers in a range, of the signatures that have some in it and some outside."""
+        count = len(self._units.signatures)
+        is_within = (self._numbers >= limits.low) & (self._numbers <= limits.high)
+        signatures = self._units.document_signatures[self._numeric]
+        within, total = np.bincount(signatures[is_within], minlength=count), np.bincount(signatures, minlength=count)
+        return self._numeric[is_within & ((within > 0) & (within < total))[signatures]]
+
     def _read(
         self,
-        number: int,
-        mentions: Sequence[Mention],
+        mention: Mention,
+        ranges: Mapping[Mention, NDArray[np.int32]],
         question: tuple[Sequence[Word], Meanings, NDArray[np.int64]],
         used: set[int],
     ) -> _Reading:
@@ -140,8 +166,10 @@ class ConditionFinder:
         Source: algorithms.md 4B, rules 3 and 4.
         """
         words, meanings, taken = question
-        units, mention = self._units, mentions[number]
-        documents = np.unique(units.label_documents.of_all(mention.labels))
+        units = self._units
+        documents = ranges.get(mention)
+        if documents is None:
+            documents = np.unique(units.label_documents.of_all(mention.labels))
         hubs = np.unique(units.label_hubs.of_all(mention.labels))
         signatures = np.unique(units.document_signatures[documents])
         nearby = range(max(0, mention.start - NEAR), min(len(words), mention.end + NEAR))
@@ -153,7 +181,8 @@ class ConditionFinder:
             signature: mention.strength * (1.0 if not introduced or signature in introduced else NOT_INTRODUCED)
             for signature in (*signatures.tolist(), *([HUB] if len(hubs) else []))
         }
-        return _Reading(mention, documents, hubs, strengths, negation_before(words, mention.start, mention.end, taken))
+        is_negated = negation_before(words, mention.start, mention.end, taken)
+        return _Reading(mention, documents, hubs, strengths, is_negated, mention in ranges)
 
     def _match(self, facet: Facet, reading: _Reading) -> None:
         """Adds what a reading matches.
@@ -175,19 +204,6 @@ class ConditionFinder:
         for hub in reading.hubs.tolist():
             _keep_best(facet.hubs, hub, reading.strengths[HUB])
 
-    def _widen(self, facet: Facet, words: Sequence[Word]) -> None:
-        """Adds the values between two numbers of a facet.
-
-        Source: algorithms.md 4B, rule 5.
-        """
-        units = self._units
-        for low, high in _ranges(facet.mentions, words):
-            for signature in facet.signatures:
-                documents = np.array(units.documents_of(signature)) if signature != HUB else np.empty(0, dtype=int)
-                numbers = units.label_numbers[units.document_labels[documents]]
-                for document in documents[(numbers >= low) & (numbers <= high)].tolist():
-                    facet.documents[document] = 1.0
-
     def _shares(self, meanings: Meanings, mentions: Sequence[Mention], remaining: Sequence[int]) -> NDArray[np.float64]:
         """Share of each signature's words that remain, 1 for predicates named as a whole.
 
@@ -204,7 +220,7 @@ class ConditionFinder:
 
     def _negate(
         self,
-        facets: dict[tuple[int, ...], Facet],
+        facets: list[Facet],
         question: tuple[Sequence[Word], Meanings, NDArray[np.int64]],
         remaining: Sequence[int],
         shares: NDArray[np.float64],
@@ -215,8 +231,8 @@ class ConditionFinder:
         Source: algorithms.md 4B, rule 4.
         """
         words, meanings, taken = question
-        has_hub = any(facet.hubs for facet in facets.values())
-        known = {signature for facet in facets.values() for signature in facet.signatures}
+        has_hub = any(facet.hubs for facet in facets)
+        known = {signature for facet in facets for signature in facet.signatures}
         for signature in np.flatnonzero(self._polarity.is_polar & (shares >= LEAST_NEGATED_SHARE)).tolist():
             stems = self._words.stems_of(signature)
             places = [place for place in remaining if any(stem in stems for stem, _ in meanings[place])]
@@ -226,30 +242,11 @@ class ConditionFinder:
             is_right = self._polarity.is_negated[documents]
             polarity[documents] = np.where(is_right, 1.0, WRONG)
             if not has_hub and signature not in known:
-                facet = facets.setdefault((signature,), Facet((signature,)))
-                facet.mentions.append((places[0], places[-1] + 1))
+                facet = Facet((signature,), mentions=[(places[0], places[-1] + 1)])
+                facets.append(facet)
                 for document in documents[is_right].tolist():
                     _keep_best(facet.documents, document, OTHER_WORDS)
 
 
 def _keep_best(strengths: dict[int, float], number: int, strength: float) -> None:
     strengths[number] = max(strength, strengths.get(number, 0.0))
-
-
-def _ranges(mentions: Sequence[tuple[int, int]], words: Sequence[Word]) -> list[tuple[float, float]]:
-    """Pairs of numbers with `between … and` or `from … to` around them."""
-    ordered = sorted(mentions)
-    found = []
-    for (start, end), (second, last) in pairwise(ordered):
-        numbers = [words[start].stem, words[second].stem]
-        if end - start != 1 or last - second != 1 or second != end + 1 or not all(map(_is_number, numbers)):
-            continue
-        opening = RANGES.get(words[end].text.lower())
-        if opening and opening in {word.text.lower() for word in words[max(0, start - RANGE_REACH) : start]}:
-            low, high = sorted(map(float, numbers))
-            found.append((low, high))
-    return found
-
-
-def _is_number(stem: str) -> bool:
-    return stem.isascii() and stem.isdigit()

@@ -228,8 +228,9 @@ def _greedy(windows: _Windows, matches: _Matches, words: Sequence[Word]) -> list
     mentions = []
     for (start, end, _), rows in spans.items():
         labels = windows.labels[rows]
-        inside = np.isin(matches.labels, labels) & (matches.places >= start) & (matches.places < end)
-        places = frozenset(matches.places[inside].tolist())
+        begins, ends = (np.searchsorted(matches.labels, labels, side) for side in ("left", "right"))
+        found = np.concatenate([matches.places[begin:last] for begin, last in zip(begins, ends, strict=True)])
+        places = frozenset(found[(found >= start) & (found < end)].tolist())
         mentions.append(Mention(start, end, places, tuple(labels.tolist()), float(windows.coverages[rows].max())))
     return mentions
 

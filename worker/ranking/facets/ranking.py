@@ -12,13 +12,13 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from polyhop.worker.ranking.facets.conditions import ConditionFinder, Conditions, Facet
+from polyhop.worker.ranking.facets.conditions import HUB, ConditionFinder, Conditions, Facet
 from polyhop.worker.ranking.facets.mentions import MentionRule, find_mentions
 from polyhop.worker.ranking.facets.polarity import Polarity
 from polyhop.worker.ranking.facets.signature_words import SignatureWords
 from polyhop.worker.ranking.facets.soft import Soft, SoftRule, SoftScores, of_maximum
 from polyhop.worker.ranking.facets.units import Units
-from polyhop.worker.ranking.facets.words import Word, words_of
+from polyhop.worker.ranking.facets.words import Word, question_words, words_of
 from polyhop.worker.ranking.similarity import cosines
 
 Floats = NDArray[np.float64]
@@ -27,6 +27,9 @@ FLOOR = 0.15
 """What a hub keeps that does not meet a facet."""
 
 LEAST_OWN = 0.001
+
+SIMILARITY_POWER = 3
+"""How much the most similar signatures outweigh others; flat between 2 and 3 on ORKG and the museum, less at 4."""
 
 MOST_SIGNATURES = 10_000
 """With more of them, a graph's predicates are free text, and comparing them all takes milliseconds."""
@@ -41,8 +44,8 @@ class FacetRule:
         soft: Weights of the soft score.
         floor: What a hub keeps of its score per facet that it does not meet.
         same_node_bonus: What a path gains if all facets are met where its last triple begins.
-        signature_similarity: What the signature most similar to the rest of the question counts, 0 to 1, where the
-            question has none of its words.
+        signature_similarity: Weight of the similarity of signatures to the rest of the question, 0 to 1, beside the
+            question's words.
         soft_weight: Weight of the soft score beside the facets'.
     """
 
@@ -50,7 +53,7 @@ class FacetRule:
     soft: SoftRule
     floor: float = FLOOR
     same_node_bonus: float = 0.3
-    signature_similarity: float = 0.5
+    signature_similarity: float = 0.3
     soft_weight: float = 0.7
 
 
@@ -91,6 +94,13 @@ class ReadQuestion:
             place = max(place, end)
         return " ".join([*texts, *(word.text for word in self.words[place:])])
 
+    @property
+    def words_beside_hubs(self) -> Sequence[Word]:
+        """Its words without those that name a hub and nothing else."""
+        facets = [facet for facet in self.conditions.facets if facet.signatures == (HUB,)]
+        named = {place for facet in facets for span in facet.mentions for place in range(*span)}
+        return [word for place, word in enumerate(self.words) if place not in named]
+
 
 class FacetRanking:
     """A version's hub paths, ready to be scored."""
@@ -116,6 +126,7 @@ class FacetRanking:
         self._hub_vectors = None if vectors is None else vectors[1]
         left_out = {word.stem for name in hub_types for word in words_of(name)}
         self._centroids = _centroids(units, vectors[0]) if vectors is not None and rule.signature_similarity else None
+        self._firsts = np.searchsorted(units.document_signatures, np.arange(len(units.signatures)))
         words = SignatureWords(units.signatures, units.labels, left_out)
         self._finder = ConditionFinder(units, words, Polarity(units))
 
@@ -127,7 +138,7 @@ class FacetRanking:
     def read(self, question: str) -> ReadQuestion:
         """What a question asks for. Cost: see `find_mentions`."""
         units, rule = self._units, self._rule
-        words = words_of(question)
+        words = question_words(question)
         meanings = [units.labels.meanings(word, rule.mentions.family_factor) for word in words]
         mentions = find_mentions(units.labels, meanings, words, units.roles, rule.mentions)
         return ReadQuestion(words, self._finder.of(words, meanings, mentions))
@@ -146,26 +157,33 @@ class FacetRanking:
         """
         units, rule, conditions = self._units, self._rule, question.conditions
         soft = self._soft.of(question.words, vector)
+        similar = self._soft.cosines(rest) if rest is not None and self._soft.compares_all else None
+        beside = question.words_beside_hubs
+        documents = self._soft.documents(beside, similar) if len(beside) < len(question.words) else soft.documents
         met = [self._met(facet) for facet in conditions.facets]
         hubs = self._hubs(met, soft, vector)
-        own = self._asked(conditions, rest)[units.document_signatures] * conditions.polarity
+        own = self._asked(conditions, rest, similar)[units.document_signatures] * conditions.polarity
         add_matches(own, conditions.facets)
         scores: Floats = combined(
-            (units.path_hubs, units.path_documents, units.path_parents),
+            (units.hub_starts, units.path_documents, units.path_parents),
             (hubs, own + LEAST_OWN, self._same_node(conditions.facets)),
-            (soft.hubs * np.sqrt(of_maximum(hubs)), soft.documents),
+            (soft.hubs * np.sqrt(of_maximum(hubs)), documents),
             rule.soft_weight,
         )
         return PathScores(scores, hubs, met)
 
-    def _asked(self, conditions: Conditions, rest: NDArray[np.float32] | None) -> Floats:
-        """How much the question asks for each signature: by its words, or by similarity as far as it has none."""
+    def _asked(self, conditions: Conditions, rest: NDArray[np.float32] | None, similar: Floats | None) -> Floats:
+        """How much the question asks for each signature, by its words and by similarity; shape (s,), 0 to 1.
+
+        Source: algorithms.md 4B, rule 7.
+        """
         if rest is None or self._centroids is None:
             return conditions.shares
-        similar = np.maximum(cosines(self._centroids, rest), 0.0)
-        missing = 1.0 - float(conditions.shares.max(initial=0.0))
-        by_similarity = of_maximum(similar) ** 2 * (missing * self._rule.signature_similarity)
-        return np.maximum(conditions.shares, by_similarity)
+        fields = np.maximum(cosines(self._centroids, rest), 0.0)
+        if similar is not None:
+            fields = fields + np.maximum(np.maximum.reduceat(similar, self._firsts), 0.0)
+        weight = self._rule.signature_similarity
+        return (1.0 - weight) * conditions.shares + weight * of_maximum(fields) ** SIMILARITY_POWER
 
     def _met(self, facet: Facet) -> Floats:
         """How well each hub meets a facet."""
@@ -227,22 +245,26 @@ def _combined(
     soft_weight: float,
 ) -> Floats:
     """Facet and weighted soft score of each path, each divided by its maximum, summed."""
-    hubs, documents, parents = paths
+    starts, documents, parents = paths
     conditions, own, same = facet
     soft_hubs, soft_documents = soft
-    count = len(hubs)
-    facets, softs = np.empty(count), np.empty(count)
     top_facet, top_soft = 0.0, 0.0
-    for path in range(count):
-        facets[path] = conditions[hubs[path]] * own[documents[path]] * same[parents[path]]
-        softs[path] = soft_hubs[hubs[path]] * soft_documents[documents[path]]
-        top_facet = max(top_facet, facets[path])
-        top_soft = max(top_soft, softs[path])
-    by_facet = 1.0 / top_facet if top_facet > 0 else 0.0
-    by_soft = soft_weight / top_soft if top_soft > 0 else 0.0
-    for path in range(count):
-        facets[path] = facets[path] * by_facet + softs[path] * by_soft
-    return facets
+    for hub in range(len(conditions)):
+        best_facet, best_soft = 0.0, 0.0
+        for path in range(starts[hub], starts[hub + 1]):
+            document = documents[path]
+            best_facet = max(best_facet, own[document] * same[parents[path]])
+            best_soft = max(best_soft, soft_documents[document])
+        top_facet = max(top_facet, best_facet * conditions[hub])
+        top_soft = max(top_soft, best_soft * soft_hubs[hub])
+    scores = np.empty(len(documents))
+    for hub in range(len(conditions)):
+        by_facet = conditions[hub] / top_facet if top_facet > 0 else 0.0
+        by_soft = soft_weight * soft_hubs[hub] / top_soft if top_soft > 0 else 0.0
+        for path in range(starts[hub], starts[hub + 1]):
+            document = documents[path]
+            scores[path] = own[document] * same[parents[path]] * by_facet + soft_documents[document] * by_soft
+    return scores
 
 
 combined: Any = njit(cache=True)(_combined)

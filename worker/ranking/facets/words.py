@@ -5,7 +5,7 @@ Scores nothing. Source: algorithms.md 4B (units, rules 1 and 4).
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from polyhop.schemas.stems import stem
 from polyhop.schemas.text import fold
@@ -27,6 +27,10 @@ STOP_WORDS = frozenset(_STOP.split())
 _NEGATION = "no not none never neither nor without lack lacks lacking cannot"
 _NEGATIONS = frozenset(_NEGATION.split())
 _APOSTROPHES = "'’ʼ"
+
+_REQUEST = "compare count find give list name order rank show sort tell"
+_REQUESTS = frozenset(_REQUEST.split())
+_SENTENCE_ENDS = ".?!"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,19 @@ def words_of(text: str) -> list[Word]:
         word, begin = match.group().lower(), match.start()
         is_contraction = word == "t" and begin > 1 and folded[begin - 1] in _APOSTROPHES and folded[begin - 2] in "nN"
         words.append(Word(match.group(), stem(word), word in STOP_WORDS, word in _NEGATIONS or is_contraction))
+    return words
+
+
+def question_words(text: str) -> list[Word]:
+    """The words of a question in order; a verb that opens a sentence and says how to answer is a stop word.
+
+    Source: algorithms.md 4B, requests.
+    """
+    words = words_of(text)
+    for number, match in enumerate(_WORD.finditer(folded := fold(text))):
+        before = folded[: match.start()].rstrip()
+        if match.group().lower() in _REQUESTS and (not before or before[-1] in _SENTENCE_ENDS):
+            words[number] = replace(words[number], is_stop=True)
     return words
 
 

@@ -66,6 +66,44 @@ def test_other_words_around_two_numbers_are_no_range(words: str) -> None:
     assert found == {("year", "1969"): 1.0, ("year", "1972"): 1.0}
 
 
+SHIPS = ("a", "b", "c")
+LAUNCHED = "a launched 1880; b launched 1895; c launched 1910; a length 40; b length 90; c length 95"
+
+
+def test_a_range_with_one_end_needs_no_label_of_its_number() -> None:
+    """1900 is no label; all lengths are below it, so that it tells nothing of them."""
+    units = make_units(LAUNCHED, SHIPS)
+    (found,) = matched(units, conditions_of(units, "What appeared before 1900?"))
+    assert found == {("launched", "1880"): 1.0, ("launched", "1895"): 1.0}
+    (found,) = matched(units, conditions_of(units, "What has more than 80 metres of length?"))
+    assert found == {("length", "90"): 1.0, ("length", "95"): 1.0}
+
+
+def test_a_number_that_opens_a_range_is_not_the_value_itself() -> None:
+    units = make_units(LAUNCHED, SHIPS)
+    (found,) = matched(units, conditions_of(units, "What appeared after 1895?"))
+    assert found == {("launched", "1910"): 1.0}
+
+
+def test_two_ranges_of_one_field_are_two_conditions() -> None:
+    units = make_units(LAUNCHED, SHIPS)
+    first, second = matched(units, conditions_of(units, "What appeared after 1885 but before 1900?"))
+    assert first == {("launched", "1895"): 1.0, ("launched", "1910"): 1.0}
+    assert second == {("launched", "1880"): 1.0, ("launched", "1895"): 1.0}
+
+
+def test_a_number_within_a_longer_label_is_no_range() -> None:
+    units = make_units(LAUNCHED, SHIPS, {"a": "Life before 1900 remembered"})
+    (facet,) = conditions_of(units, 'How long is "Life before 1900 remembered"?').facets
+    assert (facet.signatures, facet.hubs) == ((HUB,), {0: 1.0})
+
+
+def test_a_range_that_no_value_is_in_or_all_are_is_no_condition() -> None:
+    units = make_units(LAUNCHED, SHIPS)
+    assert conditions_of(units, "What appeared before 1700?").facets == ()
+    assert conditions_of(units, "What appeared after 7?").facets == ()
+
+
 TWO_FIELDS = "a drummer ann; b singer ann; c drummer bob; d singer cid"
 PEOPLE = {"ann": "Ann Lee", "bob": "Bob Roe", "cid": "Cid Poe"}
 

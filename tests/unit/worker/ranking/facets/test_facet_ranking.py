@@ -101,13 +101,19 @@ def test_beyond_a_number_of_texts_only_the_best_hubs_are_compared(music: Units) 
     assert set(np.flatnonzero(found.cosines).tolist()) == documents
 
 
-def test_the_compiled_sum_is_the_plain_one() -> None:
+def test_the_compiled_sum_is_that_of_the_best_scores_of_signatures() -> None:
+    """Four hubs, the first without paths; runs are their signatures."""
     numbers = np.random.default_rng(3)
-    starts = np.array([0, 0, 7, 12, 40], dtype=np.int64)
-    signatures = np.concatenate([np.sort(numbers.integers(0, 6, end - start)) for start, end in pairwise(starts)])
-    entries = (starts, signatures.astype(np.int32), numbers.integers(0, 15, 40).astype(np.int32))
-    scores, hubs = numbers.random(15), np.array([3, 0, 2], dtype=np.int32)
-    assert sum_of_best(entries, scores, hubs, 3).tolist() == _sum_of_best(entries, scores, hubs, 3).tolist()
+    starts, runs = np.array([0, 0, 4, 6, 12]), np.array([0, 1, 3, 4, 7, 9, 12, 17, 18, 22, 30, 39, 40])
+    documents, scores = numbers.integers(0, 15, 40).astype(np.int32), numbers.random(15)
+    hubs = np.array([3, 0, 2], dtype=np.int32)
+    expected = []
+    for hub in hubs.tolist():
+        spans = pairwise(runs[starts[hub] : starts[hub + 1] + 1].tolist())
+        best = sorted((max(scores[documents[begin:end]].tolist()) for begin, end in spans), reverse=True)
+        expected.append(sum(best[:3]))
+    assert sum_of_best((starts, runs, documents), scores, hubs, 3).tolist() == pytest.approx(expected)
+    assert _sum_of_best((starts, runs, documents), scores, hubs, 3).tolist() == pytest.approx(expected)
 
 
 def test_hubs_multiply_what_they_keep_of_each_condition(music: Units) -> None:
@@ -158,6 +164,56 @@ def test_the_final_score_is_that_of_the_definition(music: Units) -> None:
     np.testing.assert_allclose(found.paths, [facet + 0.7 * raw / top for facet, raw in expected], atol=1e-9)
 
 
+FIELDS = "a kind drum; a maker ann; a town rome; b kind drum; b maker bob; b town bonn; c kind vase; c maker ann"
+"""Hubs a, b and c; `kind drum` has a word of the hubs' names."""
+
+
+def test_the_words_that_name_a_hub_name_none_of_its_values() -> None:
+    """`drum` is the name's: neither the value `drum` nor its field is asked for by it."""
+    units = units_from(hubs_of(written(FIELDS), set("abc"), {"a": "Owl Drum", "b": "Fox Drum", "c": "Owl Vase"})[0])
+    found = scored(units, "Where was the Owl Drum seen, in a town?").paths
+    assert paths_shown(units, found)[0] == ("Owl Drum", "town", "rome")
+    order = dict(zip(paths_shown(units, found), -np.sort(-found), strict=True))
+    assert order["Owl Drum", "kind", "drum"] == pytest.approx(order["Owl Drum", "maker", "ann"])
+
+
+def test_a_field_is_asked_for_by_its_mean_and_by_its_most_similar_value() -> None:
+    """Two fields of two values; the rest is nearer to the mean of the one, and to a value of the other."""
+    units = units_from(hubs_of(written("a one p; b one q; a two r; b two s"), {"a", "b"}, {})[0])
+    angles = {"p": 40, "q": -50, "r": 5, "s": 140}  # degrees from the rest; means: -5 and 72.5
+    texts = [shown(units, document)[1] for document in range(4)]
+    radians = np.radians([angles[text] for text in texts])
+    vectors = np.zeros((4, 2), dtype=np.float32)
+    vectors[units.document_texts] = np.stack((np.cos(radians), np.sin(radians)), axis=1)
+    rest = np.array([1, 0], dtype=np.float32)
+    ranking = FacetRanking(units, (vectors, vectors[:2]), (), FacetRule(MentionRule(), SoftRule()))
+    similar = ranking._soft.cosines(rest)
+    asked = ranking._asked(ranking.read("Where?").conditions, rest, similar)
+    by_field = np.cos(np.radians([-5, 72.5])) + np.cos(np.radians([40, 5]))
+    assert asked.tolist() == pytest.approx((0.3 * (by_field / by_field.max()) ** 3).tolist(), abs=1e-5)
+    large = FacetRule(MentionRule(), SoftRule(exact_texts=1))
+    beyond = FacetRanking(units, (vectors, vectors[:2]), (), large)
+    assert not beyond._soft.compares_all
+    by_mean = np.cos(np.radians([-5, 72.5]))
+    asked = beyond._asked(ranking.read("Where?").conditions, rest, None)
+    assert asked.tolist() == pytest.approx((0.3 * (by_mean / by_mean.max()) ** 3).tolist(), abs=1e-5)
+
+
+def test_words_and_similarity_share_in_what_is_asked_for(music: Units) -> None:
+    vectors = (unit_vectors(int(music.document_texts.max()) + 1), unit_vectors(3, 6))
+    conditions = FacetRanking(music, None, (), FacetRule(MentionRule(), SoftRule())).read("Which genre?").conditions
+    rest = unit_vectors(2, 7)[1]
+
+    def asked(weight: float) -> Floats:
+        rule = FacetRule(MentionRule(), SoftRule(), signature_similarity=weight)
+        ranking = FacetRanking(music, vectors, (), rule)
+        return ranking._asked(conditions, rest, ranking._soft.cosines(rest))
+
+    assert asked(0.0).tolist() == conditions.shares.tolist()
+    assert asked(1.0).max() == 1.0
+    np.testing.assert_allclose(asked(0.4), 0.6 * conditions.shares + 0.4 * asked(1.0), atol=1e-9)
+
+
 WORDS = (
     "rock",
     "folk",
@@ -168,6 +224,7 @@ WORDS = (
     "London",
     "Anna",
     "between",
+    "before",
     "and",
     "1973",
     "Hills",

@@ -6,7 +6,14 @@ import pytest
 from bm25s.stopwords import STOPWORDS_EN_PLUS
 
 from polyhop.worker.ranking.facets.labels import LabelIndex
-from polyhop.worker.ranking.facets.words import STOP_WORDS, are_family, content_stems, trigrams, words_of
+from polyhop.worker.ranking.facets.words import (
+    STOP_WORDS,
+    are_family,
+    content_stems,
+    question_words,
+    trigrams,
+    words_of,
+)
 
 
 def test_stop_words_are_those_of_bm25s_as_words_are_split_here() -> None:
@@ -105,3 +112,16 @@ def test_rare_words_of_labels_weigh_more_and_stop_words_a_tenth() -> None:
     numbers = index.numbers
     assert index.idf[numbers["blue"]] > index.idf[numbers["red"]]
     assert index.idf[numbers["of"]] == pytest.approx(index.idf[numbers["red"]] / 10)
+
+
+@pytest.mark.parametrize(
+    ("question", "content"),
+    [
+        ("List the drummers. Sort them by age", ["drummer", "age"]),
+        ("Which drummers are on the list?", ["drummer", "list"]),
+        ("Do they show up? Show it", ["show"]),
+    ],
+)
+def test_what_a_sentence_says_to_do_with_the_answer_names_nothing(question: str, content: list[str]) -> None:
+    assert content_stems(question_words(question)) == content
+    assert [word.text for word in question_words(question)] == [word.text for word in words_of(question)]
