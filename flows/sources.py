@@ -8,13 +8,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from polyhop.schemas.corpus import GraphServer
+from polyhop.schemas.corpus import GraphServer, source_of
 from polyhop.schemas.errors import ConfigurationError, DamagedStoreError, SourceError
 from polyhop.schemas.manifest import Manifest, SourceState
 from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
 from polyhop.tasks.registry import source_kind
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.files.kept_records import KeptSource, kept_files
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import current_version, read_manifest, require_version
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -45,6 +48,37 @@ def check_sources(request: IndexRequest) -> None:
         )
     if request.source is None and (request.is_partial or request.source_name):
         raise SourceError("--partial and --source-name say how SOURCE is read; name it, too.")
+
+
+def known_request(settings: Settings, index: str, name: str = "") -> IndexRequest | None:
+    """A request to read the source of an index again from where it was read last as a whole; None if nobody knows.
+
+    Args:
+        settings: All settings.
+        index: Name of the index.
+        name: Which of its sources; "" if it has only one.
+
+    Raises:
+        SourceError: If it has several and none is named, or one of that name was never read as a whole.
+    """
+    folder = Layout(settings.root).index(index)
+    if current_version(folder) is None:
+        return None
+    manifest = read_manifest(require_version(Layout(settings.root), index)[1])
+    if source_kind(manifest.stages) == "graph":
+        texts = Path(manifest.graph_sources) if manifest.graph_sources else None
+        return IndexRequest(index, source_of(manifest.source), kind="graph", graph_sources=texts)
+    if not manifest.sources:
+        return IndexRequest(index, Path(manifest.source)) if manifest.source else None
+    if not name and len(manifest.sources) > 1:
+        raise SourceError(
+            f"Index '{index}' has the sources {', '.join(sorted(manifest.sources))}; say with --source-name which of "
+            "them is to be read again, or name a SOURCE."
+        )
+    chosen = name or next(iter(manifest.sources))
+    if chosen not in manifest.sources or not manifest.sources[chosen].location:
+        raise SourceError(f"Nothing is known of where source '{chosen}' of index '{index}' lies; name a SOURCE.")
+    return IndexRequest(index, Path(manifest.sources[chosen].location), kind="corpus", source_name=chosen)
 
 
 def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None, damaged: Collection[str]) -> Build:

@@ -23,7 +23,7 @@ def index(
     index: IndexName,
     source: Annotated[
         Path | None,
-        typer.Argument(help="Corpus: {corpus formats}."),
+        typer.Argument(help="Corpus: {corpus formats}; default: where the index's source was read last."),
     ] = None,
     graph: Annotated[
         str | None,
@@ -89,11 +89,13 @@ def index(
     json: Json = False,
 ) -> None:
     """Index SOURCE, or bring an index up to date with it: run it again after every change."""
-    _check_source(source, graph, graph_sources, extractor, can_do_without=bool(add_strategy) or full)
+    _check_source(source, graph, graph_sources, extractor)
     flags = [f"extraction.extractor={extractor}"] if extractor else []
     flags += [f"runner.kind={runner}"] if runner else []
     settings = settings_of(root, [*(set_ or []), *flags, *link_settings(follow_links=follow_links)])
     request = _request(index, source, graph, graph_sources, add_strategy)
+    if request.source is None and not (add_strategy or full or partial):
+        request = _known_request(settings, index, source_name)
     longest = math.inf if wait and not wait_seconds else wait_seconds
     request = replace(request, full=full, source_name=source_name, is_partial=partial, wait_seconds=longest)
     use_prefect = prefect or bool(os.environ.get("PREFECT_API_URL"))
@@ -105,9 +107,7 @@ def index(
         print_report(report)
 
 
-def _check_source(
-    source: Path | None, graph: str | None, graph_sources: Path | None, extractor: str | None, *, can_do_without: bool
-) -> None:
+def _check_source(source: Path | None, graph: str | None, graph_sources: Path | None, extractor: str | None) -> None:
     if source is not None and graph is not None:
         raise typer.BadParameter("name a SOURCE or a graph: an index is made from one of them.", param_hint="--graph")
     if graph_sources is not None and graph is None:
@@ -116,8 +116,16 @@ def _check_source(
         raise typer.BadParameter(
             "a graph states its entities and relations; nothing is extracted from it.", param_hint="--extractor"
         )
-    if source is None and graph is None and not can_do_without:
+
+
+def _known_request(settings: "Settings", index: str, source_name: str) -> "IndexRequest":
+    """The source that an index was made from, read again; of several the named one."""
+    from polyhop.flows.sources import known_request
+
+    request = known_request(settings, index, source_name)
+    if request is None:
         raise typer.BadParameter("name a SOURCE, or --add-strategy to extend an index.", param_hint="SOURCE")
+    return request
 
 
 def _request(

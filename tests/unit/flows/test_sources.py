@@ -14,7 +14,7 @@ import pytest
 from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.sources import source_name
+from polyhop.flows.sources import known_request, source_name
 from polyhop.schemas.errors import (
     ConfigurationError,
     DamagedStoreError,
@@ -214,3 +214,15 @@ def test_a_run_waits_for_the_one_that_writes_the_index(root: Root) -> None:
         threading.Timer(0.1, held.pop_all().close).start()
     assert not run_index(root.settings, request, runner).changed
     assert [note.endswith("waiting for it…") for note in notes] == [True]
+
+
+def test_a_source_is_read_again_from_where_it_was_read_last(made: Path) -> None:
+    root = Root(made)
+    request = known_request(root.settings, "i", "wiki")
+    assert request is not None
+    assert (request.source, request.source_name) == (made / "wiki.jsonl", "wiki")
+    with pytest.raises(SourceError, match="has the sources news, wiki; say with --source-name"):
+        known_request(root.settings, "i")
+    with pytest.raises(SourceError, match="Nothing is known of where source 'x'"):
+        known_request(root.settings, "i", "x")
+    assert known_request(root.settings, "none") is None
