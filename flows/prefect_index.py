@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from prefect import flow, get_run_logger
 
+from polyhop.flows.choices import StrategyName
 from polyhop.flows.index import run_index
 from polyhop.flows.index_outcome import (
     change_rows,
@@ -107,7 +108,7 @@ def index_flow(
     source: str | None = None,
     kind: Literal["corpus", "graph"] | None = None,
     graph_sources: str | None = None,
-    add_strategies: list[str] | None = None,
+    add_strategies: list[StrategyName] | None = None,
     full: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
     extractor: str | None = None,
     settings: dict[str, Any] | None = None,
