@@ -88,7 +88,7 @@ class PrefectRunner:
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """A progress artifact per index and stage that has batches, in units of what the batches hold."""
-        if not total:
+        if not done:
             return
         units = self._units.get(stage, "units")
         get_run_logger().info("%s: %s of %s %s", stage, f"{done:,}", f"{total:,}", units)
