@@ -13,6 +13,7 @@ from typing import Any
 from prefect import flow, get_run_logger, runtime
 
 from polyhop.flows.answer import Submitted, submit_file
+from polyhop.flows.choices import StrategyName
 from polyhop.flows.job_metrics import job_metrics
 from polyhop.flows.prefect_run import clean_run, warn_of_secrets
 from polyhop.flows.prefect_show import (
@@ -60,7 +61,7 @@ def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG
 def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on the dashboard
     questions: str,
     index: str,
-    strategy: str | None = None,
+    strategy: StrategyName | None = None,
     queue: str = "default",
     limit: int = 10,
     parameters: dict[str, Any] | None = None,

@@ -13,6 +13,7 @@ from typing import Any
 from prefect import flow, get_run_logger
 from prefect.artifacts import create_image_artifact
 
+from polyhop.flows.choices import StrategyName
 from polyhop.flows.evaluate import evaluate_index, left_out_sentences, plot_addresses, report_files, strategy_rows
 from polyhop.flows.evaluation.run import OnProgress
 from polyhop.flows.evaluation.store import stored_run
@@ -33,7 +34,7 @@ PROGRESS_SECONDS = 30.0
 def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on the dashboard
     questions: str,
     index: str,
-    strategies: str = "all",
+    strategies: list[StrategyName] | str = "all",
     parameters: dict[str, Any] | None = None,
     baseline: str | None = None,
     fail_below: list[str] | None = None,
@@ -48,7 +49,8 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
     Args:
         questions: Question file with answers or supporting passages.
         index: Name of the index.
-        strategies: Names, separated by commas, or all; with parameters and ranges like proprag:beam_width=1..6.
+        strategies: A list of names, or a text: names, separated by commas, or all; with parameters and ranges like
+            proprag:beam_width=1..6.
         parameters: Given to every strategy.
         baseline: The strategies that the others are compared with, separated by commas; default: the first.
         fail_below: Least values, like recall@5=.65 or bridge:em=.1; the run fails below one.
@@ -61,7 +63,7 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
     request = EvaluationRequest(
         questions=Path(questions),
         index=index,
-        strategies=(strategies,),
+        strategies=(strategies,) if isinstance(strategies, str) else tuple(strategies),
         # as text, as the command line has them: runs by both are stored alike and can be compared
         parameters={name: str(value) for name, value in (parameters or {}).items()},
         baselines=(baseline,) if baseline else (),

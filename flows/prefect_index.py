@@ -11,6 +11,7 @@ from typing import Any, Literal
 from prefect import flow, get_run_logger, runtime
 
 from polyhop.flows.batch_work import portable_work
+from polyhop.flows.choices import StrategyName
 from polyhop.flows.index import run_index
 from polyhop.flows.index_outcome import (
     change_rows,
@@ -105,7 +106,7 @@ class PrefectRunner:
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """A progress artifact per index and stage that has batches, in units of what the batches hold."""
-        if not total:
+        if not done:
             return
         units = self._units.get(stage, "units")
         get_run_logger().info("%s: %s of %s %s", stage, f"{done:,}", f"{total:,}", units)
@@ -125,7 +126,7 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
     source: str | None = None,
     kind: Literal["corpus", "graph"] | None = None,
     graph_sources: str | None = None,
-    add_strategies: list[str] | None = None,
+    add_strategies: list[StrategyName] | None = None,
     full: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
     extractor: str | None = None,
     partial: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard

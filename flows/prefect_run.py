@@ -24,6 +24,9 @@ LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 _LOOP_END_SECONDS = 10.0
 """Seconds for Prefect's threads to end; chosen: long enough to send the last logs to a busy server."""
 
+MOST_STARTS = 5
+"""Of one flow run; chosen: a host that restarts twice a night is no reason to give up."""
+
 _NO_SERVER = ("Failed to reach API", "ephemeral Prefect API server")
 """How Prefect 3.8 says, in a plain RuntimeError, that a server does not answer or a temporary one did not start."""
 
@@ -38,21 +41,26 @@ def run_flow(run: Callable[..., T], **parameters: Any) -> T:
     """
     # Before Prefect starts anything: handlers run in reverse order, so that this one comes after Prefect's own.
     _stop_loops_at_exit()
-    _require_server()
+    require_server()
     try:
         return run(**parameters)
     except httpx.TransportError as error:
-        raise _unreachable(error) from error
+        raise unreachable(error) from error
     except RuntimeError as error:
         if any(words in str(error) for words in _NO_SERVER):
-            raise _unreachable(error) from error
+            raise unreachable(error) from error
         raise
 
 
 @contextmanager
 def clean_run() -> Iterator[None]:
-    """Around the body of a flow: its logs and its final state hold no secret and no traceback of an error of ours."""
+    """Around the body of a flow: its logs and its final state hold no secret and no traceback of an error of ours.
+
+    Raises:
+        PolyhopError: If the run was started too often.
+    """
     _stop_loops_at_exit()
+    _refuse_endless_crashes()
     try:
         yield
     except PolyhopError:
@@ -60,6 +68,17 @@ def clean_run() -> Iterator[None]:
     except Exception as error:  # any error: Prefect makes the run's final state of its text, which may quote a vendor's
         error.args = tuple(redacted_tree(each) if isinstance(each, str) else each for each in error.args)
         raise
+
+
+def _refuse_endless_crashes() -> None:
+    """Ends a run that crashes again and again (memory?): what starts crashed runs again leaves failed ones alone."""
+    from prefect import runtime
+
+    if runtime.flow_run.run_count > MOST_STARTS:
+        raise PolyhopError(
+            f"This run was started {runtime.flow_run.run_count} times and never ended; see why in its log "
+            "(too little memory?), then start a new run."
+        )
 
 
 def flow_settings(settings: Settings) -> dict[str, Any]:
@@ -96,7 +115,12 @@ for _name in LOGGERS:  # when a flow is loaded: Prefect logs the server's addres
     logging.getLogger(_name).addFilter(_clean)
 
 
-def _require_server() -> None:
+def require_server() -> None:
+    """Asks the configured server whether it is there; without one there is nothing to ask.
+
+    Raises:
+        StoreUnavailableError: If it does not answer.
+    """
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_API_URL
 
@@ -108,10 +132,11 @@ def _require_server() -> None:
     except (RuntimeError, OSError, ValueError, httpx.HTTPError, httpx.InvalidURL) as raised:
         error = raised
     if error is not None:
-        raise _unreachable(error) from error
+        raise unreachable(error) from error
 
 
-def _unreachable(error: Exception) -> StoreUnavailableError:
+def unreachable(error: Exception) -> StoreUnavailableError:
+    """What an error of the connection to the server means."""
     from prefect.settings import PREFECT_API_URL
 
     url = PREFECT_API_URL.value()

@@ -45,6 +45,8 @@ OURS: Mapping[str, str] = {
     "verify": "verify:verify",
     "versions": "versions:versions",
     "doctor": "doctor:doctor",
+    "deploy": "deploy:deploy",
+    "serve": "deploy:serve",
     "cache": "cache:app",
     "entities": "entities:app",
     "connect": "connect:connect",

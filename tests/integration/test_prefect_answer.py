@@ -5,13 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prefect_pool import pool_worker, wait_for
 from prefect_rest import post, run_deployment, runs_named
 
 from polyhop.schemas.queue import QuestionState
@@ -75,7 +74,7 @@ def test_a_job_is_one_flow_run_with_progress_results_and_metrics(
     shown = {a["key"]: a for a in post(prefect_server, "/artifacts/filter") if a["flow_run_id"] == run["id"]}
     assert shown.keys() == {"job-lakes", "job-lakes-progress", "job-lakes-results"}
     assert shown["job-lakes-progress"]["description"] == "questions of job 1: 8 of 8"
-    _wait_for(lambda: "job 1: 8 done" in _logged(prefect_server, run["id"]), "its log did not arrive")
+    wait_for(lambda: "job 1: 8 done" in _logged(prefect_server, run["id"]), "its log did not arrive")
     logged = _logged(prefect_server, run["id"])
     assert "job 1: 8 questions, 0 left out" in logged
     assert "answers default." in logged  # the worker's own words
@@ -85,17 +84,17 @@ def test_a_job_is_one_flow_run_with_progress_results_and_metrics(
 def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
     polyhop: Run, root: Path, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
-    with _pool(prefect_server, root, tmp_path) as run:
+    with pool_worker(prefect_server, root, tmp_path, PROJECT) as run:
         run("deploy", "--all")
         asked = {"questions": str(tmp_path / "questions.jsonl"), "index": "lakes", "strategy": "bm25", "workers": 0}
-        run_deployment(prefect_server, "answer/batch", asked)
-        _wait_for(
+        run_deployment(prefect_server, "answer/main-answers", asked)
+        wait_for(
             lambda: bool(json.loads(polyhop("jobs", "--json", "--root", root).stdout or "[]")), "no job was submitted"
         )
         run_deployment(prefect_server, "worker/worker", {"queues": "default"})
-        _wait_for(lambda: _states(prefect_server, asked["questions"]) == ["COMPLETED"], "the job did not complete")
+        wait_for(lambda: _states(prefect_server, asked["questions"]) == ["COMPLETED"], "the job did not complete")
         (worked,) = runs_named(prefect_server, "worker default")
-        _wait_for(
+        wait_for(
             lambda: runs_named(prefect_server, "worker default")[0]["state_type"] == "COMPLETED", "the worker goes on"
         )
         tasks = post(prefect_server, "/task_runs/filter", {"flow_runs": {"id": {"any_": [worked["id"]]}}})
@@ -108,18 +107,18 @@ def test_cancelling_or_killing_a_run_cancels_the_questions_that_nobody_has_answe
     root: Path, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
     queue = open_questions(Settings(root=root))
-    with _pool(prefect_server, root, tmp_path) as run:
-        run("deploy", "--name", "batch")
+    with pool_worker(prefect_server, root, tmp_path, PROJECT) as run:
+        run("deploy", "--name", "main-answers")
         for job_id, end in ((1, _cancel), (2, _kill)):
             asked = {"questions": str(tmp_path / "questions.jsonl"), "index": "lakes", "strategy": "bm25"}
-            run_deployment(prefect_server, "answer/batch", {**asked, "workers": 0, "queue": f"nobody-{job_id}"})
-            _wait_for(lambda number=job_id: len(queue.jobs()) == number, "no job was submitted")  # type: ignore[misc]
+            run_deployment(prefect_server, "answer/main-answers", {**asked, "workers": 0, "queue": f"nobody-{job_id}"})
+            wait_for(lambda number=job_id: len(queue.jobs()) == number, "no job was submitted")  # type: ignore[misc]
             assert queue.job(job_id).counts[QuestionState.QUEUED] == 8
             end(run, prefect_server)
-            _wait_for(lambda number=job_id: not queue.job(number).is_open, "its questions stayed queued")  # type: ignore[misc]
+            wait_for(lambda number=job_id: not queue.job(number).is_open, "its questions stayed queued")  # type: ignore[misc]
             assert queue.job(job_id).counts[QuestionState.CANCELLED] == 8
         asked_of = str(tmp_path / "questions.jsonl")
-        _wait_for(lambda: _states(prefect_server, asked_of) == ["CANCELLED", "CRASHED"], "the runs go on")
+        wait_for(lambda: _states(prefect_server, asked_of) == ["CANCELLED", "CRASHED"], "the runs go on")
     queue.close()
 
 
@@ -145,36 +144,6 @@ def _running_id(environment: dict[str, str]) -> str:
     return found
 
 
-@contextmanager
-def _pool(server: dict[str, str], root: Path, folder: Path) -> Iterator[Callable[..., str]]:
-    """A process work pool with a worker; gives a function that runs `prefect` commands beside it."""
-    prefect = str(Path(sys.executable).parent / "prefect")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
-    often = {"PREFECT_WORKER_QUERY_SECONDS": "1", "PREFECT_RUNNER_POLL_FREQUENCY": "1"}
-    environment = clean | server | often | {"POLYHOP_ROOT": str(root)}
-
-    def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [prefect, "--no-prompt", *arguments],
-            env=environment, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=300,
-        )  # fmt: skip
-        assert done.returncode == 0, (arguments, done.stdout, done.stderr)
-        return done.stdout
-
-    run("work-pool", "create", "polyhop", "--type", "process", "--overwrite")
-    log = (folder / "pool.log").open("w")
-    worker = subprocess.Popen(
-        [prefect, "--no-prompt", "worker", "start", "--pool", "polyhop"],
-        env=environment, cwd=PROJECT, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
-    try:
-        yield run
-    finally:
-        os.killpg(worker.pid, signal.SIGKILL)
-        worker.wait()
-        log.close()
-
-
 def _states(environment: dict[str, str], questions: str) -> list[str]:
     return sorted(run["state_type"] for run in _runs(environment, questions))
 
@@ -187,10 +156,3 @@ def _runs(environment: dict[str, str], questions: object) -> list[dict[str, Any]
 def _logged(environment: dict[str, str], run_id: str) -> str:
     body: dict[str, object] = {"logs": {"flow_run_id": {"any_": [run_id]}}}
     return "\n".join(log["message"] for log in post(environment, "/logs/filter", body))
-
-
-def _wait_for(is_reached: Callable[[], bool], otherwise: str) -> None:
-    end = time.monotonic() + 180
-    while not is_reached():
-        assert time.monotonic() < end, otherwise
-        time.sleep(1)

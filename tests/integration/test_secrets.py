@@ -19,7 +19,8 @@ import duckdb
 import lancedb
 import psycopg
 import pytest
-from prefect_rest import post
+from prefect_rest import ask as ask_server
+from prefect_rest import events_of, post
 
 pytestmark = [pytest.mark.prefect, pytest.mark.postgres]
 WriteCorpus = Callable[..., Path]
@@ -223,12 +224,14 @@ def test_no_output_no_file_and_no_process_list_holds_a_planted_secret(
                 ("answer", (), {}),
                 ("doctor", ("doctor", "--json"), {}),
                 ("export", ("export", "neo4j", "--index", "lakes"), {}),
+                ("deploy", ("deploy", "--index", "lakes"), {}),
+                ("source", ("deploy", "--index", "lakes", "--source", f"neo4j://svc:{GRAPH}@127.0.0.1:9"), {}),
                 ("jobs", ("jobs",), {"POLYHOP_QUEUE__URL": queue_url.replace("/secrets?", "/nowhere?")}),
                 ("debug", ("jobs",), debug),
             ]
         )
     codes = {name: output.rpartition("<code> ")[2].strip() for name, output in done.items()}
-    refused = {"ask": "2", "doctor": "0", "export": "2", "jobs": "1", "debug": "2"}
+    refused = {"ask": "2", "doctor": "0", "export": "2", "source": "2", "jobs": "1", "debug": "2"}
     assert codes == dict.fromkeys(done, "0") | refused, planted.printed
     assert json.loads(done["ask-2"].splitlines()[0])["answer"] == "Basic ***"
     time.sleep(3)  # Prefect's server stores logs a little later
@@ -245,7 +248,19 @@ def test_no_output_no_file_and_no_process_list_holds_a_planted_secret(
     logs = post(prefect_server, "/logs/filter", {"logs": {"level": {"ge_": 0}}})
     assert any("lakes" in log["message"] or "batches" in log["message"] for log in logs)
     assert [log["message"] for log in logs if found_in(log["message"])] == []
-    assert found_in(json.dumps(post(prefect_server, "/artifacts/filter"))) == set()
+    for kind, marker in (
+        ("artifacts", "index-lakes"),
+        ("deployments", "lakes-export"),
+        ("automations", "of lakes after"),
+    ):
+        held = json.dumps(post(prefect_server, f"/{kind}/filter"))
+        assert (marker in held, found_in(held)) == (True, set())
+    for automation in post(prefect_server, "/automations/filter"):  # they would start other tests' runs again
+        ask_server(prefect_server, f"/automations/{automation['id']}", "DELETE")
+    published = events_of(prefect_server, "polyhop.index.published", "polyhop.index.lakes")
+    dead = events_of(prefect_server, "polyhop.queue.dead_letter", "polyhop.queue.default")
+    assert found_in(json.dumps([published, dead])) == set()
+    assert "Bearer ***" in json.dumps(dead)
 
 
 def _queue_as_text(url: str) -> str:

@@ -13,7 +13,7 @@ from tenacity import retry, retry_if_exception, stop_after_attempt, wait_fixed
 
 def post(environment: Mapping[str, str], path: str, body: Mapping[str, object] | None = None) -> Any:
     """What the server of this environment answers to a filter; without a body everything."""
-    return _answer(environment, path, "POST", body or {})
+    return ask(environment, path, "POST", body or {})
 
 
 def runs_named(environment: Mapping[str, str], beginning: str) -> list[dict[str, Any]]:
@@ -41,7 +41,7 @@ def run_deployment(environment: Mapping[str, str], name: str, parameters: Mappin
         name: Flow and deployment: `answer/batch`.
         parameters: Of the flow, as the form would send them.
     """
-    found = _answer(environment, f"/deployments/name/{name}", "GET")
+    found = ask(environment, f"/deployments/name/{name}", "GET")
     post(environment, f"/deployments/{found['id']}/create_flow_run", {"parameters": dict(parameters)})
 
 
@@ -51,7 +51,8 @@ def _is_busy(error: BaseException) -> bool:
 
 
 @retry(retry=retry_if_exception(_is_busy), stop=stop_after_attempt(6), wait=wait_fixed(1), reraise=True)
-def _answer(environment: Mapping[str, str], path: str, method: str, body: Mapping[str, object] | None = None) -> Any:
+def ask(environment: Mapping[str, str], path: str, method: str, body: Mapping[str, object] | None = None) -> Any:
+    """What the server of this environment answers."""
     request = urllib.request.Request(
         environment["PREFECT_API_URL"] + path,
         data=None if body is None else json.dumps(body).encode(),
@@ -59,4 +60,4 @@ def _answer(environment: Mapping[str, str], path: str, method: str, body: Mappin
         method=method,
     )
     with urllib.request.urlopen(request, timeout=30) as response:
-        return json.load(response)
+        return json.loads(response.read() or b"null")

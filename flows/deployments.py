@@ -1,0 +1,165 @@
+"""The deployments of an index, as data: what `polyhop deploy`, `polyhop serve` and prefect.yaml all offer.
+
+Imports no Prefect. prefect.yaml is `prefect_document` of the index `main`, which a test compares.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from polyhop.schemas.corpus import SourceKind
+
+POOL = "polyhop"
+TAG = "polyhop"
+FIRST_INDEX = "main"
+AFTER_PUBLISH = ("export", "evaluation")
+"""Kinds that can be started when a version is published."""
+
+Collision = Literal["ENQUEUE", "CANCEL_NEW"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedIndex:
+    """An index to make deployments for.
+
+    Attributes:
+        name: Its name.
+        source: What it is made from, as the flow `index` takes it.
+        kind: What the source is; None: as the flow decides.
+        graph_sources: File of texts for the nodes of a graph.
+        questions: Question file for answers and evaluations; None: what the server has, or questions.jsonl.
+    """
+
+    name: str
+    source: str = "corpus.jsonl"
+    kind: SourceKind | None = None
+    graph_sources: str | None = None
+    questions: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A deployment.
+
+    Attributes:
+        kind: What it does; its tag.
+        entrypoint: Module and name of its flow.
+        description: For the dashboard.
+        parameters: Defaults of its form.
+        index: The index that all its runs are about; None: of none.
+        cron: When it runs once its schedule is switched on (UTC); None: when somebody or something starts it.
+        collision: What happens to a run that would be the second at a time; None: any number at a time.
+        fixed: Parameters that a further registration sets again; the others stay as people left them.
+    """
+
+    kind: str
+    entrypoint: str
+    description: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    index: str | None = None
+    cron: str | None = None
+    collision: Collision | None = None
+    fixed: tuple[str, ...] = ("index", "source", "kind", "graph_sources")
+
+    @property
+    def name(self) -> str:
+        """Its name: that of the index first, so that lists keep the deployments of an index together."""
+        return f"{self.index}-{self.kind}" if self.index else self.kind
+
+    @property
+    def tags(self) -> list[str]:
+        """Of it and all its runs."""
+        return [TAG, *([self.index] if self.index else []), self.kind]
+
+
+def deployments(indexes: Iterable[DeployedIndex]) -> list[Deployment]:
+    """Those of every index, and those that belong to none."""
+    return [each for index in indexes for each in _of_index(index)] + [
+        Deployment(
+            kind="worker",
+            entrypoint="polyhop.flows.prefect_answer.worker_flow",
+            description="Answer questions from queues until they are empty.",
+            parameters={"queues": "default"},
+        )
+    ]
+
+
+def _of_index(index: DeployedIndex) -> list[Deployment]:
+    """An index run waits for the one before it; a second check at the same time would find the same."""
+    name = {"index": index.name}
+    questions = {"questions": index.questions or "questions.jsonl"}
+    fixed = ("index", "questions") if index.questions else ("index",)
+    source = {"source": index.source, "kind": index.kind, "graph_sources": index.graph_sources}
+    return [
+        Deployment(
+            kind="incremental",
+            entrypoint="polyhop.flows.prefect_index.index_flow",
+            description="Bring the index up to date with its source; without changes it takes seconds.",
+            parameters=name | {key: value for key, value in source.items() if value},
+            index=index.name,
+            cron="*/15 * * * *",
+            collision="ENQUEUE",
+        ),
+        Deployment(
+            kind="check",
+            entrypoint="polyhop.flows.prefect_verify.verify_flow",
+            description="Compare every file, table and vector of the index with what was published; the run fails "
+            "if something differs.",
+            parameters=name | {"repair": False},
+            index=index.name,
+            cron="0 2 * * *",
+            collision="CANCEL_NEW",
+        ),
+        Deployment(
+            kind="export",
+            entrypoint="polyhop.flows.prefect_export.export_flow",
+            description="Make Neo4j hold the current version; NEO4J_URI and NEO4J_PASSWORD are set where it runs.",
+            parameters=name,
+            index=index.name,
+            collision="ENQUEUE",
+        ),
+        Deployment(
+            kind="answers",
+            entrypoint="polyhop.flows.prefect_answer.answer_flow",
+            description="Answer a file of questions; start it with the path of the file.",
+            parameters=name | questions,
+            fixed=fixed,
+            index=index.name,
+        ),
+        Deployment(
+            kind="evaluation",
+            entrypoint="polyhop.flows.prefect_evaluate.evaluate_flow",
+            description="Evaluate every strategy that the index can serve; the run fails where a gate does "
+            "(fail_below, like bridge:recall@5=.65).",
+            parameters=name | questions | {"strategies": "all", "fail_below": []},
+            fixed=fixed,
+            index=index.name,
+            cron="0 3 * * *",
+            collision="ENQUEUE",
+        ),
+    ]
+
+
+def prefect_document(indexes: Iterable[DeployedIndex], pool: str = POOL) -> dict[str, Any]:
+    """The content of a prefect.yaml with the same deployments."""
+    return {
+        "name": TAG,
+        "pull": [{"prefect.deployments.steps.set_working_directory": {"directory": "{{ $PWD }}"}}],
+        "deployments": [_entry(each, pool) for each in deployments(indexes)],
+    }
+
+
+def _entry(deployment: Deployment, pool: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": deployment.name,
+        "description": deployment.description,
+        "entrypoint": deployment.entrypoint,
+        "work_pool": {"name": pool},
+        "tags": deployment.tags,
+        "parameters": dict(deployment.parameters),
+    }
+    if deployment.cron:
+        entry["schedules"] = [{"cron": deployment.cron, "timezone": "UTC", "active": False}]
+    if deployment.collision:
+        entry["concurrency_limit"] = {"limit": 1, "collision_strategy": deployment.collision}
+    return entry

@@ -1,0 +1,143 @@
+"""Deployments on a Prefect server: registered for a work pool, or served by this process.
+
+What they are is data (deployments.py). A second run changes nothing but what is different, and keeps what people
+switched on: schedules are off until then.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+from uuid import UUID
+
+import httpx
+from prefect import serve
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.deployments.runner import RunnerDeployment
+from prefect.exceptions import ObjectNotFound
+from prefect.runner.storage import LocalStorage
+from prefect.settings import PREFECT_API_URL
+from prefect.workers.process import ProcessWorker
+
+from polyhop.flows.deployments import DeployedIndex, Deployment, deployments
+from polyhop.flows.prefect_automations import AutomationRequest, make_automations
+from polyhop.flows.prefect_run import require_server, unreachable
+from polyhop.schemas.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What was registered: full names of deployments, whether the pool was made, names of automations."""
+
+    deployments: list[str]
+    is_new_pool: bool
+    automations: list[str]
+
+
+def deploy(indexes: Iterable[DeployedIndex], pool: str, request: AutomationRequest) -> Deployed:
+    """Registers all deployments for a work pool, which is made if it is missing, and their automations.
+
+    Raises:
+        ConfigurationError: If no server is named, or the block to notify by does not exist.
+        StoreUnavailableError: If the server does not answer.
+    """
+    request.check()
+    with _server() as client:
+        made = make_pool(client, pool)
+        built = [(each, _built(client, each, LocalStorage(str(Path.cwd())))) for each in deployments(indexes)]
+        ids = _registered(built, pool)
+        return Deployed([one.full_name for _, one in built], made, make_automations(client, ids, request))
+
+
+def serve_all(indexes: Iterable[DeployedIndex], request: AutomationRequest, limit: int) -> None:
+    """Registers all deployments and runs what is due in processes of this one, until it is stopped.
+
+    Raises:
+        ConfigurationError: If no server is named, or the block to notify by does not exist.
+        StoreUnavailableError: If the server does not answer.
+    """
+    request.check()
+    with _server() as client:
+        built = [(each, _built(client, each, None)) for each in deployments(indexes)]
+        make_automations(client, _registered(built, None), request)
+        serve(*(one for _, one in built), pause_on_shutdown=False, print_starting_message=False, limit=limit)
+
+
+def make_pool(client: SyncPrefectClient, pool: str) -> bool:
+    """Makes a work pool of processes unless there is one of that name; whether it was made."""
+    try:
+        client.read_work_pool(pool)
+    except ObjectNotFound:
+        template = ProcessWorker.get_default_base_job_template()
+        client.create_work_pool(WorkPoolCreate(name=pool, type="process", base_job_template=template))
+        return True
+    return False
+
+
+@contextmanager
+def _server() -> Iterator[SyncPrefectClient]:
+    if not PREFECT_API_URL.value():
+        raise ConfigurationError(
+            "No Prefect server is named; start one with `prefect server start`, and set "
+            "PREFECT_API_URL=http://127.0.0.1:4200/api."
+        )
+    require_server()
+    try:
+        with get_client(sync_client=True) as client:
+            yield client
+    except httpx.TransportError as error:
+        raise unreachable(error) from error
+
+
+def _built(client: SyncPrefectClient, deployment: Deployment, storage: LocalStorage | None) -> RunnerDeployment:
+    limit = None
+    if deployment.collision:
+        limit = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy(deployment.collision))
+    built = RunnerDeployment.from_entrypoint(
+        deployment.entrypoint,
+        name=deployment.name,
+        concurrency_limit=limit,
+        description=deployment.description,
+        tags=deployment.tags,
+    )
+    form = built._parameter_openapi_schema  # noqa: SLF001 - Prefect makes it and offers no way to narrow it
+    if deployment.index:  # its limit of one run at a time holds for this index only
+        form.properties["index"]["enum"] = [deployment.index]
+    try:
+        found = client.read_deployment_by_name(built.full_name)
+    except ObjectNotFound:
+        found = None
+    schedules, kept = _schedules(deployment), {}
+    if found is not None:
+        kept = {name: value for name, value in found.parameters.items() if name in form.properties}
+        old = [DeploymentScheduleCreate(schedule=each.schedule, active=each.active) for each in found.schedules]
+        schedules = old or schedules
+    fixed = {
+        name: value for name, value in deployment.parameters.items() if name in deployment.fixed or name not in kept
+    }
+    built.parameters = {name: value for name, value in kept.items() if name not in deployment.fixed} | fixed
+    built.schedules = schedules  # type: ignore[assignment]
+    if storage is not None:
+        built.storage = storage
+    return built
+
+
+def _schedules(deployment: Deployment) -> list[DeploymentScheduleCreate]:
+    """Of a new deployment: off until somebody switches it on."""
+    if not deployment.cron:
+        return []
+    return [DeploymentScheduleCreate(schedule=CronSchedule(cron=deployment.cron, timezone="UTC"), active=False)]
+
+
+def _registered(built: list[tuple[Deployment, RunnerDeployment]], pool: str | None) -> dict[str, dict[str, UUID]]:
+    """Registers deployments; ids of those of indexes, by index and kind."""
+    found: dict[str, dict[str, UUID]] = {}
+    for deployment, one in built:
+        made = cast("UUID", one.apply(work_pool_name=pool))
+        if deployment.index:
+            found.setdefault(deployment.index, {})[deployment.kind] = made
+    return found

@@ -1,0 +1,201 @@
+"""`polyhop deploy` and `polyhop serve` on a real Prefect server: from a schedule to an artifact and an alert."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prefect_pool import pool_worker, wait_for
+from prefect_rest import ask, events_of, post, run_deployment, runs_named
+
+from polyhop.flows.deployments import FIRST_INDEX, DeployedIndex, prefect_document
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+WriteCorpus = Callable[..., Path]
+PROJECT = Path(__file__).resolve().parents[2]
+RECORDS: list[dict[str, object]] = [
+    {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n} in Country {n % 3}."} for n in range(6)
+]
+LEXICAL = {"POLYHOP_STRATEGIES": "bm25,bridge-lexical"}
+
+
+@pytest.fixture
+def received() -> Iterator[tuple[str, list[str]]]:
+    """The address of a webhook, and the bodies that it got."""
+    bodies: list[str] = []
+
+    class Hook(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Hook)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", bodies
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def clean_server(prefect_server: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The server without automations afterwards: they would start the crashed runs of other tests again."""
+    yield prefect_server
+    for automation in post(prefect_server, "/automations/filter"):
+        ask(prefect_server, f"/automations/{automation['id']}", "DELETE")
+
+
+def test_the_file_for_prefect_deploy_offers_what_polyhop_deploy_does() -> None:
+    assert yaml.safe_load((PROJECT / "prefect.yaml").read_text()) == prefect_document([DeployedIndex(FIRST_INDEX)])
+
+
+def test_without_a_server_deploy_says_what_to_start(polyhop: Run) -> None:
+    done = polyhop("deploy")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "polyhop: No Prefect server is named; start one with `prefect server start`, and set "
+        "PREFECT_API_URL=http://127.0.0.1:4200/api.\n"
+    )
+    done = polyhop("deploy", env={"PREFECT_API_URL": "http://127.0.0.1:9/api"})
+    assert (done.returncode, done.stderr.startswith("polyhop: The Prefect server at http://127.0.0.1:9/api")) == (
+        1,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--notify", "ops"), "--notify takes TYPE/NAME of a notification block (slack-webhook/ops), not 'ops'."),
+        (("--after-publish", "answers"), "--after-publish takes export or evaluation, not 'answers'."),
+        (("--source", "neo4j://svc:planted-0001@host"), "--source holds a password, and the Prefect server"),
+        (("--index", "a", "--index", "b", "--source", "x"), "--source belongs to one index, and there are 2;"),
+    ],
+)
+def test_what_deploy_refuses_is_one_sentence(polyhop: Run, options: tuple[str, ...], sentence: str) -> None:
+    done = polyhop("deploy", *options)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert done.stderr.startswith(f"polyhop: {sentence}")
+    assert "planted-0001" not in done.stderr
+
+
+@pytest.mark.prefect
+def test_from_a_schedule_to_an_artifact_an_event_an_export_that_fails_and_its_notification(
+    polyhop: Run,
+    write_corpus: WriteCorpus,
+    clean_server: dict[str, str],
+    received: tuple[str, list[str]],
+    tmp_path: Path,
+) -> None:
+    server, (address, bodies) = clean_server, received
+    _make_block(server, address)
+    source = write_corpus(RECORDS)
+    options = ("deploy", "--index", "scheduled", "--source", source, "--notify", "custom-webhook/ops", "--json")
+    made = json.loads(polyhop(*options, "--after-publish", "export", env=server).stdout)
+    assert "index/scheduled-incremental" in made["deployments"]
+    deployment = ask(server, "/deployments/name/index/scheduled-incremental", "GET")
+    assert deployment["tags"] == ["polyhop", "scheduled", "incremental"]
+    assert deployment["parameter_openapi_schema"]["properties"]["index"]["enum"] == ["scheduled"]
+    (schedule,) = deployment["schedules"]
+    assert (schedule["active"], schedule["schedule"]["cron"]) == (False, "*/15 * * * *")
+
+    often = {"schedule": {"interval": 4.0, "anchor_date": "2026-01-01T00:00:00Z"}, "active": True}
+    ask(server, f"/deployments/{deployment['id']}/schedules/{schedule['id']}", "PATCH", often)
+    with pool_worker(server, tmp_path / "root", tmp_path, tmp_path, LEXICAL):
+        wait_for(lambda: bool(runs_named(server, "index scheduled v1")), "no scheduled run published")
+        again = json.loads(polyhop(*options, env=server).stdout)  # in between: it changes nothing
+        run = runs_named(server, "index scheduled v1")[0]
+        ask(server, f"/deployments/{deployment['id']}/pause_deployment", "POST", {})
+        events_of(server, "polyhop.index.published", "polyhop.index.scheduled")
+        wait_for(lambda: any("export scheduled" in body for body in bodies), "nobody was told of the export")
+    assert run["auto_scheduled"] is True
+    shown = {a["key"] for a in post(server, "/artifacts/filter") if a["flow_run_id"] == run["id"]}
+    assert "index-scheduled-summary" in shown
+    (failed,) = runs_named(server, "export scheduled")
+    assert (failed["state_type"], failed["created_by"]["type"]) == ("FAILED", "AUTOMATION")
+    assert "NEO4J_URI" in next(body for body in bodies if "export scheduled" in body)
+
+    (kept,) = ask(server, "/deployments/name/index/scheduled-incremental", "GET")["schedules"]
+    assert kept["schedule"]["interval"] == 4.0
+    names = [automation["name"] for automation in post(server, "/automations/filter")]
+    assert again == made
+    assert sorted(names) == sorted(made["automations"])
+    waited = [state["name"] for each in _scheduled(server, deployment["id"]) for state in _states(server, each["id"])]
+    assert "AwaitingConcurrencySlot" in waited
+
+
+def _make_block(server: dict[str, str], address: str) -> None:
+    types = ask(server, "/block_types/slug/custom-webhook", "GET")
+    schema = post(server, "/block_schemas/filter", {"block_schemas": {"block_type_id": {"any_": [types["id"]]}}})[0]
+    data = {"name": "ops", "url": address, "method": "POST", "json_data": {"text": "{{subject}} {{body}}"}}
+    block = {"name": "ops", "data": data, "block_schema_id": schema["id"], "block_type_id": types["id"]}
+    post(server, "/block_documents/", block)
+
+
+def _scheduled(server: dict[str, str], deployment_id: str) -> list[dict[str, Any]]:
+    body: dict[str, object] = {"deployments": {"id": {"any_": [deployment_id]}}}
+    found: list[dict[str, Any]] = post(server, "/flow_runs/filter", body)
+    return found
+
+
+def _states(server: dict[str, str], run_id: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = ask(server, f"/flow_run_states/?flow_run_id={run_id}", "GET")
+    return found
+
+
+@pytest.mark.prefect
+def test_a_run_that_is_killed_starts_again_and_serve_needs_no_work_pool(
+    write_corpus: WriteCorpus, clean_server: dict[str, str], tmp_path: Path
+) -> None:
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_", "NEO4J_"))}
+    variables = {"POLYHOP_ROOT": str(tmp_path / "root"), "PREFECT_RUNNER_POLL_FREQUENCY": "1", **LEXICAL}
+    corpus = write_corpus(RECORDS)
+    fifo = tmp_path / "slow.jsonl"
+    os.mkfifo(fifo)  # the run waits for its source, and is killed then
+    command = [sys.executable, "-m", "polyhop.cli", "serve", "--index", "served-again", "--source", str(fifo)]
+    with (tmp_path / "serve.log").open("w") as log:
+        process = subprocess.Popen(command, env=clean | clean_server | variables, cwd=tmp_path, stdout=log, stderr=log)
+    try:
+        wait_for(lambda: _is_deployed(clean_server), "nothing was deployed")
+        run_deployment(clean_server, "index/served-again-incremental", {"index": "served-again", "source": str(fifo)})
+        wait_for(lambda: "RUNNING" in _states_of(clean_server), "it did not start")
+        _kill_run(runs_named(clean_server, "index served-again")[0]["id"])
+        fifo.unlink()
+        fifo.symlink_to(corpus)
+        wait_for(lambda: bool(runs_named(clean_server, "index served-again v1")), "it did not start again")
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+    (run,) = runs_named(clean_server, "index served-again v1")
+    assert run["run_count"] == 2
+    assert [state["type"] for state in _states(clean_server, run["id"]) if state["type"] == "CRASHED"] == ["CRASHED"]
+
+
+def _is_deployed(server: dict[str, str]) -> bool:
+    return any(automation["name"].endswith("start again") for automation in post(server, "/automations/filter"))
+
+
+def _states_of(server: dict[str, str]) -> list[str]:
+    return [run["state_type"] for run in runs_named(server, "index served-again")]
+
+
+def _kill_run(run_id: str) -> None:
+    """The process of a run, as the kernel kills one that takes too much memory."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command, variables = (folder / "cmdline").read_bytes(), (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        if run_id.encode() in variables and b"prefect" in command:
+            os.kill(int(folder.name), signal.SIGKILL)

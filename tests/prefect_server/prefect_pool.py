@@ -1,0 +1,59 @@
+"""A process work pool with a worker, as a team runs it beside its Prefect server."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+PREFECT = str(Path(sys.executable).parent / "prefect")
+
+
+@contextmanager
+def pool_worker(
+    server: Mapping[str, str], root: Path, folder: Path, project: Path, more: Mapping[str, str] | None = None
+) -> Iterator[Callable[..., str]]:
+    """The pool `polyhop` with a worker; gives a function that runs `prefect` commands beside it.
+
+    Args:
+        server: Environment of the Prefect server.
+        root: Folder of Polyhop's data for the runs.
+        folder: For the worker's log.
+        project: Working folder of the worker and the commands.
+        more: Further variables of the runs.
+    """
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_", "NEO4J_"))}
+    often = {"PREFECT_WORKER_QUERY_SECONDS": "1", "PREFECT_RUNNER_POLL_FREQUENCY": "1"}
+    environment = clean | server | often | {"POLYHOP_ROOT": str(root)} | dict(more or {})
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [PREFECT, "--no-prompt", *arguments],
+            env=environment, cwd=project, capture_output=True, text=True, check=False, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+        return done.stdout
+
+    run("work-pool", "create", "polyhop", "--type", "process", "--overwrite")
+    log = (folder / "pool.log").open("w")
+    worker = subprocess.Popen(
+        [PREFECT, "--no-prompt", "worker", "start", "--pool", "polyhop"],
+        env=environment, cwd=project, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield run
+    finally:
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+        log.close()
+
+
+def wait_for(is_reached: Callable[[], bool], otherwise: str, seconds: float = 180) -> None:
+    """Waits until something is so."""
+    end = time.monotonic() + seconds
+    while not is_reached():
+        assert time.monotonic() < end, otherwise
+        time.sleep(0.5)
