@@ -76,11 +76,18 @@ def deployments(indexes: Iterable[DeployedIndex]) -> list[Deployment]:
     """Those of every index, and those that belong to none."""
     return [each for index in indexes for each in _of_index(index)] + [
         Deployment(
+            kind="maintenance",
+            entrypoint="polyhop.flows.prefect_maintain.maintain_flow",
+            description="Remove old versions, unreferenced vectors and what killed runs left, of every index.",
+            cron="0 4 * * 0",
+            collision="CANCEL_NEW",
+        ),
+        Deployment(
             kind="worker",
             entrypoint="polyhop.flows.prefect_answer.worker_flow",
             description="Answer questions from queues until they are empty.",
             parameters={"queues": "default"},
-        )
+        ),
     ]
 
 
@@ -95,7 +102,7 @@ def _of_index(index: DeployedIndex) -> list[Deployment]:
             kind="incremental",
             entrypoint="polyhop.flows.prefect_index.index_flow",
             description="Bring the index up to date with its source; without changes it takes seconds.",
-            parameters=name | {key: value for key, value in source.items() if value},
+            parameters=name | {key: value for key, value in source.items() if value} | {"wait_seconds": 600.0},
             index=index.name,
             cron="*/15 * * * *",
             collision="ENQUEUE",

@@ -44,6 +44,7 @@ OURS: Mapping[str, str] = {
     "export": "export:export",
     "verify": "verify:verify",
     "versions": "versions:versions",
+    "maintain": "maintain:maintain",
     "doctor": "doctor:doctor",
     "deploy": "deploy:deploy",
     "serve": "deploy:serve",

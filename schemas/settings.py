@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
 from polyhop.schemas.hub_settings import HubSettings
+from polyhop.schemas.maintenance import MaintenanceSettings
 from polyhop.schemas.proposition_origin import PropositionSettings
 from polyhop.schemas.runner_settings import RunnerSettings
 from polyhop.schemas.serving_settings import EncoderSettings, QueueSettings, ReaderSettings, WorkerSettings
@@ -203,6 +204,9 @@ class Settings(Section):
     runner: RunnerSettings = Field(default_factory=RunnerSettings, description="Who does the batches of a run.")
     queue: QueueSettings = Field(default_factory=QueueSettings, description="Where questions wait.")
     reader: ReaderSettings = Field(default_factory=ReaderSettings, description="Answers, and those without a model.")
+    maintenance: MaintenanceSettings = Field(
+        default_factory=MaintenanceSettings, description="What `polyhop maintain` removes."
+    )
     worker: WorkerSettings = Field(default_factory=WorkerSettings, description="How a worker takes questions.")
 
 

@@ -110,12 +110,13 @@ class VectorStore(Protocol):
         """Keeps a version of a table readable under a name; the name leaves the version that it pinned before."""
         ...
 
-    def clean(self, pins: Collection[str], tables: Collection[str]) -> None:
+    def clean(self, pins: Collection[str], tables: Collection[str], *, at_once: bool = False) -> None:
         """Frees what nobody needs any more, at once or later.
 
         Args:
             pins: Names that still pin; all others are forgotten.
             tables: Tables that still count; all others are removed.
+            at_once: Also what was written a moment ago, and what killed runs left; only where nobody else writes.
         """
         ...
 

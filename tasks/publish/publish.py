@@ -36,7 +36,7 @@ from polyhop.warehouse.tables.connection import quoted
 from polyhop.warehouse.tables.definitions import comment_statements
 from polyhop.warehouse.vectors.kinds import VectorKind, kinds_in
 
-_UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "queue", "worker", "reader"}
+_UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "maintenance", "queue", "worker", "reader"}
 
 
 def publish(build: Build, stages: Sequence[Stage]) -> Counts:
@@ -149,8 +149,11 @@ def prune(build: Build) -> list[int]:
     return removed
 
 
-def clean_vectors(index: IndexFolder) -> None:
-    """Frees the vectors that no published version holds, also those of versions that a killed run removed."""
+def clean_vectors(index: IndexFolder, *, at_once: bool = False) -> None:
+    """Frees the vectors that no published version holds, also those of versions that a killed run removed.
+
+    Only for who holds the writer's lease; `at_once`: also what was written within the last hour.
+    """
     if not index.vectors.is_dir():
         return
     numbers = published_versions(index)
@@ -161,7 +164,7 @@ def clean_vectors(index: IndexFolder) -> None:
     tables = {record.table for manifest in manifests for record in manifest.vectors.values()}
     store = open_vector_store(index)
     store.begin_changes()
-    store.clean([version_tag(number) for number in numbers], tables)
+    store.clean([version_tag(number) for number in numbers], tables, at_once=at_once)
     store.end_changes()
 
 

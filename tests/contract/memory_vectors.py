@@ -90,7 +90,7 @@ class MemoryVectors:
         self._version(table, version)
         self._database.tables[table].pins[name] = version
 
-    def clean(self, pins: Collection[str], tables: Collection[str]) -> None:
+    def clean(self, pins: Collection[str], tables: Collection[str], *, at_once: bool = False) -> None:
         for name in [name for name in self._database.tables if name not in tables]:
             del self._database.tables[name]
         for table in self._database.tables.values():

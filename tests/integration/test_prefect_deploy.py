@@ -117,11 +117,18 @@ def test_from_a_schedule_to_an_artifact_an_event_an_export_that_fails_and_its_no
         again = json.loads(polyhop(*options, env=server).stdout)  # in between: it changes nothing
         run = runs_named(server, "index scheduled v1")[0]
         ask(server, f"/deployments/{deployment['id']}/pause_deployment", "POST", {})
+        run_deployment(server, "maintain/maintenance", {"index": "scheduled"})
         events_of(server, "polyhop.index.published", "polyhop.index.scheduled")
         wait_for(lambda: any("export scheduled" in body for body in bodies), "nobody was told of the export")
+        wait_for(lambda: any(a["key"] == "maintenance" for a in post(server, "/artifacts/filter")), "no maintenance")
     assert run["auto_scheduled"] is True
     shown = {a["key"] for a in post(server, "/artifacts/filter") if a["flow_run_id"] == run["id"]}
     assert "index-scheduled-summary" in shown
+    (sizes,) = (a for a in post(server, "/artifacts/filter") if a["key"] == "maintenance")
+    assert sizes["description"].startswith("Removed 0 versions")
+    assert "queue" in {row["part"] for row in json.loads(sizes["data"])}
+    (maintained,) = runs_named(server, "maintain scheduled")
+    assert maintained["state_type"] in {"RUNNING", "COMPLETED"}
     (failed,) = runs_named(server, "export scheduled")
     assert (failed["state_type"], failed["created_by"]["type"]) == ("FAILED", "AUTOMATION")
     assert "NEO4J_URI" in next(body for body in bodies if "export scheduled" in body)

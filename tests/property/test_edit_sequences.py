@@ -101,7 +101,7 @@ def settings_of(root: Path) -> Settings:
 def content(root: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Checksums of all tables but that of runs, and of all arrays but vectors."""
     manifest = read_manifest(require_version(Layout(root), "one")[1])
-    tables = {name: record.checksum for name, record in manifest.tables.items() if name != "index_runs"}
+    tables = {name: record.checksum for name, record in manifest.tables.items() if name != "version_stages"}
     return tables, {name: sum_ for name, sum_ in manifest.arrays.items() if "_matrix" not in name}
 
 

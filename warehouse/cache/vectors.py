@@ -6,7 +6,7 @@ the transaction in flight. Source: algorithms.md 0.6.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import InvalidVectorError
 from polyhop.schemas.ids import content_hash
 from polyhop.warehouse.cache.database import SharedDatabase
+
+_KEYS_PER_PAGE = 10_000
 
 KEYS_PER_READ = 5_000
 
@@ -109,6 +111,22 @@ class VectorCache:
             change("write_vector", rows)
             if self._most_rows is not None:
                 change("forget_oldest", [{"most": self._most_rows}])
+
+    def known_keys(self) -> Iterator[str]:
+        """All keys in order; what others add meanwhile may or may not be among them."""
+        after = ""
+        while rows := self._database.read("read_keys", {"after": after, "limit": _KEYS_PER_PAGE}):
+            after = rows[-1][0]
+            yield from (key for (key,) in rows)
+
+    def forget(self, keys: Sequence[str]) -> int:
+        """Removes vectors and gives their room back to the disk; returns how many there were."""
+        if not keys:
+            return 0
+        with self._database.transaction() as change:
+            removed = change("forget_key", [{"key": key} for key in keys])
+        self._database.compact()
+        return removed
 
     def stats(self) -> CacheSize:
         """How many vectors are cached, and how large the file is."""

@@ -244,6 +244,10 @@ class QuestionQueue:
         """Totals by queue and state."""
         return self._do(jobs.metrics, "read")
 
+    def count_purgeable(self, older_than_days: float) -> int:
+        """How many jobs `purge` would forget."""
+        return len(self._do(partial(jobs.purgeable, older_than_days=older_than_days), "read"))
+
     def purge(self, older_than_days: float) -> int:
         """Forgets jobs of which nothing is open and nothing has happened for so long; says how many. One by one."""
         old = self._do(partial(jobs.purgeable, older_than_days=older_than_days), "read")

@@ -81,12 +81,13 @@ class LanceVectors:
             else:
                 tags.create(name, version)
 
-    def clean(self, pins: Collection[str], tables: Collection[str]) -> None:
+    def clean(self, pins: Collection[str], tables: Collection[str], *, at_once: bool = False) -> None:
         """Frees what no published version holds any more.
 
         Args:
             pins: Tags of the published versions; others no longer pin anything.
             tables: Those that published versions name; others are removed.
+            at_once: Also versions of the last hour, and files of no version, which killed runs left.
         """
         for folder in sorted(self._database.glob("*.lance")):
             if folder.stem not in tables:
@@ -94,7 +95,7 @@ class LanceVectors:
                 continue
             try:
                 with translated(self._database):
-                    _clean_table(_open_table(self._database, folder.stem), pins)
+                    _clean_table(_open_table(self._database, folder.stem), pins, at_once=at_once)
             except DamagedStoreError:
                 continue  # only older versions can still need it; `polyhop verify` says so
 
@@ -211,19 +212,19 @@ def _verify(database: Path, table: Any, rows: VectorRows) -> None:
         raise DamagedStoreError(database, index_of(database), reason)
 
 
-def _clean_table(table: Any, tags: Collection[str]) -> None:
+def _clean_table(table: Any, tags: Collection[str], *, at_once: bool) -> None:
     for tag in table.tags.list():
         if tag not in tags:
             table.tags.delete(tag)
-    _optimize(table, timedelta(hours=1))
+    _optimize(table, timedelta(0) if at_once else timedelta(hours=1), at_once=at_once)
 
 
-def _optimize(table: Any, older_than: timedelta) -> None:
+def _optimize(table: Any, older_than: timedelta, *, at_once: bool = False) -> None:
     """Compacts, and removes versions older than that and older than any tagged one: LanceDB refuses to pass a tag."""
     tagged = {tag["version"] for tag in table.tags.list().values()}
     ages = [datetime.now() - v["timestamp"] + _MARGIN for v in table.list_versions() if v["version"] in tagged]
     try:
-        table.optimize(cleanup_older_than=max([older_than, *ages]))
+        table.optimize(cleanup_older_than=max([older_than, *ages]), delete_unverified=at_once)
     except RuntimeError as error:
         if "tagged version" not in str(error):
             raise

@@ -183,7 +183,7 @@ def test_a_lock_that_others_do_not_release_is_a_retryable_error(path, monkeypatc
 @pytest.mark.parametrize("name", list(STATEMENTS))
 def test_every_statement_is_used_and_accepted_by_sqlite(name, cache, path):
     connection = sqlite3.connect(path)
-    values = {"keys": "[]", "key": "k", "vector": b"", "checksum": b"", "most": 1}
+    values = {"keys": "[]", "key": "k", "vector": b"", "checksum": b"", "most": 1, "after": "", "limit": 1}
     connection.execute("EXPLAIN " + re.sub(r"^--.*$", "", STATEMENTS[name], flags=re.MULTILINE), values)
     connection.close()
     source = Path(polyhop.warehouse.cache.vectors.__file__).read_text(encoding="utf-8")

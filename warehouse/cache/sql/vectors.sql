@@ -20,6 +20,14 @@ DELETE FROM vectors WHERE rowid <= (SELECT max(rowid) FROM vectors) - :most;
 -- Removes a damaged row, unless another process has replaced it meanwhile.
 DELETE FROM vectors WHERE key = :key AND vector IS :vector AND checksum IS :checksum;
 
+-- name: read_keys
+-- Keys after one, in order.
+SELECT key FROM vectors WHERE key > :after ORDER BY key LIMIT :limit;
+
+-- name: forget_key
+-- Removes the vector of a key.
+DELETE FROM vectors WHERE key = :key;
+
 -- name: seal_vector
 -- Gives a row of an older version its checksum.
 UPDATE vectors SET checksum = :checksum WHERE key = :key AND checksum IS NULL;

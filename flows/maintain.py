@@ -1,0 +1,180 @@
+"""Maintenance: prunes versions by policy, frees vectors, vacuums caches and queue, removes what killed runs left.
+
+Plain functions: `prefect_maintain.py` wraps the same ones into a flow run. It can be killed at any moment and run
+again. An index that is being written is left alone, and so are versions in use and the current one.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
+
+import numpy as np
+
+from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError, StoreConflictError, UnknownIndexError
+from polyhop.schemas.maintenance import MaintenanceReport, MaintenanceRequest, MaintenanceSettings, PartSize, Size
+from polyhop.schemas.settings import Settings
+from polyhop.tasks.publish.publish import clean_vectors
+from polyhop.warehouse.cache.replies import ReplyCache
+from polyhop.warehouse.cache.vectors import VectorCache
+from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.layout import IndexFolder, Layout
+from polyhop.warehouse.files.sizes import age_days, old_leftovers, remove_paths, size_of
+from polyhop.warehouse.files.versions import (
+    current_version,
+    published_versions,
+    remove_leftovers,
+    remove_version,
+    try_exclusive,
+)
+from polyhop.warehouse.files.writer import writer_lease
+from polyhop.warehouse.graph.arrays import open_array
+from polyhop.warehouse.open import open_questions
+
+_MB = 1e6
+
+
+def run_maintenance(settings: Settings, request: MaintenanceRequest) -> MaintenanceReport:
+    """Maintains one index or all, the caches, and the queue if asked to.
+
+    Raises:
+        UnknownIndexError: If there is no such index.
+        StoreError: If the disk refuses.
+    """
+    layout = Layout(settings.root)
+    names = layout.index_names()
+    if request.index is not None and request.index not in names:
+        raise UnknownIndexError(request.index, names, str(layout.root))
+    report = MaintenanceReport(request.dry_run)
+    before = _sizes(layout, names)
+    for name in names if request.index is None else [request.index]:
+        _maintain_index(layout.index(name), settings, report)
+    _vacuum_vectors(layout, names, settings.maintenance, report)
+    _vacuum_replies(layout, settings.maintenance, report)
+    if request.queue_days is not None:
+        _vacuum_queue(settings, request.queue_days, report)
+    after = _sizes(layout, names)
+    report.parts = [PartSize(part, size, after[part]) for part, size in before.items()]
+    return report
+
+
+def beyond_policy(
+    versions: Sequence[tuple[int, float, float]], current: int | None, keep: int, policy: MaintenanceSettings
+) -> list[int]:
+    """Numbers of the versions that a policy does not keep, ascending.
+
+    Args:
+        versions: (number, age in days, MB), ascending by number.
+        current: The current version, which always stays.
+        keep: The newest so many stay, as far as age and size allow.
+        policy: Greatest age and size.
+    """
+    gone = {number for number, _, _ in versions[: max(0, len(versions) - keep)]}
+    if policy.max_version_days is not None:
+        gone |= {number for number, days, _ in versions if days > policy.max_version_days}
+    gone -= {current}
+    if policy.max_versions_mb is not None:
+        held = sum(megabytes for number, _, megabytes in versions if number not in gone)
+        for number, _, megabytes in versions:
+            if held > policy.max_versions_mb and number not in gone and number != current:
+                gone.add(number)
+                held -= megabytes
+    return [number for number, _, _ in versions if number in gone]
+
+
+def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceReport) -> None:
+    try:
+        with writing(f"index '{index.name}'", index.path), writer_lease(index.lease, index.name):
+            current = current_version(index)
+            folders = [(number, index.version(number)) for number in published_versions(index)]
+            aged = [(n, age_days(f.manifest), size_of(f.path).bytes / _MB) for n, f in folders]
+            gone = beyond_policy(aged, current, settings.keep_versions, settings.maintenance)
+            left = old_leftovers(index, settings.maintenance.staging_days)
+            if report.dry_run:
+                gone = [number for number in gone if _is_free(index, number)]
+            else:
+                gone = [number for number in gone if remove_version(index, number)]
+                remove_leftovers(index)
+                remove_paths(left)
+                clean_vectors(index, at_once=True)
+            report.removed_versions[index.name] = gone
+            _add(report, "leftovers", len(left))
+    except StoreConflictError as error:
+        report.skipped.append(str(error))
+    except ManifestMismatchError as error:  # without a pointer nobody knows which version must stay
+        report.skipped.append(f"Index '{index.name}' was left alone: {error}")
+
+
+def _vacuum_vectors(
+    layout: Layout, names: Sequence[str], policy: MaintenanceSettings, report: MaintenanceReport
+) -> None:
+    """Removes cached vectors whose texts are in no published version.
+
+    A run that begins meanwhile keeps what it encodes in files of its own; a removed vector costs encoding again.
+    """
+    if not policy.unreferenced_vectors or not layout.vector_cache.exists():
+        return
+    building = [folder.parent.name for folder in sorted(layout.indexes.glob("*/staging"))]
+    if building:
+        report.skipped.append(
+            f"Cached vectors were left alone: index '{building[0]}' is being built, or its last run was interrupted "
+            f"(indexes/{building[0]}/staging goes after maintenance.staging_days)."
+        )
+        return
+    with closing(VectorCache(layout.vector_cache)) as cache:
+        try:
+            gone = report.removed_versions
+            used = {key for name in names for key in _used_keys(layout.index(name), gone.get(name, ()))}
+        except DamagedStoreError as error:
+            report.skipped.append(f"Cached vectors were left alone: {error}")
+            return
+        unused = [key for key in cache.known_keys() if key not in used]
+        _add(report, "cached vectors", len(unused) if report.dry_run else cache.forget(unused))
+
+
+def _used_keys(index: IndexFolder, gone: Collection[int]) -> Iterator[str]:
+    """Content hashes, the keys of the cache, of all vectors in the published versions of an index that do not go."""
+    for number in published_versions(index):
+        arrays = index.version(number).arrays
+        for file in sorted(arrays.glob("vectors-*_hashes.npy")) if number not in gone else ():
+            yield from map(bytes.hex, map(np.ndarray.tobytes, open_array(arrays, file.stem)))
+
+
+def _is_free(index: IndexFolder, number: int) -> bool:
+    """Whether nobody uses a version."""
+    with try_exclusive(index.version(number).manifest) as is_free:
+        return is_free
+
+
+def _vacuum_replies(layout: Layout, policy: MaintenanceSettings, report: MaintenanceReport) -> None:
+    if policy.reply_days is None or not layout.reply_cache.exists():
+        return
+    with closing(ReplyCache(layout.reply_cache)) as cache:
+        days = policy.reply_days
+        count = cache.count_older(days) if report.dry_run else cache.evict(older_than_days=days).replies
+        _add(report, "cached replies", count)
+
+
+def _vacuum_queue(settings: Settings, days: float, report: MaintenanceReport) -> None:
+    with open_questions(settings) as queue:
+        _add(report, "jobs", queue.count_purgeable(days) if report.dry_run else queue.purge(days))
+
+
+def _add(report: MaintenanceReport, name: str, count: int) -> None:
+    report.removed[name] = report.removed.get(name, 0) + count
+
+
+def _sizes(layout: Layout, names: Sequence[str]) -> dict[str, Size]:
+    """By part: what every index, every cache and the queue's file take."""
+    sizes: dict[str, Size] = {}
+    for name in names:
+        index = layout.index(name)
+        sizes[f"index {name}: versions"] = size_of(index.versions)
+        sizes[f"index {name}: vectors"] = size_of(index.vectors)
+        sizes[f"index {name}: staging"] = size_of(index.staging)
+    for part, path in (
+        ("cache of vectors", layout.vector_cache),
+        ("cache of path vectors", layout.path_cache),
+        ("cache of replies", layout.reply_cache),
+        ("queue", layout.queue),
+    ):
+        sizes[part] = size_of(*(path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")))
+    return sizes
