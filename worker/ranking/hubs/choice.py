@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.hubs import HubPaths
+from polyhop.schemas.hubs import HubPaths, Numbers
 from polyhop.worker.ranking.hubs.search import Scores, best_paths
 from polyhop.worker.ranking.order import DECIMALS, best, contenders, kth_largest
 
@@ -179,7 +179,7 @@ class HubChoice:
         return found
 
 
-def _as_rows(scores: Scores, starts: NDArray[np.int64], counts: NDArray[np.int64]) -> Scores:
+def _as_rows(scores: Scores, starts: Numbers, counts: Numbers) -> Scores:
     """Runs of scores as rows of one width, filled up with minus infinity."""
     columns = np.arange(counts.max())
     numbers = starts[:, np.newaxis] + columns
