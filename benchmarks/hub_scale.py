@@ -1,6 +1,6 @@
 """Hubs of a generated graph: seconds per stage, peak memory and disk of an index, without encoding.
 
-Run: uv run python benchmarks/hub_scale.py [--shape chains|leaves] [--hubs 50000]
+Run: uv run python benchmarks/hub_scale.py [--shape chains|leaves] [--hubs 50000] [--encode 5000]
 Both shapes have 20 triples a hub. `chains`: four paths of five triples, whose texts all differ. `leaves`: twenty paths
 of one triple, whose texts differ by the hub's label, while hub-facets has at most 200,000 different texts of them.
 """
@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from machine import describe_machine
+
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.stored_texts import StoredTexts
 
 Node = dict[str, Any]
 VALUES = 9_000
@@ -59,7 +62,26 @@ def _never_built(*_: object) -> Any:
     raise AssertionError
 
 
-def measure(source: Path, root: Path) -> dict[str, object]:
+def encode(texts: StoredTexts, wanted: int, settings: Settings) -> dict[str, float]:
+    """Seconds of encoding some of the texts, spread evenly, of the clock and of the processor."""
+    import time
+
+    from polyhop.warehouse.open import open_encoder
+
+    total = len(texts.starts) - 1
+    sample = texts.of(sorted({number * total // wanted for number in range(wanted)}))
+    encoder = open_encoder(settings).encoder  # without the cache
+    encoder.encode(sample[:1])
+    clock, processor = time.perf_counter(), time.process_time()
+    encoder.encode(sample)
+    return {
+        "encoded": len(sample),
+        "encode_seconds": time.perf_counter() - clock,
+        "encode_processor_seconds": time.process_time() - processor,
+    }
+
+
+def measure(source: Path, root: Path, encoded: int) -> dict[str, object]:
     """Indexes a graph for its hubs in this process, then opens them."""
     import time
 
@@ -91,6 +113,8 @@ def measure(source: Path, root: Path) -> dict[str, object]:
         "peak_mb": built,
         "disk_mb": sum(f.stat().st_size for f in root.rglob("*") if f.is_file()) / 1e6,
     }
+    if encoded:
+        result |= encode(hubs.path_texts, encoded, settings)
     reader.close()
     return result
 
@@ -100,16 +124,18 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--shape", choices=SHAPES, default="chains")
     parser.add_argument("--hubs", type=int, default=50_000)
+    parser.add_argument("--encode", type=int, default=0)
     parser.add_argument("--measure", nargs=2, type=Path)
     chosen = parser.parse_args()
     if chosen.measure:
-        print(json.dumps(measure(*chosen.measure)))
+        print(json.dumps(measure(*chosen.measure, chosen.encode)))
         return
     print(describe_machine())
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "graph.jsonl"
         triples = write_graph(source, chosen.shape, chosen.hubs)
         command = [sys.executable, __file__, "--measure", str(source), str(Path(folder) / "root")]
+        command += ["--encode", str(chosen.encode)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     result = json.loads(done.stdout.splitlines()[-1])
     print(f"{chosen.shape}: {triples:,} statements; {result['counts']}")
@@ -120,6 +146,14 @@ def main() -> None:
         f"\npeak memory {result['peak_mb']:.0f} MB, {result['disk_mb']:.0f} MB on disk, "
         f"opened in {result['open_seconds']:.2f} s"
     )
+    if chosen.encode:
+        each = result["encode_seconds"] / result["encoded"]
+        everything = each * result["texts"] / 60
+        print(
+            f"encoding {result['encoded']:,} texts: {1 / each:.0f} a second, "
+            f"{result['encode_processor_seconds']:.1f} s of the processor; "
+            f"extrapolated to all {result['texts']:,}: {everything:.1f} minutes"
+        )
 
 
 if __name__ == "__main__":

@@ -2,9 +2,12 @@
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Any, cast
 
+import memory_graph
 import pytest
 from export_fixture import KilledBefore
 from graph_databases import INDEX, Kept, claimed, held, row
@@ -15,10 +18,32 @@ from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import graph_differences, repair_graph
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.stores import GRAPH_KINDS, HUB_KINDS, GraphStore
+from polyhop.schemas.stores import GRAPH_KINDS, HUB_KINDS, GraphKind, GraphRow, GraphStore
+from polyhop.warehouse.graph import neo4j_store
 
 TOWNS = 12
+BATCH = 2
+"""Rows of a batch where an export is killed within one."""
 Editions = tuple[Settings, Settings]
+
+
+class KilledWithin:
+    """A store whose writer ends after some rows of a kind, as a killed process would; all else is the store's own."""
+
+    def __init__(self, store: GraphStore, kind: GraphKind, count: int) -> None:
+        self._store = store
+        self._kind = kind
+        self._count = count
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def write(self, kind: GraphKind, rows: Iterable[GraphRow]) -> None:
+        self._store.write(kind, self._first(rows) if kind == self._kind else rows)
+
+    def _first(self, rows: Iterable[GraphRow]) -> Iterator[GraphRow]:
+        yield from islice(rows, self._count)
+        raise KeyboardInterrupt
 
 
 def records(numbers: range, edited: Sequence[int] = ()) -> list[dict[str, str]]:
@@ -121,6 +146,27 @@ def test_an_export_of_hubs_that_was_killed_is_completed_by_the_next_one(
     graphs: Kept, with_hubs: Editions, step: str
 ) -> None:
     is_completed_after(step, graphs, with_hubs)
+
+
+def test_exports_killed_within_a_batch_of_each_kind_of_hub_rows_leave_whole_batches_and_are_completed(
+    graphs: Kept, with_hubs: Editions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_graph, "BATCH", BATCH)
+    rows = neo4j_store.BATCH_ROWS
+    settings = with_hubs[0]
+    with Published(settings, INDEX) as published:
+        wanted = hashes_of(published)
+    for kind in HUB_KINDS:
+        monkeypatch.setattr(neo4j_store, "BATCH_ROWS", {**rows, kind: BATCH})
+        with pytest.raises(KeyboardInterrupt):
+            exported(settings, cast("GraphStore", KilledWithin(graphs.open(), kind, BATCH + 1)))
+        left = graphs.open()
+        assert left.recorded() is None
+        assert (kind, len(left.hashes(kind))) == (kind, BATCH)
+        assert dict(left.hashes(kind)).items() <= wanted[kind].items()
+    exported(settings, graphs.open())
+    with Published(settings, INDEX) as published:
+        assert graph_differences(published, graphs.open()) == []
 
 
 def is_completed_after(step: str, graphs: Kept, editions: Editions) -> None:

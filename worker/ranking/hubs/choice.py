@@ -6,12 +6,11 @@ Source: algorithms.md 4.8, G-HUB-3, G-HUB-4.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.hubs import HubPaths
+from polyhop.schemas.hubs import HubPaths, Numbers
 from polyhop.worker.ranking.hubs.search import Scores, best_paths
 from polyhop.worker.ranking.order import DECIMALS, best, contenders, kth_largest
 
@@ -180,7 +179,7 @@ class HubChoice:
         return found
 
 
-def _as_rows(scores: Scores, starts: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]) -> Scores:
+def _as_rows(scores: Scores, starts: Numbers, counts: Numbers) -> Scores:
     """Runs of scores as rows of one width, filled up with minus infinity."""
     columns = np.arange(counts.max())
     numbers = starts[:, np.newaxis] + columns

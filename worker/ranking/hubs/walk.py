@@ -125,8 +125,8 @@ class RootWalk:
         known = np.flatnonzero(keys >= 0)
         keys = keys[known]
         self._first[keys[::-1]] = known[::-1]  # of equal keys the last assignment holds
-        firsts: NDArray[np.intp] = known[self._first[keys] == known]
-        return firsts
+        first: NDArray[np.intp] = known[self._first[keys] == known]
+        return first
 
     def _keep(self, layer: Layer) -> Places:
         """The places of a layer, which are remembered for the way back."""
