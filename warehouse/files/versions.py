@@ -55,6 +55,17 @@ def writer_lease(path: Path, index: str) -> Iterator[None]:
             file.truncate()
 
 
+def lease_holder(path: Path) -> str:
+    """Who holds the right to write an index ("process 12 on host"), "" if nobody does."""
+    if not path.is_file():
+        return ""
+    content = path.read_text(encoding="utf-8", errors="replace")
+    if not content:
+        return ""
+    with try_exclusive(path) as is_free:  # a process that was killed leaves its name, not its lock
+        return "" if is_free else _holder(content)
+
+
 def _holder(content: str) -> str:
     try:
         held = json.loads(content)
