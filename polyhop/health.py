@@ -3,7 +3,6 @@
 Changes nothing besides a file that it writes and removes.
 """
 
-import os
 import platform
 import shutil
 import sys
@@ -13,15 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from polyhop.flows.verify import CACHES, run_verify
+from polyhop.installation_health import check_encoder, check_leases, check_neo4j, check_packages
+from polyhop.prefect_health import check_deployments, check_prefect
 from polyhop.queue_health import check_queue
 from polyhop.schemas.errors import PolyhopError, StoreError
 from polyhop.schemas.redaction import redact
 from polyhop.schemas.settings import Settings
+from polyhop.schemas.version import VERSION
 from polyhop.warehouse.cache.repair import find_damaged_caches
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest
-from polyhop.warehouse.open import open_encoder
 
 ENOUGH_DISK_BYTES = 2_000_000_000
 
@@ -43,10 +44,14 @@ def run_checks(settings: Settings) -> list[Check]:
         ("disk", _disk),
         ("duckdb", _duckdb),
         ("lancedb", _lancedb),
-        ("encoder", _encoder),
-        ("prefect", _prefect),
+        ("packages", check_packages),
+        ("encoder", check_encoder),
+        ("prefect", check_prefect),
+        ("deployments", check_deployments),
+        ("neo4j", check_neo4j),
         ("queue", check_queue),
         ("caches", _caches),
+        ("writers", check_leases),
     ]
     results = [_run(name, check, settings) for name, check in checks]
     layout = Layout(settings.root)
@@ -57,12 +62,14 @@ def run_checks(settings: Settings) -> list[Check]:
 def _run(name: str, check: Callable[[Settings], str], settings: Settings) -> Check:
     try:
         return Check(name, True, redact(check(settings)))  # noqa: FBT003
-    except (PolyhopError, OSError, RuntimeError, ImportError) as error:
+    except PolyhopError as error:
         return Check(name, False, redact(str(error)))  # noqa: FBT003
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with one thing, the others are still checked
+        return Check(name, False, redact(f"{type(error).__name__}: {error}"))  # noqa: FBT003
 
 
 def _python(_: Settings) -> str:
-    return f"{platform.python_version()} at {sys.executable}"
+    return f"{platform.python_version()} at {sys.executable}, Polyhop {VERSION}"
 
 
 def _root(settings: Settings) -> str:
@@ -94,29 +101,6 @@ def _lancedb(_: Settings) -> str:
         if table.count_rows() != 1:
             raise StoreError("a table does not hold the row that was written; reinstall lancedb")
     return f"version {lancedb.__version__}"
-
-
-def _encoder(settings: Settings) -> str:
-    encoder = open_encoder(settings)
-    vectors = encoder.encode_questions(["Is the encoder working?"])
-    return f"{encoder.model}, {vectors.shape[1]} dimensions, no network"
-
-
-def _prefect(_: Settings) -> str:
-    url = os.environ.get("PREFECT_API_URL")
-    if not url:
-        return "no PREFECT_API_URL: `polyhop index` runs its stages directly"
-    if not url.startswith(("http://", "https://")):
-        raise StoreError(f"PREFECT_API_URL is {url}; it must begin with http:// or https://")
-    import httpx
-
-    try:
-        httpx.get(f"{url.rstrip('/')}/health", timeout=5).raise_for_status()
-        return f"server at {url} answers"
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        raise StoreError(
-            f"the Prefect server at {url} does not answer ({error}); start it or unset PREFECT_API_URL"
-        ) from error
 
 
 def _caches(settings: Settings) -> str:

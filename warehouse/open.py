@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from polyhop.schemas.statements import GraphLine
     from polyhop.schemas.stores import GraphStore, VectorStore
     from polyhop.warehouse.graph.address import Address
+    from polyhop.warehouse.graph.neo4j_health import GraphServerHealth
     from polyhop.warehouse.index_reader import PublishedIndex
     from polyhop.warehouse.models.cached import CachedEncoder, PathEncoder
     from polyhop.warehouse.models.encoder import LocalEncoder
@@ -144,6 +145,24 @@ def read_graph_server(server: GraphServer, mapping: Neo4jMapping) -> "Iterator[G
     connection = Neo4jConnection(find_address(server.uri, None, None, named_by="--graph"))
     try:
         yield from source_lines(connection, mapping)
+    finally:
+        connection.close()
+
+
+def examine_graph_server() -> "GraphServerHealth":
+    """What the server is that the environment names (NEO4J_URI, NEO4J_USER, NEO4J_PASSWORD).
+
+    Raises:
+        ConfigurationError: If the address, the credentials or the server's version will not do.
+        StoreUnavailableError: If no server answers.
+    """
+    from polyhop.warehouse.graph.address import find_address
+    from polyhop.warehouse.graph.neo4j_health import examine
+    from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+
+    connection = Neo4jConnection(find_address(None, None, None))
+    try:
+        return examine(connection)
     finally:
         connection.close()
 

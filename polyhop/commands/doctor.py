@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def doctor(root: Root = None, json: Json = False) -> None:
-    """Check Python, disk, stores, encoder, indexes and the Prefect server."""
+    """Check packages, disk, stores, encoder, indexes, writers, queue, Prefect and Neo4j, and say what to fix."""
     from polyhop.health import run_checks
 
     checks = run_checks(settings_of(root))

@@ -56,6 +56,14 @@ CALL db.awaitIndexes($seconds);
 // Name and versions of the server.
 CALL dbms.components() YIELD name, versions WHERE name = 'Neo4j Kernel' RETURN versions[0] AS version;
 
+// name: server_edition
+// Community or enterprise.
+CALL dbms.components() YIELD name, edition WHERE name = 'Neo4j Kernel' RETURN edition;
+
+// name: index_states
+// Polyhop's own indexes, those of constraints included, and whether they serve.
+SHOW INDEXES YIELD name, state WHERE name STARTS WITH 'polyhop' RETURN name, state;
+
 // name: recorded
 // What the database says it holds of an index.
 MATCH (v:PolyhopIndex {name: $index}) RETURN properties(v) AS record;
