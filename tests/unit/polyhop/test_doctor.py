@@ -132,7 +132,7 @@ def test_the_writer_of_an_index_is_named_while_it_lives(tmp_path: Path) -> None:
     folder = Layout(tmp_path).index("lakes")
     assert read_lease(folder) is None
     program = (
-        "import sys, time\nfrom pathlib import Path\nfrom polyhop.warehouse.files.versions import writer_lease\n"
+        "import sys, time\nfrom pathlib import Path\nfrom polyhop.warehouse.files.writer import writer_lease\n"
         "with writer_lease(Path(sys.argv[1]), 'lakes'):\n    print('held', flush=True)\n    time.sleep(60)\n"
     )
     writer = subprocess.Popen([sys.executable, "-c", program, folder.lease], stdout=subprocess.PIPE, text=True)
