@@ -46,7 +46,7 @@ def check_deployments(_: Settings) -> str:
         return "not looked for without PREFECT_API_URL"
     found = [each for each in _ask(url, "POST", "/deployments/filter") if _OUR_FLOWS in str(each.get("entrypoint"))]
     if not found:
-        return "none of Polyhop's flows; make them with: prefect deploy --all"
+        return "none of Polyhop's flows; make them with: polyhop deploy --index NAME"
     idle = sorted((each.get("work_pool_name") or "", each["name"]) for each in found if each["status"] != "READY")
     if not idle:
         return f"{len(found)} of Polyhop's flows, all with a worker"

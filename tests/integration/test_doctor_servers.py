@@ -22,7 +22,7 @@ def test_a_prefect_server_says_its_version_and_database(
     url = prefect_server["PREFECT_API_URL"]
     assert check_prefect(SETTINGS) == f"server {version('prefect')} at {url} answers, database SQLite"
     monkeypatch.setattr("polyhop.prefect_health._OUR_FLOWS", "no flow has this in its entrypoint")
-    assert check_deployments(SETTINGS) == "none of Polyhop's flows; make them with: prefect deploy --all"
+    assert check_deployments(SETTINGS) == "none of Polyhop's flows; make them with: polyhop deploy --index NAME"
 
 
 @pytest.mark.neo4j

@@ -94,7 +94,7 @@ def test_deployments_of_ours_without_a_worker_are_named_with_what_starts_one(ser
         {"name": "other", "status": "NOT_READY", "entrypoint": "elsewhere.py:flow", "work_pool_name": "theirs"},
     ]
     server.answers["/api/deployments/filter"] = []
-    assert check_deployments(SETTINGS) == "none of Polyhop's flows; make them with: prefect deploy --all"
+    assert check_deployments(SETTINGS) == "none of Polyhop's flows; make them with: polyhop deploy --index NAME"
     server.answers["/api/deployments/filter"] = rows
     assert check_deployments(SETTINGS) == "1 of Polyhop's flows, all with a worker"
     rows[0] |= {"status": "NOT_READY", "work_pool_name": "polyhop"}
