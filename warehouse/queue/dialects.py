@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
@@ -47,7 +48,7 @@ class Database:
 
 def sqlite_url(path: Path) -> str:
     """The url of a queue in a file."""
-    return URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
+    return f"sqlite:///{quote(str(path))}"
 
 
 def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Database:
@@ -68,6 +69,7 @@ def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Da
         raise ConfigurationError(
             "The queue's url is malformed; it looks like sqlite:///FILE or postgresql://…"
         ) from error
+    parsed = parsed.set(database=unquote(parsed.database)) if parsed.database else parsed  # SQLAlchemy 2.0 does not
     name = parsed.get_backend_name()
     if name == "sqlite":
         return Database(_sqlite_engine(parsed, patience_seconds), clock or time.time, row_locks=False)
