@@ -25,7 +25,11 @@ GROUP BY source, line, reason ORDER BY source, line, reason;
 -- name: first_attached
 -- The first row with each text, as first_use of ingest.sql has it.
 CREATE OR REPLACE TEMP TABLE first_use AS
-SELECT record_id, min_by(record_hash, (source, line)) AS record_hash, min((source, line)) AS place
+SELECT
+    record_id,
+    min_by(record_hash, (source, line)) AS record_hash,
+    min((source, line)) AS place,
+    min(origin) AS origin
 FROM read_parquet($passages) SEMI JOIN attached USING (record_id, source, line)
 GROUP BY record_id;
 
