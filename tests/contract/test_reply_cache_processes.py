@@ -49,7 +49,7 @@ for start in range(int(sys.argv[2]), int(sys.argv[3]), 10):
     print(*texts, sep="\\n", flush=True)
 print("calls", chat.spent.calls, flush=True)
 """
-HANG = CHAT.replace("time.sleep(0.002)", 'print("sent", flush=True); time.sleep(600)')
+HANG = CHAT.replace("time.sleep(0.002)", 'sys.stdout.write("sent\\n"); sys.stdout.flush(); time.sleep(600)')
 WRITE_FOR_EVER = """
 import sys
 from pathlib import Path

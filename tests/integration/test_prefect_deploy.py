@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -110,20 +111,22 @@ def test_from_a_schedule_to_an_artifact_an_event_an_export_that_fails_and_its_no
     (schedule,) = deployment["schedules"]
     assert (schedule["active"], schedule["schedule"]["cron"]) == (False, "*/15 * * * *")
 
-    often = {"schedule": {"interval": 4.0, "anchor_date": "2026-01-01T00:00:00Z"}, "active": True}
-    ask(server, f"/deployments/{deployment['id']}/schedules/{schedule['id']}", "PATCH", often)
+    soon = (datetime.now(UTC) + timedelta(seconds=3)).isoformat()
+    once = {"schedule": {"interval": 36_000.0, "anchor_date": soon}, "active": True}
+    ask(server, f"/deployments/{deployment['id']}/schedules/{schedule['id']}", "PATCH", once)
     with pool_worker(server, tmp_path / "root", tmp_path, tmp_path, LEXICAL):
-        wait_for(lambda: bool(runs_named(server, "index scheduled v1")), "no scheduled run published")
-        again = json.loads(polyhop(*options, env=server).stdout)  # in between: it changes nothing
-        run = runs_named(server, "index scheduled v1")[0]
-        ask(server, f"/deployments/{deployment['id']}/pause_deployment", "POST", {})
+        run_deployment(server, "index/scheduled-incremental", {"index": "scheduled", "source": str(source)})
+        wait_for(lambda: len(_completed(server, deployment["id"])) == 2, "the scheduled run, or the other, did not end")
+        runs = _completed(server, deployment["id"])
         run_deployment(server, "maintain/maintenance", {"index": "scheduled"})
         events_of(server, "polyhop.index.published", "polyhop.index.scheduled")
         wait_for(lambda: any("export scheduled" in body for body in bodies), "nobody was told of the export")
         wait_for(lambda: any(a["key"] == "maintenance" for a in post(server, "/artifacts/filter")), "no maintenance")
-    assert run["auto_scheduled"] is True
-    shown = {a["key"] for a in post(server, "/artifacts/filter") if a["flow_run_id"] == run["id"]}
-    assert "index-scheduled-summary" in shown
+    assert sorted(run["auto_scheduled"] for run in runs) == [False, True]
+    waited = [state["name"] for run in runs for state in _states(server, run["id"])]
+    assert "AwaitingConcurrencySlot" in waited  # one of the two, for the other
+    shown = [a["flow_run_id"] for a in post(server, "/artifacts/filter") if a["key"] == "index-scheduled-summary"]
+    assert sorted(shown) == sorted(run["id"] for run in runs)
     (sizes,) = (a for a in post(server, "/artifacts/filter") if a["key"] == "maintenance")
     assert sizes["description"].startswith("Removed 0 versions")
     assert "queue" in {row["part"] for row in json.loads(sizes["data"])}
@@ -133,13 +136,12 @@ def test_from_a_schedule_to_an_artifact_an_event_an_export_that_fails_and_its_no
     assert (failed["state_type"], failed["created_by"]["type"]) == ("FAILED", "AUTOMATION")
     assert "NEO4J_URI" in next(body for body in bodies if "export scheduled" in body)
 
+    again = json.loads(polyhop(*options, env=server).stdout)
     (kept,) = ask(server, "/deployments/name/index/scheduled-incremental", "GET")["schedules"]
-    assert kept["schedule"]["interval"] == 4.0
+    assert kept["schedule"]["interval"] == 36_000.0
     names = [automation["name"] for automation in post(server, "/automations/filter")]
     assert again == made
     assert sorted(names) == sorted(made["automations"])
-    waited = [state["name"] for each in _scheduled(server, deployment["id"]) for state in _states(server, each["id"])]
-    assert "AwaitingConcurrencySlot" in waited
 
 
 def _make_block(server: dict[str, str], address: str) -> None:
@@ -150,10 +152,9 @@ def _make_block(server: dict[str, str], address: str) -> None:
     post(server, "/block_documents/", block)
 
 
-def _scheduled(server: dict[str, str], deployment_id: str) -> list[dict[str, Any]]:
+def _completed(server: dict[str, str], deployment_id: str) -> list[dict[str, Any]]:
     body: dict[str, object] = {"deployments": {"id": {"any_": [deployment_id]}}}
-    found: list[dict[str, Any]] = post(server, "/flow_runs/filter", body)
-    return found
+    return [run for run in post(server, "/flow_runs/filter", body) if run["state_type"] == "COMPLETED"]
 
 
 def _states(server: dict[str, str], run_id: str) -> list[dict[str, Any]]:

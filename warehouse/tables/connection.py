@@ -38,7 +38,7 @@ def connect(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnectio
             with instance.cursor() as connection:
                 _attach(connection, path, read_only=read_only)
                 yield connection
-                connection.execute(f"USE memory; DETACH {quoted(path.stem)}")
+                _detach_all(connection)
             is_reusable = not _spill_folder(path).exists()  # one that used a folder keeps to it
         finally:
             if is_reusable:
@@ -65,6 +65,14 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: boo
     connection.execute(f"SET temp_directory = {literal(str(_spill_folder(path)))}")
     connection.execute(f"ATTACH {literal(str(path))} AS {quoted(path.stem)}{' (READ_ONLY)' if read_only else ''}")
     connection.execute(f"USE {quoted(path.stem)}")
+
+
+def _detach_all(connection: duckdb.DuckDBPyConnection) -> None:
+    """Leaves an instance without files, whatever the block attached besides its own."""
+    connection.execute("USE memory")
+    attached = "SELECT database_name FROM duckdb_databases() WHERE NOT internal AND database_name <> 'memory'"
+    for (name,) in connection.execute(attached).fetchall():
+        connection.execute(f"DETACH {quoted(name)}")
 
 
 def _spill_folder(path: Path) -> Path:

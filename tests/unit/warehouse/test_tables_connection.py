@@ -45,6 +45,14 @@ def test_blocks_inside_one_another_read_two_files_of_one_name(tmp_path: Path) ->
     assert counts == [(3,), (4,)]
 
 
+def test_what_a_block_attached_besides_its_file_is_gone_for_the_next(tmp_path: Path) -> None:
+    path, other = made(tmp_path / "index.duckdb"), made(tmp_path / "other.duckdb", rows=5)
+    for _ in range(2):
+        with connect(path, read_only=True) as connection:
+            connection.execute(f"ATTACH '{other}' AS before (READ_ONLY)")
+            assert connection.execute("SELECT count(*) FROM before.numbers").fetchone() == (5,)
+
+
 def test_after_an_error_the_file_is_free_and_the_next_block_works(tmp_path: Path) -> None:
     path = made(tmp_path / "index.duckdb")
     with pytest.raises(StatementRejectedError, match="no_such_table"), connect(path, read_only=False) as connection:
