@@ -54,7 +54,7 @@ def _current(root: Path) -> tuple[str, list[str]]:
         (("ask", "Who?", "--index", "tiny", "--param", "seeds"), 2, "name=value"),
         (("ask", "Who?", "--index", "../x"), 2, "is not a name for an index"),
         (("index", "nothere.jsonl", "--index", "tiny"), 1, "There is no file or folder nothere.jsonl"),
-        (("index", "--index", "tiny"), 2, "SOURCE"),
+        (("index", "--index", "none"), 2, "SOURCE"),
         (("index", "--index", "none", "--add-strategy", "dense"), 1, "Unknown index 'none'"),
         (("index", ".", "--index", "tiny", "--set", "batch_sise=3"), 2, "did you mean 'batch_size'"),
         (("sql", "SELEC 1", "--index", "tiny"), 1, "syntax error"),

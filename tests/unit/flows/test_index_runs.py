@@ -59,7 +59,7 @@ def test_the_first_run_computes_every_stage_and_says_how_far_it_is(settings: Set
     assert report.computed.keys() <= set(names)
     assert report.computed["extract"] == 2
     assert told[0] == ("ingest", 2, 2)
-    assert told[1] == ("extract", 2, 2)
+    assert told[1:3] == [("extract", 0, settings.batch_size), ("extract", 2, 2)]  # of one batch, two units
     assert all(0 <= done <= total for _, done, total in told)
     assert "mentions" not in report.extraction
     assert list(Layout(settings.root).index("small").versions.iterdir())
