@@ -32,6 +32,10 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[st
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_LOGGING_LEVEL": "WARNING",
         "PREFECT_SERVER_DEPLOYMENTS_CONCURRENCY_SLOT_WAIT_SECONDS": "2",
+        # schedules act within seconds, and make few runs beforehand
+        "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "3",
+        "PREFECT_SERVER_SERVICES_SCHEDULER_MAX_RUNS": "4",
+        "PREFECT_SERVER_SERVICES_SCHEDULER_MIN_SCHEDULED_TIME": "PT30S",
         "DO_NOT_TRACK": "1",
     }
     prefect = Path(sys.executable).parent / "prefect"
