@@ -14,6 +14,7 @@ from getpass import getuser
 from pathlib import Path
 from typing import IO
 
+from polyhop.schemas.redaction import redacted_tree
 from polyhop.schemas.runs import RunRecord, Starter
 from polyhop.warehouse.files.disk import replacing, sync_folder, writing
 from polyhop.warehouse.files.layout import IndexFolder
@@ -138,7 +139,8 @@ def _append(file: IO[bytes], record: RunRecord) -> None:
 
 
 def _line(record: RunRecord) -> bytes:
-    document = record.model_dump(mode="json")
+    """The line of a run, without secrets: sources and addresses of servers may hold them."""
+    document = redacted_tree(record.model_dump(mode="json"))
     document[CHECKSUM] = document_checksum(document)
     return (json.dumps(document, separators=(",", ":")) + "\n").encode()
 

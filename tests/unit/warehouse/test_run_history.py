@@ -125,3 +125,11 @@ def test_many_processes_append_whole_lines(folder: IndexFolder) -> None:
     assert [process.wait() for process in processes] == [0, 0]
     assert find_history_damage(folder) == ""
     assert read_runs(folder)[-1].run == 50
+
+
+def test_no_password_of_a_server_reaches_the_file(folder: IndexFolder) -> None:
+    who = starter("run-1", "https://svc:planted-0001@prefect.example/runs/flow-run/run-1")
+    begin_run(folder, lambda number: started(number).model_copy(update={"started_by": who}), kept=100)
+    assert b"planted-0001" not in folder.runs.read_bytes()
+    (run,) = read_runs(folder)
+    assert run.started_by.flow_run_url == "https://svc:***@prefect.example/runs/flow-run/run-1"
