@@ -59,5 +59,5 @@ def ask(environment: Mapping[str, str], path: str, method: str, body: Mapping[st
         headers={"Content-Type": "application/json"},
         method=method,
     )
-    with urllib.request.urlopen(request, timeout=30) as response:
+    with urllib.request.urlopen(request, timeout=120) as response:
         return json.loads(response.read() or b"null")
