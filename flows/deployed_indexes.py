@@ -5,13 +5,12 @@ from pathlib import Path
 
 from polyhop.flows.deployments import DeployedIndex
 from polyhop.schemas.corpus import source_of
-from polyhop.schemas.errors import ConfigurationError, ManifestMismatchError
-from polyhop.schemas.manifest import Manifest
+from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.redaction import has_secret
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.registry import source_kind
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import current_version, read_manifest
+from polyhop.warehouse.files.versions import readable_manifest
 
 
 def deployed_index(settings: Settings, name: str, source: str | None, questions: Path | None) -> DeployedIndex:
@@ -32,7 +31,7 @@ def deployed_index(settings: Settings, name: str, source: str | None, questions:
             "address and set NEO4J_USER and NEO4J_PASSWORD where the runs start."
         )
     found = DeployedIndex(name)
-    manifest = _manifest(settings, name)
+    manifest = readable_manifest(Layout(settings.root).index(name))
     if source is not None:
         found = replace(found, source=_absolute(source))
     elif manifest is not None and manifest.source and not has_secret(manifest.source):
@@ -40,15 +39,6 @@ def deployed_index(settings: Settings, name: str, source: str | None, questions:
         if manifest.graph_sources:
             found = replace(found, graph_sources=_absolute(manifest.graph_sources))
     return found if questions is None else replace(found, questions=_absolute(str(questions)))
-
-
-def _manifest(settings: Settings, name: str) -> Manifest | None:
-    folder = Layout(settings.root).index(name)
-    try:
-        number = current_version(folder)
-        return None if number is None else read_manifest(folder.version(number))
-    except ManifestMismatchError:
-        return None
 
 
 def _absolute(source: str) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ from polyhop.warehouse.graph.address import Address
 from polyhop.warehouse.graph.arrays import ArrayFolder
 from polyhop.warehouse.open import open_graph_store
 from polyhop.warehouse.tables.export_rows import export_rows
+
+T = TypeVar("T")
 
 REVISION = 1
 """Counts changes of what is written for the same tables."""
@@ -83,8 +85,8 @@ class ExportReport:
 class StepRunner(Protocol):
     """Runs the steps of an export: directly, or as tasks of a flow run."""
 
-    def step(self, name: str, run: Callable[[], None]) -> None:
-        """Runs a step; it may be run again after a failure that may be temporary."""
+    def step(self, name: str, run: Callable[[], T]) -> T:
+        """Runs a step and returns its result; it may be run again after a failure that may be temporary."""
         ...
 
 
@@ -93,14 +95,13 @@ class DirectSteps:
 
     def __init__(self, on_progress: Callable[[str, int, int], None] | None = None) -> None:
         self._on_progress = on_progress
-        self._done = 0
 
-    def step(self, name: str, run: Callable[[], None]) -> None:
-        """Runs the export and logs what it does."""
-        run()
-        self._done += 1
+    def step(self, name: str, run: Callable[[], T]) -> T:
+        """Runs the step and reports that it is done."""
+        result = run()
         if self._on_progress is not None:
             self._on_progress(f"export {name}", 1, 1)
+        return result
 
 
 class Published:
@@ -180,9 +181,7 @@ def export_version(published: Published, store: GraphStore, runner: StepRunner) 
         StoreError: If the store cannot be written, or does not hold the version afterwards.
     """
     export = _Export(published, store)
-    is_done: list[bool] = []
-    runner.step("comparison", lambda: is_done.append(export.is_done()))
-    if not is_done[-1]:
+    if not runner.step("comparison", export.is_done):
         for name, step in export.steps():
             runner.step(name, export.timed(name, step))
     return export.report

@@ -7,10 +7,9 @@ from typing import Any
 
 from polyhop.flows.hub_coverage import hub_coverage
 from polyhop.flows.reports import IndexReport
-from polyhop.schemas.errors import ManifestMismatchError
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import current_version, read_manifest
+from polyhop.warehouse.files.versions import readable_manifest
 from polyhop.warehouse.tables.query import query_rows
 
 SHOWN_QUARANTINE = 100
@@ -21,12 +20,8 @@ _QUARANTINE = f"SELECT source, line, reason FROM quarantine ORDER BY source, lin
 
 def counts_of_current(settings: Settings, index: str) -> dict[str, int]:
     """Counts of the current version, none if there is none that can be read."""
-    folder = Layout(settings.root).index(index)
-    try:
-        number = current_version(folder)
-        return dict(read_manifest(folder.version(number)).counts) if number is not None else {}
-    except ManifestMismatchError:
-        return {}
+    manifest = readable_manifest(Layout(settings.root).index(index))
+    return dict(manifest.counts) if manifest is not None else {}
 
 
 def headline(report: IndexReport) -> str:

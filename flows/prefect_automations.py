@@ -93,11 +93,16 @@ def _put(client: SyncPrefectClient, automation: AutomationCore, *, is_asked_for:
     if not found:
         client.create_automation(automation.model_copy(update={"enabled": automation.enabled or is_asked_for}))
         return
-    first, *doubles = found
+    first, *others = found
     kept = automation.model_copy(update={"enabled": first.enabled or is_asked_for})
     client.update_automation(first.id, AutomationCore(**kept.model_dump(exclude={"owner_resource"})))
-    for double in doubles:
-        client.delete_automation(double.id)
+    for other in others:
+        client.delete_automation(other.id)
+
+
+def _when(events: set[str], match: dict[str, Any], **more: Any) -> EventTrigger:
+    """Acts at once on each of these events."""
+    return EventTrigger(expect=events, match=match, posture=Posture.Reactive, threshold=1, **more)
 
 
 def _crash() -> AutomationCore:
@@ -127,14 +132,7 @@ def _start_again() -> AutomationCore:
     return AutomationCore(
         name="polyhop: crashed runs start again",
         description="A run of Polyhop whose process ended is started again; finished batches are not repeated.",
-        trigger=EventTrigger(
-            expect={"prefect.flow-run.Crashed"},
-            match=_RUNS,
-            match_related=_OURS,
-            for_each={"prefect.resource.id"},
-            posture=Posture.Reactive,
-            threshold=1,
-        ),
+        trigger=_when({"prefect.flow-run.Crashed"}, _RUNS, match_related=_OURS, for_each={"prefect.resource.id"}),
         actions=[
             ChangeFlowRunState(state=StateType.SCHEDULED, name="AwaitingRetry", message="Started again after a crash.")
         ],
@@ -142,19 +140,9 @@ def _start_again() -> AutomationCore:
 
 
 def _notifications(block: UUID) -> list[AutomationCore]:
-    failed = EventTrigger(
-        expect={"prefect.flow-run.Failed", "prefect.flow-run.Crashed", "prefect.flow-run.TimedOut"},
-        match=_RUNS,
-        match_related=_OURS,
-        posture=Posture.Reactive,
-        threshold=1,
-    )
-    trouble = EventTrigger(
-        expect={GAPS, PAUSED, DEAD_LETTER, OUTAGE},
-        match={"prefect.resource.id": "polyhop.*"},
-        posture=Posture.Reactive,
-        threshold=1,
-    )
+    ended = {"prefect.flow-run.Failed", "prefect.flow-run.Crashed", "prefect.flow-run.TimedOut"}
+    failed = _when(ended, _RUNS, match_related=_OURS)
+    trouble = _when({GAPS, PAUSED, DEAD_LETTER, OUTAGE}, {"prefect.resource.id": "polyhop.*"})
     return [
         AutomationCore(
             name="polyhop: notify of failures",
@@ -176,12 +164,7 @@ def _after_publish(index: str, kind: str, deployment_id: UUID) -> AutomationCore
         name=f"polyhop: {kind} of {index} after publish",
         description=f"Starts {index}-{kind} when a version of {index} is published.",
         enabled=False,
-        trigger=EventTrigger(
-            expect={PUBLISHED},
-            match={"prefect.resource.id": f"polyhop.index.{index}"},
-            posture=Posture.Reactive,
-            threshold=1,
-        ),
+        trigger=_when({PUBLISHED}, {"prefect.resource.id": f"polyhop.index.{index}"}),
         actions=[RunDeployment(source="selected", deployment_id=deployment_id)],
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from logging import Logger, LoggerAdapter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from prefect import flow, get_run_logger
 from prefect.artifacts import create_image_artifact
@@ -25,6 +25,8 @@ from polyhop.schemas.requests import EvaluationRequest
 from polyhop.tasks.evaluation.gate import failure_sentence
 from polyhop.warehouse.files.evaluations import StoredRun
 from polyhop.warehouse.settings_file import load_settings
+
+T = TypeVar("T")
 
 PROGRESS_SECONDS = 30.0
 """Between two lines of the log on one strategy; chosen: whoever watches sees that it is still running."""
@@ -92,8 +94,8 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         return {"run": stored.number, "folder": str(stored.path), "strategies": rows}
 
 
-def _as_task_run(strategy: str, run: Callable[[], None]) -> None:
-    run_step(f"evaluate {strategy}", run, "evaluate strategy")
+def _as_task_run(strategy: str, measure: Callable[[], T]) -> T:
+    return run_step(f"evaluate {strategy}", measure, "evaluate strategy")
 
 
 def _show(stored: StoredRun, rows: list[dict[str, Any]]) -> None:

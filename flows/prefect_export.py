@@ -5,7 +5,7 @@ A shell: decides nothing. The password comes from NEO4J_PASSWORD, so that no ser
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from prefect import flow, get_run_logger
 
@@ -18,13 +18,15 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.graph.address import find_address
 from polyhop.warehouse.settings_file import load_settings
 
+T = TypeVar("T")
+
 
 class PrefectSteps:
     """Runs every step as a Prefect task run."""
 
-    def step(self, name: str, run: Callable[[], None]) -> None:
+    def step(self, name: str, run: Callable[[], T]) -> T:
         """One task run."""
-        run_step(f"export {name}", run)
+        return run_step(f"export {name}", run)
 
 
 @flow(name="export", flow_run_name=started_name("export", "index"), persist_result=False)

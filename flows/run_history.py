@@ -115,7 +115,7 @@ class RunHistory:
             started=self._started,
             started_by=starter(request.flow_run_id, request.flow_run_url),
             polyhop=VERSION,
-            source=redact(str(request.source)) if request.source is not None else "",
+            source=str(request.source) if request.source is not None else "",
         )
 
 

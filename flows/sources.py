@@ -17,7 +17,7 @@ from polyhop.tasks.registry import source_kind
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.files.kept_records import KeptSource, kept_files
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import current_version, read_manifest, require_version
+from polyhop.warehouse.files.versions import current_version, read_manifest
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -62,9 +62,10 @@ def known_request(settings: Settings, index: str, name: str = "") -> IndexReques
         SourceError: If it has several and none is named, or one of that name was never read as a whole.
     """
     folder = Layout(settings.root).index(index)
-    if current_version(folder) is None:
+    number = current_version(folder)
+    if number is None:
         return None
-    manifest = read_manifest(require_version(Layout(settings.root), index)[1])
+    manifest = read_manifest(folder.version(number))
     if source_kind(manifest.stages) == "graph":
         texts = Path(manifest.graph_sources) if manifest.graph_sources else None
         return IndexRequest(index, source_of(manifest.source), kind="graph", graph_sources=texts)

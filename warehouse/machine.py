@@ -1,10 +1,12 @@
-"""The machine that a measurement was made on, and what this process took of it.
+"""The machine that a measurement was made on, what this process took of it, and whose it and others are.
 
 Measures no time.
 """
 
+import getpass
 import os
 import platform
+import socket
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,6 +43,27 @@ def peak_rss_mb() -> float:
 def now() -> str:
     """The time, UTC, to the second, as ISO 8601."""
     return datetime.now(tz=UTC).isoformat(timespec="seconds")
+
+
+def user_name() -> str:
+    """Who runs this process; of a user without a name (in a container) the number."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
+
+
+def is_running(host: str, process: int) -> bool | None:
+    """Whether a process runs, by host name and process id; None of another host's, of which nobody knows."""
+    if host != socket.gethostname():
+        return None
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
 
 
 def _processor() -> str:

@@ -51,8 +51,6 @@ DEPTH = 100
 """Passages asked for: MRR's depth (algorithms.md 6.2)."""
 
 OnProgress = Callable[[str, int, int], None] | None
-RunStrategy = Callable[[str, Callable[[], None]], None]
-"""Runs the measurement of a strategy, which is named: directly, or as a task of a flow run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +72,13 @@ class _Measured:
     uses: list[ModelUse] = field(default_factory=list)
 
 
-def run_directly(_name: str, run: Callable[[], None]) -> None:
-    """Runs the measurement of a strategy at once, in this process."""
-    run()
+RunStrategy = Callable[[str, Callable[[], _Measured]], _Measured]
+"""Runs the measurement of a strategy, which is named: directly, or as a task of a flow run."""
+
+
+def run_directly(_name: str, measure: Callable[[], _Measured]) -> _Measured:
+    """Measures a strategy at once, in this process."""
+    return measure()
 
 
 def run_evaluation(
@@ -114,10 +116,10 @@ def run_evaluation(
         answerers |= closed_book_answerers(session, request)
         baselines = baselines_of(request, list(answerers))
         gold = gold_of(records, session.published)
-        measured: dict[str, _Measured] = {}
-        for name, answerer in answerers.items():
-            measure = partial(_measure, answerer, name, records, on_progress)
-            run_strategy(name, lambda name=name, measure=measure: measured.update({name: measure()}))  # type: ignore[misc]
+        measured = {
+            name: run_strategy(name, partial(_measure, answerer, name, records, on_progress))
+            for name, answerer in answerers.items()
+        }
         outcomes = {name: found.outcomes for name, found in measured.items()}
         record_of = session.published.record_of
         values = {name: question_values(gold.questions, given, record_of) for name, given in outcomes.items()}

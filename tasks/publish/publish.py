@@ -36,7 +36,7 @@ from polyhop.warehouse.tables.connection import quoted
 from polyhop.warehouse.tables.definitions import comment_statements
 from polyhop.warehouse.vectors.kinds import VectorKind, kinds_in
 
-_UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "maintenance", "queue", "worker", "reader"}
+_UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "maintenance", "queue", "runner", "worker", "reader"}
 
 
 def publish(build: Build, stages: Sequence[Stage]) -> Counts:

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any
 
 from polyhop.flows.export import DirectSteps, Published
 from polyhop.schemas.settings import Settings
@@ -83,7 +84,7 @@ class KilledBefore(DirectSteps):
         super().__init__()
         self._name = name
 
-    def step(self, name: str, run: Callable[[], None]) -> None:
+    def step(self, name: str, run: Callable[[], Any]) -> Any:
         if name == self._name:
             raise KeyboardInterrupt
-        super().step(name, run)
+        return super().step(name, run)

@@ -10,7 +10,6 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from getpass import getuser
 from pathlib import Path
 from typing import IO
 
@@ -19,6 +18,7 @@ from polyhop.schemas.runs import RunRecord, Starter
 from polyhop.warehouse.files.disk import replacing, sync_folder, writing
 from polyhop.warehouse.files.layout import IndexFolder
 from polyhop.warehouse.files.versions import CHECKSUM, document_checksum
+from polyhop.warehouse.machine import is_running, user_name
 
 KEPT_RUNS = 10_000
 """Chosen: a hundred days of a run every quarter of an hour, in some 10 MB."""
@@ -32,12 +32,8 @@ _FLOW_RUN = "PREFECT__FLOW_RUN_ID"
 
 def starter(flow_run_id: str = "", flow_run_url: str = "") -> Starter:
     """Who runs this process; without an id, the flow run that Prefect started it for."""
-    try:
-        user = getuser()
-    except (KeyError, OSError):  # a container's user without a name
-        user = str(os.getuid())
     return Starter(
-        user=user,
+        user=user_name(),
         host=socket.gethostname(),
         process=os.getpid(),
         flow_run_id=flow_run_id or os.environ.get(_FLOW_RUN, ""),
@@ -83,7 +79,7 @@ def read_runs(folder: IndexFolder) -> list[RunRecord]:
     last_worked = max((run.run for run in runs if run.stages), default=0)
     return [
         run.model_copy(update={"outcome": "killed"})
-        if run.outcome == "running" and (run.run < last_worked or _is_gone(run.started_by))
+        if run.outcome == "running" and (run.run < last_worked or _has_ended(run.started_by))
         else run
         for run in runs
     ]
@@ -189,14 +185,6 @@ def _rewrite(folder: IndexFolder, runs: list[RunRecord]) -> None:
     sync_folder(folder.path)
 
 
-def _is_gone(by: Starter) -> bool:
-    """Whether a process of this host no longer runs; of other hosts nobody knows."""
-    if by.host != socket.gethostname():
-        return False
-    try:
-        os.kill(by.process, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
+def _has_ended(by: Starter) -> bool:
+    """Whether its process is known to run no longer."""
+    return is_running(by.host, by.process) is False

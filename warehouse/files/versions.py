@@ -89,6 +89,15 @@ def default_strategy_of(layout: Layout, name: str) -> str:
     return default_strategy(manifest.stages, manifest.artefacts)
 
 
+def readable_manifest(index: IndexFolder) -> Manifest | None:
+    """The current version's manifest; None if there is no version, or none that this Polyhop can read."""
+    try:
+        number = current_version(index)
+        return None if number is None else read_manifest(index.version(number))
+    except ManifestMismatchError:
+        return None
+
+
 def require_version(layout: Layout, name: str, version: int | None = None) -> tuple[int, VersionFolder]:
     """The current (or the named) version of an index.
 

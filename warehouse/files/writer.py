@@ -6,7 +6,6 @@ shared disk without them) goes by what the file says. Readers never take the loc
 """
 
 import fcntl
-import getpass
 import json
 import os
 import socket
@@ -21,6 +20,7 @@ from threading import Event, Thread
 from polyhop.schemas.errors import StoreConflictError
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import IndexFolder
+from polyhop.warehouse.machine import is_running, user_name
 
 LEASE_SECONDS = 60
 """How long a lease counts that nobody renews; chosen: a writer renews it every 20 s, and clocks differ by seconds."""
@@ -47,15 +47,8 @@ class Lease:
     @property
     def is_held(self) -> bool:
         """Whether its process lives; of another host's, whether it has not run out."""
-        if self.host != socket.gethostname():
-            return datetime.now(UTC) < self.until
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:  # somebody else's
-            return True
-        return True
+        is_alive = is_running(self.host, self.pid)
+        return datetime.now(UTC) < self.until if is_alive is None else is_alive
 
 
 def read_lease(index: IndexFolder) -> Lease | None:
@@ -139,7 +132,7 @@ def _renewed(descriptor: int) -> Iterator[None]:
 def _write(descriptor: int, since: datetime) -> None:
     until = datetime.now(UTC) + timedelta(seconds=LEASE_SECONDS)
     document = {
-        "user": _user(),
+        "user": user_name(),
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "since": since.isoformat(timespec="seconds"),
@@ -151,13 +144,6 @@ def _write(descriptor: int, since: datetime) -> None:
         os.ftruncate(descriptor, len(content))
     except OSError:
         pass  # a full disk: the lock counts on this host, and the run will say what the disk refuses
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user has no name
-        return f"user {os.getuid()}"
 
 
 def _holder(path: Path) -> str:
