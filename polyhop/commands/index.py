@@ -19,70 +19,82 @@ if TYPE_CHECKING:
     from polyhop.schemas.settings import Settings
 
 
+Source = Annotated[
+    Path | None,
+    typer.Argument(help="Corpus: {corpus formats}; default: where the index's source was read last."),
+]
+Graph = Annotated[
+    str | None,
+    typer.Option(
+        "--graph",
+        help="A knowledge graph in place of SOURCE: a file of triples ({graph formats}), or a Neo4j database "
+        "(neo4j://HOST:7687; NEO4J_USER, NEO4J_PASSWORD).",
+    ),
+]
+GraphSources = Annotated[
+    Path | None,
+    typer.Option(
+        "--graph-sources",
+        help="Texts for the graph's nodes, indexed as passages: rows {id of the node, title?, text, metadata?} in "
+        "a file; without it the index has none.",
+    ),
+]
+Partial = Annotated[
+    bool,
+    typer.Option(
+        "--partial",
+        help='SOURCE only adds and changes: records that it does not mention stay; {"id": …, "deleted": true} '
+        "deletes one.",
+    ),
+]
+SourceName = Annotated[
+    str,
+    typer.Option(
+        "--source-name",
+        help="Which of the index's sources SOURCE is, or a new one beside them; default: the one that was read "
+        "from there, or the only one.",
+    ),
+]
+AddStrategies = Annotated[
+    list[str] | None,
+    typer.Option("--add-strategy", help="Also build what this strategy needs; without SOURCE nothing is re-read."),
+]
+Extractor = Annotated[
+    str | None,
+    typer.Option("--extractor", help="Who finds names and relations: rules (default), model, or import:FILE."),
+]
+Full = Annotated[bool, typer.Option("--full", help="Derive every stage again; caches are still used.")]
+Wait = Annotated[
+    bool, typer.Option("--wait", help="Wait as long as another process writes the index, rather than end.")
+]
+WaitSeconds = Annotated[float, typer.Option("--wait-seconds", min=0, help="Wait for it, but no longer than that.")]
+OnPrefect = Annotated[
+    bool, typer.Option("--prefect", help="Run as a Prefect flow run (always, if PREFECT_API_URL is set).")
+]
+RunnerKind = Annotated[
+    str | None,
+    typer.Option(
+        "--runner",
+        help="Who does the batches: local (default), processes (further ones on this machine) or dask (a cluster; "
+        "settings runner.workers, runner.address).",
+    ),
+]
+
+
 def index(
     index: IndexName,
-    source: Annotated[
-        Path | None,
-        typer.Argument(help="Corpus: {corpus formats}; default: where the index's source was read last."),
-    ] = None,
-    graph: Annotated[
-        str | None,
-        typer.Option(
-            "--graph",
-            help="A knowledge graph in place of SOURCE: a file of triples ({graph formats}), or a Neo4j database "
-            "(neo4j://HOST:7687; NEO4J_USER, NEO4J_PASSWORD).",
-        ),
-    ] = None,
-    graph_sources: Annotated[
-        Path | None,
-        typer.Option(
-            "--graph-sources",
-            help="Texts for the graph's nodes, indexed as passages: rows {id of the node, title?, text, metadata?} in "
-            "a file; without it the index has none.",
-        ),
-    ] = None,
-    partial: Annotated[
-        bool,
-        typer.Option(
-            "--partial",
-            help='SOURCE only adds and changes: records that it does not mention stay; {"id": …, "deleted": true} '
-            "deletes one.",
-        ),
-    ] = False,
-    source_name: Annotated[
-        str,
-        typer.Option(
-            "--source-name",
-            help="Which of the index's sources SOURCE is, or a new one beside them; default: the one that was read "
-            "from there, or the only one.",
-        ),
-    ] = "",
-    add_strategy: Annotated[
-        list[str] | None,
-        typer.Option("--add-strategy", help="Also build what this strategy needs; without SOURCE nothing is re-read."),
-    ] = None,
-    extractor: Annotated[
-        str | None,
-        typer.Option("--extractor", help="Who finds names and relations: rules (default), model, or import:FILE."),
-    ] = None,
-    full: Annotated[bool, typer.Option("--full", help="Derive every stage again; caches are still used.")] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait as long as another process writes the index, rather than end.")
-    ] = False,
-    wait_seconds: Annotated[
-        float, typer.Option("--wait-seconds", min=0, help="Wait for it, but no longer than that.")
-    ] = 0.0,
-    prefect: Annotated[
-        bool, typer.Option("--prefect", help="Run as a Prefect flow run (always, if PREFECT_API_URL is set).")
-    ] = False,
-    runner: Annotated[
-        str | None,
-        typer.Option(
-            "--runner",
-            help="Who does the batches: local (default), processes (further ones on this machine) or dask (a cluster; "
-            "settings runner.workers, runner.address).",
-        ),
-    ] = None,
+    source: Source = None,
+    graph: Graph = None,
+    graph_sources: GraphSources = None,
+    partial: Partial = False,
+    source_name: SourceName = "",
+    add_strategy: AddStrategies = None,
+    extractor: Extractor = None,
+    full: Full = False,
+    wait: Wait = False,
+    wait_seconds: WaitSeconds = 0.0,
+    prefect: OnPrefect = False,
+    runner: RunnerKind = None,
     follow_links: FollowLinks = False,
     set_: Set = None,
     root: Root = None,

@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from polyhop.schemas.settings import Settings
     from polyhop.version_diff import AnswerDifference
 
+Use = Annotated[int | None, typer.Option("--use", help="Make this version the current one (roll back).")]
+Diff = Annotated[
+    tuple[int, int] | None,
+    typer.Option("--diff", metavar="A B", help="What differs between versions A and B: records, entities, relations."),
+]
+Questions = Annotated[
+    Path | None,
+    typer.Option("--questions", help="With --diff: how the answers to these questions differ (as `eval` reads them)."),
+]
+
 _SHOWN_ANSWERS = 10
 
 
 def versions(
     index: IndexName,
-    use: Annotated[int | None, typer.Option("--use", help="Make this version the current one (roll back).")] = None,
-    diff: Annotated[
-        tuple[int, int] | None,
-        typer.Option(
-            "--diff", metavar="A B", help="What differs between versions A and B: records, entities, relations."
-        ),
-    ] = None,
-    questions: Annotated[
-        Path | None,
-        typer.Option(
-            "--questions", help="With --diff: how the answers to these questions differ (as `eval` reads them)."
-        ),
-    ] = None,
+    use: Use = None,
+    diff: Diff = None,
+    questions: Questions = None,
     strategy: Strategy = None,
     root: Root = None,
     json: Json = False,
