@@ -4,18 +4,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from empty_version import publish_empty
 
 import polyhop.flows.workers
 from polyhop.flows.answer import submit_file
 from polyhop.flows.workers import Crew
 from polyhop.schemas.environment import as_environment, environment_settings
 from polyhop.schemas.errors import ConfigurationError, PolyhopError, UnknownSettingError, UnknownStrategyError
-from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.queue import JobSpec
 from polyhop.schemas.requests import SubmissionRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import publish_folder
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 
@@ -24,25 +23,7 @@ from polyhop.warehouse.queue.queue import QuestionQueue
 def settings(tmp_path: Path) -> Settings:
     """Of a root with an index `wiki`, which nothing but its manifest is read of."""
     root = tmp_path / "root"
-    index = Layout(root).index("wiki")
-    built = index.staging / "version"
-    built.mkdir(parents=True)
-    (built / "index.duckdb").touch()
-    manifest = Manifest(
-        index=index.name,
-        version=1,
-        polyhop="0",
-        source="corpus.jsonl",
-        corpus_hash="",
-        settings={},
-        artefacts=(),
-        stages={},
-        counts={},
-        tables={},
-        arrays={},
-        vectors={},
-    )
-    publish_folder(index, built, manifest)
+    publish_empty(Layout(root).index("wiki"))
     return Settings(root=root)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from empty_version import empty_manifest
 
 from polyhop.flows.index import run_index
 from polyhop.flows.kept_settings import with_kept
@@ -23,20 +24,8 @@ RECORDS = [
 
 def built_with(extractor: str) -> Manifest:
     """A version that this extractor made."""
-    return Manifest(
-        index="one",
-        version=1,
-        polyhop="0",
-        source="corpus.jsonl",
-        corpus_hash="",
-        settings={"extraction": ExtractionSettings(extractor=extractor).model_dump()},
-        artefacts=(),
-        stages={},
-        counts={},
-        tables={},
-        arrays={},
-        vectors={},
-    )
+    settings = {"extraction": ExtractionSettings(extractor=extractor).model_dump()}
+    return empty_manifest("one", settings=settings)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from empty_version import publish_empty
 
 from polyhop.schemas.errors import (
     ConfigurationError,
@@ -11,43 +12,21 @@ from polyhop.schemas.errors import (
     UnknownIdError,
     UnknownIndexError,
 )
-from polyhop.schemas.manifest import Manifest, VectorRecord
+from polyhop.schemas.manifest import VectorRecord
 from polyhop.warehouse.files.disk import write_whole, writing
-from polyhop.warehouse.files.layout import IndexFolder, Layout
+from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import (
     SharedHold,
     current_version,
     hold_version,
     point_to,
     prune_versions,
-    publish_folder,
     published_versions,
     read_manifest,
     remove_leftovers,
     require_version,
 )
 from polyhop.warehouse.tables.query import query_rows
-
-
-def _publish(index: IndexFolder, number: int, tables: bytes = b"x") -> None:
-    built = index.staging / "version"
-    built.mkdir(parents=True)
-    (built / "index.duckdb").write_bytes(tables)
-    manifest = Manifest(
-        index=index.name,
-        version=number,
-        polyhop="0",
-        source="s",
-        corpus_hash="h",
-        settings={},
-        artefacts=(),
-        stages={},
-        counts={},
-        tables={},
-        arrays={},
-        vectors={},
-    )
-    publish_folder(index, built, manifest)
 
 
 @pytest.fixture
@@ -57,8 +36,8 @@ def layout(tmp_path: Path) -> Layout:
 
 def test_publishing_makes_a_version_current(layout: Layout) -> None:
     index = layout.index("a")
-    _publish(index, 1)
-    _publish(index, 2)
+    publish_empty(index, 1)
+    publish_empty(index, 2)
     assert published_versions(index) == [1, 2]
     assert current_version(index) == 2
     assert read_manifest(index.version(2)).version == 2
@@ -67,29 +46,29 @@ def test_publishing_makes_a_version_current(layout: Layout) -> None:
 
 def test_pointing_back_rolls_back(layout: Layout) -> None:
     index = layout.index("a")
-    _publish(index, 1)
-    _publish(index, 2)
+    publish_empty(index, 1)
+    publish_empty(index, 2)
     point_to(index, 1)
     assert require_version(layout, "a")[0] == 1
 
 
 def test_a_folder_left_by_a_crash_before_the_pointer_moved_is_replaced(layout: Layout) -> None:
     index = layout.index("a")
-    _publish(index, 1)
+    publish_empty(index, 1)
     (index.versions / "000002").mkdir()
     assert published_versions(index) == [1]
-    _publish(index, 2)
+    publish_empty(index, 2)
     assert current_version(index) == 2
 
 
 def test_unknown_index_lists_the_known_ones(layout: Layout) -> None:
-    _publish(layout.index("known"), 1)
+    publish_empty(layout.index("known"), 1)
     with pytest.raises(UnknownIndexError, match=r"Unknown index 'x' .*known indexes: known.*polyhop index SOURCE"):
         require_version(layout, "x")
 
 
 def test_unknown_version_lists_the_known_ones(layout: Layout) -> None:
-    _publish(layout.index("a"), 1)
+    publish_empty(layout.index("a"), 1)
     with pytest.raises(UnknownIdError, match="no version 9; it has 1"):
         require_version(layout, "a", 9)
 
@@ -103,7 +82,7 @@ def test_a_name_that_is_no_folder_name_is_refused(layout: Layout, name: str) -> 
 def test_pruning_keeps_the_newest_the_current_and_those_in_use(layout: Layout) -> None:
     index = layout.index("a")
     for number in range(1, 7):
-        _publish(index, number)
+        publish_empty(index, number)
     point_to(index, 2)
     hold = SharedHold(index.version(3).manifest)
     assert prune_versions(index, keep=2) == [1, 4]
@@ -115,7 +94,7 @@ def test_pruning_keeps_the_newest_the_current_and_those_in_use(layout: Layout) -
 def test_what_a_killed_removal_left_goes_away_and_the_current_version_never_does(layout: Layout) -> None:
     index = layout.index("a")
     for number in range(1, 5):
-        _publish(index, number)
+        publish_empty(index, number)
     index.version(1).manifest.unlink()  # as a kill between removing the manifest and the rest leaves it
     index.version(4).manifest.unlink()
     assert remove_leftovers(index) == [1]
@@ -124,7 +103,7 @@ def test_what_a_killed_removal_left_goes_away_and_the_current_version_never_does
 
 def test_a_pointer_to_a_version_that_does_not_exist_says_how_to_set_it(layout: Layout) -> None:
     index = layout.index("a")
-    _publish(index, 1)
+    publish_empty(index, 1)
     index.current.write_text("7\n")
     with pytest.raises(ManifestMismatchError, match=r"version 7.*has 1.*polyhop versions --index a --use N"):
         require_version(layout, "a")
@@ -132,10 +111,10 @@ def test_a_pointer_to_a_version_that_does_not_exist_says_how_to_set_it(layout: L
 
 def test_a_held_version_is_not_pruned(layout: Layout) -> None:
     index = layout.index("a")
-    _publish(index, 1)
+    publish_empty(index, 1)
     with hold_version(layout, "a") as held:
         assert (held.number, held.folder) == (1, index.version(1))
-        _publish(index, 2)
+        publish_empty(index, 2)
         assert prune_versions(index, keep=1) == []
     assert prune_versions(index, keep=1) == [1]
 
@@ -146,7 +125,7 @@ def test_queries_never_fail_while_versions_come_and_go(layout: Layout, tmp_path:
     with duckdb.connect(str(tmp_path / "one.duckdb")) as connection:
         connection.execute("CREATE TABLE passages AS SELECT range AS n FROM range(10)")
     tables = (tmp_path / "one.duckdb").read_bytes()
-    _publish(index, 1, tables)
+    publish_empty(index, 1, tables)
 
     is_enough = threading.Event()
     published = [1]
@@ -154,7 +133,7 @@ def test_queries_never_fail_while_versions_come_and_go(layout: Layout, tmp_path:
     def publish_and_prune() -> None:
         while not is_enough.is_set():
             published.append(published[-1] + 1)
-            _publish(index, published[-1], tables)
+            publish_empty(index, published[-1], tables)
             prune_versions(index, keep=1)
 
     writer = threading.Thread(target=publish_and_prune)
@@ -173,7 +152,7 @@ def test_queries_never_fail_while_versions_come_and_go(layout: Layout, tmp_path:
 
 def test_a_damaged_pointer_says_how_to_set_it(layout: Layout) -> None:
     index = layout.index("a")
-    _publish(index, 1)
+    publish_empty(index, 1)
     index.current.write_text("nonsense")
     with pytest.raises(ManifestMismatchError, match="polyhop versions --index a --use N"):
         current_version(index)
@@ -181,7 +160,7 @@ def test_a_damaged_pointer_says_how_to_set_it(layout: Layout) -> None:
 
 def test_a_damaged_manifest_is_named(layout: Layout) -> None:
     index = layout.index("a")
-    _publish(index, 1)
+    publish_empty(index, 1)
     index.version(1).manifest.write_text("{}")
     with pytest.raises(ManifestMismatchError, match=r"manifest\.json"):
         read_manifest(index.version(1))
