@@ -13,7 +13,7 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.serving_settings import QueueSettings
 from polyhop.schemas.settings import ModelSettings
 from polyhop.schemas.version import VERSION
-from polyhop.tasks.stage import BatchResult
+from polyhop.tasks.stage import BatchResult, Stage
 from polyhop.warehouse.build import Build
 
 _one_batch = Lock()
@@ -36,12 +36,12 @@ class BatchWork:
     version: str = VERSION
 
 
-def portable_work(stage: str, run: Callable[[Build, int], BatchResult], build: Build) -> BatchWork:
+def portable_work(stage: Stage, build: Build) -> BatchWork:
     """The work without what other processes must not or need not know: addresses of the queue and of models."""
     settings = build.settings
     root = settings.root.expanduser().resolve()
     hidden = {"root": root, "queue": QueueSettings(), "models": ModelSettings()}
-    return BatchWork(stage, run, replace(build, settings=settings.model_copy(update=hidden)))
+    return BatchWork(stage.name, stage.run, replace(build, settings=settings.model_copy(update=hidden)))
 
 
 def do_batch(work: BatchWork, number: int, threads: int) -> BatchResult:

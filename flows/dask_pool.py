@@ -87,7 +87,7 @@ class DaskPool:
     def _connected(self) -> Any:
         dask, where = self._distributed, self._address
         if not where:
-            options = {"n_workers": self._workers, "threads_per_worker": 1, "dashboard_address": None}
+            options = {"n_workers": self._workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
             where = self._opened.enter_context(dask.LocalCluster(**options))
         try:
             return dask.Client(where, timeout=CONNECT_SECONDS, set_as_default=False)

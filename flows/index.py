@@ -189,7 +189,7 @@ class _Run:
             else:
                 unread: Counter[str] = Counter()
                 units = 0
-                for result in self._runner.batches(source.name, source.run, self._build, source.batches(self._build)):
+                for result in self._runner.batches(source, self._build, source.batches(self._build)):
                     unread.update(result.unread)
                     units += result.units
                 counts = self._runner.step(source.name, source.finish, self._build)
@@ -236,10 +236,7 @@ class _Run:
         size = self._build.settings.batch_size
         units = computed = damaged = 0
         self._runner.progress(stage.name, 0, size * len(numbers))
-        results = self._runner.batches(
-            stage.name, stage.run, self._build, numbers, is_portable=stage.is_portable(self._build)
-        )
-        for done, result in enumerate(results, start=1):
+        for done, result in enumerate(self._runner.batches(stage, self._build, numbers), start=1):
             units += result.units
             computed += result.computed
             damaged += result.damaged

@@ -45,7 +45,7 @@ from polyhop.flows.reports import IndexReport
 from polyhop.schemas.corpus import source_of
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.stage import BatchResult, Counts
+from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.settings_file import load_settings
 
@@ -67,25 +67,17 @@ class PrefectRunner:
         self._progress: dict[str, Progress] = {}
         self._units: dict[str, str] = {}
 
-    def batches(
-        self,
-        stage: str,
-        run: Callable[[Build, int], BatchResult],
-        build: Build,
-        numbers: list[int],
-        *,
-        is_portable: bool = False,
-    ) -> Iterator[BatchResult]:
+    def batches(self, stage: Stage, build: Build, numbers: list[int]) -> Iterator[BatchResult]:
         """One task run per group of batches, in order; a retry leaves out those that are done."""
-        self._units[stage] = _units(stage, build.settings)
-        if self._pool is not None and is_portable and len(numbers) > 1:
-            yield from run_as_tasks(self._pool, portable_work(stage, run, build), numbers)
+        self._units[stage.name] = stage.unit(build)
+        if self._pool is not None and len(numbers) > 1 and stage.is_portable(build):
+            yield from run_as_tasks(self._pool, portable_work(stage, build), numbers)
             return
         size = max(1, -(-len(numbers) // TASK_RUNS))
         for first in range(0, len(numbers), size):
             group = numbers[first : first + size]
             done: dict[int, BatchResult] = {}
-            self._run_group(stage, partial(run, build), group, done)
+            self._run_group(stage.name, partial(stage.run, build), group, done)
             yield from (done[number] for number in group)
 
     @staticmethod
@@ -191,15 +183,6 @@ def _show(settings: Settings, before: dict[str, int], report: IndexReport) -> No
     gaps = gaps_payload(report)
     if gaps:
         emit(GAPS, "index", report.index, gaps)
-
-
-def _units(stage: str, settings: Settings) -> str:
-    """What the batches of a stage hold."""
-    if stage.startswith("embed"):
-        return "texts"
-    if stage == "extract":
-        return "documents" if settings.extraction.extractor == "model" else "passages"
-    return "paths" if stage == "hubs" else "records"
 
 
 def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:

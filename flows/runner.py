@@ -8,22 +8,14 @@ from typing import Protocol
 
 from polyhop.flows.batch_work import portable_work
 from polyhop.flows.pools import Pool, run_in_pool
-from polyhop.tasks.stage import BatchResult, Counts
+from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.build import Build
 
 
 class Runner(Protocol):
     """Runs the functions of stages: directly, or as tasks of a flow run."""
 
-    def batches(
-        self,
-        stage: str,
-        run: Callable[[Build, int], BatchResult],
-        build: Build,
-        numbers: list[int],
-        *,
-        is_portable: bool = False,
-    ) -> Iterable[BatchResult]:
+    def batches(self, stage: Stage, build: Build, numbers: list[int]) -> Iterable[BatchResult]:
         """Runs batches, yielding their results in order; other processes may do those that are portable."""
         ...
 
@@ -59,21 +51,13 @@ class DirectRunner:
         self._on_progress = on_progress
         self._on_note = on_note
 
-    def batches(
-        self,
-        stage: str,
-        run: Callable[[Build, int], BatchResult],
-        build: Build,
-        numbers: list[int],
-        *,
-        is_portable: bool = False,
-    ) -> Iterator[BatchResult]:
+    def batches(self, stage: Stage, build: Build, numbers: list[int]) -> Iterator[BatchResult]:
         """Runs the batches in the pool if there is one for them, else sequentially; a single one is not worth it."""
-        if self._pool is not None and is_portable and len(numbers) > 1:
-            yield from run_in_pool(self._pool, portable_work(stage, run, build), numbers)
+        if self._pool is not None and len(numbers) > 1 and stage.is_portable(build):
+            yield from run_in_pool(self._pool, portable_work(stage, build), numbers)
             return
         for number in numbers:
-            yield run(build, number)
+            yield stage.run(build, number)
 
     def step(self, stage: str, run: Callable[[Build], Counts], build: Build) -> Counts:
         """Runs the step immediately."""

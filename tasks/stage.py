@@ -55,6 +55,16 @@ def stays_here(_: Build) -> bool:
     return False
 
 
+def plain_units(_: Build) -> str:
+    """For stages whose units have no name of their own."""
+    return "units"
+
+
+def named(unit: str) -> Callable[[Build], str]:
+    """For stages whose batches hold units of this name, whatever the settings."""
+    return lambda _: unit
+
+
 def no_settings(_: Build) -> Mapping[str, object]:
     """For stages that obey no setting."""
     return {}
@@ -84,6 +94,7 @@ class Stage:
         run: Does one batch; safe to repeat, safe beside other batches; returns what it did.
         is_portable: Whether `run` may run in another process: it can be pickled, asks no model (the run's own process
             keeps their budget), and writes nothing but part files and caches.
+        unit: What the batches hold, for people who watch: passages, texts.
         tables: Tables that it fills; those that no version has by itself (polyhop.schemas.tables) come with it.
         rows: (table, column, value) of the rows that it fills in tables shared with other stages.
         arrays: Prefix of the array files that it writes, "" if none.
@@ -111,6 +122,7 @@ class Stage:
     batches: Callable[[Build], list[int]] = no_batches
     run: Callable[[Build, int], BatchResult] = nothing_to_run
     is_portable: Callable[[Build], bool] = stays_here
+    unit: Callable[[Build], str] = plain_units
     tables: tuple[Table, ...] = ()
     rows: tuple[tuple[str, str, str], ...] = ()
     arrays: str = ""

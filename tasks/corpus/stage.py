@@ -19,7 +19,7 @@ from polyhop.tasks.corpus.records import Mentions, drop_deleted, kept_content, l
 from polyhop.tasks.passages.chunks import Piece, chunks
 from polyhop.tasks.passages.records import passages_table
 from polyhop.tasks.quarantine import check_share, quarantine_table
-from polyhop.tasks.stage import BatchResult, Counts, Stage
+from polyhop.tasks.stage import BatchResult, Counts, Stage, named
 from polyhop.warehouse.build import Build, part_files, write_part
 from polyhop.warehouse.files.kept_records import PREFIX
 from polyhop.warehouse.files.readers import read_corpus
@@ -152,6 +152,7 @@ INGEST = Stage(
     finish=ingest_finish,
     batches=lambda _: [0],
     run=ingest_batch,
+    unit=named("records"),
     tables=(DOCUMENTS, PASSAGES, QUARANTINE),
     arrays=PREFIX,
     outcome=kept_content,

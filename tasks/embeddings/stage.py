@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.tasks.embeddings.things import Thing, read_hashes, read_texts, write_things
-from polyhop.tasks.stage import BatchResult, Counts, Stage
+from polyhop.tasks.stage import BatchResult, Counts, Stage, named
 from polyhop.warehouse.batched_list import batch_count, read_batch
 from polyhop.warehouse.build import Build, is_part_done, part_files, write_part
 from polyhop.warehouse.files.disk import writing
@@ -163,6 +163,7 @@ def embed_stage(kind: VectorKind) -> Stage:
         batches=partial(batches, kind),
         run=partial(run_batch, kind),
         is_portable=is_portable,
+        unit=named("texts"),
         rows=(("embeddings", "owner_kind", kind.name),),
         arrays=f"vectors-{kind.name}",
     )

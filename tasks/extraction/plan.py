@@ -19,6 +19,11 @@ from polyhop.warehouse.build import Build
 from polyhop.warehouse.statements import statement
 
 
+def unit(build: Build) -> str:
+    """What a batch of extraction holds: a model reads documents, everything else passages."""
+    return "documents" if build.settings.extraction.extractor == "model" else "passages"
+
+
 def is_by_rules(build: Build) -> bool:
     """Whether batches may run elsewhere: a model's budget and rate are one process's, a file would be read by each."""
     return build.settings.extraction.extractor == "rules"

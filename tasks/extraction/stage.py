@@ -32,7 +32,7 @@ from polyhop.tasks.extraction.ledger import counts_table, ledger_table
 from polyhop.tasks.extraction.matching import Matches, match_rows
 from polyhop.tasks.extraction.model_batch import DOCUMENT_CHARACTERS, model_pages
 from polyhop.tasks.extraction.parts import raw_tables
-from polyhop.tasks.extraction.plan import is_by_rules, plan
+from polyhop.tasks.extraction.plan import is_by_rules, plan, unit
 from polyhop.tasks.extraction.questions import changed_lengths, questions
 from polyhop.tasks.extraction.results import BatchPages
 from polyhop.tasks.extraction.rows import arrow_table
@@ -291,6 +291,7 @@ EXTRACT = Stage(
     batches=batches,
     run=run_batch,
     is_portable=is_by_rules,
+    unit=unit,
     tables=(EXTRACTION_LEDGER,),
     arrays=PREFIX,
     outcome=outcome,

@@ -27,7 +27,7 @@ from polyhop.schemas.tables import DOCUMENTS, ENTITIES, NODE_PASSAGES, NODES, PA
 from polyhop.tasks.graph_source.parts import statement_tables
 from polyhop.tasks.graph_source.texts import fill_texts, write_text_parts
 from polyhop.tasks.quarantine import check_share, quarantine_table
-from polyhop.tasks.stage import BatchResult, Counts, Stage
+from polyhop.tasks.stage import BatchResult, Counts, Stage, named
 from polyhop.warehouse.build import Build, part_files, write_part
 from polyhop.warehouse.files.graph_files import read_graph
 from polyhop.warehouse.open import read_graph_server
@@ -144,6 +144,7 @@ INGEST_GRAPH = Stage(
     finish=finish,
     batches=lambda _: [0],
     run=read_batch,
+    unit=named("statements"),
     tables=(DOCUMENTS, PASSAGES, ENTITIES, RELATIONS, NODES, NODE_PASSAGES, QUARANTINE),
     contents=contents,
     invariants=statements("entity_invariants") | statements("graph_invariants") | statements("passage_invariants"),

@@ -21,7 +21,7 @@ from polyhop.tasks.hubs.searched import SearchedPaths
 from polyhop.tasks.hubs.tables import HUB_PATHS, HUB_TEXTS
 from polyhop.tasks.hubs.textualise import PathText, distinct_lines, path_request, path_text_task, usable_text
 from polyhop.tasks.planning import PlannedStep, Planner, planned_step
-from polyhop.tasks.stage import BatchResult, Counts, Stage
+from polyhop.tasks.stage import BatchResult, Counts, Stage, named
 from polyhop.warehouse.batched_list import batch_count, read_batch, row_count, write_batches
 from polyhop.warehouse.build import Build, is_part_done, part_files, write_part
 from polyhop.warehouse.files.disk import writing
@@ -209,6 +209,7 @@ HUBS = Stage(
     files=files,
     batches=batches,
     run=run,
+    unit=named("paths"),
     tables=(HUB_PATHS, HUB_TEXTS),
     arrays=ARRAYS,
     outcome=outcome,

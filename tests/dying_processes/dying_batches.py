@@ -4,12 +4,13 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from polyhop.flows.runner import DirectRunner
-from polyhop.tasks.stage import BatchResult
+from polyhop.tasks.stage import BatchResult, Stage
 from polyhop.warehouse.build import Build
 
 
@@ -37,18 +38,11 @@ class NotingRunner(DirectRunner):
         self.victims = victims
         folder.mkdir()
 
-    def batches(
-        self,
-        stage: str,
-        run: Callable[[Build, int], BatchResult],
-        build: Build,
-        numbers: list[int],
-        *,
-        is_portable: bool = False,
-    ) -> Iterator[BatchResult]:
-        if is_portable:
-            run = partial(noted, str(self.folder), self.victims if stage == self.dies_in else 0, stage, run)
-        return super().batches(stage, run, build, numbers, is_portable=is_portable)
+    def batches(self, stage: Stage, build: Build, numbers: list[int]) -> Iterator[BatchResult]:
+        if stage.is_portable(build):
+            victims = self.victims if stage.name == self.dies_in else 0
+            stage = replace(stage, run=partial(noted, str(self.folder), victims, stage.name, stage.run))
+        return super().batches(stage, build, numbers)
 
     def processes(self) -> dict[str, list[int]]:
         """{stage-number: processes that did it, in order}."""

@@ -117,7 +117,7 @@ def test_what_travels_holds_no_address_of_a_queue_or_a_model_and_absolute_paths(
     secrets = {"queue.url": "postgresql://me:secret@host/db", "models.api_base": "https://me:secret@host"}
     settings = parse_settings({"test": {"root": "data", **secrets}})
     build = Build(settings, "lakes", None, (), fingerprints=(("extract", "0" * 64),))
-    work = portable_work("extract", EXTRACT.run, build)
+    work = portable_work(EXTRACT, build)
     assert "secret" not in repr(work)
     assert work.build.settings.root == tmp_path / "data"
     with pytest.raises(ConfigurationError, match=r"does not see .*data; put the root folder on storage that all"):

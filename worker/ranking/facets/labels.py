@@ -58,10 +58,6 @@ class LabelIndex:
         """Labels that have a stem, ascending."""
         return self._index.passages[self._index.indptr[stem] : self._index.indptr[stem + 1]]
 
-    def idf_of(self, stems: Sequence[str]) -> float:
-        """Summed idf of stems that are in some label."""
-        return float(sum(self.idf[self.numbers[stem]] for stem in stems))
-
     def meanings(self, word: Word, family_factor: float) -> list[tuple[int, float]]:
         """Stems of labels that a question's word can stand for, with a factor of at most 1; the word's own first."""
         own = self.numbers.get(word.stem)
