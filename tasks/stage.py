@@ -50,6 +50,11 @@ def nothing_to_run(_: Build, batch: int) -> BatchResult:
     raise ValueError(f"this stage has no batch {batch}")
 
 
+def nothing_kept(_: Build) -> int:
+    """For stages whose batches hold all units."""
+    return 0
+
+
 def stays_here(_: Build) -> bool:
     """For stages whose batches run in the process of the run."""
     return False
@@ -92,6 +97,7 @@ class Stage:
         files: sha256 of what else determines it, by name: prompts, files of people.
         batches: Numbers of the batches still to do; empty if `finish` does all the work.
         run: Does one batch; safe to repeat, safe beside other batches; returns what it did.
+        kept: How many units need no batch, because the version before has what comes of them.
         is_portable: Whether `run` may run in another process: it can be pickled, asks no model (the run's own process
             keeps their budget), and writes nothing but part files and caches.
         unit: What the batches hold, for people who watch: passages, texts.
@@ -121,6 +127,7 @@ class Stage:
     files: Callable[[Build], Mapping[str, str]] = no_files
     batches: Callable[[Build], list[int]] = no_batches
     run: Callable[[Build, int], BatchResult] = nothing_to_run
+    kept: Callable[[Build], int] = nothing_kept
     is_portable: Callable[[Build], bool] = stays_here
     unit: Callable[[Build], str] = plain_units
     tables: tuple[Table, ...] = ()

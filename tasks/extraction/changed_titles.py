@@ -25,6 +25,11 @@ class ChangedTitles:
             # the longest word is the rarest one, as a rule: most texts are cleared by a look at their words
             self._keys_with.setdefault(max(key.split(), key=len), []).append(key)
 
+    @property
+    def is_any(self) -> bool:
+        """Whether any key came or went."""
+        return bool(self._keys_with)
+
     def occur_in(self, text: str) -> bool:
         """Whether the words of one of the keys follow one another in a text.
 

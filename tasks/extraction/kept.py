@@ -4,18 +4,17 @@ A version keeps the raw rows of its passages in files of its own. Rows are kept 
 recipe) made them from the same title and text, and no title that came or went since has a key in these.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polyhop.schemas.columns import Column, Table
-from polyhop.schemas.corpus import Passage
-from polyhop.schemas.ids import content_hash
 from polyhop.tasks.extraction.changed_titles import ChangedTitles
-from polyhop.tasks.extraction.rows import arrow_table
+from polyhop.warehouse.statements import statement
 
 PREFIX = "extraction"
 RAW = ("mentions", "relations", "propositions", "triples")
@@ -33,81 +32,82 @@ EXTRACTED = Table(
 FILES = tuple(f"{PREFIX}_{name}.parquet" for name in (EXTRACTED.name, *RAW))
 
 _ROW_GROUP = 20_000
-"""Rows: a batch of 500 passages has 10,000 or fewer of a table, and reads the one or two groups that hold them."""
+"""Rows that are read, merged and written at once."""
 
 
-class KeptRows:
-    """The raw rows of a version, as far as another corpus may keep them.
+def fresh_passages(connection: duckdb.DuckDBPyConnection, extracted: Path, recipe: str) -> list[str]:
+    """Ids, ascending, of the passages whose rows a version does not have, or would have otherwise.
 
     Args:
-        files: `FILES` of the version, or none.
+        connection: To the passages of the corpus now.
+        extracted: Its file of `EXTRACTED`.
         recipe: Of the rows that are wanted now.
-        titles: Gives all titles of the corpus now; asked only if there are files.
+    Cost: O(passages), and O(characters) if titles came or went.
     """
-
-    def __init__(self, files: Sequence[Path], recipe: str, titles: Callable[[], Iterable[str]]) -> None:
-        self._files = dict(zip((EXTRACTED.name, *RAW), files, strict=True)) if files else {}
-        self._hashes: dict[str, str] = {}
-        self._changed = ChangedTitles((), ())
-        if files:
-            rows = pq.read_table(self._files[EXTRACTED.name]).to_pydict()
-            extracted = zip(rows["passage_id"], rows["content_hash"], rows["recipe"], strict=True)
-            self._hashes = {passage: made_of for passage, made_of, by in extracted if by == recipe}
-        if self._hashes:
-            self._changed = ChangedTitles(rows["title"], titles())
-
-    def has(self, passage: Passage) -> bool:
-        """Whether the rows of this passage would come out the same."""
-        if self._hashes.get(passage.passage_id) != _content(passage):
-            return False
-        return not (self._changed.occur_in(passage.text) or self._changed.occur_in(passage.title))
-
-    def rows(self, name: str, passages: Sequence[Passage]) -> pa.Table:
-        """Their rows of one table, in its order.
-
-        Args:
-            name: One of `RAW`.
-            passages: At least one, all of them among those that `has` is true of.
-        """
-        ids = sorted(passage.passage_id for passage in passages)
-        column = pc.field("passage_id")
-        near = pq.read_table(self._files[name], filters=(column >= ids[0]) & (column <= ids[-1]))
-        return near.filter(pc.is_in(near.column("passage_id"), pa.array(ids, pa.string())))
+    known = {"extracted": str(extracted), "recipe": recipe}
+    fresh = {row[0] for row in connection.execute(statement("extract", "fresh_passages"), known).fetchall()}
+    before = connection.execute(statement("extract", "titles_before"), {"extracted": str(extracted)}).fetchall()
+    after = connection.execute(statement("ingest", "titles")).fetchall()
+    changed = ChangedTitles((row[0] for row in before), (row[0] for row in after))
+    if changed.is_any:
+        texts = connection.execute(statement("extract", "known_passages"), known).fetchall()
+        fresh.update(id_ for id_, title, text in texts if changed.occur_in(text) or changed.occur_in(title))
+    return sorted(fresh)
 
 
-def extracted_table(passages: Iterable[Passage], recipe: str) -> pa.Table:
-    """The part of the table of passages, ascending."""
-    rows = ((passage.passage_id, passage.title, _content(passage), recipe) for passage in passages)
-    return arrow_table(EXTRACTED, sorted(rows))
+def gone_passages(connection: duckdb.DuckDBPyConnection, extracted: Path) -> list[str]:
+    """Ids of passages that a version has rows of and the corpus has no more."""
+    rows = connection.execute(statement("extract", "gone_passages"), {"extracted": str(extracted)}).fetchall()
+    return [row[0] for row in rows]
 
 
-def with_kept(tables: Mapping[str, pa.Table], kept: KeptRows, passages: Sequence[Passage]) -> dict[str, pa.Table]:
-    """Raw tables joined by the rows that are kept of these passages, in the order of passages."""
-    if not passages:
-        return dict(tables)
-    joined = {}
-    for name, table in tables.items():
-        both = pa.concat_tables([kept.rows(name, passages).cast(table.schema), table])
-        joined[name] = both.sort_by("passage_id")
-    return joined
+def merged_rows(before: Path | None, gone: Sequence[str], parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The rows of a version, without those of some passages, and the rows of parts, ascending by passage.
+
+    Args:
+        before: The version's file of one of `RAW`, None if there is none.
+        gone: Ids of passages whose rows are not kept: removed ones, and all that the parts are about.
+        parts: Rows ascending by passage within a part and over the parts.
+    Cost: O(rows); memory for one row group and one part.
+    """
+    left_out, coming = pa.array(gone, pa.string()), iter(parts)
+    waiting = next(coming, None)
+    for group in _row_groups(before):
+        last = group.column("passage_id")[-1]
+        kept = group.filter(pc.invert(pc.is_in(group.column("passage_id"), left_out)))
+        between = []
+        while waiting is not None:
+            count = pc.sum(pc.less_equal(waiting.column("passage_id"), last)).as_py() or 0
+            between.append(waiting.slice(0, count))
+            waiting = waiting.slice(count)
+            if len(waiting):
+                break
+            waiting = next(coming, None)
+        both = [table for table in (kept, *between) if len(table)]
+        if both:
+            joined = pa.concat_tables([table.cast(both[-1].schema) for table in both])
+            yield joined.sort_by("passage_id") if len(both) > 1 else joined
+    if waiting is not None:
+        yield waiting
+        yield from coming
 
 
-def write_rows(path: Path, parts: Iterable[str]) -> None:
-    """Joins parts into one file whose bytes depend on the rows alone, not on how many each part held."""
-    left: pa.Table | None = None
-    writer: pq.ParquetWriter | None = None
-    for part in parts:
-        table = pq.read_table(part)
-        left = table if left is None else pa.concat_tables([left, table])
-        writer = writer or pq.ParquetWriter(path, left.schema, compression="zstd")
-        while len(left) >= _ROW_GROUP:
-            writer.write_table(left.slice(0, _ROW_GROUP).combine_chunks())
-            left = left.slice(_ROW_GROUP)
-    if writer is not None and left is not None:
+def _row_groups(path: Path | None) -> Iterator[pa.Table]:
+    if path is None:
+        return
+    with pq.ParquetFile(path) as file:
+        for number in range(file.num_row_groups):
+            yield file.read_row_group(number)
+
+
+def write_rows(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    """Writes rows to one file whose bytes depend on the rows alone, not on how many each table held."""
+    left: pa.Table = schema.empty_table()
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for table in tables:
+            left = pa.concat_tables([left, table.cast(schema)])
+            while len(left) >= _ROW_GROUP:
+                writer.write_table(left.slice(0, _ROW_GROUP).combine_chunks())
+                left = left.slice(_ROW_GROUP)
         if len(left):
             writer.write_table(left.combine_chunks())
-        writer.close()
-
-
-def _content(passage: Passage) -> str:
-    return content_hash(passage.title, passage.text)

@@ -12,22 +12,11 @@ import pyarrow.parquet as pq
 from polyhop.schemas.chat import Role
 from polyhop.schemas.corpus import Passage
 from polyhop.schemas.ids import content_hash
-from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.schemas.tables import EXTRACTION_LEDGER
-from polyhop.tasks.cycles import no_search_for_cycles
 from polyhop.tasks.extraction.contract import Contract, contract_settings
-from polyhop.tasks.extraction.import_batch import StandIn, import_pages, left_over
-from polyhop.tasks.extraction.kept import (
-    EXTRACTED,
-    FILES,
-    PREFIX,
-    RAW,
-    KeptRows,
-    extracted_table,
-    with_kept,
-    write_rows,
-)
+from polyhop.tasks.extraction.import_batch import import_pages, left_over
+from polyhop.tasks.extraction.kept import PREFIX, RAW
 from polyhop.tasks.extraction.ledger import counts_table, ledger_table
 from polyhop.tasks.extraction.matching import Matches, match_rows
 from polyhop.tasks.extraction.model_batch import DOCUMENT_CHARACTERS, model_pages
@@ -36,13 +25,20 @@ from polyhop.tasks.extraction.plan import is_by_rules, plan, unit
 from polyhop.tasks.extraction.questions import changed_lengths, questions
 from polyhop.tasks.extraction.results import BatchPages
 from polyhop.tasks.extraction.rows import arrow_table
-from polyhop.tasks.extraction.rules import rules_page
+from polyhop.tasks.extraction.rule_batches import (
+    join_rows,
+    keeps_rows,
+    kept_count,
+    raw_files,
+    rules_batches,
+    rules_of,
+    run_rules,
+)
 from polyhop.tasks.faults import FAULTS
 from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.build import Build, chain_fingerprint, is_part_done, part_files, write_part
-from polyhop.warehouse.files.disk import file_hash, writing
+from polyhop.warehouse.files.disk import file_hash
 from polyhop.warehouse.files.extractions import read_extractions
-from polyhop.warehouse.names import open_finder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
 
@@ -96,7 +92,9 @@ def outcome(build: Build) -> str:
 
 
 def batches(build: Build) -> list[int]:
-    """Batches without a finished part: of documents for a model, else of passages."""
+    """Batches without a finished part: of documents for a model, else of passages, by rules of those not kept."""
+    if build.settings.extraction.extractor == "rules":
+        return rules_batches(build, recipe(build))
     with build.tables(read_only=True) as connection:
         documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
     count = documents if build.settings.extraction.extractor == "model" else passages
@@ -114,8 +112,7 @@ def run_batch(build: Build, batch: int) -> BatchResult:
     """
     extractor = build.settings.extraction.extractor
     if extractor == "rules":
-        with no_search_for_cycles():
-            return _run_rules(build, batch)
+        return run_rules(build, batch, recipe(build))
     pages = _by_model(build, batch) if extractor == "model" else _by_import(build, batch)
     tables = {
         **raw_tables(pages.pages),
@@ -127,46 +124,19 @@ def run_batch(build: Build, batch: int) -> BatchResult:
     return BatchResult(len(pages.pages), pages.computed)
 
 
-def _run_rules(build: Build, batch: int) -> BatchResult:
-    """Extracts one batch by rules, but for the passages whose rows the version before has."""
-    passages, rules, recipe = _passages(build, "passage_range", batch), _rules(build), _recipe(build)
-    files = build.earlier_files(*FILES) if _keeps_rows(build) else []
-    earlier = _kept_rows(tuple(files), str(build.staging.tables), build.fingerprint("extract"), recipe)
-    kept, pages = [], BatchPages()
-    for passage in passages:
-        if earlier.has(passage):
-            kept.append(passage)
-        else:
-            pages.add_page(passage, rules)
-    extracted = [*kept, *(page.passage for page in pages.pages)]
-    tables = {
-        **with_kept(raw_tables(pages.pages), earlier, kept),
-        EXTRACTED.name: extracted_table(extracted, recipe),
-        "faults": arrow_table(FAULTS, sorted(pages.faults)),
-    }
-    write_part(build.parts("extract"), batch, tables)
-    return BatchResult(len(extracted), len(passages) - len(kept))
+def kept(build: Build) -> int:
+    """Passages whose rows the version before has."""
+    return kept_count(build, recipe(build)) if build.settings.extraction.extractor == "rules" else 0
 
 
-def _keeps_rows(build: Build) -> bool:
-    """Whether the rows stand in the version for the next one: no fingerprint knows the release of a spaCy model."""
-    return build.settings.extraction.extractor == "rules" and build.settings.extraction.ner != "spacy"
-
-
-def _recipe(build: Build) -> str:
+def recipe(build: Build) -> str:
     """Hash of what determines a passage's rows besides its texts and the titles of the corpus."""
     return chain_fingerprint("extract", REVISION, {}, settings(build))
 
 
-@lru_cache(maxsize=1)
-def _kept_rows(files: tuple[Path, ...], tables: str, _fingerprint: str, recipe: str) -> KeptRows:
-    """What the version before has; kept between the batches of one process."""
-    return KeptRows(files, recipe, lambda: _titles(Path(tables)))
-
-
 def _by_import(build: Build, batch: int) -> BatchPages:
     passages = _passages(build, "passage_range", batch)
-    stand_in = _rules(build)
+    stand_in = rules_of(build)
     extraction = build.settings.extraction
     file = _imported_file(extraction)
     matches = _matches(str(build.staging.tables), build.fingerprint("extract"), file)
@@ -198,7 +168,7 @@ def _by_model(build: Build, batch: int) -> BatchPages:
     passages = _passages(build, "document_range", batch)
     chat = open_chat(build.settings, Role.EXTRACT)
     expect_requests(_requests_from(build, batch))
-    stands_in = _rules(build) if extraction.on_failure == "rules" else None
+    stands_in = rules_of(build) if extraction.on_failure == "rules" else None
     asked = questions(demonstration=extraction.demonstration)
     return model_pages(passages, chat, Contract.of(extraction), stands_in, extraction.ner, asked)
 
@@ -216,26 +186,6 @@ def _passages(build: Build, query: str, batch: int) -> list[Passage]:
     with build.tables(read_only=True) as connection:
         rows = connection.execute(statement("ingest", query), {"limit": size, "offset": batch * size}).fetchall()
     return [Passage(*row) for row in rows]
-
-
-def _rules(build: Build) -> StandIn:
-    extraction = build.settings.extraction
-    finder = _finder(str(build.staging.tables), build.fingerprint("extract"), extraction)
-    return lambda passage: rules_page(passage, finder, extraction.ner)
-
-
-@lru_cache(maxsize=1)
-def _finder(tables: str, _fingerprint: str, extraction: ExtractionSettings) -> NameFinding:
-    """The name finder of this corpus; kept between the batches of one process."""
-    titles = _titles(Path(tables))
-    return open_finder(
-        extraction.ner, titles, extraction.spacy_model, regex_drop_stopwords=extraction.regex_drop_stopwords
-    )
-
-
-def _titles(tables: Path) -> list[str]:
-    with connect(tables, read_only=True) as connection:
-        return [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
 
 
 def _imported_file(extraction: ExtractionSettings) -> Path:
@@ -272,11 +222,9 @@ def finish(build: Build) -> Counts:
         if counted:
             rows = connection.execute(statement("extract", "sum_counts"), {"counts": counted}).fetchall()
             counts.update(dict(rows))
-    if _keeps_rows(build):
-        with writing("extracted rows", build.staging.arrays):
-            for name, file in zip((EXTRACTED.name, *RAW), FILES, strict=True):
-                write_rows(build.staging.arrays / file, part_files(folder, name))
-    raw = {name: sum(pq.read_metadata(path).num_rows for path in part_files(folder, name)) for name in RAW}
+    if keeps_rows(build):
+        join_rows(build, recipe(build))
+    raw = {name: sum(pq.read_metadata(path).num_rows for path in raw_files(build, name)) for name in RAW}
     return raw | dict(sorted(counts.items()))
 
 
@@ -290,6 +238,7 @@ EXTRACT = Stage(
     files=files,
     batches=batches,
     run=run_batch,
+    kept=kept,
     is_portable=is_by_rules,
     unit=unit,
     tables=(EXTRACTION_LEDGER,),

@@ -26,6 +26,7 @@ from polyhop.schemas.tables import (
     TRIPLE_PASSAGES,
     TRIPLES,
 )
+from polyhop.tasks.extraction.rule_batches import raw_files
 from polyhop.tasks.resolution.acceptance import accept
 from polyhop.tasks.resolution.candidates import Name, Pair
 from polyhop.tasks.resolution.links import Links
@@ -34,7 +35,7 @@ from polyhop.tasks.resolution.titles import title_aliases
 from polyhop.tasks.resolution.verdict import Judge, Verdict
 from polyhop.tasks.resolution.verification import cluster_request, resolve_task, verdict_of
 from polyhop.tasks.stage import Counts, Stage
-from polyhop.warehouse.build import Build, part_file, part_files, write_part
+from polyhop.warehouse.build import Build, part_file, write_part
 from polyhop.warehouse.link_files import links_hash, read_links
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import quoted
@@ -93,8 +94,7 @@ def finish(build: Build) -> Counts:
         ConfigurationError: If people's links contradict each other.
         BudgetExceededError: Before a call that would exceed the budget; replies so far are cached.
     """
-    extracted = build.parts("extract")
-    parts = {name: part_files(extracted, name) for name in ("mentions", "relations", *_FILL_PROPOSITIONS)}
+    parts = {name: raw_files(build, name) for name in ("mentions", "relations", *_FILL_PROPOSITIONS)}
     with build.tables() as connection:
         titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
         parts["title_aliases"] = [str(_write_aliases(build, titles))]

@@ -1,5 +1,34 @@
 -- Statements of extraction: its parts to the ledger and to a checksum, and what was extracted back to rows.
 
+-- name: fresh_passages
+-- Passages of which no row was extracted in the version before, or by another recipe, or from another title and text.
+SELECT passage_id FROM passages AS p ANTI JOIN (
+    SELECT passage_id, content_hash FROM read_parquet($extracted) WHERE recipe = $recipe
+) AS e ON e.passage_id = p.passage_id AND e.content_hash = p.content_hash;
+
+-- name: known_passages
+-- All others, with what their rows were extracted from.
+SELECT p.passage_id, p.title, p.text FROM passages AS p SEMI JOIN (
+    SELECT passage_id, content_hash FROM read_parquet($extracted) WHERE recipe = $recipe
+) AS e ON e.passage_id = p.passage_id AND e.content_hash = p.content_hash;
+
+-- name: gone_passages
+-- Passages of the version before that are not in the corpus any more.
+SELECT passage_id FROM read_parquet($extracted) ANTI JOIN passages USING (passage_id);
+
+-- name: titles_before
+-- The titles that names were looked for by in the version before.
+SELECT DISTINCT title FROM read_parquet($extracted);
+
+-- name: passages_of_ids
+-- Some passages, ascending.
+SELECT passage_id, record_id, document_id, ordinal, title, text, start_offset, end_offset
+FROM passages WHERE passage_id IN (SELECT unnest($ids)) ORDER BY passage_id;
+
+-- name: extracted_passages
+-- What the rows of this version are extracted from, and by which recipe.
+SELECT passage_id, title, content_hash, $recipe AS recipe FROM passages ORDER BY passage_id;
+
 -- name: fill_ledger
 -- The ledger from the parts of all batches.
 INSERT INTO extraction_ledger

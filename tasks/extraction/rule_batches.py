@@ -1,0 +1,169 @@
+"""Extraction by rules: batches of the passages whose rows no version has, and one file of each kind of row at the end.
+
+Decides no name itself (rules.py does), and knows no other extractor.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from polyhop.schemas.corpus import Passage
+from polyhop.schemas.ports import NameFinding
+from polyhop.schemas.settings import ExtractionSettings
+from polyhop.tasks.cycles import no_search_for_cycles
+from polyhop.tasks.extraction.import_batch import StandIn
+from polyhop.tasks.extraction.kept import EXTRACTED, FILES, RAW, fresh_passages, gone_passages, merged_rows, write_rows
+from polyhop.tasks.extraction.parts import raw_tables
+from polyhop.tasks.extraction.results import BatchPages
+from polyhop.tasks.extraction.rows import arrow_table
+from polyhop.tasks.extraction.rules import rules_page
+from polyhop.tasks.faults import FAULTS
+from polyhop.tasks.stage import BatchResult
+from polyhop.warehouse.build import Build, is_part_done, part_file, part_files, write_part
+from polyhop.warehouse.files.disk import link_or_copy, writing
+from polyhop.warehouse.names import open_finder
+from polyhop.warehouse.statements import statement
+from polyhop.warehouse.tables.connection import connect
+
+_DONE = "done"
+"""Parts with the ids of the passages that a batch did."""
+
+
+def keeps_rows(build: Build) -> bool:
+    """Whether the rows stand in the version for the next one: no fingerprint knows the release of a spaCy model."""
+    return build.settings.extraction.extractor == "rules" and build.settings.extraction.ner != "spacy"
+
+
+def raw_files(build: Build, name: str) -> list[str]:
+    """The files with all rows of one of `RAW`, once extraction is done, by rules or otherwise."""
+    if keeps_rows(build):
+        return [str(build.staging.arrays / FILES[1 + RAW.index(name)])]
+    return part_files(build.parts("extract"), name)
+
+
+def changed_passages(build: Build, recipe: str) -> list[str] | None:
+    """Ids of all passages whose rows are not those of the version before, removed ones among them; None: of all."""
+    files = _files_before(build)
+    if not files:
+        return None
+    return sorted({*_fresh(build, recipe), *_gone(build, files[0])})
+
+
+def rules_batches(build: Build, recipe: str) -> list[int]:
+    """Batches still to do, of the passages whose rows the version before does not have.
+
+    Which these are can differ from what an interrupted run saw (another version came between): so a part counts if it
+    has all passages that its batch has now.
+    """
+    fresh, folder = _fresh(build, recipe), build.parts("extract")
+    return [
+        number
+        for number, ids in enumerate(_batches(build, fresh))
+        if not is_part_done(folder, number) or not _ids_done(folder, number).issuperset(ids)
+    ]
+
+
+def kept_count(build: Build, recipe: str) -> int:
+    """How many passages need no batch."""
+    with build.tables(read_only=True) as connection:
+        _, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
+    return int(passages) - len(_fresh(build, recipe))
+
+
+def run_rules(build: Build, batch: int, recipe: str) -> BatchResult:
+    """Extracts one batch and writes its part."""
+    ids = _batches(build, _fresh(build, recipe))[batch]
+    with build.tables(read_only=True) as connection:
+        rows = connection.execute(statement("extract", "passages_of_ids"), {"ids": list(ids)}).fetchall()
+    rules, pages = rules_of(build), BatchPages()
+    with no_search_for_cycles():
+        for row in rows:
+            pages.add_page(Passage(*row), rules)
+        tables = raw_tables(pages.pages)
+    tables |= {_DONE: pa.table({"passage_id": pa.array(ids, pa.string())})}
+    tables |= {FAULTS.name: arrow_table(FAULTS, sorted(pages.faults))}
+    write_part(build.parts("extract"), batch, tables)
+    return BatchResult(len(ids), len(ids))
+
+
+def join_rows(build: Build, recipe: str) -> None:
+    """Writes the files of all rows: those that are kept, and those of the parts."""
+    before, fresh = _files_before(build), _fresh(build, recipe)
+    left_out = [*fresh, *_gone(build, before[0])] if before else []
+    with writing("extracted rows", build.staging.arrays):
+        if before and not left_out:
+            for file in before:
+                link_or_copy(file, build.staging.arrays / file.name)
+            return
+        batches = _batches(build, fresh)
+        for number, name in enumerate(RAW, start=1):
+            kept = before[number] if before else None
+            parts = _parts(build.parts("extract"), name, batches)
+            schema = pq.read_schema(kept or part_file(build.parts("extract"), name, 0))
+            write_rows(build.staging.arrays / FILES[number], schema, merged_rows(kept, left_out, parts))
+        with build.tables(read_only=True) as connection:
+            extracted = connection.sql(statement("extract", "extracted_passages"), params={"recipe": recipe})
+            tables = (pa.Table.from_batches([rows]) for rows in extracted.to_arrow_reader())
+            write_rows(build.staging.arrays / FILES[0], EXTRACTED.arrow, tables)
+
+
+def rules_of(build: Build) -> StandIn:
+    """What finds names in passages of this corpus."""
+    extraction = build.settings.extraction
+    finder = _finder(str(build.staging.tables), build.fingerprint("extract"), extraction)
+    return lambda passage: rules_page(passage, finder, extraction.ner)
+
+
+@lru_cache(maxsize=1)
+def _finder(tables: str, _fingerprint: str, extraction: ExtractionSettings) -> NameFinding:
+    """The name finder of this corpus; kept between the batches of one process."""
+    with connect(Path(tables), read_only=True) as connection:
+        titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
+    return open_finder(
+        extraction.ner, titles, extraction.spacy_model, regex_drop_stopwords=extraction.regex_drop_stopwords
+    )
+
+
+def _files_before(build: Build) -> list[Path]:
+    return build.earlier_files(*FILES) if keeps_rows(build) else []
+
+
+def _fresh(build: Build, recipe: str) -> tuple[str, ...]:
+    """Ids, ascending, of the passages to extract."""
+    files = _files_before(build)
+    extracted = files[0] if files else None
+    return _fresh_of(str(build.staging.tables), build.fingerprint("extract"), extracted, recipe)
+
+
+@lru_cache(maxsize=1)
+def _fresh_of(tables: str, _fingerprint: str, extracted: Path | None, recipe: str) -> tuple[str, ...]:
+    with connect(Path(tables), read_only=True) as connection:
+        if extracted is not None:
+            return tuple(fresh_passages(connection, extracted, recipe))
+        rows = connection.execute(statement("extract", "passage_ids")).fetchall()
+        return tuple(passage for passage, _ in rows)
+
+
+def _gone(build: Build, extracted: Path) -> list[str]:
+    with build.tables(read_only=True) as connection:
+        return gone_passages(connection, extracted)
+
+
+def _batches(build: Build, ids: Sequence[str]) -> list[Sequence[str]]:
+    size = build.settings.batch_size
+    return [ids[start : start + size] for start in range(0, len(ids), size)]
+
+
+def _ids_done(folder: Path, number: int) -> set[str]:
+    return set(pq.read_table(part_file(folder, _DONE, number)).column("passage_id").to_pylist())
+
+
+def _parts(folder: Path, name: str, batches: Sequence[Sequence[str]]) -> Iterator[pa.Table]:
+    """The rows of each batch; a part of an interrupted run may have more passages than its batch has now."""
+    for number, ids in enumerate(batches):
+        table = pq.read_table(part_file(folder, name, number))
+        yield table.filter(pc.is_in(table.column("passage_id"), pa.array(ids, pa.string())))
