@@ -14,12 +14,15 @@ class _Frozen(BaseModel):
 
 
 class StageRecord(_Frozen):
-    """A stage's fingerprint (sha256 of everything that went into it), counts, and outcome.
+    """A stage's fingerprint (sha256 of everything that went into it), counts, outcome and recipe.
 
-    The outcome is a hash of what came out where a model had a say; empty where the fingerprint determines it.
+    The outcome is a hash of what came out where a model had a say; empty where the fingerprint determines it. The
+    recipe is a hash of its code's revision and its settings: with the same one, only what it reads can change its
+    result; empty in versions from before it was noted.
     """
 
     fingerprint: str
+    recipe: str = ""
     outcome: str = ""
     counts: dict[str, int] = Field(default_factory=dict)
 

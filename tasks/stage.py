@@ -172,6 +172,14 @@ class Stage:
         inputs = {**build.hashes(self.reads), **self.files(build)}
         return chain_fingerprint(self.name, self.revision, inputs, dict(self.settings(build)))
 
+    def recipe(self, build: Build) -> str:
+        """sha256 of what determines the result besides what it reads of other stages.
+
+        Raises:
+            PolyhopError: If a file or a setting that it needs cannot be used.
+        """
+        return chain_fingerprint(self.name, self.revision, dict(self.files(build)), dict(self.settings(build)))
+
     def done(self, build: Build) -> Build:
         """The build once this stage is done, or its result taken over: the stages that read it can go on."""
         if self.contents is None:

@@ -37,10 +37,14 @@ class Earlier:
     Attributes:
         version: Its number.
         arrays: Names of its files under `graph/` that are as they were published.
+        tables: Names of its tables that are.
+        recipes: Stage name to what determined its result besides what it read.
     """
 
     version: int
     arrays: frozenset[str]
+    tables: frozenset[str] = frozenset()
+    recipes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +134,19 @@ class Build:
         """Folder of a stage's finished batches; its name holds what they depend on, so old parts are never mistaken."""
         return self.folder.staging / "parts" / f"{stage}-{self.fingerprint(stage)[:16]}-{self.settings.batch_size}"
 
-    def with_earlier(self, manifest: Manifest, damaged: Collection[str]) -> "Build":
-        """The same build, which may copy from the current version all but the damaged files."""
-        return replace(self, earlier=Earlier(manifest.version, frozenset(manifest.arrays).difference(damaged)))
+    def with_earlier(self, manifest: Manifest, damaged: Collection[str], damaged_tables: Collection[str]) -> "Build":
+        """The same build, which may copy from the current version all but the damaged files and tables."""
+        arrays, tables = frozenset(manifest.arrays), frozenset(manifest.tables)
+        recipes = {name: record.recipe for name, record in manifest.stages.items()}
+        undamaged = arrays.difference(damaged), tables.difference(damaged_tables)
+        return replace(self, earlier=Earlier(manifest.version, *undamaged, recipes))
+
+    def earlier_tables(self, stage: str, recipe: str, names: Iterable[str]) -> Path | None:
+        """The current version's file of tables, if a stage filled these in the same way and they are undamaged."""
+        earlier = self.earlier
+        if earlier is None or earlier.recipes.get(stage) != recipe or not earlier.tables.issuperset(names):
+            return None
+        return self.folder.version(earlier.version).tables
 
     def earlier_files(self, *names: str) -> list[Path]:
         """Files under `graph/` of the current version; none unless all are there as they were published."""
@@ -189,14 +203,36 @@ def reuse_tables(
     if not tables and not rows:
         return  # the file may be damaged, and is not needed
     published = build.folder.version(manifest.version)
-    with build.tables() as connection:
-        connection.execute(f"ATTACH {literal(str(published.tables))} AS published (READ_ONLY)")
+    with build.tables() as connection, attached(connection, published.tables):
         for table in tables:
             if table.name in manifest.tables:  # versions from before there was such a table have none
                 connection.execute(_insertion(table))
         for name, column, value in rows:
             connection.execute(f"{_insertion(TABLE_OF[name])} WHERE {quoted(column)} = $value", {"value": value})
-        connection.execute("DETACH published")
+
+
+@contextmanager
+def attached(connection: duckdb.DuckDBPyConnection, tables: Path) -> Iterator[None]:
+    """The tables of a version as the read-only database `published`, for the block."""
+    connection.execute(f"ATTACH {literal(str(tables))} AS published (READ_ONLY)")
+    yield
+    connection.execute("DETACH published")
+
+
+def insert_sorted(connection: duckdb.DuckDBPyConnection, table: Table, rows: str, kept: str = "") -> None:
+    """Fills an empty table, in the order of its key.
+
+    Args:
+        connection: To the staging tables.
+        table: The table.
+        rows: A SELECT of its stored columns.
+        kept: Condition on those rows of the database `published` that are copied besides; "" for none.
+    """
+    stored = ", ".join(quoted(column) for column in table.column_names)
+    copied = f"SELECT {stored} FROM published.{quoted(table.name)} WHERE {kept} UNION ALL " if kept else ""
+    key = ", ".join(str(table.column_names.index(column) + 1) for column in table.key)
+    made = rows.strip().removesuffix(";")
+    connection.execute(f"INSERT INTO {quoted(table.name)} ({stored}) {copied}SELECT * FROM ({made}) ORDER BY {key}")
 
 
 def _insertion(table: Table) -> str:

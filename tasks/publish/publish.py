@@ -51,6 +51,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         StoreError: If the disk refuses; nothing is published.
     """
     held = tables_of(stages)
+    recipes = {stage.name: stage.recipe(build) for stage in stages}
     number = max([*published_versions(build.folder), 0]) + 1
     with build.tables() as connection:
         _fill_stages(build, connection)
@@ -78,6 +79,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         stages={
             name: StageRecord(
                 fingerprint=build.fingerprint(name),
+                recipe=recipes.get(name, ""),
                 outcome=dict(build.outcomes).get(name, ""),
                 counts=dict(counts),
             )

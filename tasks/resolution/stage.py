@@ -3,32 +3,22 @@
 The statements are in warehouse/tables/sql/resolve.sql, the decisions in resolve.py; order of the parts does not matter.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
 from polyhop.schemas.chat import ChatModel, Role
-from polyhop.schemas.columns import Table
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.settings import ReplySettings
-from polyhop.schemas.tables import (
-    ALIASES,
-    ENTITIES,
-    MENTIONS,
-    PROPOSITION_ENTITIES,
-    PROPOSITION_PASSAGES,
-    PROPOSITIONS,
-    RELATION_SOURCES,
-    RELATIONS,
-    TRIPLE_ENTITIES,
-    TRIPLE_PASSAGES,
-    TRIPLES,
-)
-from polyhop.tasks.extraction.rule_batches import raw_files
+from polyhop.schemas.tables import ALIASES
+from polyhop.tasks.extraction.kept import FILES, RAW
+from polyhop.tasks.extraction.rule_batches import changed_passages, raw_files
+from polyhop.tasks.extraction.stage import recipe as extraction_recipe
 from polyhop.tasks.resolution.acceptance import accept
 from polyhop.tasks.resolution.candidates import Name, Pair
+from polyhop.tasks.resolution.filling import FILLED, Before, describe_names, fill_all, fill_changed, show_raw
 from polyhop.tasks.resolution.links import Links
 from polyhop.tasks.resolution.resolve import Resolution, resolve
 from polyhop.tasks.resolution.titles import title_aliases
@@ -43,23 +33,8 @@ from polyhop.warehouse.tables.connection import quoted
 REVISION = 3
 
 _COUNTED = ("entities", "mentions", "relations", "propositions", "triples", "merged_names")
-_READ = (("key_map", ()), ("written_descriptions", ()), ("decisions", ()), ("keyed_mentions", ("mentions",)))
-_DESCRIBE = (("names_of_keys", ()), ("types_of_keys", ()), ("descriptions_of_keys", ()))
-_FILL = (
-    ("phrases", ("propositions",)),
-    ("fill_entities", ()),
-    ("fill_mentions", ()),
-    ("raw_relations", ("relations",)),
-    ("fill_relations", ()),
-    ("fill_relation_sources", ()),
-    ("fill_title_aliases", ("title_aliases",)),
-    ("fill_decided_aliases", ()),
-)
-_FILL_PROPOSITIONS = {
-    "propositions": (PROPOSITIONS, PROPOSITION_PASSAGES, PROPOSITION_ENTITIES),
-    "triples": (TRIPLES, TRIPLE_PASSAGES, TRIPLE_ENTITIES),
-}
-"""Parts and the tables that they fill: texts, passages, entities."""
+_MOST_CHANGED = 0.2
+"""Share of passages above which deriving everything is no slower than looking for what changed."""
 
 
 def settings(build: Build) -> dict[str, object]:
@@ -88,26 +63,31 @@ def settings(build: Build) -> dict[str, object]:
 
 
 def finish(build: Build) -> Counts:
-    """Fills the tables from the parts.
+    """Fills the tables from what was extracted; where little changed, with the rows of the version before.
 
     Raises:
         ConfigurationError: If people's links contradict each other.
         BudgetExceededError: Before a call that would exceed the budget; replies so far are cached.
     """
-    parts = {name: raw_files(build, name) for name in ("mentions", "relations", *_FILL_PROPOSITIONS)}
+    raw = {name: raw_files(build, name) for name in RAW}
+    before = _before(build)
     with build.tables() as connection:
         titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
-        parts["title_aliases"] = [str(_write_aliases(build, titles))]
-        _run(connection, _READ, parts)
-        _run(connection, _DESCRIBE, parts)
+        show_raw(connection, raw)
+        for name in ("key_map", "written_descriptions", "decisions", "keyed_mentions"):
+            connection.execute(statement("resolve", name))
+        describe_names(connection)
         resolution = _resolve(build, connection)
         _write_resolution(connection, resolution)
         if resolution.canonical_of:
             connection.execute(statement("resolve", "rewrite_mentions"))
-            _run(connection, _DESCRIBE, parts)
-        _run(connection, _FILL, parts)
-        for part, tables in _FILL_PROPOSITIONS.items():
-            _fill_propositions(connection, parts[part], tables)
+        if before is None:
+            fill_all(connection)
+        else:
+            fill_changed(connection, before)
+        aliases = {"title_aliases": [str(_write_aliases(build, titles))]}
+        connection.execute(statement("resolve", "fill_title_aliases"), aliases)
+        connection.execute(statement("resolve", "fill_decided_aliases"))
         row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0,) * len(_COUNTED)
     counts = dict(zip(_COUNTED, row, strict=True))
     counts |= {"clusters": resolution.cluster_count, "failed_clusters": resolution.failed_clusters}
@@ -126,20 +106,19 @@ def outcome(build: Build) -> str:
     return content_hash("resolve", *map(str, row))
 
 
-def _run(
-    connection: duckdb.DuckDBPyConnection,
-    steps: Iterable[tuple[str, tuple[str, ...]]],
-    parts: dict[str, list[str]],
-) -> None:
-    for name, needed in steps:
-        connection.execute(statement("resolve", name), {part: parts[part] for part in needed})
-
-
-def _fill_propositions(connection: duckdb.DuckDBPyConnection, parts: list[str], tables: Sequence[Table]) -> None:
-    """Fills the tables of texts, passages and entities."""
-    rows = ("distinct_propositions", "passages_of_propositions", "entities_of_propositions")
-    for table, name in zip(tables, rows, strict=True):
-        connection.execute(f"INSERT INTO {quoted(table.name)} {statement('resolve', name)}", {"propositions": parts})
+def _before(build: Build) -> Before | None:
+    """The version before, if this one can be made of it: same code and settings, no model, most passages the same."""
+    if build.settings.resolution.method == "model":
+        return None  # what a model said of names is no part of a version
+    recipe = RESOLVE.recipe(build)
+    tables = build.earlier_tables("resolve", recipe, [*RESOLVE.table_names, "passages"])
+    passages = changed_passages(build, extraction_recipe(build)) if tables is not None else None
+    if tables is None or passages is None:
+        return None
+    if len(passages) > _MOST_CHANGED * build.counts["ingest"]["passages"]:
+        return None
+    files = build.earlier_files(*FILES)[1:]
+    return Before(tables, dict(zip(RAW, files, strict=True)), passages)
 
 
 def _resolve(build: Build, connection: duckdb.DuckDBPyConnection) -> Resolution:
@@ -225,19 +204,7 @@ RESOLVE = Stage(
     finish=finish,
     revision=REVISION,
     settings=settings,
-    tables=(
-        ENTITIES,
-        MENTIONS,
-        RELATIONS,
-        RELATION_SOURCES,
-        PROPOSITIONS,
-        PROPOSITION_PASSAGES,
-        PROPOSITION_ENTITIES,
-        TRIPLES,
-        TRIPLE_PASSAGES,
-        TRIPLE_ENTITIES,
-        ALIASES,
-    ),
+    tables=(*FILLED, ALIASES),
     outcome=outcome,
     reads_parts_of=("extract",),
     invariants=statements("entity_invariants") | statements("text_invariants"),

@@ -1,6 +1,7 @@
 """Extraction that keeps rows of the version before gives what extraction from scratch gives, whatever was edited."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -108,9 +109,11 @@ def test_an_edited_index_is_the_one_made_from_scratch(
     root = tmp_path_factory.mktemp("edited")
     index(root, before)
     corpus = before
-    for _ in range(2):
-        corpus = data.draw(edits(corpus))
-        index(root, corpus)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("polyhop.tasks.resolution.stage._MOST_CHANGED", math.inf)
+        for _ in range(2):
+            corpus = data.draw(edits(corpus))
+            index(root, corpus)
     edited = content(root)
     assert "extraction_mentions.parquet" in edited[1]
     index(root, corpus, full=True)
@@ -125,6 +128,23 @@ def test_an_edited_passage_is_extracted_and_those_that_a_new_title_occurs_in(tmp
     assert index(tmp_path, {**PAGES, "p3": ("Town 3", "Town 3 burnt down.")}).computed["extract"] == 1
     assert index(tmp_path, {**PAGES, "p8": ("Lies near", "A book.")}).computed["extract"] == 9
     assert index(tmp_path, {**PAGES, "p8": ("Lies near", "A book.")}, full=True).computed["extract"] == 9
+
+
+def test_parts_of_a_killed_run_serve_one_that_keeps_no_rows(tmp_path: Path) -> None:
+    index(tmp_path, PAGES)
+    edited = {**PAGES, **{f"p{n}": (f"Town {n}", f"Town {n} burnt down.") for n in (1, 4, 8)}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("polyhop.tasks.resolution.stage.resolve", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            index(tmp_path, edited)
+    assert index(tmp_path, edited, full=True).computed["extract"] == 9
+    (fresh := tmp_path / "fresh").mkdir()
+    index(fresh, edited)
+    assert content(tmp_path) == content(fresh)
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("name", ["extraction_passages.parquet", "extraction_triples.parquet"])

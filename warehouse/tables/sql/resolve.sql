@@ -1,6 +1,8 @@
 -- Statements that turn raw extraction parts into entities, mentions, relations and propositions.
--- Mentions first lie under the keys that extraction gave them; names, types and descriptions are then taken twice: once
--- for resolution to judge, once more when its key map has given merged names their entity's key.
+-- Mentions first lie under the keys that extraction gave them; names and types are then taken twice: once for resolution
+-- to judge, once more when its key map has given merged names their entity's key. What tables are filled from are views
+-- (resolved_mentions, placed_mentions, stated_relations, stated, naming): of all rows, or of those that an update derives
+-- again (resolve_update.sql).
 
 -- name: key_map
 -- Keys of names that take part in a merge, the entity's own among them, and the entity's key.
@@ -19,7 +21,7 @@ CREATE OR REPLACE TEMP TABLE decisions (
 -- name: keyed_mentions
 -- All raw mentions; `key` will be the entity's, `own_key` stays the name's.
 CREATE OR REPLACE TEMP TABLE keyed_mentions AS
-SELECT *, key AS own_key FROM read_parquet($mentions);
+SELECT *, key AS own_key FROM all_mentions;
 
 -- name: names_of_keys
 -- Most frequent spelling of each key; ties to the smaller. Merged names do not rename their entity.
@@ -27,7 +29,7 @@ CREATE OR REPLACE TEMP TABLE names_of_keys AS
 SELECT key, arg_max(surface, (uses, inverse)) AS name
 FROM (
     SELECT key, surface, sum(tf) AS uses, -row_number() OVER (ORDER BY surface) AS inverse
-    FROM keyed_mentions WHERE key = own_key GROUP BY key, surface
+    FROM resolved_mentions WHERE key = own_key GROUP BY key, surface
 )
 GROUP BY key;
 
@@ -45,7 +47,7 @@ FROM (
             list_position(['PERSON', 'ORGANIZATION', 'LOCATION', 'EVENT', 'WORK', 'DATE', 'NUMBER'], type), 8
         ) AS preference,
         -row_number() OVER (PARTITION BY key ORDER BY type) AS inverse
-    FROM keyed_mentions WHERE type IS NOT NULL GROUP BY key, type
+    FROM resolved_mentions WHERE type IS NOT NULL GROUP BY key, type
 )
 GROUP BY key;
 
@@ -55,7 +57,7 @@ CREATE OR REPLACE TEMP TABLE descriptions_of_keys AS
 SELECT key, left(string_agg(description, ' ' ORDER BY is_title DESC, passage_id), 240) AS description
 FROM (
     SELECT key, description, bool_or(is_title) AS is_title, min(passage_id) AS passage_id
-    FROM keyed_mentions
+    FROM resolved_mentions
     WHERE description <> ''
     GROUP BY key, description
     QUALIFY row_number() OVER (PARTITION BY key ORDER BY bool_or(is_title) DESC, min(passage_id), description) <= 2
@@ -92,11 +94,10 @@ UPDATE keyed_mentions SET key = key_map.canonical FROM key_map WHERE key_map.key
 -- Keys that occur in a proposition.
 CREATE OR REPLACE TEMP TABLE phrases AS
 SELECT DISTINCT coalesce(k.canonical, p.key) AS key
-FROM (SELECT unnest(keys) AS key FROM read_parquet($propositions)) AS p LEFT JOIN key_map AS k USING (key);
+FROM (SELECT unnest(keys) AS key FROM all_propositions) AS p LEFT JOIN key_map AS k USING (key);
 
--- name: fill_entities
+-- name: entities
 -- One entity per key.
-INSERT INTO entities
 SELECT
     left(sha256('entity' || chr(10) || m.key), 32),
     m.key,
@@ -113,22 +114,20 @@ SELECT
     count(DISTINCT m.passage_id),
     sum(m.tf),
     count(DISTINCT p.document_id)
-FROM keyed_mentions AS m
+FROM resolved_mentions AS m
 JOIN passages AS p USING (passage_id)
 JOIN names_of_keys AS n ON n.key = m.key
 LEFT JOIN types_of_keys AS t ON t.key = m.key
 LEFT JOIN descriptions_of_keys AS d ON d.key = m.key
 LEFT JOIN written_descriptions AS w ON w.key = m.key
 LEFT JOIN phrases AS f ON f.key = m.key
-GROUP BY m.key
-ORDER BY 1;
+GROUP BY m.key;
 
--- name: fill_mentions
+-- name: mentions
 -- Which passage mentions which entity. Merged names of one passage are one row: counts add up, places are united in
 -- order, the spelling is the title's or else the first one in the text.
-INSERT INTO mentions
 SELECT 'passage', m.passage_id, e.entity_id, m.extractor, m.surface, m.tf, m.is_title, m.spans_json
-FROM keyed_mentions AS m JOIN entities AS e USING (key)
+FROM placed_mentions AS m JOIN entities AS e USING (key)
 WHERE m.key NOT IN (SELECT canonical FROM key_map)
 UNION ALL
 SELECT
@@ -140,10 +139,9 @@ SELECT
     sum(m.tf)::BIGINT,
     bool_or(m.is_title),
     replace(list_sort(list_distinct(flatten(list(m.spans_json::JSON::BIGINT[][]))))::VARCHAR, ' ', '')
-FROM keyed_mentions AS m JOIN entities AS e USING (key)
+FROM placed_mentions AS m JOIN entities AS e USING (key)
 WHERE m.key IN (SELECT canonical FROM key_map)
-GROUP BY m.passage_id, m.key, m.extractor
-ORDER BY 2, 3, 4;
+GROUP BY m.passage_id, m.key, m.extractor;
 
 -- name: raw_relations
 -- Relations with the ids of their ends; self loops and unknown ends are dropped.
@@ -158,16 +156,15 @@ SELECT
     r.extractor,
     r.passage_id,
     r.ordinal
-FROM read_parquet($relations) AS r
+FROM stated_relations AS r
 LEFT JOIN key_map AS x ON x.key = r.source_key
 LEFT JOIN key_map AS y ON y.key = r.target_key
 JOIN entities AS s ON s.key = coalesce(x.canonical, r.source_key)
 JOIN entities AS t ON t.key = coalesce(y.canonical, r.target_key)
 WHERE s.entity_id <> t.entity_id;
 
--- name: fill_relations
+-- name: relations
 -- One edge per source, label and target.
-INSERT INTO relations
 SELECT
     relation_id,
     any_value(source_id),
@@ -177,23 +174,22 @@ SELECT
     count(*),
     NULL,
     min_by(extractor, (passage_id, ordinal))
-FROM raw_relations GROUP BY relation_id ORDER BY relation_id;
+FROM raw_relations GROUP BY relation_id;
 
--- name: fill_relation_sources
+-- name: relation_sources
 -- Where each relation is stated.
-INSERT INTO relation_sources
-SELECT DISTINCT relation_id, passage_id FROM raw_relations ORDER BY relation_id, passage_id;
+SELECT DISTINCT relation_id, passage_id FROM raw_relations;
 
 -- name: distinct_propositions
 -- One proposition per normalised text: the rows of the table of propositions, or of triples.
 SELECT proposition_id, min_by(text, (passage_id, ordinal)), sha256(min_by(text, (passage_id, ordinal))),
     min_by(extractor, (passage_id, ordinal))
-FROM read_parquet($propositions) GROUP BY proposition_id ORDER BY proposition_id;
+FROM stated GROUP BY proposition_id;
 
 -- name: passages_of_propositions
 -- Where each proposition comes from.
 SELECT proposition_id, passage_id, min(ordinal)
-FROM read_parquet($propositions) GROUP BY proposition_id, passage_id ORDER BY proposition_id, passage_id;
+FROM stated GROUP BY proposition_id, passage_id;
 
 -- name: entities_of_propositions
 -- The entities a proposition names: the union over its passages, in order of first appearance.
@@ -202,13 +198,12 @@ FROM (
     SELECT k.proposition_id, e.entity_id, min((k.passage_id, k.ordinal, k.place)) AS place
     FROM (
         SELECT proposition_id, passage_id, ordinal, unnest(keys) AS key, unnest(range(len(keys))) AS place
-        FROM read_parquet($propositions)
+        FROM naming
     ) AS k
     LEFT JOIN key_map AS c ON c.key = k.key
     JOIN entities AS e ON e.key = coalesce(c.canonical, k.key)
     GROUP BY k.proposition_id, e.entity_id
-)
-ORDER BY proposition_id, entity_id;
+);
 
 -- name: fill_title_aliases
 -- Title keys that lead to exactly one document's title entity, and those that are ambiguous.
