@@ -6,8 +6,8 @@ Run: uv run python benchmarks/hub_facets.py ORKG [--parts]   (a folder with trip
 Indexes the graph in a temporary folder and asks its questions. Of ORKG these are its own and our rewordings of 60 of
 them (benchmarks/data/orkg_rewordings.jsonl, worded before anything was tuned): those whose ids have the smallest
 sha256. Every second one of these, and of a made-up graph's 40 questions in such an order, is held out: nothing was
-tuned on the part `held-out`. With --parts each part is left out once. The metrics are this script's own, so that it stays
-independent of `polyhop eval`.
+tuned on the part `held-out`. With --parts each part is left out once. The metrics are this script's own, so that it
+stays independent of `polyhop eval`.
 """
 
 import contextlib
@@ -71,6 +71,12 @@ PARTS: Mapping[str, tuple[Mapping[str, object], Mapping[str, object]]] = {
     "polarity": ({}, {"polarity.MOST_VALUES": -1}),
     "introducers": ({}, {"conditions.NEAR": 0}),
     "ranges": ({}, {"conditions.number_ranges": lambda _: []}),
+    "parts of values": ({}, {"mentions._partly": lambda *_: None}),
+    "kept from others": ({}, {"polarity._DENIED": frozenset(), "polarity._REFLEXIVES": frozenset()}),
+    "superlatives": ({}, {"ranking.extreme_facets": lambda *_: []}),
+    "kinds of values": ({}, {"ranking.KIND_WEIGHT": 0.0}),
+    "fields given": ({}, {"ranking.GIVEN_FACTOR": 1.0}),
+    "words of types": ({}, {"read_question.ReadQuestion._is_type": lambda *_: False}),
     "requests": ({}, {"words._REQUESTS": frozenset()}),
     "words beside hubs": ({}, {"ranking.ReadQuestion.words_beside_hubs": property(lambda read: read.words)}),
     "same node": ({"same_node_bonus": 0.0}, {}),
