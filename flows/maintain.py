@@ -12,7 +12,7 @@ import numpy as np
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError, StoreConflictError, UnknownIndexError
 from polyhop.schemas.maintenance import MaintenanceReport, MaintenanceRequest, MaintenanceSettings, PartSize, Size
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.publish.publish import clean_vectors
+from polyhop.tasks.publish.removal import begin_removal, clean_vectors
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.disk import writing
@@ -91,6 +91,7 @@ def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceR
             if report.dry_run:
                 gone = [number for number in gone if _is_free(index, number)]
             else:
+                begin_removal(index)
                 gone = [number for number in gone if remove_version(index, number)]
                 remove_leftovers(index)
                 remove_paths(left)

@@ -128,7 +128,7 @@ def test_an_index_that_is_being_written_is_left_alone(root: Path) -> None:
 def test_parts_of_an_interrupted_run_stay_until_they_are_old(root: Path) -> None:
     staging = towns(root).staging
     (staging / "parts").mkdir(parents=True)
-    forgotten = towns(root).path / ".CURRENT.123.tmp"
+    forgotten = towns(root).path / ".runs.jsonl.123.tmp"
     forgotten.write_text("")
     report = maintained(root)
     assert staging.exists()
