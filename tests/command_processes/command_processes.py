@@ -152,11 +152,15 @@ class ForkServer:
         self._orders.settimeout(TIMEOUT_SECONDS)
         try:
             return self._number()
-        except TimeoutError:
+        except BaseException as error:  # Ctrl-C and the time limit of a test, too, must leave nothing running or unread
+            if isinstance(error, ConnectionError):
+                raise
             os.kill(process, signal.SIGKILL)
             self._orders.settimeout(None)
             self._number()
-            raise subprocess.TimeoutExpired(arguments, TIMEOUT_SECONDS) from None
+            if isinstance(error, TimeoutError):
+                raise subprocess.TimeoutExpired(arguments, TIMEOUT_SECONDS) from None
+            raise
         finally:
             self._orders.settimeout(None)
 

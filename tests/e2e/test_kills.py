@@ -1,7 +1,7 @@
 """A command killed at any moment: readers see whole versions, the next run ends right, repeats nothing, leaves nothing.
 
 By hand, at every change that a run makes to files, and at so many moments:
-POLYHOP_KILL_POINTS=all POLYHOP_KILLS=100 uv run pytest -n 0 tests/e2e/test_kills.py
+POLYHOP_KILL_POINTS=all POLYHOP_KILLS=100 uv run pytest -n 0 --timeout 0 tests/e2e/test_kills.py
 """
 
 import json
@@ -283,6 +283,8 @@ def _points(changes: Sequence[Change], usual: Sequence[str]) -> list[int]:
     """Numbers of the changes to be killed at."""
     if POINTS == "all":
         return list(range(1, len(changes) + 1))
+    if POINTS:
+        return [number for number in map(int, POINTS.split(",")) if number <= len(changes)]
     found, start = [], 0
     for words in usual:
         start = next(n for n in range(start, len(changes)) if _is_match(changes[n].what, words)) + 1

@@ -77,6 +77,8 @@ def begin_changes(database: Path) -> None:
 
 def is_changing(database: Path) -> bool:
     """Whether changes began and never ended: to who holds the writer's lease, that a process was killed meanwhile."""
+    if _unfinished_lists(database):
+        return True
     try:
         listed = read_list(database)
     except DamagedStoreError:
@@ -86,11 +88,16 @@ def is_changing(database: Path) -> bool:
 
 def write_list(database: Path) -> None:
     """Lists the files that are there; one that was listed before keeps its checksum, so that damage stays visible."""
-    for temporary in database.glob(f".{CHECKSUMS}.*.tmp"):  # of killed processes: an index has one writer
+    for temporary in _unfinished_lists(database):
         temporary.unlink()
     known = _known(database)
     files = {name: known.get(name) or file_checksum(database / name) for name in _present(database)}
     _write(database, FileList(files))
+
+
+def _unfinished_lists(database: Path) -> list[Path]:
+    """Lists of killed processes that never got their name: an index has one writer, and that is writing none now."""
+    return list(database.glob(f".{CHECKSUMS}.*.tmp"))
 
 
 def forget_tag(database: Path, table: str, tag: str) -> None:
