@@ -15,9 +15,8 @@ from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
+from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
-from prefect.client.schemas.schedules import CronSchedule
 from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ObjectNotFound, TerminationSignal
 from prefect.runner import Runner
@@ -28,6 +27,7 @@ from prefect.workers.process import ProcessWorker
 from polyhop.flows.deployments import DeployedIndex, Deployment, deployments
 from polyhop.flows.prefect_automations import AutomationRequest, make_automations
 from polyhop.flows.prefect_run import require_server, unreachable
+from polyhop.flows.prefect_schedules import merged_schedules
 from polyhop.schemas.errors import ConfigurationError
 
 
@@ -116,26 +116,15 @@ def _built(client: SyncPrefectClient, deployment: Deployment, storage: LocalStor
         found = client.read_deployment_by_name(built.full_name)
     except ObjectNotFound:
         found = None
-    schedules, kept = _schedules(deployment), {}
-    if found is not None:
-        kept = {name: value for name, value in found.parameters.items() if name in form.properties}
-        old = [DeploymentScheduleCreate(schedule=each.schedule, active=each.active) for each in found.schedules]
-        schedules = old or schedules
+    kept = {name: value for name, value in found.parameters.items() if name in form.properties} if found else {}
     fixed = {
         name: value for name, value in deployment.parameters.items() if name in deployment.fixed or name not in kept
     }
     built.parameters = {name: value for name, value in kept.items() if name not in deployment.fixed} | fixed
-    built.schedules = schedules  # type: ignore[assignment]
+    built.schedules = merged_schedules(deployment, found)  # type: ignore[assignment]
     if storage is not None:
         built.storage = storage
     return built
-
-
-def _schedules(deployment: Deployment) -> list[DeploymentScheduleCreate]:
-    """Of a new deployment: off until somebody switches it on."""
-    if not deployment.cron:
-        return []
-    return [DeploymentScheduleCreate(schedule=CronSchedule(cron=deployment.cron, timezone="UTC"), active=False)]
 
 
 def _registered(

@@ -112,7 +112,7 @@ class PrefectRunner:
         get_run_logger().info(line)
 
 
-@flow(name="index", flow_run_name=started_name("index", "index"), persist_result=False)
+@flow(name="index", flow_run_name=started_name("index", "index", "source_name"), persist_result=False)
 def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
     index: str,
     source: str | None = None,
@@ -162,16 +162,18 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
         before = counts_of_current(chosen, index)
         with budget_events(index), batch_pool(chosen) as pool:
             report = run_index(chosen, request, PrefectRunner(index, pool))
-        _show(chosen, before, report)
+        _show(chosen, before, report, source_name)
         return report.to_json()
 
 
-def _show(settings: Settings, before: dict[str, int], report: IndexReport) -> None:
+def _show(settings: Settings, before: dict[str, int], report: IndexReport, source_name: str) -> None:
     """What became of the run: a line of the log, its name, artifacts, events; of an unchanged index only a summary."""
     key = partial(artifact_key, "index", report.index)
     said = headline(report)
     get_run_logger().info("index %s: %s", report.index, said)
-    rename_run("index", report.index, f"{'' if report.changed else 'unchanged '}v{report.version}")
+    rename_run(
+        "index", report.index, f"{'' if report.changed else 'unchanged '}v{report.version}", *source_name.split()
+    )
     show_text(key("summary"), summary_lines(settings, report), said)
     if report.changed:
         show_table(key("stages"), stage_rows(report), f"Stages of version {report.version}")

@@ -126,12 +126,23 @@ def test_a_schedule_makes_runs_and_a_run_an_artifact_an_event_an_export_that_fai
     assert (failed["state_type"], failed["created_by"]["type"]) == ("FAILED", "AUTOMATION")
     assert "NEO4J_URI" in next(body for body in bodies if "export scheduled" in body)
 
-    again = json.loads(polyhop(*options, env=server).stdout)
-    (kept,) = ask(server, "/deployments/name/index/scheduled-incremental", "GET")["schedules"]
-    assert kept["schedule"]["cron"] == weekly["cron"]
+    news = write_corpus([{"id": "n1", "title": "News", "text": "Lake 1 is dry."}], "news.jsonl")
+    more = ("--index", "scheduled", "--root", tmp_path / "root")
+    assert polyhop("index", news, "--source-name", "news", *more, env=LEXICAL).returncode == 0
+    again = json.loads(polyhop("deploy", *more, "--notify", "custom-webhook/ops", "--json", env=server).stdout)
+    assert _schedules(server) == {
+        "corpus": (weekly["cron"], True, {"source": str(source), "source_name": "corpus", "partial": False}),
+        "news": ("*/15 * * * *", False, {"source": str(news), "source_name": "news", "partial": False}),
+    }
     names = [automation["name"] for automation in post(server, "/automations/filter")]
     assert again == made
     assert sorted(names) == sorted(made["automations"])
+
+
+def _schedules(server: dict[str, str]) -> dict[str, tuple[str, bool, dict[str, Any]]]:
+    """When each source is read, whether that is on, and with which parameters."""
+    found = ask(server, "/deployments/name/index/scheduled-incremental", "GET")["schedules"]
+    return {each["slug"]: (each["schedule"]["cron"], each["active"], each["parameters"]) for each in found}
 
 
 def _make_block(server: dict[str, str], address: str) -> None:
