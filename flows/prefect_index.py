@@ -11,10 +11,10 @@ from typing import Any, Literal
 from prefect import flow, get_run_logger, runtime
 
 from polyhop.flows.batch_work import portable_work
+from polyhop.flows.change_page import change_lines
 from polyhop.flows.choices import StrategyName
 from polyhop.flows.index import run_index
 from polyhop.flows.index_outcome import (
-    change_rows,
     cost_rows,
     counts_of_current,
     coverage_rows,
@@ -177,7 +177,8 @@ def _show(settings: Settings, before: dict[str, int], report: IndexReport, sourc
     show_text(key("summary"), summary_lines(settings, report), said)
     if report.changed:
         show_table(key("stages"), stage_rows(report), f"Stages of version {report.version}")
-        show_table(key("changes"), change_rows(before, report), f"Version {report.version} and the one before")
+        changed = f"Version {report.version} and the one before"
+        show_text(key("changes"), change_lines(settings, before, report), changed)
         show_table(key("coverage"), coverage_rows(settings, report), f"What version {report.version} covers")
         show_table(key("quarantine"), quarantine_rows(settings, report), "Records that could not be used")
         emit(PUBLISHED, "index", report.index, published_payload(settings, report))
