@@ -1,6 +1,7 @@
 """The manifest of a published version: what is in it, what it was made from, and checksums of every part.
 
-Holds no clock: the same inputs give the same manifest, whatever machine or day.
+Holds no clock: the same inputs give the same manifest, whatever machine or day, but for the checksum of the file of
+tables, in which DuckDB lays out the same rows in more than one way.
 """
 
 from typing import Literal
@@ -68,7 +69,10 @@ class SourceState(_Frozen):
 
 
 class Manifest(_Frozen):
-    """What a version consists of; the tables of `history` depend on the versions before it, and no other part does."""
+    """What a version consists of; the tables of `history` depend on the versions before it, and no other part does.
+
+    `tables_file` is the sha256 of the DuckDB file, "" in versions from before it was taken.
+    """
 
     format: Literal[2] = 2
     index: str
@@ -84,5 +88,6 @@ class Manifest(_Frozen):
     counts: dict[str, int]
     tables: dict[str, TableRecord]
     history: dict[str, TableRecord] = Field(default_factory=dict)
+    tables_file: str = ""
     arrays: dict[str, str]
     vectors: dict[str, VectorRecord]

@@ -4,7 +4,9 @@ Reads everything and changes nothing; what an index run takes over, and what `po
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import duckdb
 
@@ -41,22 +43,53 @@ class Damage:
         return is_array or any(name in self.tables for name in tables)
 
 
-def find_damage(index: IndexFolder, folder: VersionFolder, manifest: Manifest) -> Damage:
+def find_damage(
+    index: IndexFolder, folder: VersionFolder, manifest: Manifest, *, reads_all_tables: bool = True
+) -> Damage:
     """Compares everything that a version consists of with the checksums that were taken when it was published.
 
-    Cost: reads every file once; O(rows) for tables.
+    Args:
+        index: The index.
+        folder: The version.
+        manifest: Its manifest.
+        reads_all_tables: Whether every table is read even if the file of tables has the bytes that were published.
+
+    Cost: reads every file once; O(rows) for tables that are read, five times as long as reading their file.
     """
     vectors = open_vector_store(index)
-    return Damage(
-        dict(_tables(folder, {**manifest.tables, **manifest.history})),
-        dict(_arrays(folder, manifest.arrays)),
-        {
-            kind: "; ".join(found)
-            for kind, record in manifest.vectors.items()
-            if (found := vectors.find_damage(record.table))
-        },
-        find_timing_damage(folder),
-    )
+    with ThreadPoolExecutor(1) as beside:
+        tables = beside.submit(_damaged_tables, folder, manifest, reads_all=reads_all_tables)
+        arrays = dict(_arrays(folder, manifest.arrays))
+        return Damage(
+            tables.result(),
+            arrays,
+            {
+                kind: "; ".join(found)
+                for kind, record in manifest.vectors.items()
+                if (found := vectors.find_damage(record.table))
+            },
+            find_timing_damage(folder),
+        )
+
+
+def _damaged_tables(folder: VersionFolder, manifest: Manifest, *, reads_all: bool) -> dict[str, str]:
+    """Sentences by table; by the name of the file if its tables are whole, but its bytes (views, say) are others."""
+    is_unchanged = manifest.tables_file != "" and _checksum(folder.tables) == manifest.tables_file
+    if is_unchanged and not reads_all:
+        return {}
+    found = dict(_tables(folder, {**manifest.tables, **manifest.history}))
+    if found or is_unchanged or not manifest.tables_file:
+        return found
+    name = folder.tables.name
+    return {name: f"file '{name}' has another content than was published; its tables are whole"}
+
+
+def _checksum(path: Path) -> str:
+    """sha256 of a file, "" if it cannot be read."""
+    try:
+        return file_checksum(path)
+    except OSError:
+        return ""
 
 
 def _tables(folder: VersionFolder, stated: Mapping[str, TableRecord]) -> Iterator[tuple[str, str]]:

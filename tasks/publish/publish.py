@@ -63,7 +63,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         store.begin_changes()
     with ThreadPoolExecutor(1) as beside:  # LanceDB builds its indexes on one core, and waits for the disk
         synced = beside.submit(_sync_vectors, build)
-        tables, arrays = _checksums(build, [*held, CHANGES])
+        tables, arrays, tables_file = _checksums(build, [*held, CHANGES])
         vectors = synced.result()
     history = {CHANGES.name: tables.pop(CHANGES.name)}
     manifest = Manifest(
@@ -87,6 +87,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         counts=_counts(tables),
         tables=tables,
         history=history,
+        tables_file=tables_file,
         arrays=arrays,
         vectors=vectors,
     )
@@ -98,11 +99,14 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     return {"version": number, **changes}
 
 
-def _checksums(build: Build, tables: Sequence[Table]) -> tuple[dict[str, TableRecord], dict[str, str]]:
-    """Of the staged tables and of the files of arrays, by name."""
-    with build.tables(read_only=True) as connection:
-        records = {table.name: table_record(connection, table.name) for table in tables}
-    return records, {file.name: file_checksum(file) for file in sorted(build.staging.arrays.iterdir())}
+def _checksums(build: Build, tables: Sequence[Table]) -> tuple[dict[str, TableRecord], dict[str, str], str]:
+    """Of the staged tables and of the files of arrays, by name, and of the file of tables."""
+    with ThreadPoolExecutor(1) as beside:
+        tables_file = beside.submit(file_checksum, build.staging.tables)
+        with build.tables(read_only=True) as connection:
+            records = {table.name: table_record(connection, table.name) for table in tables}
+        arrays = {file.name: file_checksum(file) for file in sorted(build.staging.arrays.iterdir())}
+        return records, arrays, tables_file.result()
 
 
 def publish_stage(stages: Sequence[Stage]) -> Stage:

@@ -17,11 +17,13 @@ from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import VerifyReport, repair, run_verify
 from polyhop.health import run_checks
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError
-from polyhop.schemas.manifest import Manifest
+from polyhop.schemas.manifest import Manifest, TableRecord
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.versions import current_version, read_manifest
+from polyhop.warehouse.integrity import find_damage
 from polyhop.warehouse.open import close_encoders
 from polyhop.warehouse.tables.checksum import table_record
 
@@ -144,6 +146,41 @@ def test_damaged_tables_are_not_called_unchanged(towns: Towns) -> None:
     assert not towns.index().changed
 
 
+def test_a_changed_row_is_said_with_its_table(towns: Towns) -> None:
+    with duckdb.connect(str(towns.current.tables)) as connection:
+        connection.execute("UPDATE mentions SET tf = tf + 1 WHERE unit_id = 'p03'")
+    sentence = "table 'mentions' holds 56 rows with another content than the 56 published"
+    assert towns.found() == {"tables": [sentence]}
+    assert towns.index().damaged == [sentence]
+    assert list(towns.found()) == ["older_versions"]
+
+
+def test_a_lost_view_is_damage_to_the_file_although_all_tables_are_whole(towns: Towns) -> None:
+    with duckdb.connect(str(towns.current.tables)) as connection:
+        connection.execute("DROP VIEW entities_of_passage")
+    sentence = "file 'index.duckdb' has another content than was published; its tables are whole"
+    assert towns.found() == {"tables": [sentence]}
+    report = towns.index()
+    assert (report.changed, report.damaged) == (True, [sentence])
+    assert "resolve" in report.reused
+    assert towns.repaired().ok
+
+
+def test_an_index_run_reads_tables_only_if_their_file_changed(towns: Towns) -> None:
+    """Reading must leave the bytes as they are; verify reads every table."""
+    with open_index("towns", settings=towns.settings) as index:
+        index.sql("SELECT count(*) FROM entities")
+    with duckdb.connect(str(towns.current.tables), read_only=True) as connection:
+        connection.execute("SELECT count(*) FROM entities")
+    manifest = towns.manifest()
+    assert file_checksum(towns.current.tables) == manifest.tables_file
+    wrong = TableRecord(rows=1, checksum="0")
+    stated = manifest.model_copy(update={"tables": {**manifest.tables, "entities": wrong}})
+    folder = Layout(towns.root).index("towns")
+    assert not find_damage(folder, towns.current, stated, reads_all_tables=False)
+    assert list(find_damage(folder, towns.current, stated).tables) == ["entities"]
+
+
 def test_a_damaged_corpus_needs_its_source_which_the_sentence_names(towns: Towns, published: Towns) -> None:
     flip(towns.current.tables, 4096 + 20)
     with pytest.raises(DamagedStoreError, match=rf"polyhop index {published.corpus} --index towns"):
@@ -263,7 +300,7 @@ def test_versions_of_before_with_more_tables_and_fewer_checksums_still_work(town
         for name in ("synonym_edges", "hubs", "hub_candidates", "hub_paths"):
             connection.execute(f"CREATE TABLE {name} (hub_id VARCHAR)")
             document["tables"][name] = table_record(connection, name).model_dump()
-    del document["checksum"]
+    del document["checksum"], document["tables_file"]
     towns.current.manifest.write_text(json.dumps(document))
     (towns.vectors / "checksums.json").unlink()
     assert towns.verify().ok
