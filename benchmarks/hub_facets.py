@@ -2,11 +2,12 @@
 
 Run: uv run python benchmarks/hub_facets.py ORKG [--parts]   (a folder with triples.jsonl and questions.jsonl of ORKG)
      uv run python benchmarks/hub_facets.py museum [--parts] (the made-up graph of benchmarks/museum.py)
+     uv run python benchmarks/hub_facets.py trials [--parts] (that of benchmarks/trials.py)
 Indexes the graph in a temporary folder and asks its questions. Of ORKG these are its own and our rewordings of 60 of
 them (benchmarks/data/orkg_rewordings.jsonl, worded before anything was tuned): those whose ids have the smallest
-sha256. Every second one of these, and of the museum's 40 questions in such an order, is held out: nothing was tuned on
-the part `held-out`. With --parts each part is left out once. The metrics are this script's own, so that it stays
-independent of `polyhop eval`.
+sha256. Every second one of these, and of a made-up graph's 40 questions in such an order, is held out: nothing was
+tuned on the part `held-out`. With --parts each part is left out once. The metrics are this script's own, so that it
+stays independent of `polyhop eval`.
 """
 
 import contextlib
@@ -15,15 +16,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import museum
 import numpy as np
+import trials
 from machine import describe_machine
-from museum import HUB_TYPE, START, write_museum
+from museum import Triple, write_folder
 
 from polyhop.api import open_index
 from polyhop.schemas.query import Question, RankedTriple
@@ -45,7 +48,12 @@ class Graph:
     start: str
 
 
-ORKG, MUSEUM = Graph("Paper", "R659055"), Graph(HUB_TYPE, START)
+ORKG = Graph("Paper", "R659055")
+MADE_UP: Mapping[str, tuple[Graph, Callable[[], list[Triple]], Path]] = {
+    "museum": (Graph(museum.HUB_TYPE, museum.START), museum.museum, museum.QUESTIONS),
+    "trials": (Graph(trials.HUB_TYPE, trials.START), trials.trials, trials.QUESTIONS),
+}
+"""By name: the graph, its triples, and the file of its questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,12 @@ PARTS: Mapping[str, tuple[Mapping[str, object], Mapping[str, object]]] = {
     "polarity": ({}, {"polarity.MOST_VALUES": -1}),
     "introducers": ({}, {"conditions.NEAR": 0}),
     "ranges": ({}, {"conditions.number_ranges": lambda _: []}),
+    "parts of values": ({}, {"mentions._partly": lambda *_: None}),
+    "kept from others": ({}, {"polarity._DENIED": frozenset(), "polarity._REFLEXIVES": frozenset()}),
+    "superlatives": ({}, {"ranking.extreme_facets": lambda *_: []}),
+    "kinds of values": ({}, {"ranking.KIND_WEIGHT": 0.0}),
+    "fields given": ({}, {"ranking.GIVEN_FACTOR": 1.0}),
+    "words of types": ({}, {"read_question.ReadQuestion._is_type": lambda *_: False}),
     "requests": ({}, {"words._REQUESTS": frozenset()}),
     "words beside hubs": ({}, {"ranking.ReadQuestion.words_beside_hubs": property(lambda read: read.words)}),
     "same node": ({"same_node_bonus": 0.0}, {}),
@@ -122,16 +136,16 @@ def measured(index: Any, sets: Mapping[str, Sequence[Asked]], part: str) -> tupl
     return f"| {part} | {' | '.join(cells)} |", float(np.median(times))
 
 
-def question_texts(folder: Path, graph: Graph) -> dict[str, list[tuple[str, frozenset[str]]]]:
+def question_texts(folder: Path, source: str) -> dict[str, list[tuple[str, frozenset[str]]]]:
     """Questions with their golden triples, by set."""
     originals = rows(folder / "questions.jsonl")
     golden = {row["id"]: frozenset(row["golden_triples"]) for row in originals}
-    worded, name = (originals, "museum") if graph is MUSEUM else (rows(REWORDINGS), "reworded")
+    worded, name = (originals, source) if source in MADE_UP else (rows(REWORDINGS), "reworded")
     parts = {
         f"{part}, {name}": [(row["question"], golden[row["id"]]) for row in worded if row["part"] == part]
         for part in ("tuning", "held-out")
     }
-    if graph is MUSEUM:
+    if source in MADE_UP:
         return parts
     return {
         f"{len(originals)} questions": [(row["question"], frozenset(row["golden_triples"])) for row in originals],
@@ -139,12 +153,12 @@ def question_texts(folder: Path, graph: Graph) -> dict[str, list[tuple[str, froz
     }
 
 
-def question_sets(folder: Path, graph: Graph, settings: Settings) -> dict[str, list[Asked]]:
+def question_sets(folder: Path, source: str, settings: Settings) -> dict[str, list[Asked]]:
     """Questions with their vectors, by set."""
     encode = open_encoder(settings).encode_questions
     return {
         name: [Asked(Question(text, vector=encode([text])[0]), triples) for text, triples in found]
-        for name, found in question_texts(folder, graph).items()
+        for name, found in question_texts(folder, source).items()
     }
 
 
@@ -158,13 +172,14 @@ def index_graph(folder: Path, graph: Graph, root: Path) -> float:
     return time.perf_counter() - begun
 
 
-def measure(folder: Path, graph: Graph, parts: Sequence[str]) -> None:
+def measure(folder: Path, source: str, parts: Sequence[str]) -> None:
     """Prints Markdown."""
+    graph = MADE_UP[source][0] if source in MADE_UP else ORKG
     with tempfile.TemporaryDirectory() as root:
         settings = Settings(root=Path(root))
         indexed = index_graph(folder, graph, Path(root))
         with open_index("graph", settings=settings) as index:
-            sets = question_sets(folder, graph, settings)
+            sets = question_sets(folder, source, settings)
             print(f"{describe_machine()}\nindexed in {indexed:.1f} s; {' / '.join(METRICS)}\n")
             print(f"| {'left out' if len(parts) > 1 else ''} | {' | '.join(sets)} |\n|---|{'---|' * len(sets)}")
             for part in parts:
@@ -175,13 +190,14 @@ def measure(folder: Path, graph: Graph, parts: Sequence[str]) -> None:
 
 
 def main(source: str, parts: Sequence[str]) -> None:
-    """Measures on a folder of ORKG, or on the museum."""
-    if source != "museum":
-        measure(Path(source), ORKG, parts)
+    """Measures on a folder of ORKG, or on a made-up graph."""
+    if source not in MADE_UP:
+        measure(Path(source), source, parts)
         return
+    graph, triples, asked = MADE_UP[source]
     with tempfile.TemporaryDirectory() as folder:
-        write_museum(Path(folder))
-        measure(Path(folder), MUSEUM, parts)
+        write_folder(Path(folder), triples(), graph.start, asked)
+        measure(Path(folder), source, parts)
 
 
 if __name__ == "__main__":

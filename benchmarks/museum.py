@@ -43,7 +43,7 @@ BEASTS = ("Heron", "Fox", "Tortoise", "Leopard", "Owl", "Salmon", "Mule", "Raven
 Triple = dict[str, Any]
 
 
-class MuseumGraph:
+class MadeUpGraph:
     """Collects triples; nodes are numbered in the order in which they are first named."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class MuseumGraph:
 
 def museum() -> list[Triple]:
     """The triples of all objects, the same ones every time."""
-    graph, numbers = MuseumGraph(), random.Random(SEED)
+    graph, numbers = MadeUpGraph(), random.Random(SEED)
     house = {"id": START, "name": "Harbourside Museum", "types": ["Museum"]}
     names = [f"{mood} {beast}" for mood in MOODS for beast in BEASTS]
     numbers.shuffle(names)
@@ -82,7 +82,7 @@ def museum() -> list[Triple]:
     return graph.triples
 
 
-def _describe(graph: MuseumGraph, thing: Triple, kind: str, numbers: random.Random) -> None:
+def _describe(graph: MadeUpGraph, thing: Triple, kind: str, numbers: random.Random) -> None:
     """What an object is and where it stands."""
     graph.add(thing, "object type", graph.entity(kind, "Kind"))
     for medium in numbers.sample(MEDIA, numbers.choice((1, 1, 2))):
@@ -101,7 +101,7 @@ def _describe(graph: MuseumGraph, thing: Triple, kind: str, numbers: random.Rand
     graph.add(thing, "3D scan available", graph.literal(numbers.random() < 0.3))
 
 
-def _tell_history(graph: MuseumGraph, thing: Triple, number: int, numbers: random.Random) -> None:
+def _tell_history(graph: MadeUpGraph, thing: Triple, number: int, numbers: random.Random) -> None:
     """How an object came to the museum, and what happened to it there."""
     bought = {"id": f"Q{number}", "name": f"Acquisition {number}", "types": ["Acquisition"]}
     graph.add(thing, "acquisition", bought)
@@ -125,33 +125,47 @@ def written(triple: Triple) -> str:
     return f"({ends[0]}, {triple['predicate']}, {ends[1]})"
 
 
-def golden_triples(triples: Iterable[Triple], where: Mapping[str, Any], ask: Sequence[str]) -> list[str]:
+def golden_triples(triples: Iterable[Triple], where: Mapping[str, Any], ask: Sequence[str], start: str) -> list[str]:
     """Triples of all objects that meet every condition: those of the conditions, and of the fields asked for.
 
     Args:
-        triples: Of the museum.
+        triples: Of a graph whose `start` leads to all objects; their fields are theirs or those of nodes they lead to.
         where: By field: the value, the least and the largest number ({"from", "to"}), or a list of which one must be
             met; `name` is the object's own name.
         ask: Fields.
+        start: Id of the node that leads to the objects.
     """
     fields: dict[str, list[Triple]] = {}
     owner: dict[str, str] = {}
     names: dict[str, str] = {}
     for triple in triples:
         begin, end = triple["subject"], triple["object"]
-        if begin["id"] == START:
+        if begin["id"] == start:
             names[end["id"]] = end["name"]
             continue
         owner[end["id"]] = begin["id"]
         hub = begin["id"] if begin["id"] in names else owner[begin["id"]]
         fields.setdefault(hub, []).append(triple)
+    met = {
+        hub: {field: _meeting(own, field, wanted, names[hub]) for field, wanted in where.items()}
+        for hub, own in fields.items()
+    }
+    met = {hub: hits for hub, hits in met.items() if None not in hits.values()}
     found = []
-    for hub, own in fields.items():
-        met = {field: _meeting(own, field, wanted, names[hub]) for field, wanted in where.items()}
-        if all(hits is not None for hits in met.values()):
-            kept = [triple for hits in met.values() for triple in hits or ()]
-            found += [written(triple) for triple in own if triple in kept or triple["predicate"] in ask]
+    for hub in _extreme(met, where):
+        kept = [triple for hits in met[hub].values() for triple in hits or ()]
+        found += [written(triple) for triple in fields[hub] if triple in kept or triple["predicate"] in ask]
     return found
+
+
+def _extreme(met: Mapping[str, Mapping[str, list[Triple] | None]], where: Mapping[str, Any]) -> Iterable[str]:
+    """Of objects that meet the conditions those with the largest or the smallest number, where one is asked for."""
+    for field, wanted in where.items():
+        if isinstance(wanted, dict) and "extreme" in wanted:
+            of_hub = {hub: int(triple["object"]["name"]) for hub, hits in met.items() for triple in hits[field] or ()}
+            best = max(of_hub.values()) if wanted["extreme"] == "max" else min(of_hub.values())
+            return [hub for hub, number in of_hub.items() if number == best]
+    return met
 
 
 def _meeting(triples: Iterable[Triple], field: str, wanted: Any, name: str) -> list[Triple] | None:
@@ -166,16 +180,15 @@ def _meeting(triples: Iterable[Triple], field: str, wanted: Any, name: str) -> l
     return [triple for triple in values if triple["object"]["name"] in accepted] or None
 
 
-def questions(triples: Sequence[Triple]) -> list[dict[str, Any]]:
-    """All questions with their golden triples."""
-    asked = [json.loads(line) for line in QUESTIONS.read_text(encoding="utf-8").splitlines()]
-    return [{**row, "golden_triples": golden_triples(triples, row["where"], row["ask"])} for row in asked]
+def questions(path: Path, triples: Sequence[Triple], start: str) -> list[dict[str, Any]]:
+    """All questions of a file with their golden triples."""
+    asked = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [{**row, "golden_triples": golden_triples(triples, row["where"], row["ask"], start)} for row in asked]
 
 
-def write_museum(folder: Path) -> None:
-    """Writes triples.jsonl and questions.jsonl."""
-    triples = museum()
-    for name, rows in (("triples", triples), ("questions", questions(triples))):
+def write_folder(folder: Path, triples: Sequence[Triple], start: str, path: Path) -> None:
+    """Writes triples.jsonl and questions.jsonl, whose questions are those of `path`."""
+    for name, rows in (("triples", triples), ("questions", questions(path, triples, start))):
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
 
@@ -183,4 +196,4 @@ def write_museum(folder: Path) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    write_museum(Path(sys.argv[1]))
+    write_folder(Path(sys.argv[1]), museum(), START, QUESTIONS)

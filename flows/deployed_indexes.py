@@ -38,6 +38,9 @@ def deployed_index(settings: Settings, name: str, source: str | None, questions:
         found = replace(found, source=_absolute(manifest.source), kind=source_kind(manifest.stages))
         if manifest.graph_sources:
             found = replace(found, graph_sources=_absolute(manifest.graph_sources))
+    if manifest is not None and len(manifest.sources) > 1:
+        read = {source: state.location for source, state in sorted(manifest.sources.items())}
+        found = replace(found, sources={source: _absolute(where) for source, where in read.items() if where})
     return found if questions is None else replace(found, questions=_absolute(str(questions)))
 
 

@@ -28,6 +28,7 @@ class DeployedIndex:
         kind: What the source is; None: as the flow decides.
         graph_sources: File of texts for the nodes of a graph.
         questions: Question file for answers and evaluations; None: what the server has, or questions.jsonl.
+        sources: Where each of several sources is read, by name; empty: it has one source, or none yet.
     """
 
     name: str
@@ -35,6 +36,7 @@ class DeployedIndex:
     kind: SourceKind | None = None
     graph_sources: str | None = None
     questions: str | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class Deployment:
         description: For the dashboard.
         parameters: Defaults of its form.
         index: The index that all its runs are about; None: of none.
-        cron: When it runs once its schedule is switched on (UTC); None: when somebody or something starts it.
+        cron: When it runs once a schedule is switched on (UTC); None: when somebody or something starts it.
+        by_source: A schedule for each source by name, with its parameters over the form's; empty: one schedule.
         collision: What happens to a run that would be the second at a time; None: any number at a time.
         fixed: Parameters that a further registration sets again; the others stay as people left them.
     """
@@ -58,6 +61,7 @@ class Deployment:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     index: str | None = None
     cron: str | None = None
+    by_source: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     collision: Collision | None = None
     fixed: tuple[str, ...] = ("index", "source", "kind", "graph_sources")
 
@@ -92,7 +96,10 @@ def deployments(indexes: Iterable[DeployedIndex]) -> list[Deployment]:
 
 
 def _of_index(index: DeployedIndex) -> list[Deployment]:
-    """An index run waits for the one before it; a second check at the same time would find the same."""
+    """An index run waits for the one before it; a second check at the same time would find the same.
+
+    Sources share one deployment, whose limit of one run at a time is that of the index; each has its own schedule.
+    """
     name = {"index": index.name}
     questions = {"questions": index.questions or "questions.jsonl"}
     fixed = ("index", "questions") if index.questions else ("index",)
@@ -105,6 +112,10 @@ def _of_index(index: DeployedIndex) -> list[Deployment]:
             parameters=name | {key: value for key, value in source.items() if value} | {"wait_seconds": 600.0},
             index=index.name,
             cron="*/15 * * * *",
+            by_source={
+                name: {"source": location, "source_name": name, "partial": False}
+                for name, location in index.sources.items()
+            },
             collision="ENQUEUE",
         ),
         Deployment(
@@ -166,7 +177,9 @@ def _entry(deployment: Deployment, pool: str) -> dict[str, Any]:
         "parameters": dict(deployment.parameters),
     }
     if deployment.cron:
-        entry["schedules"] = [{"cron": deployment.cron, "timezone": "UTC", "active": False}]
+        when = {"cron": deployment.cron, "timezone": "UTC", "active": False}
+        by_source = deployment.by_source.items()
+        entry["schedules"] = [{**when, "slug": name, "parameters": dict(given)} for name, given in by_source] or [when]
     if deployment.collision:
         entry["concurrency_limit"] = {"limit": 1, "collision_strategy": deployment.collision}
     return entry

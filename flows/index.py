@@ -21,7 +21,8 @@ from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.strategies import strategies_for
-from polyhop.tasks.publish.publish import prune, publish_stage
+from polyhop.tasks.publish.publish import publish_stage
+from polyhop.tasks.publish.removal import prune, tidy, was_killed
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.build import Build, clear_staging, current_manifest, reuse_arrays, reuse_tables, start_build
@@ -55,7 +56,8 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
         with writing(f"index '{request.index}'", folder.path), lease, model_run(runner.note):
             history.begin()
             left = remove_leftovers(folder)
-            report = _Run(build, request, runner, history).run()
+            is_after_kill = bool(left) or was_killed(folder)
+            report = _Run(build, request, runner, history, is_after_kill=is_after_kill).run()
             report.removed_versions = [*left, *report.removed_versions]
             report.model = model_use()
             history.ended_well(report)
@@ -65,7 +67,9 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
 class _Run:
     """One run: what it knows of the current version, and what it reports."""
 
-    def __init__(self, build: Build, request: IndexRequest, runner: Runner, history: RunHistory) -> None:
+    def __init__(
+        self, build: Build, request: IndexRequest, runner: Runner, history: RunHistory, *, is_after_kill: bool
+    ) -> None:
         manifest = current_manifest(build)
         kept = manifest.artefacts if manifest else ()
         kind = request.stated_kind or (source_kind(manifest.stages) if manifest else "corpus")
@@ -76,6 +80,7 @@ class _Run:
         self._request = request
         self._runner = runner
         self._history = history
+        self._is_after_kill = is_after_kill
         self._report = IndexReport(index=build.index)
         damage = _found_damage(build, manifest)
         self._build = with_sources(self._build, request, manifest, damage.arrays)
@@ -113,7 +118,7 @@ class _Run:
         self._timings.write(build.staging)
         with self._clock(last.name):
             published = self._runner.step(last.name, last.finish, build)
-            self._report.removed_versions = prune(build)
+            self._report.removed_versions = prune(build, is_after_kill=self._is_after_kill)
         clear_staging(build)
         self._report.changes = {name: count for name, count in published.items() if name != "version"}
         manifest = current_manifest(build)
@@ -175,6 +180,7 @@ class _Run:
     def _unchanged(self, known: list[str]) -> IndexReport:
         manifest = self._current.require(self._build)
         clear_staging(self._build)
+        self._report.removed_versions = tidy(self._build, is_after_kill=self._is_after_kill)
         self._report.version, self._report.counts = manifest.version, manifest.counts
         self._report.reused.extend(name for name in known if name not in self._report.reused)
         return self._report

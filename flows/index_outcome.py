@@ -56,19 +56,6 @@ def stage_rows(report: IndexReport) -> list[dict[str, Any]]:
     ]
 
 
-def change_rows(before: dict[str, int], report: IndexReport) -> list[dict[str, Any]]:
-    """What the new version holds more or less of than the one before."""
-    return [
-        {
-            "what": name.replace("_", " "),
-            "before": before.get(name, 0),
-            "now": report.counts.get(name, 0),
-            "difference": report.counts.get(name, 0) - before.get(name, 0),
-        }
-        for name in {**report.counts, **before}
-    ]
-
-
 def coverage_rows(settings: Settings, report: IndexReport) -> list[dict[str, Any]]:
     """Shares of what was to be covered: units that a model extracted, and of a graph what its hubs cover."""
     done, failed = report.extraction.get("extracted_units", 0), report.extraction.get("failed_units", 0)

@@ -4,20 +4,23 @@ Plain functions: `prefect_maintain.py` wraps the same ones into a flow run. It c
 again. An index that is being written is left alone, and so are versions in use and the current one.
 """
 
+import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError, StoreConflictError, UnknownIndexError
 from polyhop.schemas.maintenance import MaintenanceReport, MaintenanceRequest, MaintenanceSettings, PartSize, Size
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.publish.publish import clean_vectors
+from polyhop.tasks.publish.removal import begin_removal, clean_vectors
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.sizes import age_days, old_leftovers, remove_paths, size_of
+from polyhop.warehouse.files.sqlite_files import compact_file, empty_bytes
 from polyhop.warehouse.files.versions import (
     current_version,
     published_versions,
@@ -30,6 +33,9 @@ from polyhop.warehouse.graph.arrays import open_array
 from polyhop.warehouse.open import open_questions
 
 _MB = 1e6
+_MANY_EMPTY_BYTES = 1_000_000
+_MANY_EMPTY_SHARE = 0.2
+"""Chosen: writing the file again costs reading and writing all of it, and SQLite uses empty pages again anyway."""
 
 
 def run_maintenance(settings: Settings, request: MaintenanceRequest) -> MaintenanceReport:
@@ -51,6 +57,8 @@ def run_maintenance(settings: Settings, request: MaintenanceRequest) -> Maintena
     _vacuum_replies(layout, settings.maintenance, report)
     if request.queue_days is not None:
         _vacuum_queue(settings, request.queue_days, report)
+    for part, path in _database_files(layout).items():
+        _compact(part, path, report)
     after = _sizes(layout, names)
     report.parts = [PartSize(part, size, after[part]) for part, size in before.items()]
     return report
@@ -91,6 +99,7 @@ def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceR
             if report.dry_run:
                 gone = [number for number in gone if _is_free(index, number)]
             else:
+                begin_removal(index)
                 gone = [number for number in gone if remove_version(index, number)]
                 remove_leftovers(index)
                 remove_paths(left)
@@ -158,6 +167,33 @@ def _vacuum_queue(settings: Settings, days: float, report: MaintenanceReport) ->
         _add(report, "jobs", queue.count_purgeable(days) if report.dry_run else queue.purge(days))
 
 
+def _compact(part: str, path: Path, report: MaintenanceReport) -> None:
+    """Gives empty pages of a file back to the disk where they are many, unless anybody has it open."""
+    try:
+        empty = empty_bytes(path)
+        if empty < _MANY_EMPTY_BYTES or empty < _MANY_EMPTY_SHARE * path.stat().st_size:
+            return
+        if report.dry_run or compact_file(path):
+            report.compacted[part] = empty
+        else:
+            report.skipped.append(
+                f"The {part} keeps {empty / _MB:.1f} MB of empty pages, because another process has it open; run "
+                "maintenance while none does."
+            )
+    except sqlite3.DatabaseError as error:
+        report.skipped.append(f"The {part} was not compacted: {error}; polyhop doctor looks at it.")
+
+
+def _database_files(layout: Layout) -> dict[str, Path]:
+    """The SQLite files under a root, by part."""
+    return {
+        "cache of vectors": layout.vector_cache,
+        "cache of path vectors": layout.path_cache,
+        "cache of replies": layout.reply_cache,
+        "queue": layout.queue,
+    }
+
+
 def _add(report: MaintenanceReport, name: str, count: int) -> None:
     report.removed[name] = report.removed.get(name, 0) + count
 
@@ -170,11 +206,6 @@ def _sizes(layout: Layout, names: Sequence[str]) -> dict[str, Size]:
         sizes[f"index {name}: versions"] = size_of(index.versions)
         sizes[f"index {name}: vectors"] = size_of(index.vectors)
         sizes[f"index {name}: staging"] = size_of(index.staging)
-    for part, path in (
-        ("cache of vectors", layout.vector_cache),
-        ("cache of path vectors", layout.path_cache),
-        ("cache of replies", layout.reply_cache),
-        ("queue", layout.queue),
-    ):
+    for part, path in _database_files(layout).items():
         sizes[part] = size_of(*(path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")))
     return sizes

@@ -4,21 +4,22 @@ What they are is data (deployments.py). A second run changes nothing but what is
 switched on: schedules are off until then.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import cast
 from uuid import UUID
 
 import httpx
-from prefect import serve
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
+from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
-from prefect.client.schemas.schedules import CronSchedule
 from prefect.deployments.runner import RunnerDeployment
-from prefect.exceptions import ObjectNotFound
+from prefect.exceptions import ObjectNotFound, TerminationSignal
+from prefect.runner import Runner
 from prefect.runner.storage import LocalStorage
 from prefect.settings import PREFECT_API_URL
 from prefect.workers.process import ProcessWorker
@@ -26,6 +27,7 @@ from prefect.workers.process import ProcessWorker
 from polyhop.flows.deployments import DeployedIndex, Deployment, deployments
 from polyhop.flows.prefect_automations import AutomationRequest, make_automations
 from polyhop.flows.prefect_run import require_server, unreachable
+from polyhop.flows.prefect_schedules import merged_schedules
 from polyhop.schemas.errors import ConfigurationError
 
 
@@ -49,7 +51,7 @@ def deploy(indexes: Iterable[DeployedIndex], pool: str, request: AutomationReque
     with _server() as client:
         made = make_pool(client, pool)
         built = [(each, _built(client, each, LocalStorage(str(Path.cwd())))) for each in deployments(indexes)]
-        ids = _registered(built, pool)
+        ids = _registered(built, partial(RunnerDeployment.apply, work_pool_name=pool))
         return Deployed([one.full_name for _, one in built], made, make_automations(client, ids, request))
 
 
@@ -63,8 +65,11 @@ def serve_all(indexes: Iterable[DeployedIndex], request: AutomationRequest, limi
     request.check()
     with _server() as client:
         built = [(each, _built(client, each, None)) for each in deployments(indexes)]
-        make_automations(client, _registered(built, None), request)
-        serve(*(one for _, one in built), pause_on_shutdown=False, print_starting_message=False, limit=limit)
+        # not prefect.serve, which registers again, over what somebody has switched on since
+        runner = Runner(pause_on_shutdown=False, limit=limit)
+        make_automations(client, _registered(built, runner.add_deployment), request)
+    with suppress(KeyboardInterrupt, TerminationSignal):
+        asyncio.run(runner.start())
 
 
 def make_pool(client: SyncPrefectClient, pool: str) -> bool:
@@ -111,33 +116,24 @@ def _built(client: SyncPrefectClient, deployment: Deployment, storage: LocalStor
         found = client.read_deployment_by_name(built.full_name)
     except ObjectNotFound:
         found = None
-    schedules, kept = _schedules(deployment), {}
-    if found is not None:
-        kept = {name: value for name, value in found.parameters.items() if name in form.properties}
-        old = [DeploymentScheduleCreate(schedule=each.schedule, active=each.active) for each in found.schedules]
-        schedules = old or schedules
+    kept = {name: value for name, value in found.parameters.items() if name in form.properties} if found else {}
     fixed = {
         name: value for name, value in deployment.parameters.items() if name in deployment.fixed or name not in kept
     }
     built.parameters = {name: value for name, value in kept.items() if name not in deployment.fixed} | fixed
-    built.schedules = schedules  # type: ignore[assignment]
+    built.schedules = merged_schedules(deployment, found)  # type: ignore[assignment]
     if storage is not None:
         built.storage = storage
     return built
 
 
-def _schedules(deployment: Deployment) -> list[DeploymentScheduleCreate]:
-    """Of a new deployment: off until somebody switches it on."""
-    if not deployment.cron:
-        return []
-    return [DeploymentScheduleCreate(schedule=CronSchedule(cron=deployment.cron, timezone="UTC"), active=False)]
-
-
-def _registered(built: list[tuple[Deployment, RunnerDeployment]], pool: str | None) -> dict[str, dict[str, UUID]]:
+def _registered(
+    built: list[tuple[Deployment, RunnerDeployment]], register: Callable[[RunnerDeployment], object]
+) -> dict[str, dict[str, UUID]]:
     """Registers deployments; ids of those of indexes, by index and kind."""
     found: dict[str, dict[str, UUID]] = {}
     for deployment, one in built:
-        made = cast("UUID", one.apply(work_pool_name=pool))
+        made = cast("UUID", register(one))
         if deployment.index:
             found.setdefault(deployment.index, {})[deployment.kind] = made
     return found

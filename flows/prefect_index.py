@@ -11,10 +11,10 @@ from typing import Any, Literal
 from prefect import flow, get_run_logger, runtime
 
 from polyhop.flows.batch_work import portable_work
+from polyhop.flows.change_page import change_lines
 from polyhop.flows.choices import StrategyName
 from polyhop.flows.index import run_index
 from polyhop.flows.index_outcome import (
-    change_rows,
     cost_rows,
     counts_of_current,
     coverage_rows,
@@ -112,7 +112,7 @@ class PrefectRunner:
         get_run_logger().info(line)
 
 
-@flow(name="index", flow_run_name=started_name("index", "index"), persist_result=False)
+@flow(name="index", flow_run_name=started_name("index", "index", "source_name"), persist_result=False)
 def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
     index: str,
     source: str | None = None,
@@ -162,20 +162,23 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
         before = counts_of_current(chosen, index)
         with budget_events(index), batch_pool(chosen) as pool:
             report = run_index(chosen, request, PrefectRunner(index, pool))
-        _show(chosen, before, report)
+        _show(chosen, before, report, source_name)
         return report.to_json()
 
 
-def _show(settings: Settings, before: dict[str, int], report: IndexReport) -> None:
+def _show(settings: Settings, before: dict[str, int], report: IndexReport, source_name: str) -> None:
     """What became of the run: a line of the log, its name, artifacts, events; of an unchanged index only a summary."""
     key = partial(artifact_key, "index", report.index)
     said = headline(report)
     get_run_logger().info("index %s: %s", report.index, said)
-    rename_run("index", report.index, f"{'' if report.changed else 'unchanged '}v{report.version}")
+    rename_run(
+        "index", report.index, f"{'' if report.changed else 'unchanged '}v{report.version}", *source_name.split()
+    )
     show_text(key("summary"), summary_lines(settings, report), said)
     if report.changed:
         show_table(key("stages"), stage_rows(report), f"Stages of version {report.version}")
-        show_table(key("changes"), change_rows(before, report), f"Version {report.version} and the one before")
+        changed = f"Version {report.version} and the one before"
+        show_text(key("changes"), change_lines(settings, before, report), changed)
         show_table(key("coverage"), coverage_rows(settings, report), f"What version {report.version} covers")
         show_table(key("quarantine"), quarantine_rows(settings, report), "Records that could not be used")
         emit(PUBLISHED, "index", report.index, published_payload(settings, report))

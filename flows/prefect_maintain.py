@@ -22,7 +22,7 @@ def maintain_flow(
     queue_days: float | None = None,
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Maintenance: prune versions, free vectors, vacuum caches, remove what killed runs left.
+    """Maintenance: prune versions, free vectors, vacuum caches and queue, remove what killed runs left.
 
     Args:
         index: Name of the only index; empty for all.

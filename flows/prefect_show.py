@@ -112,7 +112,7 @@ def rename_run(*words: str) -> None:
     """Names the run after its outcome: the given words, and when it was to start."""
     run_id = runtime.flow_run.id
     if run_id:
-        name = " ".join([*words, _start_time()])
+        name = " ".join(word for word in (*words, _start_time()) if word)
         with SyncClientContext.get_or_create() as context:
             context.client.update_flow_run(UUID(str(run_id)), name=redact(name))
 

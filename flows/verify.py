@@ -22,7 +22,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.schemas.stores import GRAPH_KINDS, GraphKind, GraphStore, HeldRow
 from polyhop.tasks.export.delta import Difference, compare
 from polyhop.tasks.export.rows import row_hash
-from polyhop.tasks.publish.publish import clean_vectors
+from polyhop.tasks.publish.removal import clean_vectors
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.warehouse.artefacts import open_vectors
 from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches

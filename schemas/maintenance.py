@@ -81,6 +81,7 @@ class MaintenanceReport:
         dry_run: Whether nothing was changed.
         removed_versions: Numbers of versions by index.
         removed: How many of other things, by name: "cached vectors", "cached replies", "jobs", "leftovers".
+        compacted: Bytes of empty pages that were given back to the disk, by part.
         skipped: Parts that were left alone, and why, in sentences.
         parts: Sizes before and after.
     """
@@ -88,6 +89,7 @@ class MaintenanceReport:
     dry_run: bool
     removed_versions: dict[str, list[int]] = field(default_factory=dict)
     removed: dict[str, int] = field(default_factory=dict)
+    compacted: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     parts: list[PartSize] = field(default_factory=list)
 
@@ -107,6 +109,7 @@ class MaintenanceReport:
             "dry_run": self.dry_run,
             "removed_versions": self.removed_versions,
             "removed": self.removed,
+            "compacted": self.compacted,
             "skipped": self.skipped,
             "parts": [asdict(part) for part in self.parts],
             "before": asdict(self.before),

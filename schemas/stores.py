@@ -116,12 +116,16 @@ class VectorStore(Protocol):
         Args:
             pins: Names that still pin; all others are forgotten.
             tables: Tables that still count; all others are removed.
-            at_once: Also what was written a moment ago, and what killed runs left; only where nobody else writes.
+            at_once: Also what killed runs left; only where nobody else writes.
         """
         ...
 
     def begin_changes(self) -> None:
         """Says that a run has begun which may remove files; until `end_changes` a missing one is not damage."""
+        ...
+
+    def is_changing(self) -> bool:
+        """Whether changes began and have not ended: before it begins any, a writer learns that another was killed."""
         ...
 
     def end_changes(self) -> None:

@@ -201,7 +201,7 @@ QUARANTINE = Table(
     ("source", "line", "reason"),
     (
         text("source", "file"),
-        count("line", "line or record number from 1, 0 for a whole file"),
+        count("line", "line or record number from 1, 0 for a whole file, NULL where it is not known", nullable=True),
         text("reason", "what is wrong"),
         text("excerpt", "its first 200 characters"),
     ),

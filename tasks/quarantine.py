@@ -28,7 +28,7 @@ def check_share(
         build: The build.
         good: Usable records.
         bad: Others.
-        first: File, line and reason of the first of these.
+        first: File, line (None: not known) and reason of the first of these.
         source: What they are of; None: the build's source.
 
     Raises:
@@ -37,8 +37,9 @@ def check_share(
     share = build.settings.corpus.max_quarantine_share
     if first is not None and bad > share * (good + bad):
         where = source or build.source or build.index
+        place = f"{first[0]} line {first[1]}" if first[1] else first[0]  # a whole file, or a line that is not known
         raise QuarantineExceededError(
             f"{bad} of {good + bad} records in {where} are unusable, more than the allowed share "
-            f"of {share:g}; the first is {first[0]} line {first[1]}: {first[2]}. Fix them, or raise "
+            f"of {share:g}; the first is {place}: {first[2]}. Fix them, or raise "
             "corpus.max_quarantine_share."
         )

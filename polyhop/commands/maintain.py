@@ -22,7 +22,7 @@ def maintain(
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """Prune versions, free vectors, vacuum caches, remove what killed runs left: settings maintenance.*."""
+    """Prune versions, free vectors, vacuum caches and queue, remove what killed runs left: settings maintenance.*."""
     from polyhop.flows.maintain import run_maintenance
     from polyhop.schemas.maintenance import MaintenanceRequest
 
@@ -42,6 +42,8 @@ def print_report(report: "MaintenanceReport") -> None:
     for what, count in report.removed.items():
         if count:
             print_line(f"{count:,} {what} {verb}")
+    for part, freed in report.compacted.items():
+        print_line(f"{part}: {freed / 1e6:.1f} MB of empty pages {verb}")
     for sentence in report.skipped:
         print_line(sentence)
     rows = [

@@ -46,6 +46,7 @@ def versions(
         point_to,
         published_versions,
         read_manifest,
+        remove_leftovers,
         require_version,
     )
     from polyhop.warehouse.files.writer import writer_lease
@@ -56,6 +57,7 @@ def versions(
     if use is not None:
         read_manifest(chosen)  # refuses what could not be asked afterwards
         with writer_lease(folder.lease, index):
+            remove_leftovers(folder)
             point_to(folder, use)
     rows = []
     for number in published_versions(folder):

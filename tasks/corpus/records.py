@@ -15,12 +15,11 @@ import pyarrow.parquet as pq
 
 from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone
 from polyhop.schemas.ids import content_hash, record_id
-from polyhop.schemas.tables import QUARANTINE
 from polyhop.tasks.passages.chunks import Piece
 from polyhop.tasks.passages.records import metadata_json
 from polyhop.warehouse.build import Build, part_files
 from polyhop.warehouse.files.disk import file_checksum, link_or_copy
-from polyhop.warehouse.files.kept_records import PREFIX, RECORDS, KeptSource, kept_files, read_kept, write_rows
+from polyhop.warehouse.files.kept_records import PREFIX, RECORDS, REFUSED, KeptSource, kept_files, read_kept, write_rows
 from polyhop.warehouse.statements import statement
 
 RECORD_PARTS = pa.schema([*RECORDS.arrow, pa.field("line", pa.int64())])
@@ -116,7 +115,7 @@ def write_kept(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path
     found = connection.sql(statement("sources", "records_to_keep"), params=parts)
     write_rows(arrays / records, RECORDS.arrow, found.to_arrow_reader(_FETCHED))
     found = connection.sql(statement("sources", "refused_to_keep"))
-    write_rows(arrays / refused, QUARANTINE.arrow, found.to_arrow_reader(_FETCHED))
+    write_rows(arrays / refused, REFUSED, found.to_arrow_reader(_FETCHED))
     for kept in build.kept:
         if kept.name != build.source_name:
             for path in (kept.records, kept.refused):

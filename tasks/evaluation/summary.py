@@ -4,8 +4,7 @@ Owns no number (report_tables.py) and no sentence (findings.py); the page (page.
 errors are data, and what would be markup in them is escaped.
 """
 
-import re
-
+from polyhop.schemas.markdown import escaped, table_lines
 from polyhop.tasks.evaluation.documents import (
     COMPARED_METRICS,
     MAIN_TRIPLE_METRICS,
@@ -30,7 +29,6 @@ from polyhop.tasks.evaluation.report_tables import (
 )
 
 FAILURES_SHOWN = 10
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _DROPPED = ("recall@1", "recall@20", "recall@30", "failures")
 
 
@@ -66,18 +64,10 @@ def summary_markdown(run: Document, timings: Document) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def escaped(text: str) -> str:
-    """Text as Markdown shows it: one line, nothing of it markup, no HTML."""
-    line = " ".join(text.split())
-    line = re.sub(r"[&<>]", lambda match: _ENTITIES[match[0]], line)
-    return re.sub(r"([\\`*_\[\]|#!~$])", r"\\\1", line)
-
-
 def _table(table: Table) -> str:
     header = [escaped(name) for name in table.columns]
-    rule = ["---" if place < table.name_columns else "---:" for place in range(len(header))]
     body = [[_cell(cell) for cell in row] for row in table.rows]
-    lines = "\n".join(f"| {' | '.join(cells)} |" for cells in [header, rule, *body])
+    lines = "\n".join(table_lines([header, *body], table.name_columns))
     return f"{escaped(table.caption)}:\n\n{lines}"
 
 

@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 
 from polyhop.schemas.columns import Table
-from polyhop.schemas.errors import DamagedStoreError, InvariantError, ManifestMismatchError
+from polyhop.schemas.errors import DamagedStoreError, InvariantError
 from polyhop.schemas.manifest import Manifest, SourceState, StageRecord, TableRecord, VectorRecord
 from polyhop.schemas.redaction import redacted_tree
 from polyhop.schemas.settings import VectorSettings
@@ -22,12 +22,12 @@ from polyhop.schemas.tables import CHANGES, VERSION_STAGES
 from polyhop.schemas.version import VERSION
 from polyhop.schemas.views import VIEWS
 from polyhop.tasks.publish.changes import fill_changes
+from polyhop.tasks.publish.removal import version_tag
 from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.build import Build, current_manifest
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.kept_records import kept_count, kept_files
-from polyhop.warehouse.files.layout import IndexFolder
-from polyhop.warehouse.files.versions import prune_versions, publish_folder, published_versions, read_manifest
+from polyhop.warehouse.files.versions import publish_folder, published_versions
 from polyhop.warehouse.graph.arrays import open_array
 from polyhop.warehouse.open import open_vector_store
 from polyhop.warehouse.statements import statement, statements
@@ -60,7 +60,8 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         _describe(connection, [*held, CHANGES])
         connection.execute("CHECKPOINT")
     store = open_vector_store(build.folder)
-    store.begin_changes()
+    if kinds_in(build.artefacts) or build.folder.vectors.is_dir():
+        store.begin_changes()
     with ThreadPoolExecutor(1) as beside:  # LanceDB builds its indexes on one core, and waits for the disk
         synced = beside.submit(_sync_vectors, build)
         tables, arrays, tables_file = _checksums(build, [*held, CHANGES])
@@ -146,37 +147,6 @@ def _graph_sources(build: Build) -> str:
         return str(build.graph_sources or "")
     current = current_manifest(build)
     return current.graph_sources if current else ""
-
-
-def prune(build: Build) -> list[int]:
-    """Removes versions beyond `keep_versions` that nobody uses, and the vectors that only they held."""
-    removed = prune_versions(build.folder, build.settings.keep_versions)
-    clean_vectors(build.folder)
-    return removed
-
-
-def clean_vectors(index: IndexFolder, *, at_once: bool = False) -> None:
-    """Frees the vectors that no published version holds, also those of versions that a killed run removed.
-
-    Only for who holds the writer's lease; `at_once`: also what was written within the last hour.
-    """
-    if not index.vectors.is_dir():
-        return
-    numbers = published_versions(index)
-    try:
-        manifests = [read_manifest(index.version(number)) for number in numbers]
-    except ManifestMismatchError:
-        return  # nobody knows what the damaged one holds
-    tables = {record.table for manifest in manifests for record in manifest.vectors.values()}
-    store = open_vector_store(index)
-    store.begin_changes()
-    store.clean([version_tag(number) for number in numbers], tables, at_once=at_once)
-    store.end_changes()
-
-
-def version_tag(number: int) -> str:
-    """The name by which a version pins its vectors."""
-    return f"v{number:06d}"
 
 
 def check_invariants(connection: duckdb.DuckDBPyConnection, stages: Sequence[Stage], tables: Sequence[Table]) -> None:

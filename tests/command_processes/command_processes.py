@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 FORK_SERVER = Path(__file__).with_name("fork_server.py")
@@ -44,6 +45,15 @@ def new_process(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """What the process of a command calls first: a function of a file, with values that JSON knows."""
+
+    file: Path
+    function: str
+    arguments: Mapping[str, object]
+
+
 class Commands:
     """Runs commands, and starts the fork servers when they are first needed: one for each PYTHONPATH."""
 
@@ -51,15 +61,24 @@ class Commands:
         self._servers: dict[str | None, ForkServer] = {}
 
     def run(
-        self, arguments: Sequence[str | Path], folder: Path, environment: Mapping[str, str]
+        self,
+        arguments: Sequence[str | Path],
+        folder: Path,
+        environment: Mapping[str, str],
+        prepare: Prepare | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a command to its end, with no settings but those of `environment`; see `new_process`."""
+        """Runs a command to its end, with no settings but those of `environment`; see `new_process`.
+
+        `prepare` is called in its process before the command begins.
+        """
         if not all(name == "PYTHONPATH" or name.startswith(READ_LATE) for name in environment):
+            if prepare is not None:
+                raise ValueError("a new interpreter cannot be prepared; leave out variables that it reads at its start")
             return new_process(arguments, folder, environment)
         path = environment.get("PYTHONPATH")
         if path not in self._servers:
             self._servers[path] = ForkServer(path)
-        return self._servers[path].run([str(argument) for argument in arguments], folder, environment)
+        return self._servers[path].run([str(argument) for argument in arguments], folder, environment, prepare)
 
     def close(self) -> None:
         """Ends the fork servers."""
@@ -89,7 +108,11 @@ class ForkServer:
             )
 
     def run(
-        self, arguments: list[str], folder: Path, environment: Mapping[str, str]
+        self,
+        arguments: list[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        prepare: Prepare | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Runs a command to its end.
 
@@ -102,6 +125,7 @@ class ForkServer:
             "folder": str(folder),
             "environment": clean_environment() | environment,
             "imports": ["litellm"] if _asks_a_model(arguments, environment) else [],
+            "prepare": None if prepare is None else [str(prepare.file), prepare.function, dict(prepare.arguments)],
         }
         body = json.dumps(document).encode()
         with self._lock, tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
@@ -128,11 +152,15 @@ class ForkServer:
         self._orders.settimeout(TIMEOUT_SECONDS)
         try:
             return self._number()
-        except TimeoutError:
+        except BaseException as error:  # Ctrl-C and the time limit of a test, too, must leave nothing running or unread
+            if isinstance(error, ConnectionError):
+                raise
             os.kill(process, signal.SIGKILL)
             self._orders.settimeout(None)
             self._number()
-            raise subprocess.TimeoutExpired(arguments, TIMEOUT_SECONDS) from None
+            if isinstance(error, TimeoutError):
+                raise subprocess.TimeoutExpired(arguments, TIMEOUT_SECONDS) from None
+            raise
         finally:
             self._orders.settimeout(None)
 

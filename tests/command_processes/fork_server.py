@@ -10,6 +10,7 @@ import importlib
 import json
 import os
 import pkgutil
+import runpy
 import socket
 import sys
 import threading
@@ -46,8 +47,9 @@ NUMBER_BYTES = 4
 def serve(orders: socket.socket) -> None:
     """Forks for each order until the other side closes the connection.
 
-    An order is a JSON document with `arguments`, `folder`, `environment` and `imports` (packages to import before the
-    fork, for this command and all later ones). The reply is two numbers: the process id, and at
+    An order is a JSON document with `arguments`, `folder`, `environment`, `imports` (packages to import before the
+    fork, for this command and all later ones) and `prepare` (file, function and its arguments, called in the forked
+    process before the command; or null). The reply is two numbers: the process id, and at
     its end the exit code.
     """
     for name in (*_own_modules(), *PACKAGES):
@@ -103,6 +105,9 @@ def _run(document: dict[str, Any], streams: list[int]) -> NoReturn:
         os.environ.clear()
         os.environ.update(document["environment"])
         sys.argv = ["polyhop", *document["arguments"]]
+        if document["prepare"]:
+            file, function, arguments = document["prepare"]
+            runpy.run_path(file)[function](**arguments)
         code = _main()
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()

@@ -51,6 +51,7 @@ class MemoryDatabase:
     def __init__(self, index: IndexFolder) -> None:
         self.index = index
         self.tables: dict[str, Table] = {}
+        self.is_changing = False
 
 
 class MemoryVectors:
@@ -99,9 +100,13 @@ class MemoryVectors:
             table.versions = {number: version for number, version in table.versions.items() if number in needed}
 
     def begin_changes(self) -> None:
-        """Nothing to be said: no version changes."""
+        self._database.is_changing = True
+
+    def is_changing(self) -> bool:
+        return self._database.is_changing
 
     def end_changes(self) -> None:
+        self._database.is_changing = False
         for table in self._database.tables.values():
             for version in table.versions.values():
                 version.checksum = version.checksum or version.digest

@@ -256,15 +256,18 @@ def test_an_interrupted_change_is_completed_by_the_next_one(kept: Kept) -> None:
     first = published(kept.open(), rows(range(20)), "v1")
     wanted = rows(range(10, 5500), edited=range(10, 15))
     store = kept.open()
+    assert not store.is_changing()
     store.begin_changes()
     with pytest.raises(KeyboardInterrupt):
         store.sync(TABLE, VectorRows(wanted.ids, Killed(wanted.texts), wanted.hashes, wanted.vectors))
+    assert kept.open().is_changing(), "a run that was killed is known"
     assert kept.open().find_damage(TABLE) == []
     assert held(kept.open().open(TABLE, first)) == stated(rows(range(20)))
     second = published(kept.open(), wanted, "v2")
     assert held(kept.open().open(TABLE, second)) == stated(wanted)
     assert held(kept.open().open(TABLE, first)) == stated(rows(range(20)))
     assert kept.open().find_damage(TABLE) == []
+    assert not kept.open().is_changing()
 
 
 def test_a_run_that_ended_before_it_pinned_leaves_nothing_to_do_but_that(kept: Kept) -> None:

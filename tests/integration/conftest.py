@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prefect_rest import ask, post
 
 
 def _free_port() -> int:
@@ -66,3 +67,16 @@ def _wait_until_healthy(url: str, server: subprocess.Popen[bytes], log: Path) ->
         except (urllib.error.URLError, OSError):
             time.sleep(0.5)
     pytest.fail(f"the Prefect server did not answer in 120 s: {log.read_text()[-2000:]}")
+
+
+@pytest.fixture
+def clean_server(prefect_server: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The server without what would go on afterwards: automations, schedules, runs that nobody serves any more."""
+    yield prefect_server
+    for deployment in post(prefect_server, "/deployments/filter"):
+        ask(prefect_server, f"/deployments/{deployment['id']}", "DELETE")
+    for automation in post(prefect_server, "/automations/filter"):
+        ask(prefect_server, f"/automations/{automation['id']}", "DELETE")
+    open_states = {"type": {"any_": ["SCHEDULED", "PENDING", "RUNNING", "CANCELLING"]}}
+    for run in post(prefect_server, "/flow_runs/filter", {"flow_runs": {"state": open_states}}):
+        ask(prefect_server, f"/flow_runs/{run['id']}", "DELETE")

@@ -1,4 +1,7 @@
-"""An export killed at any moment, batches under way included, leaves what the next one completes."""
+"""An export killed at any moment, batches under way included, leaves what the next one completes.
+
+By hand with more: POLYHOP_KILLS=25 uv run pytest -n 0 tests/integration/test_neo4j_kills.py
+"""
 
 import json
 import os
@@ -27,7 +30,7 @@ from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 pytestmark = pytest.mark.neo4j
 INDEX = "harbours"
 PASSAGES = 400
-KILLS = 3
+KILLS = int(os.environ.get("POLYHOP_KILLS", "3"))
 LAST = 0.6
 """Share of all rows after which a kill is due at the latest."""
 COUNT = (

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,8 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
-from prefect_pool import pool_worker, wait_for
-from prefect_rest import ask, events_of, post, run_deployment, runs_named
+from prefect_pool import pool_worker, serving, wait_for
+from prefect_rest import ask, ended_by_schedule, events_of, post, run_deployment, runs_named, schedule_once
 
 from polyhop.flows.deployments import FIRST_INDEX, DeployedIndex, prefect_document
 
@@ -46,17 +45,6 @@ def received() -> Iterator[tuple[str, list[str]]]:
     yield f"http://127.0.0.1:{server.server_port}", bodies
     server.shutdown()
     server.server_close()
-
-
-@pytest.fixture
-def clean_server(prefect_server: dict[str, str]) -> Iterator[dict[str, str]]:
-    """The server without what would go on afterwards: automations, and runs that nobody serves any more."""
-    yield prefect_server
-    for automation in post(prefect_server, "/automations/filter"):
-        ask(prefect_server, f"/automations/{automation['id']}", "DELETE")
-    open_states = {"type": {"any_": ["SCHEDULED", "PENDING", "RUNNING", "CANCELLING"]}}
-    for run in post(prefect_server, "/flow_runs/filter", {"flow_runs": {"state": open_states}}):
-        ask(prefect_server, f"/flow_runs/{run['id']}", "DELETE")
 
 
 def test_the_file_for_prefect_deploy_offers_what_polyhop_deploy_does() -> None:
@@ -120,30 +108,41 @@ def test_a_schedule_makes_runs_and_a_run_an_artifact_an_event_an_export_that_fai
         for _ in range(2):
             run_deployment(server, "index/scheduled-incremental", {"index": "scheduled", "source": str(source)})
         wait_for(lambda: bool(runs_named(server, "index scheduled v1")), "neither run published")
-        run_deployment(server, "maintain/maintenance", {"index": "scheduled"})
+        schedule_once(server, "maintain/maintenance", {"index": "scheduled"})
         events_of(server, "polyhop.index.published", "polyhop.index.scheduled")
         wait_for(lambda: any("export scheduled" in body for body in bodies), "nobody was told of the export")
-        wait_for(lambda: any(a["key"] == "maintenance" for a in post(server, "/artifacts/filter")), "no maintenance")
+        wait_for(lambda: bool(ended_by_schedule(server, "maintain/maintenance")), "no maintenance on schedule")
         wait_for(lambda: _has_waited(server, deployment["id"]), "of two runs at once, none waited")
         wait_for(lambda: _is_scheduled(server, deployment["id"]), "the schedule made no run")
     (published,) = runs_named(server, "index scheduled v1")
     shown = {a["key"] for a in post(server, "/artifacts/filter") if a["flow_run_id"] == published["id"]}
     assert "index-scheduled-summary" in shown
-    (sizes,) = (a for a in post(server, "/artifacts/filter") if a["key"] == "maintenance")
-    assert sizes["description"].startswith("Removed 0 versions")
+    (maintained,) = ended_by_schedule(server, "maintain/maintenance")
+    assert (maintained["state_type"], maintained["created_by"]["type"]) == ("COMPLETED", "SCHEDULE")
+    (sizes,) = (a for a in post(server, "/artifacts/filter") if a["flow_run_id"] == maintained["id"])
+    assert (sizes["key"], sizes["description"].partition(",")[0]) == ("maintenance", "Removed 0 versions")
     assert "queue" in {row["part"] for row in json.loads(sizes["data"])}
-    (maintained,) = runs_named(server, "maintain scheduled")
-    assert maintained["state_type"] in {"RUNNING", "COMPLETED"}
     (failed,) = runs_named(server, "export scheduled")
     assert (failed["state_type"], failed["created_by"]["type"]) == ("FAILED", "AUTOMATION")
     assert "NEO4J_URI" in next(body for body in bodies if "export scheduled" in body)
 
-    again = json.loads(polyhop(*options, env=server).stdout)
-    (kept,) = ask(server, "/deployments/name/index/scheduled-incremental", "GET")["schedules"]
-    assert kept["schedule"]["cron"] == weekly["cron"]
+    news = write_corpus([{"id": "n1", "title": "News", "text": "Lake 1 is dry."}], "news.jsonl")
+    more = ("--index", "scheduled", "--root", tmp_path / "root")
+    assert polyhop("index", news, "--source-name", "news", *more, env=LEXICAL).returncode == 0
+    again = json.loads(polyhop("deploy", *more, "--notify", "custom-webhook/ops", "--json", env=server).stdout)
+    assert _schedules(server) == {
+        "corpus": (weekly["cron"], True, {"source": str(source), "source_name": "corpus", "partial": False}),
+        "news": ("*/15 * * * *", False, {"source": str(news), "source_name": "news", "partial": False}),
+    }
     names = [automation["name"] for automation in post(server, "/automations/filter")]
     assert again == made
     assert sorted(names) == sorted(made["automations"])
+
+
+def _schedules(server: dict[str, str]) -> dict[str, tuple[str, bool, dict[str, Any]]]:
+    """When each source is read, whether that is on, and with which parameters."""
+    found = ask(server, "/deployments/name/index/scheduled-incremental", "GET")["schedules"]
+    return {each["slug"]: (each["schedule"]["cron"], each["active"], each["parameters"]) for each in found}
 
 
 def _make_block(server: dict[str, str], address: str) -> None:
@@ -175,36 +174,26 @@ def _states(server: dict[str, str], run_id: str) -> list[dict[str, Any]]:
 def test_a_run_that_is_killed_starts_again_and_serve_needs_no_work_pool(
     write_corpus: WriteCorpus, clean_server: dict[str, str], tmp_path: Path
 ) -> None:
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_", "NEO4J_"))}
-    variables = {"POLYHOP_ROOT": str(tmp_path / "root"), "PREFECT_RUNNER_POLL_FREQUENCY": "1", **LEXICAL}
     corpus = write_corpus(RECORDS)
     fifo = tmp_path / "slow.jsonl"
     os.mkfifo(fifo)  # the run waits for its source, and is killed then
-    command = [sys.executable, "-m", "polyhop.cli", "serve", "--index", "served-again", "--source", str(fifo)]
-    with (tmp_path / "serve.log").open("w") as log:
-        process = subprocess.Popen(command, env=clean | clean_server | variables, cwd=tmp_path, stdout=log, stderr=log)
-    try:
-        wait_for(lambda: _is_deployed(clean_server), "nothing was deployed")
+    with serving(
+        clean_server, tmp_path / "root", tmp_path, ("--index", "served-again", "--source", str(fifo)), LEXICAL
+    ):
         run_deployment(clean_server, "index/served-again-incremental", {"index": "served-again", "source": str(fifo)})
         wait_for(lambda: "RUNNING" in _states_of(clean_server), "it did not start")
         _kill_run(runs_named(clean_server, "index served-again")[0]["id"])
         fifo.unlink()
         fifo.symlink_to(corpus)
         wait_for(lambda: bool(runs_named(clean_server, "index served-again v1")), "it did not start again")
-    finally:
-        process.terminate()  # as a service manager ends it
-        try:
-            process.wait(60)
-        finally:
-            process.kill()
-            process.wait()
+        schedule_once(clean_server, "verify/served-again-check")
+        wait_for(lambda: bool(ended_by_schedule(clean_server, "verify/served-again-check")), "no check on schedule")
     (run,) = runs_named(clean_server, "index served-again v1")
     assert run["run_count"] == 2
     assert [state["type"] for state in _states(clean_server, run["id"]) if state["type"] == "CRASHED"] == ["CRASHED"]
-
-
-def _is_deployed(server: dict[str, str]) -> bool:
-    return any(automation["name"].endswith("start again") for automation in post(server, "/automations/filter"))
+    (checked,) = ended_by_schedule(clean_server, "verify/served-again-check")
+    (said,) = (a for a in post(clean_server, "/artifacts/filter") if a["key"] == "verify-served-again")
+    assert (said["flow_run_id"], said["description"]) == (checked["id"], "everything is as it was published")
 
 
 def _states_of(server: dict[str, str]) -> list[str]:

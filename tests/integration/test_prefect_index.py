@@ -52,8 +52,9 @@ def test_a_flow_run_gives_the_same_tables_as_the_direct_run(
     assert {task["state_type"] for task in tasks} == {"COMPLETED"}
     shown = {artifact["key"]: artifact for artifact in post(prefect_server, "/artifacts/filter")}
     assert {"index-served-stages", "index-served-summary"} <= shown.keys()
-    changes = json.loads(shown["index-served-changes"]["data"])
-    assert {"what": "passages", "before": 0, "now": 40, "difference": 40} in changes
+    changes = shown["index-served-changes"]["data"].splitlines()
+    assert changes[0] == "# Version 1 of served: 40 added"
+    assert {"| passages | 0 | 40 | +40 |", "| p7 | added |  | corpus |"} <= set(changes)
     assert shown["index-served-progress-extract"]["description"] == "passages of stage extract: 40 of 40"
     assert shown["index-served-progress-extract"]["data"] == 100.0
     published = events_of(prefect_server, "polyhop.index.published", "polyhop.index.served")[0]

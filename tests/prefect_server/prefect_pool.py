@@ -1,13 +1,15 @@
-"""A process work pool with a worker, as a team runs it beside its Prefect server."""
+"""A process work pool with a worker, or `polyhop serve`, as a team runs them beside its Prefect server."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from prefect_rest import post
 
 PREFECT = str(Path(sys.executable).parent / "prefect")
 
@@ -49,6 +51,43 @@ def pool_worker(
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
         log.close()
+
+
+@contextmanager
+def serving(
+    server: Mapping[str, str], root: Path, folder: Path, options: Sequence[str], more: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """`polyhop serve` with these options, from when its deployments and automations are registered.
+
+    Args:
+        server: Environment of the Prefect server.
+        root: Folder of Polyhop's data for the runs.
+        folder: Its working folder, and where its log is.
+        options: Of the command.
+        more: Further variables of the runs.
+    """
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_", "NEO4J_"))}
+    often = {"PREFECT_RUNNER_POLL_FREQUENCY": "1", "POLYHOP_ROOT": str(root)}
+    command = [sys.executable, "-m", "polyhop.cli", "serve", *options]
+    with (folder / "serve.log").open("w") as log:
+        process = subprocess.Popen(
+            command, env=clean | server | often | dict(more or {}), cwd=folder, stdout=log, stderr=log
+        )
+    try:
+        wait_for(lambda: _has_automations(server), "nothing was deployed")
+        yield
+    finally:
+        process.terminate()  # as a service manager ends it
+        try:
+            process.wait(60)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _has_automations(server: Mapping[str, str]) -> bool:
+    """Whether the automations are there, which are made last."""
+    return any(each["name"].endswith("after publish") for each in post(server, "/automations/filter"))
 
 
 def wait_for(is_reached: Callable[[], bool], otherwise: str, seconds: float = 180) -> None:

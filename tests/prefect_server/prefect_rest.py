@@ -4,10 +4,12 @@ import json
 import time
 import urllib.request
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 from urllib.error import HTTPError
 
+import pytest
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_fixed
 
 _PAGE = 200
@@ -53,6 +55,51 @@ def run_deployment(environment: Mapping[str, str], name: str, parameters: Mappin
     """
     found = ask(environment, f"/deployments/name/{name}", "GET")
     post(environment, f"/deployments/{found['id']}/create_flow_run", {"parameters": dict(parameters)})
+
+
+def schedule_once(environment: Mapping[str, str], name: str, parameters: Mapping[str, object] | None = None) -> None:
+    """Switches a deployment's schedule on, with one date a few seconds ahead, and waits until its run is planned.
+
+    A server that plans many runs of short intervals stops answering on a small machine. One that plans too late plans
+    nothing: it gets a later date then.
+
+    Args:
+        environment: Of the server.
+        name: Flow and deployment: `answer/batch`; without a schedule it gets this one.
+        parameters: Of the scheduled run, over those of the deployment.
+    """
+    found = ask(environment, f"/deployments/name/{name}", "GET")
+    schedules = f"/deployments/{found['id']}/schedules"
+    if not found["schedules"]:
+        found["schedules"] = ask(environment, schedules, "POST", [{"schedule": _once(0), "active": False}])
+    own = f"{schedules}/{found['schedules'][0]['id']}"
+    for seconds in (8, 16, 32):
+        once = {"schedule": _once(seconds), "active": True, "parameters": dict(parameters or {})}
+        ask(environment, own, "PATCH", once)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if _by_schedule(environment, name):
+                return
+            time.sleep(0.5)
+    pytest.fail(f"the server planned no run of {name}")
+
+
+def ended_by_schedule(environment: Mapping[str, str], name: str) -> list[dict[str, Any]]:
+    """The runs of a deployment that a schedule made, and that came to an end."""
+    ends = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
+    return [run for run in _by_schedule(environment, name) if run["state_type"] in ends]
+
+
+def _by_schedule(environment: Mapping[str, str], name: str) -> list[dict[str, Any]]:
+    found = ask(environment, f"/deployments/name/{name}", "GET")
+    runs = post(environment, "/flow_runs/filter", {"deployments": {"id": {"any_": [found["id"]]}}})
+    return [run for run in runs if run["auto_scheduled"]]
+
+
+def _once(seconds: float) -> dict[str, str]:
+    """A schedule of one date, so many seconds ahead."""
+    due = datetime.now(UTC) + timedelta(seconds=seconds)
+    return {"rrule": f"DTSTART:{due:%Y%m%dT%H%M%SZ}\nRRULE:FREQ=DAILY;COUNT=1", "timezone": "UTC"}
 
 
 def _is_busy(error: BaseException) -> bool:

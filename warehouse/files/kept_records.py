@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from polyhop.schemas.columns import Table, text
 from polyhop.schemas.corpus import SourceRecord
+from polyhop.schemas.tables import QUARANTINE
 
 PREFIX = "records"
 RECORDS = Table(
@@ -29,6 +30,12 @@ RECORDS = Table(
         text("origin", "name of the source"),
     ),
 )
+
+REFUSED = pa.schema([field.with_nullable(False) for field in QUARANTINE.arrow])  # noqa: FBT003
+"""The columns of refused records: whoever read them knew their lines."""
+
+LINE_NOT_KNOWN = -1
+"""The line of a record that was kept: its file was not read."""
 
 _ROW_GROUP = 20_000
 """Rows: a batch of documents reads one or two groups."""
@@ -54,7 +61,7 @@ def read_kept(source: KeptSource) -> Iterator[SourceRecord]:
         for batch in file.iter_batches(batch_size=1_000):
             for row in batch.to_pylist():
                 metadata = json.loads(row["metadata_json"])
-                yield SourceRecord(row["record_id"], row["title"], row["text"], row["source"], 0, metadata)
+                yield SourceRecord(row["record_id"], row["title"], row["text"], row["source"], LINE_NOT_KNOWN, metadata)
 
 
 def write_rows(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:

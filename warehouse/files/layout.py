@@ -71,6 +71,11 @@ class IndexFolder:
         return self.path / "CURRENT"
 
     @property
+    def publishing(self) -> Path:
+        """A file with the number of a version from before its folder appears until the pointer has moved to it."""
+        return self.path / "PUBLISHING"
+
+    @property
     def staging(self) -> Path:
         """Where the next version is built; kept after a crash, so that the next run continues from there."""
         return self.path / "staging"

@@ -53,6 +53,8 @@ def begin_run(folder: IndexFolder, record: Callable[[int], RunRecord], *, kept: 
         StoreError: If the disk refuses.
     """
     with _appending(folder) as file:
+        for left in folder.path.glob(f".{folder.runs.name}.*.tmp"):  # by a kill: only who holds the lock writes one
+            left.unlink()
         begun = record(_last_run(file) + 1)
         _append(file, begun)
         if begun.run > kept and _is_too_long(file, kept):

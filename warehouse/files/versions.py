@@ -1,8 +1,9 @@
 """Published versions: which there are, which is current, how one becomes current, which may go; and who holds what.
 
-A version is a folder that appears by one rename and never changes; the pointer is a file replaced by one rename. Holds
-are locks that the system releases when their process ends, however it ends: a version in use is marked by a shared lock
-on its manifest. Who may write an index is settled elsewhere (writer.py).
+A version is a folder that appears by one rename and never changes; the pointer is a file replaced by one rename.
+Between the two renames a file names the version, which does not count yet. Holds are locks that the system releases
+when their process ends, however it ends: a version in use is marked by a shared lock on its manifest. Who may write an
+index is settled elsewhere (writer.py).
 """
 
 import fcntl
@@ -59,11 +60,25 @@ def published_versions(index: IndexFolder) -> list[int]:
     """Numbers of all published versions, ascending."""
     if not index.versions.is_dir():
         return []
-    return sorted(
+    numbers = sorted(
         int(folder.name)
         for folder in index.versions.iterdir()
         if folder.name.isdigit() and (folder / "manifest.json").is_file()
     )
+    hidden = _never_current(index)
+    return [number for number in numbers if number != hidden]
+
+
+def _never_current(index: IndexFolder) -> int | None:
+    """Number of a version whose folder is there, or about to be, while the pointer has not moved to it."""
+    try:
+        number = int(index.publishing.read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return None
+    try:
+        return None if current_version(index) == number else number
+    except ManifestMismatchError:
+        return None  # nobody knows
 
 
 def current_version(index: IndexFolder) -> int | None:
@@ -182,18 +197,21 @@ def read_manifest(folder: VersionFolder) -> Manifest:
 
 
 def publish_folder(index: IndexFolder, built: Path, manifest: Manifest) -> None:
-    """Makes a built folder the next version and moves the pointer: two renames, no half version in between."""
+    """Makes a built folder the next version and moves the pointer: two renames; a kill in between publishes nothing."""
     target = index.version(manifest.version)
     write_whole(built / "manifest.json", _manifest_bytes(manifest))
     for file in sorted(built.rglob("*")):
         if file.is_file():
             sync_file(file)
     index.versions.mkdir(parents=True, exist_ok=True)
+    write_whole(index.publishing, f"{manifest.version}\n".encode("ascii"))
+    sync_folder(index.path)
     if target.path.exists():  # left by a crash between this rename and the pointer's: nobody ever read it
         shutil.rmtree(target.path)
     built.replace(target.path)
     sync_folder(index.versions)
     point_to(index, manifest.version)
+    index.publishing.unlink()
 
 
 def point_to(index: IndexFolder, version: int) -> None:
@@ -204,8 +222,13 @@ def point_to(index: IndexFolder, version: int) -> None:
 
 def prune_versions(index: IndexFolder, keep: int) -> list[int]:
     """Removes all but the newest `keep` versions, the current one and those in use; returns what it removed."""
+    return [number for number in surplus_versions(index, keep) if _remove(index, number)]
+
+
+def surplus_versions(index: IndexFolder, keep: int) -> list[int]:
+    """All versions but the newest `keep` and the current one, ascending."""
     current = current_version(index)
-    return [number for number in published_versions(index)[:-keep] if number != current and _remove(index, number)]
+    return [number for number in published_versions(index)[:-keep] if number != current]
 
 
 def remove_version(index: IndexFolder, number: int) -> bool:
@@ -223,17 +246,25 @@ def _remove(index: IndexFolder, number: int) -> bool:
 
 
 def remove_leftovers(index: IndexFolder) -> list[int]:
-    """Removes what a killed run left of versions: folders without a manifest. Only for who holds the writer's lease."""
+    """Removes what a killed process left of versions; returns their numbers. Only for who holds the writer's lease.
+
+    That is: folders without a manifest, a version that was never current, and pointers that were not renamed.
+    """
+    for pointer in (index.current, index.publishing):
+        for temporary in index.path.glob(f".{pointer.name}.*.tmp"):
+            temporary.unlink()
     if not index.versions.is_dir():
         return []
     try:
         current = current_version(index)
     except ManifestMismatchError:
         return []  # without a pointer nobody knows which folder must stay
+    known = published_versions(index)
     numbers = sorted(int(folder.name) for folder in index.versions.iterdir() if folder.name.isdigit())
-    left = [n for n in numbers if n != current and not index.version(n).manifest.is_file()]
+    left = [number for number in numbers if number not in known and number != current]
     for number in left:
         shutil.rmtree(index.version(number).path)
+    index.publishing.unlink(missing_ok=True)
     return left
 
 

@@ -64,17 +64,40 @@ class FileList:
 
 
 def begin_changes(database: Path) -> None:
-    """Says that files may vanish from now on."""
-    known = _known(database)
-    if known:
-        _write(database, FileList(known, is_changing=True))
+    """Says that files may come and go from now on; a damaged list stays as it is, so that damage stays visible."""
+    try:
+        listed = read_list(database)
+    except DamagedStoreError:
+        return
+    if listed is not None and listed.is_changing:
+        return
+    database.mkdir(parents=True, exist_ok=True)
+    _write(database, FileList({} if listed is None else listed.files, is_changing=True))
+
+
+def is_changing(database: Path) -> bool:
+    """Whether changes began and never ended: to who holds the writer's lease, that a process was killed meanwhile."""
+    if _unfinished_lists(database):
+        return True
+    try:
+        listed = read_list(database)
+    except DamagedStoreError:
+        return False
+    return listed is not None and listed.is_changing
 
 
 def write_list(database: Path) -> None:
     """Lists the files that are there; one that was listed before keeps its checksum, so that damage stays visible."""
+    for temporary in _unfinished_lists(database):
+        temporary.unlink()
     known = _known(database)
     files = {name: known.get(name) or file_checksum(database / name) for name in _present(database)}
     _write(database, FileList(files))
+
+
+def _unfinished_lists(database: Path) -> list[Path]:
+    """Lists of killed processes that never got their name: an index has one writer, and that is writing none now."""
+    return list(database.glob(f".{CHECKSUMS}.*.tmp"))
 
 
 def forget_tag(database: Path, table: str, tag: str) -> None:

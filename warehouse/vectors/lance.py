@@ -24,14 +24,16 @@ from polyhop.warehouse.vectors.damage import (
     begin_changes,
     find_damage,
     forget_tag,
+    is_changing,
     require_whole,
     translated,
     write_list,
 )
 
 _CHUNK = 5000
-_MARGIN = timedelta(minutes=1)
-"""Between reading the age of a tagged version and LanceDB's own look at the clock."""
+_MARGINS = (timedelta(seconds=1), timedelta(seconds=1), timedelta(minutes=1))
+"""Between reading the age of a tagged version and LanceDB's own look at the clock, once it has joined files: the first
+time that may take longer, and is done then."""
 
 
 class LanceVectors:
@@ -87,7 +89,7 @@ class LanceVectors:
         Args:
             pins: Tags of the published versions; others no longer pin anything.
             tables: Those that published versions name; others are removed.
-            at_once: Also versions of the last hour, and files of no version, which killed runs left.
+            at_once: Also files of no version, which killed runs left; LanceDB keeps them for seven days otherwise.
         """
         for folder in sorted(self._database.glob("*.lance")):
             if folder.stem not in tables:
@@ -100,8 +102,12 @@ class LanceVectors:
                 continue  # only older versions can still need it; `polyhop verify` says so
 
     def begin_changes(self) -> None:
-        """Says that files may vanish from now on."""
+        """Says that files may come and go from now on."""
         begin_changes(self._database)
+
+    def is_changing(self) -> bool:
+        """Whether changes began and have not ended."""
+        return is_changing(self._database)
 
     def end_changes(self) -> None:
         """Lists the files that are there with their checksums."""
@@ -216,15 +222,19 @@ def _clean_table(table: Any, tags: Collection[str], *, at_once: bool) -> None:
     for tag in table.tags.list():
         if tag not in tags:
             table.tags.delete(tag)
-    _optimize(table, timedelta(0) if at_once else timedelta(hours=1), at_once=at_once)
+    _optimize(table, timedelta(0), at_once=at_once)
 
 
 def _optimize(table: Any, older_than: timedelta, *, at_once: bool = False) -> None:
     """Compacts, and removes versions older than that and older than any tagged one: LanceDB refuses to pass a tag."""
     tagged = {tag["version"] for tag in table.tags.list().values()}
-    ages = [datetime.now() - v["timestamp"] + _MARGIN for v in table.list_versions() if v["version"] in tagged]
-    try:
-        table.optimize(cleanup_older_than=max([older_than, *ages]), delete_unverified=at_once)
-    except RuntimeError as error:
-        if "tagged version" not in str(error):
-            raise
+    written = [version["timestamp"] for version in table.list_versions() if version["version"] in tagged]
+    for margin in _MARGINS:
+        ages = [datetime.now() - moment + margin for moment in written]
+        try:
+            table.optimize(cleanup_older_than=max([older_than, *ages]), delete_unverified=at_once)
+        except RuntimeError as error:
+            if "tagged version" not in str(error):
+                raise
+        else:
+            return

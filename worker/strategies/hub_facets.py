@@ -16,7 +16,8 @@ from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
 from polyhop.tasks.hubs.text import humanised
 from polyhop.warehouse.artefacts import vectors_of
 from polyhop.worker.ranking.facets.mentions import MentionRule
-from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, ReadQuestion
+from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule
+from polyhop.worker.ranking.facets.read_question import ReadQuestion
 from polyhop.worker.ranking.facets.results import LinkedPassages, best_paths
 from polyhop.worker.ranking.facets.soft import SoftRule
 from polyhop.worker.ranking.facets.units import units_of

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from polyhop.schemas.evidence import NO_HUBS, Evidence, Fallback, Node, Note, QuestionNames
 from polyhop.tasks.hubs.artefact import StoredHubs
 from polyhop.worker.ranking.facets.conditions import HUB, Facet
-from polyhop.worker.ranking.facets.ranking import PathScores, ReadQuestion
+from polyhop.worker.ranking.facets.ranking import PathScores
+from polyhop.worker.ranking.facets.read_question import ReadQuestion
 from polyhop.worker.ranking.facets.units import Units
 from polyhop.worker.ranking.order import best_positive
 from polyhop.worker.strategies.drawn_paths import drawn_path

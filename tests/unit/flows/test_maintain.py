@@ -128,7 +128,7 @@ def test_an_index_that_is_being_written_is_left_alone(root: Path) -> None:
 def test_parts_of_an_interrupted_run_stay_until_they_are_old(root: Path) -> None:
     staging = towns(root).staging
     (staging / "parts").mkdir(parents=True)
-    forgotten = towns(root).path / ".CURRENT.123.tmp"
+    forgotten = towns(root).path / ".runs.jsonl.123.tmp"
     forgotten.write_text("")
     report = maintained(root)
     assert staging.exists()
@@ -166,6 +166,44 @@ def test_replies_go_only_by_age_and_jobs_only_when_asked(root: Path) -> None:
     cache.close()
     with open_questions(Settings(root=root)) as queue:
         assert queue.jobs() == []
+
+
+@pytest.fixture
+def emptied_queue(tmp_path: Path) -> Path:
+    """A root whose queue held a job of some 2 MB that ended."""
+    root = tmp_path / "queued"
+    with open_questions(Settings(root=root)) as queue:
+        job = queue.submit(JobSpec("towns"), [NewQuestion(f"q{n}", f"{n} " + "Who? " * 1000) for n in range(400)])
+        queue.submit(JobSpec("towns"), [NewQuestion("q", "Who?")])
+        queue.cancel(job)
+    return root
+
+
+def test_a_queue_file_shrinks_once_its_jobs_are_forgotten(emptied_queue: Path) -> None:
+    file = Layout(emptied_queue).queue
+    assert maintained(emptied_queue).compacted == {}, "there is nothing to free yet"
+    report = maintained(emptied_queue, MaintenanceRequest(queue_days=0))
+    before, after = (
+        getattr(next(part for part in report.parts if part.part == "queue"), at) for at in ("before", "after")
+    )
+    assert report.removed["jobs"] == 1
+    assert after.bytes < before.bytes - report.compacted["queue"] / 2
+    assert file.stat().st_size < 200_000
+    with open_questions(Settings(root=emptied_queue)) as queue:
+        assert [sum(job.counts.values()) for job in queue.jobs()] == [1]
+
+
+def test_a_queue_that_somebody_uses_is_not_compacted(emptied_queue: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    request = MaintenanceRequest(queue_days=0)
+    with open_questions(Settings(root=emptied_queue)) as worker:
+        assert len(worker.jobs()) == 2
+        report = maintained(emptied_queue, request)
+        assert report.compacted == {}
+        assert "The queue keeps 2." in report.skipped[0]
+        assert len(worker.jobs()) == 1
+    assert maintained(emptied_queue, MaintenanceRequest(dry_run=True)).compacted["queue"] > 2_000_000
+    maintain(root=emptied_queue)
+    assert "queue: 2." in capsys.readouterr().out
 
 
 def test_a_wrong_name_is_refused(root: Path) -> None:

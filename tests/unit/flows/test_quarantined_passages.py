@@ -122,7 +122,25 @@ def test_a_version_without_its_source_loses_the_passage_too(tmp_path: Path, requ
     settings = parse_settings({"test": {"root": str(tmp_path / "root"), "strategies": "bm25,bridge-lexical"}})
     report = run_index(settings, IndexRequest("one", None, full=True), DirectRunner())
     assert (report.counts["passages"], report.counts["quarantined"]) == (40, 1)
-    assert rows_of(tmp_path, "SELECT source, line FROM quarantine") == [("corpus.jsonl", 0)]
+    assert rows_of(tmp_path, "SELECT source, line FROM quarantine") == [("corpus.jsonl", None)]
+
+
+def test_of_a_passage_from_a_source_that_was_not_read_the_line_is_not_known(
+    tmp_path: Path, failing: pytest.MonkeyPatch
+) -> None:
+    failing.undo()
+    index(tmp_path, records())
+    failing.setattr(rules, "find_dates", lambda text: [][len(text)] if "Aire" in text or "Leeds" in text else [])
+    other = tmp_path / "other.jsonl"
+    rows = [{"title": "York", "text": "It is large."}, {"title": "Leeds", "text": "Leeds is large."}]
+    other.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    settings = parse_settings({"test": {"root": str(tmp_path / "root"), "strategies": "bm25,bridge-lexical"}})
+    report = run_index(settings, IndexRequest("one", other, source_name="other", full=True), DirectRunner())
+    assert (report.counts["passages"], report.counts["quarantined"]) == (41, 2)
+    assert rows_of(tmp_path, "SELECT source, line FROM quarantine ORDER BY source") == [
+        ("corpus.jsonl", None),
+        ("other.jsonl", 2),
+    ]
 
 
 def test_an_annual_report_is_indexed_from_cover_page_to_names(tmp_path: Path) -> None:

@@ -61,6 +61,33 @@ def test_a_folder_left_by_a_crash_before_the_pointer_moved_is_replaced(layout: L
     assert current_version(index) == 2
 
 
+def test_a_version_that_was_never_current_does_not_count_and_goes(layout: Layout) -> None:
+    """As a kill leaves it between the rename of its folder and that of the pointer."""
+    index = layout.index("a")
+    publish_empty(index, 1)
+    publish_empty(index, 2)
+    index.current.write_text("1\n")
+    index.publishing.write_text("2\n")
+    (index.path / ".CURRENT.123.tmp").write_text("2\n")
+    assert published_versions(index) == [1]
+    with pytest.raises(UnknownIdError, match="no version 2; it has 1"):
+        require_version(layout, "a", 2)
+    assert remove_leftovers(index) == [2]
+    assert sorted(path.name for path in index.path.iterdir() if path.is_file()) == ["CURRENT"]
+    assert [folder.name for folder in index.versions.iterdir()] == ["000001"]
+
+
+def test_a_version_that_became_current_before_a_kill_stays(layout: Layout) -> None:
+    index = layout.index("a")
+    publish_empty(index, 1)
+    publish_empty(index, 2)
+    index.publishing.write_text("2\n")
+    assert published_versions(index) == [1, 2]
+    assert remove_leftovers(index) == []
+    point_to(index, 1)
+    assert published_versions(index) == [1, 2]
+
+
 def test_unknown_index_lists_the_known_ones(layout: Layout) -> None:
     publish_empty(layout.index("known"), 1)
     with pytest.raises(UnknownIndexError, match=r"Unknown index 'x' .*known indexes: known.*polyhop index SOURCE"):

@@ -21,7 +21,7 @@ SELECT source, line, reason, any_value(excerpt) FROM (
     UNION ALL
     SELECT
         s.place[1],
-        0,
+        NULL,
         'id ''' || s.record_id || ''' of source ''' || s.origin || ''' has another text in source ''' || f.origin
             || ''', which comes first by name; give one of the two another id',
         left(p.text, 200)
@@ -33,7 +33,7 @@ SELECT source, line, reason, any_value(excerpt) FROM (
     UNION ALL
     SELECT DISTINCT
         source,
-        line,
+        nullif(line, -1),
         'id ''' || record_id || ''' is also the id of a piece of a longer record; give it another',
         left(min(text) OVER (PARTITION BY origin, source, line, record_id), 200)
     FROM read_parquet($passages)
@@ -86,8 +86,10 @@ GROUP BY q.document_id
 ORDER BY q.document_id;
 
 -- name: count_records
--- Accepted and refused records.
-SELECT (SELECT count(*) FROM first_use), (SELECT count(DISTINCT (source, line)) FROM quarantine);
+-- Accepted and refused records; of those without a line each has a reason of its own.
+SELECT
+    (SELECT count(*) FROM first_use),
+    (SELECT count(DISTINCT (source, line, if(line IS NULL, reason, ''))) FROM quarantine);
 
 -- name: first_quarantined
 -- The first refused record, for the message of a failed run.
@@ -128,15 +130,15 @@ SELECT
     (SELECT coalesce(hex(bit_xor(md5_number(q::VARCHAR))), '') FROM quarantine AS q);
 
 -- name: places_in_parts
--- Where each passage is in the source.
+-- Where each passage is in the source; -1 is the line of a record that was kept (kept_records.py).
 CREATE OR REPLACE TEMP TABLE places AS
-SELECT passage_id, min((source, line))[1] AS source, min((source, line))[2] AS line
+SELECT passage_id, min((source, line))[1] AS source, nullif(min((source, line))[2], -1) AS line
 FROM read_parquet($passages) GROUP BY passage_id;
 
 -- name: places_in_documents
 -- The file of each passage, where its line is not known any more.
 CREATE OR REPLACE TEMP TABLE places AS
-SELECT p.passage_id, d.source, 0::BIGINT AS line FROM passages AS p JOIN documents AS d USING (document_id);
+SELECT p.passage_id, d.source, NULL::BIGINT AS line FROM passages AS p JOIN documents AS d USING (document_id);
 
 -- name: quarantine_faults
 -- Passages that a rule failed on join the refused records.
@@ -176,4 +178,6 @@ WHERE q.document_id = documents.document_id AND q.content_hash <> documents.cont
 
 -- name: count_left
 -- Accepted records and refused ones after passages were refused.
-SELECT (SELECT count(DISTINCT record_id) FROM passages), (SELECT count(DISTINCT (source, line)) FROM quarantine);
+SELECT
+    (SELECT count(DISTINCT record_id) FROM passages),
+    (SELECT count(DISTINCT (source, line, if(line IS NULL, reason, ''))) FROM quarantine);

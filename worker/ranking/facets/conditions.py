@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from polyhop.worker.ranking.facets.kinds import Kind, kinds_of
 from polyhop.worker.ranking.facets.mentions import Mention
 from polyhop.worker.ranking.facets.numbers import NumberRange, number_ranges
-from polyhop.worker.ranking.facets.polarity import OTHER_WORDS, WRONG, Polarity, negation_before
+from polyhop.worker.ranking.facets.polarity import OTHER_WORDS, WRONG, Polarity, is_negated
 from polyhop.worker.ranking.facets.signature_words import Meanings, SignatureWords
 from polyhop.worker.ranking.facets.units import Units
 from polyhop.worker.ranking.facets.words import Word
@@ -96,6 +97,7 @@ class ConditionFinder:
         numbers = units.label_numbers[units.document_labels]
         self._numeric = np.flatnonzero(np.isfinite(numbers)).astype(np.int32)
         self._numbers = numbers[self._numeric]
+        self.kinds = kinds_of(units, polarity.is_polar)
 
     def of(self, words: Sequence[Word], meanings: Meanings, mentions: Sequence[Mention]) -> Conditions:
         """The conditions of a question.
@@ -147,12 +149,19 @@ class ConditionFinder:
         return sorted(kept, key=lambda mention: mention.start), found
 
     def _documents_within(self, limits: NumberRange) -> NDArray[np.int32]:
-        """Numbers in a range, of the signatures that have some in it and some outside."""
+        """Numbers in a range, of the signatures that have some in it and some outside.
+
+        If the question says whether these are times, of signatures with times or of the others, where there are any.
+        """
         count = len(self._units.signatures)
         is_within = (self._numbers >= limits.low) & (self._numbers <= limits.high)
         signatures = self._units.document_signatures[self._numeric]
         within, total = np.bincount(signatures[is_within], minlength=count), np.bincount(signatures, minlength=count)
-        return self._numeric[is_within & ((within > 0) & (within < total))[signatures]]
+        is_limited = (within > 0) & (within < total)
+        is_time = self.kinds == int(Kind.TIME)
+        if limits.is_time is not None and (is_limited & (is_time == limits.is_time)).any():
+            is_limited &= is_time == limits.is_time
+        return self._numeric[is_within & is_limited[signatures]]
 
     def _read(
         self,
@@ -181,8 +190,8 @@ class ConditionFinder:
             signature: mention.strength * (1.0 if not introduced or signature in introduced else NOT_INTRODUCED)
             for signature in (*signatures.tolist(), *([HUB] if len(hubs) else []))
         }
-        is_negated = negation_before(words, mention.start, mention.end, taken)
-        return _Reading(mention, documents, hubs, strengths, is_negated, mention in ranges)
+        negated = is_negated(words, mention.start, mention.end, taken)
+        return _Reading(mention, documents, hubs, strengths, negated, mention in ranges)
 
     def _match(self, facet: Facet, reading: _Reading) -> None:
         """Adds what a reading matches.
@@ -236,7 +245,7 @@ class ConditionFinder:
         for signature in np.flatnonzero(self._polarity.is_polar & (shares >= LEAST_NEGATED_SHARE)).tolist():
             stems = self._words.stems_of(signature)
             places = [place for place in remaining if any(stem in stems for stem, _ in meanings[place])]
-            if not places or not negation_before(words, places[0], places[-1] + 1, taken):
+            if not places or not is_negated(words, places[0], places[-1] + 1, taken):
                 continue
             documents = np.array(self._units.documents_of(signature))
             is_right = self._polarity.is_negated[documents]

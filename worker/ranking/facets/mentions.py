@@ -16,6 +16,7 @@ DECIMALS = 9
 """Scores of readings are equal if they are so after rounding: summation order must not part alternatives."""
 
 NAME_STRENGTH = 0.7
+PART_STRENGTH = 0.5
 RAREST = 2
 NEARBY = 6
 LONG_LABEL = 3
@@ -116,6 +117,7 @@ def find_mentions(
     taken = _greedy(windows, matches, words)
     free = [place for place in range(len(words)) if not any(mention.start <= place < mention.end for mention in taken)]
     names = [_name(index, meanings, words, place, roles) for place in free if words[place].is_capitalised]
+    names += [_partly(index, words, place, roles) for place in free if not words[place].is_capitalised]
     return sorted([*taken, *(name for name in names if name)], key=lambda mention: mention.start)
 
 
@@ -132,6 +134,7 @@ class Roles:
     is_named: NDArray[np.bool_]
     is_predicate: NDArray[np.bool_]
     predicate_stems: frozenset[int]
+    is_shared: NDArray[np.bool_]
 
 
 def _reaches(words: Sequence[Word], rule: MentionRule) -> NDArray[np.int64]:
@@ -254,3 +257,18 @@ def _name(
         if roles.is_named[label] and (not is_long or covered >= NEARBY_COVERAGE * index.weights[label]):
             kept.append(label)
     return Mention(place, place + 1, frozenset((place,)), tuple(kept), NAME_STRENGTH) if kept else None
+
+
+def _partly(index: LabelIndex, words: Sequence[Word], place: int, roles: Roles) -> Mention | None:
+    """A word that occurs in one short value only as a mention of it, if several hubs have the value (depression).
+
+    Source: algorithms.md 4B, parts of values.
+    """
+    own = index.numbers.get(words[place].stem)
+    if own is None or words[place].is_stop or own in roles.predicate_stems:
+        return None
+    labels = index.labels_with(own)
+    labels = labels[roles.is_named[labels]]
+    if len(labels) != 1 or not roles.is_shared[labels[0]] or index.lengths[labels[0]] > LONG_LABEL:
+        return None
+    return Mention(place, place + 1, frozenset((place,)), (int(labels[0]),), PART_STRENGTH)

@@ -28,6 +28,8 @@ COMPARED = {word: side for side, words in _COMPARED.items() for word in words}
 
 OPENERS = {"after": ABOVE, "since": ABOVE, "above": ABOVE, "over": ABOVE, "exceeding": ABOVE, "before": BELOW,
            "until": BELOW, "till": BELOW, "below": BELOW, "under": BELOW}  # fmt: skip
+TIMES = frozenset(("after", "since", "before", "until", "till", "later", "newer", "earlier"))
+"""Openers of a range of times rather than of amounts: fields of years go first, for others the fields of amounts."""
 INCLUSIVE = frozenset(("since", "until", "till"))
 LEAST_MOST = {"least": ABOVE, "most": BELOW}
 """After `at`."""
@@ -44,12 +46,14 @@ class NumberRange:
         end: After the last word.
         low: The least number that is admitted.
         high: The largest.
+        is_time: Whether it opens like a range of times; None: it may be one of times or of amounts.
     """
 
     start: int
     end: int
     low: float
     high: float
+    is_time: bool | None = None
 
 
 def number_ranges(words: Sequence[Word]) -> list[NumberRange]:
@@ -91,8 +95,8 @@ def _open_range(words: Sequence[Word], place: int) -> NumberRange | None:
         else:
             continue
         is_near = all(between.is_stop for between in words[opener + 1 : place])
-        low, high = (number + step, math.inf) if side == ABOVE else (-math.inf, number - step)
-        return NumberRange(start if is_near else place, place + 1, low, high)  # labels that are numbers are whole ones
+        low, high = (number + step, math.inf) if side == ABOVE else (-math.inf, number - step)  # whole numbers
+        return NumberRange(start if is_near else place, place + 1, low, high, words[start].text.lower() in TIMES)
     return None
 
 

@@ -16,6 +16,17 @@ LEAST_SHARE, LARGEST_SHARE = 0.02, 0.98
 REACH = 4
 """Words before a mention in which a negation is looked for."""
 
+_DENIED_TEXT = """
+private secret confidential hidden withheld unavailable missing absent undisclosed unpublished unknown
+"""
+_DENIED = frozenset(_DENIED_TEXT.split())
+"""After a mention: what is so is not there for others."""
+_REFLEXIVES_TEXT = """
+themselves itself himself herself oneself ourselves yourself
+"""
+_REFLEXIVES = frozenset(_REFLEXIVES_TEXT.split())
+"""After `to`: kept to oneself."""
+
 WRONG = 0.1
 OTHER_WORDS = 0.6
 
@@ -42,8 +53,10 @@ class Polarity:
         self.is_negated = negated & self.is_polar[signatures]
 
 
-def negation_before(words: Sequence[Word], start: int, end: int, taken: NDArray[np.int64]) -> bool:
-    """Whether a span is negated: by a word inside it or up to 4 words before, with no other mention between.
+def is_negated(words: Sequence[Word], start: int, end: int, taken: NDArray[np.int64]) -> bool:
+    """Whether a span is negated: by a word inside it, or by one near it, with no other mention between.
+
+    Up to 4 words before it a negation counts, up to 4 after it a word like `private`, and `to themselves`.
 
     Args:
         words: The question's.
@@ -55,7 +68,13 @@ def negation_before(words: Sequence[Word], start: int, end: int, taken: NDArray[
         return True
     for place in range(start - 1, max(-1, start - 1 - REACH), -1):
         if taken[place] >= 0:
-            return False
+            break
         if words[place].is_negation:
+            return True
+    for place in range(end, min(len(words), end + REACH)):
+        if taken[place] >= 0:
+            return False
+        text = words[place].text.lower()
+        if text in _DENIED or (text in _REFLEXIVES and words[place - 1].text.lower() == "to"):
             return True
     return False

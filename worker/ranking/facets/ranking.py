@@ -12,13 +12,16 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from polyhop.worker.ranking.facets.conditions import HUB, ConditionFinder, Conditions, Facet
+from polyhop.worker.ranking.facets.conditions import HUB, ConditionFinder, Facet
+from polyhop.worker.ranking.facets.extremes import extreme_facets
+from polyhop.worker.ranking.facets.kinds import asked_kinds
 from polyhop.worker.ranking.facets.mentions import MentionRule, find_mentions
 from polyhop.worker.ranking.facets.polarity import Polarity
+from polyhop.worker.ranking.facets.read_question import ReadQuestion
 from polyhop.worker.ranking.facets.signature_words import SignatureWords
 from polyhop.worker.ranking.facets.soft import Soft, SoftRule, SoftScores, of_maximum
 from polyhop.worker.ranking.facets.units import Units
-from polyhop.worker.ranking.facets.words import Word, question_words, words_of
+from polyhop.worker.ranking.facets.words import question_words, words_of
 from polyhop.worker.ranking.similarity import cosines
 
 Floats = NDArray[np.float64]
@@ -30,6 +33,12 @@ LEAST_OWN = 0.001
 
 SIMILARITY_POWER = 3
 """How much the most similar signatures outweigh others; flat between 2 and 3 on ORKG and the museum, less at 4."""
+
+GIVEN_FACTOR = 0.8
+"""What the similarity of a field counts whose value the question names: it rather asks for another one."""
+
+KIND_WEIGHT = 0.2
+"""What a field gains whose values are of a kind that the question asks for in plain words."""
 
 MOST_SIGNATURES = 10_000
 """With more of them, a graph's predicates are free text, and comparing them all takes milliseconds."""
@@ -72,36 +81,6 @@ class PathScores:
     met: Sequence[Floats]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadQuestion:
-    """A question as hub facets read it.
-
-    Attributes:
-        words: Its words.
-        conditions: What it asks for.
-    """
-
-    words: Sequence[Word]
-    conditions: Conditions
-
-    @property
-    def rest(self) -> str:
-        """The question with `it` in place of what its facets name."""
-        spans = sorted(span for facet in self.conditions.facets for span in facet.mentions)
-        texts, place = [], 0
-        for start, end in spans:
-            texts += [*(word.text for word in self.words[place:start]), "it"]
-            place = max(place, end)
-        return " ".join([*texts, *(word.text for word in self.words[place:])])
-
-    @property
-    def words_beside_hubs(self) -> Sequence[Word]:
-        """Its words without those that name a hub and nothing else."""
-        facets = [facet for facet in self.conditions.facets if facet.signatures == (HUB,)]
-        named = {place for facet in facets for span in facet.mentions for place in range(*span)}
-        return [word for place, word in enumerate(self.words) if place not in named]
-
-
 class FacetRanking:
     """A version's hub paths, ready to be scored."""
 
@@ -124,10 +103,10 @@ class FacetRanking:
         self._rule = rule
         self._soft = SoftScores(units, None if vectors is None else vectors[0], rule.soft)
         self._hub_vectors = None if vectors is None else vectors[1]
-        left_out = {word.stem for name in hub_types for word in words_of(name)}
+        self._types = frozenset(word.stem for name in hub_types for word in words_of(name))
         self._centroids = _centroids(units, vectors[0]) if vectors is not None and rule.signature_similarity else None
         self._firsts = np.searchsorted(units.document_signatures, np.arange(len(units.signatures)))
-        words = SignatureWords(units.signatures, units.labels, left_out)
+        words = SignatureWords(units.signatures, units.labels, self._types)
         self._finder = ConditionFinder(units, words, Polarity(units))
 
     @property
@@ -141,7 +120,7 @@ class FacetRanking:
         words = question_words(question)
         meanings = [units.labels.meanings(word, rule.mentions.family_factor) for word in words]
         mentions = find_mentions(units.labels, meanings, words, units.roles, rule.mentions)
-        return ReadQuestion(words, self._finder.of(words, meanings, mentions))
+        return ReadQuestion(words, self._finder.of(words, meanings, mentions), self._types)
 
     def score(
         self, question: ReadQuestion, vector: NDArray[np.float32] | None, rest: NDArray[np.float32] | None = None
@@ -162,8 +141,12 @@ class FacetRanking:
         documents = self._soft.documents(beside, similar) if len(beside) < len(question.words) else soft.documents
         met = [self._met(facet) for facet in conditions.facets]
         hubs = self._hubs(met, soft, vector)
-        own = self._asked(conditions, rest, similar)[units.document_signatures] * conditions.polarity
-        add_matches(own, conditions.facets)
+        asked = self._asked(question, rest, similar)
+        own = asked[units.document_signatures] * conditions.polarity
+        facets = [*conditions.facets, *extreme_facets(units, self._finder.kinds, question, hubs, asked)]
+        for facet in facets[len(met) :]:
+            hubs = hubs * np.maximum(self._met(facet), self._rule.floor)
+        add_matches(own, facets)
         scores: Floats = combined(
             (units.hub_starts, units.path_documents, units.path_parents),
             (hubs, own + LEAST_OWN, self._same_node(conditions.facets)),
@@ -172,18 +155,24 @@ class FacetRanking:
         )
         return PathScores(scores, hubs, met)
 
-    def _asked(self, conditions: Conditions, rest: NDArray[np.float32] | None, similar: Floats | None) -> Floats:
-        """How much the question asks for each signature, by its words and by similarity; shape (s,), 0 to 1.
+    def _asked(self, question: ReadQuestion, rest: NDArray[np.float32] | None, similar: Floats | None) -> Floats:
+        """How much the question asks for each signature, by words, similarity and kind of value; shape (s,), 0 to 1.
 
         Source: algorithms.md 4B, rule 7.
         """
+        conditions = question.conditions
+        is_of_kind = self._finder.kinds & int(asked_kinds(question.words)) > 0
+        gains = KIND_WEIGHT * is_of_kind
         if rest is None or self._centroids is None:
-            return conditions.shares
+            return np.minimum(conditions.shares + gains, 1.0)
         fields = np.maximum(cosines(self._centroids, rest), 0.0)
         if similar is not None:
             fields = fields + np.maximum(np.maximum.reduceat(similar, self._firsts), 0.0)
+        given = sorted({signature for facet in conditions.facets for signature in facet.signatures} - {HUB})
+        fields[given] *= GIVEN_FACTOR
         weight = self._rule.signature_similarity
-        return (1.0 - weight) * conditions.shares + weight * of_maximum(fields) ** SIMILARITY_POWER
+        asked = (1.0 - weight) * conditions.shares + weight * of_maximum(fields) ** SIMILARITY_POWER
+        return np.minimum(asked + gains, 1.0)
 
     def _met(self, facet: Facet) -> Floats:
         """How well each hub meets a facet."""

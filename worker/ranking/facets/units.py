@@ -182,7 +182,7 @@ def units_of(
         copies=copies.astype(np.int64),
         document_paths=Rows.inverted(documents, len(keys)),
         labels=labels,
-        roles=_roles(labels, document_labels, hub_labels, by_label, predicate_words),
+        roles=_roles(labels, document_labels, hub_labels, by_label, predicate_words, copies),
         label_documents=Rows.inverted(document_labels, len(labels.stems)),
         label_hubs=Rows.inverted(hub_labels, len(labels.stems)),
         label_predicates={label: tuple(found) for label, found in by_label.items()},
@@ -216,6 +216,7 @@ def _roles(
     hub_labels: Numbers,
     by_label: dict[int, list[int]],
     predicate_words: Sequence[Sequence[Word]],
+    copies: Numbers,
 ) -> Roles:
     is_named = np.zeros(len(labels.stems), dtype=np.bool_)
     is_named[document_labels] = True
@@ -223,7 +224,8 @@ def _roles(
     is_predicate = np.zeros(len(labels.stems), dtype=np.bool_)
     is_predicate[list(by_label)] = True
     stems = frozenset(labels.numbers[word.stem] for words in predicate_words for word in words)
-    return Roles(is_named, is_predicate, stems)
+    is_shared = np.bincount(document_labels, copies, len(labels.stems)) >= 2
+    return Roles(is_named, is_predicate, stems, is_shared)
 
 
 def _number(stems: Sequence[str]) -> float:

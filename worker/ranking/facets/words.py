@@ -24,13 +24,18 @@ will with won wouldn y you your yours yourself yourselves
 STOP_WORDS = frozenset(_STOP.split())
 """bm25s' STOPWORDS_EN_PLUS as words are split here: its forms with an apostrophe come as two words of the list."""
 
-_NEGATION = "no not none never neither nor without lack lacks lacking cannot"
+_NEGATION = "no not non none never neither nor without lack lacks lacked lacking cannot"
 _NEGATIONS = frozenset(_NEGATION.split())
+_REFUSAL = "fail fails failed refuse refuses refused omit omits omitted withhold withholds withheld"
+_REFUSALS = frozenset(_REFUSAL.split())
+"""Negate in questions only: labels say them of what a value is about."""
 _APOSTROPHES = "'’ʼ"
 
 _REQUEST = "compare count find give list name order rank show sort tell"
 _REQUESTS = frozenset(_REQUEST.split())
 _SENTENCE_ENDS = ".?!"
+_CLAUSE_ENDS = ".?!,:;"
+_JOINED = frozenset(("and", "but"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +47,14 @@ class Word:
         stem: Of its folded lower-case form.
         is_stop: Whether it is a stop word.
         is_negation: Whether it negates what follows.
+        begins_clause: Whether it begins a question's clause: its first word, or one after a mark or after `and`, `but`.
     """
 
     text: str
     stem: str
     is_stop: bool
     is_negation: bool
+    begins_clause: bool = False
 
     @property
     def is_capitalised(self) -> bool:
@@ -69,13 +76,19 @@ def words_of(text: str) -> list[Word]:
 def question_words(text: str) -> list[Word]:
     """The words of a question in order; a verb that opens a sentence and says how to answer is a stop word.
 
-    Source: algorithms.md 4B, requests.
+    Source: algorithms.md 4B, requests and kinds of values.
     """
     words = words_of(text)
     for number, match in enumerate(_WORD.finditer(folded := fold(text))):
         before = folded[: match.start()].rstrip()
-        if match.group().lower() in _REQUESTS and (not before or before[-1] in _SENTENCE_ENDS):
-            words[number] = replace(words[number], is_stop=True)
+        is_request = match.group().lower() in _REQUESTS and (not before or before[-1] in _SENTENCE_ENDS)
+        is_joined = number > 0 and words[number - 1].text.lower() in _JOINED
+        words[number] = replace(
+            words[number],
+            is_stop=words[number].is_stop or is_request,
+            is_negation=words[number].is_negation or match.group().lower() in _REFUSALS,
+            begins_clause=not before or before[-1] in _CLAUSE_ENDS or is_joined,
+        )
     return words
 
 

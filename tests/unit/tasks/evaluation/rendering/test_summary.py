@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyhop.tasks.evaluation.summary import escaped, summary_markdown
+from polyhop.schemas.markdown import escaped
+from polyhop.tasks.evaluation.summary import summary_markdown
 
 Make = Callable[[Sequence[str]], tuple[dict[str, Any], dict[str, Any]]]
 HOSTILE = "a|b\n# c <img src=x onerror=alert(1)> [x](javascript:alert) `d` **e** _f_ $g$ \\| & ![h](i)"

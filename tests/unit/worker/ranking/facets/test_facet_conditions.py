@@ -160,6 +160,13 @@ def test_a_negation_before_a_value_turns_it_round() -> None:
     assert found["tool support", "No tool used"] == pytest.approx(0.6, abs=0.05)
 
 
+@pytest.mark.parametrize("question", ["Who keeps tool support private?", "Who keeps tool support to themselves?"])
+def test_a_value_that_is_kept_from_others_is_negated(question: str) -> None:
+    units, _ = polar()
+    assert conditions_of(units, question).polarity.min() == pytest.approx(0.1)
+    assert conditions_of(units, "Who gives tool support to others?").polarity.min() == 1.0
+
+
 def test_a_negation_further_away_is_none_of_the_value_s() -> None:
     units, _ = polar()
     (found,) = matched(units, conditions_of(units, "Not one of the many people here knows where a tool is available"))

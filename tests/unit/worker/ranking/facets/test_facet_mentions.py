@@ -1,5 +1,7 @@
 """Labels that a question names: algorithms.md 4B, rule 2."""
 
+from collections.abc import Collection
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,9 @@ LABELS = (
 PREDICATES = ("publication year", "quality")
 
 
-def mentioned(question: str, rule: MentionRule | None = None) -> list[tuple[str, list[str], float]]:
+def mentioned(
+    question: str, rule: MentionRule | None = None, shared: Collection[str] = ()
+) -> list[tuple[str, list[str], float]]:
     """Span, labels and strength of each mention."""
     labels = [words_of(label) for label in (*LABELS, *PREDICATES)]
     index = LabelIndex(labels)
@@ -32,7 +36,8 @@ def mentioned(question: str, rule: MentionRule | None = None) -> list[tuple[str,
     words = words_of(question)
     rule = rule or MentionRule()
     meanings = [index.meanings(word, rule.family_factor) for word in words]
-    found = find_mentions(index, meanings, words, Roles(is_named, ~is_named, stems), rule)
+    is_shared = np.array([named[number] in shared for number in range(len(index.stems))])
+    found = find_mentions(index, meanings, words, Roles(is_named, ~is_named, stems, is_shared), rule)
     return [
         (
             " ".join(word.text for word in words[one.start : one.end]),
@@ -52,6 +57,18 @@ def test_most_of_a_label_by_weight_is_enough() -> None:
     assert (span, labels) == ("data mining", ["Data Mining Technique"])
     assert strength == pytest.approx(2 / 3, abs=0.01)
     assert mentioned("Who used data?") == []
+
+
+def test_a_word_of_one_short_value_that_hubs_share_is_half_a_mention() -> None:
+    assert mentioned("Who used mining?", shared=["Data Mining Technique"]) == [
+        ("mining", ["Data Mining Technique"], 0.5)
+    ]
+    assert mentioned("Who used mining?") == []
+    assert mentioned("Who plays games?", shared=["Theory of Games", "Games of Theory"]) == []
+    assert [labels for _, labels, _ in mentioned("Who asks for quality?", shared=["Quality of Method"])] == [
+        ["quality"]
+    ]
+    assert mentioned("Who wrote many things?", shared=LABELS) == []
 
 
 def test_words_may_stand_in_another_order_with_stop_words_between() -> None:

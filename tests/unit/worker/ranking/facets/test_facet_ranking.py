@@ -188,30 +188,31 @@ def test_a_field_is_asked_for_by_its_mean_and_by_its_most_similar_value() -> Non
     rest = np.array([1, 0], dtype=np.float32)
     ranking = FacetRanking(units, (vectors, vectors[:2]), (), FacetRule(MentionRule(), SoftRule()))
     similar = ranking._soft.cosines(rest)
-    asked = ranking._asked(ranking.read("Where?").conditions, rest, similar)
+    asked = ranking._asked(ranking.read("Where?"), rest, similar)
     by_field = np.cos(np.radians([-5, 72.5])) + np.cos(np.radians([40, 5]))
     assert asked.tolist() == pytest.approx((0.3 * (by_field / by_field.max()) ** 3).tolist(), abs=1e-5)
     large = FacetRule(MentionRule(), SoftRule(exact_texts=1))
     beyond = FacetRanking(units, (vectors, vectors[:2]), (), large)
     assert not beyond._soft.compares_all
     by_mean = np.cos(np.radians([-5, 72.5]))
-    asked = beyond._asked(ranking.read("Where?").conditions, rest, None)
+    asked = beyond._asked(ranking.read("Where?"), rest, None)
     assert asked.tolist() == pytest.approx((0.3 * (by_mean / by_mean.max()) ** 3).tolist(), abs=1e-5)
 
 
 def test_words_and_similarity_share_in_what_is_asked_for(music: Units) -> None:
     vectors = (unit_vectors(int(music.document_texts.max()) + 1), unit_vectors(3, 6))
-    conditions = FacetRanking(music, None, (), FacetRule(MentionRule(), SoftRule())).read("Which genre?").conditions
+    question = FacetRanking(music, None, (), FacetRule(MentionRule(), SoftRule())).read("Which genre?")
+    shares = question.conditions.shares
     rest = unit_vectors(2, 7)[1]
 
     def asked(weight: float) -> Floats:
         rule = FacetRule(MentionRule(), SoftRule(), signature_similarity=weight)
         ranking = FacetRanking(music, vectors, (), rule)
-        return ranking._asked(conditions, rest, ranking._soft.cosines(rest))
+        return ranking._asked(question, rest, ranking._soft.cosines(rest))
 
-    assert asked(0.0).tolist() == conditions.shares.tolist()
+    assert asked(0.0).tolist() == shares.tolist()
     assert asked(1.0).max() == 1.0
-    np.testing.assert_allclose(asked(0.4), 0.6 * conditions.shares + 0.4 * asked(1.0), atol=1e-9)
+    np.testing.assert_allclose(asked(0.4), 0.6 * shares + 0.4 * asked(1.0), atol=1e-9)
 
 
 WORDS = (

@@ -1,0 +1,345 @@
+"""A command killed at any moment: readers see whole versions, the next run ends right, repeats nothing, leaves nothing.
+
+By hand, at every change that a run makes to files, and at so many moments:
+POLYHOP_KILL_POINTS=all POLYHOP_KILLS=100 uv run pytest -n 0 --timeout 0 tests/e2e/test_kills.py
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import kill_points
+import pytest
+from command_processes import Commands, Prepare
+from kill_points import Change, changes_in
+
+from polyhop.api import open_index
+from polyhop.flows.verify import run_verify
+from polyhop.schemas.errors import UnknownIndexError
+from polyhop.schemas.settings import Settings
+from polyhop.tasks.publish.removal import clean_vectors
+from polyhop.warehouse.cache.vectors import VectorCache
+from polyhop.warehouse.files.layout import IndexFolder, Layout
+from polyhop.warehouse.files.versions import published_versions, read_manifest
+from polyhop.warehouse.open import close_encoders
+
+POINTS = os.environ.get("POLYHOP_KILL_POINTS", "")
+KILLS = int(os.environ.get("POLYHOP_KILLS", "1"))
+STRATEGIES = ("bm25", "dense")
+QUESTIONS = ("What lies on the River 3?", "Where is Town 5?")
+USUAL_POINTS = {
+    "first": ("Tags.create done", ".CURRENT*CURRENT"),
+    "index": (
+        "embed-passage*.done",
+        "LanceTable.optimize",
+        "Tags.create",
+        ".CURRENT*CURRENT",
+        "os.remove index.duckdb",
+    ),
+    "maintain": ("os.remove index.duckdb", "Tags.delete"),
+    "use": (".CURRENT*CURRENT",),
+}
+"""Of all changes those that a test run kills at: the first that holds these words, in order."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A command, what it starts from and what it must lead to.
+
+    Attributes:
+        start: Name of the root that it is run on.
+        command: Its arguments.
+        seen: Versions that a reader may see after it was killed; 0: none.
+        following: The command that is run next, to its end.
+        current: The current version then.
+        left: All versions then.
+    """
+
+    start: str
+    command: tuple[str, ...]
+    seen: tuple[int, ...]
+    following: tuple[str, ...]
+    current: int
+    left: tuple[int, ...]
+
+
+FIRST = ("index", "edition-1/corpus.jsonl", "--index", "towns", "--json")
+INDEX = ("index", "edition-3/corpus.jsonl", "--index", "towns", "--json", "--set", "keep_versions=1")
+USE = ("versions", "--index", "towns", "--use", "2", "--json")
+SCENARIOS = {
+    "first": Scenario("none", FIRST, (0, 1), FIRST, 1, (1,)),
+    "index": Scenario("two", INDEX, (2, 3), INDEX, 3, (3,)),
+    "maintain": Scenario("three", ("maintain", "--set", "keep_versions=1"), (3,), INDEX, 3, (3,)),
+    "use": Scenario("three", USE, (2, 3), USE, 2, (1, 2, 3)),
+}
+
+
+class Place:
+    """A folder with the editions of a corpus, a root with two versions and one with a third, and what these hold."""
+
+    def __init__(self, folder: Path, commands: Commands) -> None:
+        self.folder = folder
+        self.commands = commands
+        for edition in (1, 2, 3):
+            self._write(edition)
+        self.root("none").mkdir()
+        self.copy("none", "two")
+        self.run("two", *FIRST)
+        self.run("two", *[part.replace("-1/", "-2/") for part in FIRST])
+        self.copy("two", "three")
+        self.run("three", *[part.replace("versions=1", "versions=3") for part in INDEX])
+        self.answers = {version: answers(self.root("three"), version) for version in (1, 2, 3)}
+        self.content = {version: content(self.index("three"), version) for version in (1, 2, 3)}
+        self.changes: dict[str, list[Change]] = {}
+        self.report: dict[str, Any] = {}
+        for name, scenario in SCENARIOS.items():
+            self.copy(scenario.start, "undisturbed")
+            self.report[name] = self.run("undisturbed", *scenario.command, prepare=self.dies_at("undisturbed", 0))
+            self.changes[name] = self.noted()
+
+    def root(self, name: str) -> Path:
+        return self.folder / name
+
+    def index(self, name: str) -> IndexFolder:
+        return Layout(self.root(name)).index("towns")
+
+    def _write(self, edition: int) -> None:
+        folder = self.folder / f"edition-{edition}"
+        folder.mkdir()
+        rows = [
+            {"id": f"p{n}", "title": f"Town {n}", "text": f"Town {n} lies on the River {(n + edition) % 5}. {mark}"}
+            for n in range(9 + edition)
+            for mark in [f"Edition {edition}." if n % 3 == 0 else "Always."]
+        ]
+        (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[edition - 1 :]))
+
+    def copy(self, source: str, target: str) -> Path:
+        """A root like another; the encoder's file, which nobody changes, is the same."""
+        shutil.rmtree(self.root(target), ignore_errors=True)
+        return Path(shutil.copytree(self.root(source), self.root(target), copy_function=_link_or_copy))
+
+    def keep(self, name: str) -> None:
+        """Keeps what a kill left wrong, to be looked at."""
+        shutil.rmtree(self.root(name), ignore_errors=True)
+        self.root("killed").rename(self.root(name))
+
+    def dies_at(self, root: str, number: int) -> Prepare:
+        values = {"folder": str(self.root(root)), "number": number, "journal": str(self.folder / "changes")}
+        return Prepare(Path(kill_points.__file__), "die_at", values)
+
+    def noted(self) -> list[Change]:
+        """The changes of the last process that noted any."""
+        return changes_in(self.folder / "changes")
+
+    def run(self, root: str, *arguments: str, prepare: Prepare | None = None) -> Any:
+        """A command to its end; what it prints as JSON."""
+        done = self.start(root, arguments, prepare)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout) if "--json" in arguments else None
+
+    def start(self, root: str, arguments: Sequence[str], prepare: Prepare | None) -> Any:
+        environment = {
+            "POLYHOP_ROOT": str(self.root(root)),
+            "POLYHOP_STRATEGIES": ",".join(STRATEGIES),
+            "POLYHOP_BATCH_SIZE": "5",
+        }
+        return self.commands.run(arguments, self.folder, environment, prepare)
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    (os.link if source.endswith(".onnx") else shutil.copy2)(source, target)
+
+
+@pytest.fixture(scope="module")
+def place(commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return Place(tmp_path_factory.mktemp("kills"), commands)
+
+
+def answers(root: Path, version: int | None = None) -> list[list[Any]]:
+    """Rankings of the questions, with scores."""
+    with open_index("towns", settings=Settings(root=root), version=version) as index:
+        return _ranked(index)
+
+
+def _ranked(index: Any) -> list[list[Any]]:
+    found = [answer for strategy in STRATEGIES for answer in index.ask_batch(QUESTIONS, strategy=strategy)]
+    return [[(passage["id"], passage["score"]) for passage in answer.passages] for answer in found]
+
+
+def content(index: IndexFolder, version: int) -> tuple[Any, ...]:
+    """Checksums of tables (those of changes included) and arrays."""
+    manifest = read_manifest(index.version(version))
+    return manifest.tables, manifest.history, manifest.arrays, manifest.counts
+
+
+def cached_vectors(root: Path) -> int:
+    """How many vectors the cache of a root holds."""
+    with closing(VectorCache(Layout(root).vector_cache)) as cache:
+        return cache.stats().row_count
+
+
+def finished_batches(changes: Iterable[Change]) -> set[str]:
+    """Batches that a process finished, without those that every run does: the source's, and one of resolution."""
+    renamed = (change.what.split()[-1] for change in changes if change.what.startswith("os.rename"))
+    finished = (path for path in renamed if path.endswith(".done"))
+    return {batch for batch in finished if "/ingest/" not in batch and "/resolve-" not in batch}
+
+
+def check_survives(place: Place, name: str, kill: Prepare, *, is_read: bool) -> bool:
+    """Kills the command of a scenario, looks at what is there, runs the next one; whether there was time for the kill.
+
+    Args:
+        place: Where everything lies.
+        name: Of the scenario.
+        kill: What kills the command.
+        is_read: Whether the version before is open all the time.
+    """
+    scenario, root, index = SCENARIOS[name], place.copy(SCENARIOS[name].start, "killed"), place.index("killed")
+    with ExitStack() as reading:
+        if is_read:
+            opened = reading.enter_context(open_index("towns", settings=Settings(root=root)))
+            before = opened.version
+        done = place.start("killed", scenario.command, kill)
+        was_killed = done.returncode == -signal.SIGKILL
+        assert was_killed or done.returncode == 0, done.stderr
+        if is_read:
+            assert _ranked(opened) == place.answers[before], "who read before"
+        version = check_reader(place, scenario)
+        cached = cached_vectors(root)
+        finished = {f"indexes/towns/{path.relative_to(index.path)}" for path in index.staging.glob("parts/*/*.done")}
+        report = place.run("killed", *scenario.following, prepare=place.dies_at("killed", 0))
+        assert not finished & finished_batches(place.noted()), "done twice"
+        if is_read:
+            assert _ranked(opened) == place.answers[before], "who reads on"
+    if scenario.command[0] == "index" and version != scenario.current:
+        cached -= cached_vectors(place.root(scenario.start))
+        missing = place.report[name]["computed"]["embed-passage"] - cached
+        assert report["computed"].get("embed-passage", 0) == missing, "encoded twice"
+    if is_read:  # what a reader held goes with the next run
+        place.run("killed", *scenario.following)
+    check_end(place, scenario)
+    close_encoders()
+    return was_killed
+
+
+def check_reader(place: Place, scenario: Scenario) -> int:
+    """Who opens the index after a kill sees the whole old or the whole new version; returns which, 0 for none."""
+    root, index = place.root("killed"), place.index("killed")
+    if not index.current.exists():
+        assert 0 in scenario.seen
+        with pytest.raises(UnknownIndexError):
+            open_index("towns", settings=Settings(root=root))
+        return 0
+    with open_index("towns", settings=Settings(root=root)) as later:
+        assert later.version in scenario.seen
+        assert _ranked(later) == place.answers[later.version], "who reads afterwards"
+        assert content(index, later.version) == place.content[later.version]
+        assert run_verify(Settings(root=root), "towns").ok
+        return later.version
+
+
+def check_end(place: Place, scenario: Scenario) -> None:
+    """The root is as if nothing had been killed."""
+    index = place.index("killed")
+    assert int(index.current.read_text()) == scenario.current
+    assert tuple(published_versions(index)) == scenario.left
+    for version in scenario.left:
+        assert content(index, version) == place.content[version]
+        assert answers(place.root("killed"), version) == place.answers[version]
+    assert run_verify(Settings(root=place.root("killed")), "towns").ok
+    assert sorted(path.name for path in index.path.iterdir()) == [
+        "CURRENT",
+        "WRITER",
+        "runs.jsonl",
+        "vectors",
+        "versions",
+    ]
+    assert sorted(path.name for path in index.versions.iterdir()) == [f"{version:06d}" for version in scenario.left]
+    assert index.lease.read_bytes() == b""
+    assert list(index.path.rglob("*.tmp")) == []
+    tags = [path.stem for path in index.vectors.glob("passages.lance/_refs/tags/*")]
+    assert sorted(tags) == [f"v{version:06d}" for version in scenario.left]
+    listed = json.loads((index.vectors / "checksums.json").read_bytes())
+    assert not listed["is_changing"]
+    held = _vector_files(index)
+    assert held == set(listed["files"])
+    clean_vectors(index, at_once=True)
+    assert _vector_files(index) == held, "nothing of a killed run is left among the vectors"
+
+
+def _vector_files(index: IndexFolder) -> set[str]:
+    files = (path for path in index.vectors.glob("*.lance/**/*") if path.is_file())
+    return {path.relative_to(index.vectors).as_posix() for path in files if "hint" not in path.name}
+
+
+def _points(changes: Sequence[Change], usual: Sequence[str]) -> list[int]:
+    """Numbers of the changes to be killed at."""
+    if POINTS == "all":
+        return list(range(1, len(changes) + 1))
+    if POINTS:
+        return [number for number in map(int, POINTS.split(",")) if number <= len(changes)]
+    found, start = [], 0
+    for words in usual:
+        start = next(n for n in range(start, len(changes)) if _is_match(changes[n].what, words)) + 1
+        found.append(start)
+    return found
+
+
+def _is_match(change: str, words: str) -> bool:
+    first, _, last = words.partition("*")
+    return first in change and change.endswith(last)
+
+
+def check_all(place: Place, name: str, kills: Iterable[tuple[str, Prepare, bool]]) -> None:
+    """Checks every kill (what it is, how, whether a reader is there) and says all that went wrong."""
+    errors = []
+    for what, kill, is_read in kills:
+        try:
+            check_survives(place, name, kill, is_read=is_read and place.root(SCENARIOS[name].start).name != "none")
+        except Exception as error:  # noqa: BLE001 - the others are checked, too
+            error.add_note(f"'{name}' was killed {what}")
+            errors.append(error)
+            place.keep(f"{name}-{len(errors)}")
+    if errors:
+        raise ExceptionGroup(f"{len(errors)} kills", errors)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_after_a_kill_at_a_change_of_files_versions_are_whole_and_the_next_run_ends_right(
+    place: Place, name: str
+) -> None:
+    changes = place.changes[name]
+    check_all(
+        place,
+        name,
+        (
+            (f"at change {number}: {changes[number - 1].what}", place.dies_at("killed", number), number % 2 == 0)
+            for number in _points(changes, USUAL_POINTS[name])
+        ),
+    )
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_after_a_kill_at_any_moment_versions_are_whole_and_the_next_run_ends_right(place: Place, name: str) -> None:
+    moments = [0.0, *(change.seconds for change in place.changes[name])]
+    kills = []
+    for turn in range(max(1, KILLS if name == "index" else KILLS // 4)):
+        # of the whole time every second one, the others where many changes are made
+        begun = random.randrange(len(moments) - 1) if turn % 2 == 0 else 0
+        seconds = random.uniform(moments[begun], moments[begun + 1] if turn % 2 == 0 else moments[-1])
+        kill = Prepare(Path(kill_points.__file__), "die_after", {"seconds": seconds})
+        kills.append((f"after {seconds:.4f} s", kill, turn % 3 == 0))
+    check_all(place, name, kills)
+
+
+def test_comparing_versions_changes_nothing(place: Place) -> None:
+    place.copy("three", "compared")
+    place.run("compared", "versions", "--index", "towns", "--diff", "1", "3", prepare=place.dies_at("compared", 0))
+    assert place.noted() == []

@@ -1,0 +1,88 @@
+"""One schedule per source of an index, and a further registration that keeps what people have made of them."""
+
+from typing import Any
+from uuid import uuid4
+
+from prefect.client.schemas.actions import DeploymentScheduleCreate
+from prefect.client.schemas.objects import DeploymentSchedule
+from prefect.client.schemas.responses import DeploymentResponse
+from prefect.client.schemas.schedules import CronSchedule
+
+from polyhop.flows.deployments import DeployedIndex, Deployment, deployments, prefect_document
+from polyhop.flows.prefect_schedules import merged_schedules
+
+BOTH = {"news": "/data/news.jsonl", "wiki": "/data/wiki.jsonl"}
+EVERY_QUARTER = "*/15 * * * *"
+
+
+def incremental(**sources: str) -> Deployment:
+    index = DeployedIndex("x", source="/data/wiki.jsonl", sources=sources)
+    return next(each for each in deployments([index]) if each.kind == "incremental")
+
+
+def on_server(schedules: list[DeploymentScheduleCreate], source: str = "/data/wiki.jsonl") -> DeploymentResponse:
+    """What the server has once these are registered."""
+    stored = [DeploymentSchedule(**each.model_dump(exclude={"replaces"})) for each in schedules]
+    return DeploymentResponse(name="x-incremental", flow_id=uuid4(), schedules=stored, parameters={"source": source})
+
+
+def said(schedules: list[DeploymentScheduleCreate]) -> list[tuple[str | None, Any, bool, dict[str, Any]]]:
+    return [(each.slug, getattr(each.schedule, "cron", None), each.active, each.parameters) for each in schedules]
+
+
+def whole(name: str, location: str) -> dict[str, Any]:
+    return {"source": location, "source_name": name, "partial": False}
+
+
+def test_an_index_of_one_source_has_one_schedule_without_parameters() -> None:
+    assert said(merged_schedules(incremental(), None)) == [(None, EVERY_QUARTER, False, {})]
+
+
+def test_every_source_has_a_schedule_of_its_own_which_is_off() -> None:
+    expected = [(name, EVERY_QUARTER, False, whole(name, location)) for name, location in BOTH.items()]
+    assert said(merged_schedules(incremental(**BOTH), None)) == expected
+    (entry,) = (
+        each
+        for each in prefect_document([DeployedIndex("x", sources=BOTH)])["deployments"]
+        if each["name"] == "x-incremental"
+    )
+    assert [(each["slug"], each["active"], each["parameters"]) for each in entry["schedules"]] == [
+        (name, False, whole(name, location)) for name, location in BOTH.items()
+    ]
+
+
+def test_a_further_registration_keeps_what_people_did_to_the_schedules() -> None:
+    first = merged_schedules(incremental(**BOTH), None)
+    hourly = CronSchedule(cron="0 * * * *", timezone="UTC")
+    feed = {"source": "/feeds/today.jsonl", "source_name": "news", "partial": True}
+    changed = [
+        first[0].model_copy(update={"parameters": feed, "active": True}),
+        first[1].model_copy(update={"schedule": hourly, "active": True}),
+        DeploymentScheduleCreate(schedule=hourly, parameters={"full": True}, slug="whole", max_scheduled_runs=2),
+    ]
+    again = merged_schedules(incremental(news="/moved/news.jsonl", wiki="/moved/wiki.jsonl"), on_server(changed))
+    assert said(again) == [
+        ("news", EVERY_QUARTER, True, feed),
+        ("wiki", "0 * * * *", True, whole("wiki", "/moved/wiki.jsonl")),
+        ("whole", "0 * * * *", True, {"full": True}),
+    ]
+    assert again[2].max_scheduled_runs == 2
+
+
+def test_the_schedule_of_the_only_source_stays_its_own_when_a_second_source_comes() -> None:
+    (only,) = merged_schedules(incremental(), None)
+    switched_on = only.model_copy(update={"active": True})
+    again = merged_schedules(incremental(**BOTH), on_server([switched_on]))
+    assert said(again) == [
+        ("wiki", EVERY_QUARTER, True, whole("wiki", BOTH["wiki"])),
+        ("news", EVERY_QUARTER, False, whole("news", BOTH["news"])),
+    ]
+    unknown = merged_schedules(incremental(**BOTH), on_server([switched_on], source="/elsewhere.jsonl"))
+    assert [each.slug for each in unknown] == [None, "news", "wiki"]
+
+
+def test_schedules_that_people_gave_to_a_deployment_without_one_stay() -> None:
+    export = next(each for each in deployments([DeployedIndex("x")]) if each.kind == "export")
+    assert merged_schedules(export, None) == []
+    nightly = DeploymentScheduleCreate(schedule=CronSchedule(cron="0 1 * * *"), parameters={"database": "x"})
+    assert said(merged_schedules(export, on_server([nightly]))) == said([nightly])
