@@ -16,8 +16,6 @@ from polyhop.schemas.columns import Column, Table
 from polyhop.tasks.extraction.changed_titles import ChangedTitles
 from polyhop.warehouse.statements import statement
 
-PREFIX = "extraction"
-RAW = ("mentions", "relations", "propositions", "triples")
 EXTRACTED = Table(
     "passages",
     "Passages whose raw rows stand in the files beside this one.",
@@ -29,8 +27,6 @@ EXTRACTED = Table(
         Column("recipe", pa.string(), "hash of the code's revision and the settings"),
     ),
 )
-FILES = tuple(f"{PREFIX}_{name}.parquet" for name in (EXTRACTED.name, *RAW))
-
 _ROW_GROUP = 20_000
 """Rows that are read, merged and written at once."""
 

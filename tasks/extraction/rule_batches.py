@@ -16,14 +16,15 @@ from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.tasks.cycles import no_search_for_cycles
 from polyhop.tasks.extraction.import_batch import StandIn
-from polyhop.tasks.extraction.kept import EXTRACTED, FILES, RAW, fresh_passages, gone_passages, merged_rows, write_rows
+from polyhop.tasks.extraction.kept import EXTRACTED, fresh_passages, gone_passages, merged_rows, write_rows
 from polyhop.tasks.extraction.parts import raw_tables
 from polyhop.tasks.extraction.results import BatchPages
 from polyhop.tasks.extraction.rows import arrow_table
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.faults import FAULTS
+from polyhop.tasks.raw_rows import EXTRACTED_FILE, FILES, RAW, RAW_FILES, keeps_rows, write_changed
 from polyhop.tasks.stage import BatchResult
-from polyhop.warehouse.build import Build, is_part_done, part_file, part_files, write_part
+from polyhop.warehouse.build import Build, is_part_done, part_file, write_part
 from polyhop.warehouse.files.disk import link_or_copy, writing
 from polyhop.warehouse.names import open_finder
 from polyhop.warehouse.statements import statement
@@ -31,26 +32,6 @@ from polyhop.warehouse.tables.connection import connect
 
 _DONE = "done"
 """Parts with the ids of the passages that a batch did."""
-
-
-def keeps_rows(build: Build) -> bool:
-    """Whether the rows stand in the version for the next one: no fingerprint knows the release of a spaCy model."""
-    return build.settings.extraction.extractor == "rules" and build.settings.extraction.ner != "spacy"
-
-
-def raw_files(build: Build, name: str) -> list[str]:
-    """The files with all rows of one of `RAW`, once extraction is done, by rules or otherwise."""
-    if keeps_rows(build):
-        return [str(build.staging.arrays / FILES[1 + RAW.index(name)])]
-    return part_files(build.parts("extract"), name)
-
-
-def changed_passages(build: Build, recipe: str) -> list[str] | None:
-    """Ids of all passages whose rows are not those of the version before, removed ones among them; None: of all."""
-    files = _files_before(build)
-    if not files:
-        return None
-    return sorted({*_fresh(build, recipe), *_gone(build, files[0])})
 
 
 def rules_batches(build: Build, recipe: str) -> list[int]:
@@ -91,24 +72,24 @@ def run_rules(build: Build, batch: int, recipe: str) -> BatchResult:
 
 
 def join_rows(build: Build, recipe: str) -> None:
-    """Writes the files of all rows: those that are kept, and those of the parts."""
+    """Writes the files of all rows: those that are kept, and those of the parts; notes which passages changed."""
     before, fresh = _files_before(build), _fresh(build, recipe)
     left_out = [*fresh, *_gone(build, before[0])] if before else []
+    write_changed(build, left_out if before else None)
     with writing("extracted rows", build.staging.arrays):
         if before and not left_out:
-            for file in before:
-                link_or_copy(file, build.staging.arrays / file.name)
+            for known in before:
+                link_or_copy(known, build.staging.arrays / known.name)
             return
         batches = _batches(build, fresh)
-        for number, name in enumerate(RAW, start=1):
-            kept = before[number] if before else None
+        for name, file, kept in zip(RAW, RAW_FILES, before[1:] or (None,) * len(RAW), strict=True):
             parts = _parts(build.parts("extract"), name, batches)
             schema = pq.read_schema(kept or part_file(build.parts("extract"), name, 0))
-            write_rows(build.staging.arrays / FILES[number], schema, merged_rows(kept, left_out, parts))
+            write_rows(build.staging.arrays / file, schema, merged_rows(kept, left_out, parts))
         with build.tables(read_only=True) as connection:
             extracted = connection.sql(statement("extract", "extracted_passages"), params={"recipe": recipe})
             tables = (pa.Table.from_batches([rows]) for rows in extracted.to_arrow_reader())
-            write_rows(build.staging.arrays / FILES[0], EXTRACTED.arrow, tables)
+            write_rows(build.staging.arrays / EXTRACTED_FILE, EXTRACTED.arrow, tables)
 
 
 def rules_of(build: Build) -> StandIn:

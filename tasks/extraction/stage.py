@@ -16,7 +16,6 @@ from polyhop.schemas.settings import ExtractionSettings
 from polyhop.schemas.tables import EXTRACTION_LEDGER
 from polyhop.tasks.extraction.contract import Contract, contract_settings
 from polyhop.tasks.extraction.import_batch import import_pages, left_over
-from polyhop.tasks.extraction.kept import PREFIX, RAW
 from polyhop.tasks.extraction.ledger import counts_table, ledger_table
 from polyhop.tasks.extraction.matching import Matches, match_rows
 from polyhop.tasks.extraction.model_batch import DOCUMENT_CHARACTERS, model_pages
@@ -27,14 +26,13 @@ from polyhop.tasks.extraction.results import BatchPages
 from polyhop.tasks.extraction.rows import arrow_table
 from polyhop.tasks.extraction.rule_batches import (
     join_rows,
-    keeps_rows,
     kept_count,
-    raw_files,
     rules_batches,
     rules_of,
     run_rules,
 )
 from polyhop.tasks.faults import FAULTS
+from polyhop.tasks.raw_rows import PREFIX, RAW, keeps_rows, raw_files
 from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.build import Build, chain_fingerprint, is_part_done, part_files, write_part
 from polyhop.warehouse.files.disk import file_hash

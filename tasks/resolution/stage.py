@@ -13,9 +13,7 @@ from polyhop.schemas.chat import ChatModel, Role
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.settings import ReplySettings
 from polyhop.schemas.tables import ALIASES
-from polyhop.tasks.extraction.kept import FILES, RAW
-from polyhop.tasks.extraction.rule_batches import changed_passages, raw_files
-from polyhop.tasks.extraction.stage import recipe as extraction_recipe
+from polyhop.tasks.raw_rows import RAW, RAW_FILES, raw_files, read_changed
 from polyhop.tasks.resolution.acceptance import accept
 from polyhop.tasks.resolution.candidates import Name, Pair
 from polyhop.tasks.resolution.filling import FILLED, Before, describe_names, fill_all, fill_changed, show_raw
@@ -112,13 +110,12 @@ def _before(build: Build) -> Before | None:
         return None  # what a model said of names is no part of a version
     recipe = RESOLVE.recipe(build)
     tables = build.earlier_tables("resolve", recipe, [*RESOLVE.table_names, "passages"])
-    passages = changed_passages(build, extraction_recipe(build)) if tables is not None else None
+    passages = read_changed(build) if tables is not None else None
     if tables is None or passages is None:
         return None
     if len(passages) > _MOST_CHANGED * build.counts["ingest"]["passages"]:
         return None
-    files = build.earlier_files(*FILES)[1:]
-    return Before(tables, dict(zip(RAW, files, strict=True)), passages)
+    return Before(tables, dict(zip(RAW, build.earlier_files(*RAW_FILES), strict=True)), passages)
 
 
 def _resolve(build: Build, connection: duckdb.DuckDBPyConnection) -> Resolution:

@@ -11,6 +11,7 @@ from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS
 from polyhop.schemas.tables import CHANGES, NODE_PASSAGES, NODES, TABLES
 from polyhop.tasks.corpus.records import RECORD_PARTS
 from polyhop.tasks.embeddings.things import SCHEMA as THINGS
+from polyhop.tasks.extraction.kept import EXTRACTED
 from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS
 from polyhop.tasks.graph_source.texts import ATTACHED_PARTS
 from polyhop.tasks.hubs.tables import HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS, HUBS
@@ -60,12 +61,15 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "CREATE TEMP TABLE first_in_source AS SELECT '' AS origin, '' AS record_id, '' AS record_hash, ('', 0) AS place"
     )
     connection.execute("ATTACH ':memory:' AS before")
-    for name in ("passages", "entities", "aliases", "relations"):
-        connection.execute(f"CREATE TABLE before.{name} AS SELECT * FROM {name}")
+    connection.execute("ATTACH ':memory:' AS published")
+    for database in ("before", "published"):
+        for name in ("passages", "entities", "aliases", "relations", "relation_sources"):
+            connection.execute(f"CREATE TABLE {database}.{name} AS SELECT * FROM {name}")
     connection.execute(create_statement(CHANGES))
     connection.execute("CREATE TEMP TABLE refused AS SELECT * FROM quarantine")
     connection.execute("CREATE TEMP TABLE kept_refused AS SELECT * FROM quarantine")
     parts = _empty_parts(connection, tmp_path)
+    _show_raw(connection, parts)
     values = {
         "kind": "passage",
         "limit": 1,
@@ -82,6 +86,8 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "read": ["a"],
         "is_after": True,
         "version": 1,
+        "passages": ["a"],
+        "recipe": "r",
     }
     for file in FILES:
         for name, sql in statements(file).items():
@@ -93,6 +99,18 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
             else:
                 connection.execute(sql, chosen)
             assert sql.startswith("-- "), f"{file}.{name} needs a line that says what it is for"
+
+
+def _show_raw(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[str]]) -> None:
+    """The views of raw rows that resolution reads."""
+    for name in ("mentions", "relations", "propositions", "triples"):
+        for view in (f"all_{name}", f"{name}_before"):
+            connection.execute(f"CREATE VIEW {view} AS FROM read_parquet({parts[f'resolve.{name}']})")
+    for table in ("resolved_mentions", "placed_mentions"):
+        connection.execute(f"CREATE TEMP TABLE {table} AS SELECT *, key AS own_key FROM all_mentions")
+    connection.execute("CREATE TEMP TABLE stated_relations AS FROM all_relations")
+    for table in ("stated", "naming", "stated_now", "stated_before"):
+        connection.execute(f"CREATE TEMP TABLE {table} AS FROM all_propositions")
 
 
 def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[str, list[str]]:
@@ -107,6 +125,8 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
         connection.execute(f"COPY (SELECT *{extra.get(name, '')} FROM empty) TO '{path}' (FORMAT parquet)")
         parts[f"resolve.{name}"] = [str(path)]
         parts[f"extract.{name}"] = [str(path)]
+    pq.write_table(EXTRACTED.arrow.empty_table(), folder / "extracted.parquet")
+    parts["extract.extracted"] = [str(folder / "extracted.parquet")]
     aliases = folder / "aliases.parquet"
     connection.execute(
         f"COPY (SELECT ''::VARCHAR AS alias_key, ''::VARCHAR AS canonical LIMIT 0) TO '{aliases}' (FORMAT parquet)"
