@@ -14,6 +14,8 @@ TAG = "polyhop"
 FIRST_INDEX = "main"
 AFTER_PUBLISH = ("export", "evaluation")
 """Kinds that can be started when a version is published."""
+SCHEDULED = ("incremental", "check", "evaluation", "maintenance")
+"""Kinds that come with a schedule."""
 
 Collision = Literal["ENQUEUE", "CANCEL_NEW"]
 

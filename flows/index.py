@@ -190,7 +190,8 @@ class _Run:
         source = self._source
         with self._clock(source.name):
             start_build(self._build, tables_of([source, *self._stages]))
-            if self._request.source is None:
+            is_read = self._request.source is not None or self._build.reads_kept_only
+            if not is_read:
                 counts = self._take_over_source()
             else:
                 unread: Counter[str] = Counter()
@@ -202,7 +203,7 @@ class _Run:
                 self._runner.progress(source.name, units, units)
                 self._report.unread = dict(unread)
             self._build = self._ingested(counts)
-        if self._request.source is None:
+        if not is_read:
             self._note_taken_over(source.name)
         else:
             self._timings.computed(source.name, self._report.seconds[source.name])

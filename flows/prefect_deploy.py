@@ -5,7 +5,7 @@ switched on: schedules are off until then.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -40,8 +40,16 @@ class Deployed:
     automations: list[str]
 
 
-def deploy(indexes: Iterable[DeployedIndex], pool: str, request: AutomationRequest) -> Deployed:
+def deploy(
+    indexes: Iterable[DeployedIndex], pool: str, request: AutomationRequest, switched_on: Collection[str] = ()
+) -> Deployed:
     """Registers all deployments for a work pool, which is made if it is missing, and their automations.
+
+    Args:
+        indexes: What to make deployments for.
+        pool: Name of the work pool.
+        request: What automations are to do.
+        switched_on: Kinds (deployments.SCHEDULED) whose schedules are switched on; others stay as they are.
 
     Raises:
         ConfigurationError: If no server is named, or the block to notify by does not exist.
@@ -50,13 +58,22 @@ def deploy(indexes: Iterable[DeployedIndex], pool: str, request: AutomationReque
     request.check()
     with _server() as client:
         made = make_pool(client, pool)
-        built = [(each, _built(client, each, LocalStorage(str(Path.cwd())))) for each in deployments(indexes)]
+        here = LocalStorage(str(Path.cwd()))
+        built = [(each, _built(client, each, here, is_on=each.kind in switched_on)) for each in deployments(indexes)]
         ids = _registered(built, partial(RunnerDeployment.apply, work_pool_name=pool))
         return Deployed([one.full_name for _, one in built], made, make_automations(client, ids, request))
 
 
-def serve_all(indexes: Iterable[DeployedIndex], request: AutomationRequest, limit: int) -> None:
+def serve_all(
+    indexes: Iterable[DeployedIndex], request: AutomationRequest, limit: int, switched_on: Collection[str] = ()
+) -> None:
     """Registers all deployments and runs what is due in processes of this one, until it is stopped.
+
+    Args:
+        indexes: What to make deployments for.
+        request: What automations are to do.
+        limit: Runs at the same time at most.
+        switched_on: As for `deploy`.
 
     Raises:
         ConfigurationError: If no server is named, or the block to notify by does not exist.
@@ -64,7 +81,7 @@ def serve_all(indexes: Iterable[DeployedIndex], request: AutomationRequest, limi
     """
     request.check()
     with _server() as client:
-        built = [(each, _built(client, each, None)) for each in deployments(indexes)]
+        built = [(each, _built(client, each, None, is_on=each.kind in switched_on)) for each in deployments(indexes)]
         # not prefect.serve, which registers again, over what somebody has switched on since
         runner = Runner(pause_on_shutdown=False, limit=limit)
         make_automations(client, _registered(built, runner.add_deployment), request)
@@ -98,7 +115,9 @@ def _server() -> Iterator[SyncPrefectClient]:
         raise unreachable(error) from error
 
 
-def _built(client: SyncPrefectClient, deployment: Deployment, storage: LocalStorage | None) -> RunnerDeployment:
+def _built(
+    client: SyncPrefectClient, deployment: Deployment, storage: LocalStorage | None, *, is_on: bool
+) -> RunnerDeployment:
     limit = None
     if deployment.collision:
         limit = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy(deployment.collision))
@@ -121,7 +140,7 @@ def _built(client: SyncPrefectClient, deployment: Deployment, storage: LocalStor
         name: value for name, value in deployment.parameters.items() if name in deployment.fixed or name not in kept
     }
     built.parameters = {name: value for name, value in kept.items() if name not in deployment.fixed} | fixed
-    built.schedules = merged_schedules(deployment, found)  # type: ignore[assignment]
+    built.schedules = merged_schedules(deployment, found, is_on=is_on)  # type: ignore[assignment]
     if storage is not None:
         built.storage = storage
     return built

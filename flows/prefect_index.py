@@ -124,6 +124,7 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
     partial: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
     source_name: str = "",
     wait_seconds: float = 0.0,
+    remove_source: str = "",
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Index a corpus or a knowledge graph: documents or triples in, published version out.
@@ -141,6 +142,7 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
         source_name: Which of the index's sources it is, or a new one; empty for the one that was read from there, or
             the only one.
         wait_seconds: How long to wait while another process writes the index; 0: fail and say who does.
+        remove_source: Name of a source that goes, with its records; then nothing is read. Empty for none.
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
     with clean_run():
@@ -158,6 +160,7 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
             wait_seconds,
             flow_run_id=runtime.flow_run.id or "",
             flow_run_url=runtime.flow_run.ui_url or "",
+            removed_source=remove_source,
         )
         before = counts_of_current(chosen, index)
         with budget_events(index), batch_pool(chosen) as pool:
@@ -205,6 +208,7 @@ def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:
         partial=request.is_partial,
         source_name=request.source_name,
         wait_seconds=min(request.wait_seconds, LONGEST_WAIT_SECONDS),
+        remove_source=request.removed_source,
         settings=flow_settings(settings),
     )
     return IndexReport.from_json(document)

@@ -14,7 +14,9 @@ from prefect.client.schemas.schedules import CronSchedule
 from polyhop.flows.deployments import Deployment
 
 
-def merged_schedules(deployment: Deployment, found: DeploymentResponse | None) -> list[DeploymentScheduleCreate]:
+def merged_schedules(
+    deployment: Deployment, found: DeploymentResponse | None, *, is_on: bool = False
+) -> list[DeploymentScheduleCreate]:
     """The schedules to register: all that the server has, as people left them, and those that it lacks.
 
     The schedule of a source is found by its slug, the source's name. It keeps when it runs and whether it is on; the
@@ -23,7 +25,13 @@ def merged_schedules(deployment: Deployment, found: DeploymentResponse | None) -
     Args:
         deployment: What it comes with.
         found: What the server has of it; None: nothing yet.
+        is_on: Whether to switch all of them on.
     """
+    merged = _merged(deployment, found)
+    return [each.model_copy(update={"active": True}) for each in merged] if is_on else merged
+
+
+def _merged(deployment: Deployment, found: DeploymentResponse | None) -> list[DeploymentScheduleCreate]:
     kept = [_copy(each) for each in found.schedules] if found is not None else []
     if not deployment.cron:
         return kept

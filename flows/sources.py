@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from polyhop.schemas.corpus import GraphServer, source_of
-from polyhop.schemas.errors import ConfigurationError, DamagedStoreError, SourceError
+from polyhop.schemas.errors import ConfigurationError, DamagedStoreError, SourceError, UnknownIndexError
 from polyhop.schemas.manifest import Manifest, SourceState
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
@@ -48,6 +48,8 @@ def check_sources(request: IndexRequest) -> None:
         )
     if request.source is None and (request.is_partial or request.source_name):
         raise SourceError("--partial and --source-name say how SOURCE is read; name it, too.")
+    if request.removed_source and (request.source is not None or request.kind is not None):
+        raise SourceError("--remove-source reads nothing; name no source beside it.")
 
 
 def known_request(settings: Settings, index: str, name: str = "") -> IndexRequest | None:
@@ -92,9 +94,13 @@ def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None,
         damaged: Names of its files that are not as they were published.
 
     Raises:
-        SourceError: If the request does not say which of several sources it means, or a graph is to be read in part.
+        SourceError: If the request does not say which of several sources it means, a graph is to be read in part, or
+            the source that is to be removed is not there or the only one.
+        UnknownIndexError: If a source is to be removed from an index that does not exist.
         DamagedStoreError: If kept records are damaged.
     """
+    if request.removed_source:
+        return _without(build, request.removed_source, manifest, damaged)
     if request.source is None:
         return build
     if build.source_kind == "graph":
@@ -115,6 +121,23 @@ def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None,
     others = [other for other in sorted(known) if other != name or request.is_partial]
     kept = tuple(_kept(build, manifest, other, damaged) for other in others) if manifest is not None else ()
     return replace(build, source_name=name, is_partial=request.is_partial, kept=kept)
+
+
+def _without(build: Build, name: str, manifest: Manifest | None, damaged: Collection[str]) -> Build:
+    """The build that takes the records of all sources but one."""
+    if manifest is None:
+        raise UnknownIndexError(build.index, build.layout.index_names(), str(build.layout.root))
+    if name not in manifest.sources:
+        has = f"has the sources {', '.join(sorted(manifest.sources))}" if manifest.sources else "has no named sources"
+        raise SourceError(f"Index '{build.index}' {has}, and none called '{name}'.")
+    others = sorted(manifest.sources.keys() - {name})
+    if not others:
+        raise SourceError(
+            f"'{name}' is the only source of index '{build.index}'; nothing would be left. To be rid of the index, "
+            "remove its folder."
+        )
+    kept = tuple(_kept(build, manifest, other, damaged) for other in others)
+    return replace(build, source_name="", kept=kept)
 
 
 def _meant(build: Build, known: Mapping[str, SourceState]) -> str:

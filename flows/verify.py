@@ -22,7 +22,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.schemas.stores import GRAPH_KINDS, GraphKind, GraphStore, HeldRow
 from polyhop.tasks.export.delta import Difference, compare
 from polyhop.tasks.export.rows import row_hash
-from polyhop.tasks.publish.removal import clean_vectors
+from polyhop.tasks.publish.removal import begin_removal, clean_vectors
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.warehouse.artefacts import open_vectors
 from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches
@@ -114,6 +114,7 @@ def repair(settings: Settings, report: VerifyReport, address: Address | None = N
         run_index(settings, _rebuilding(layout, report.index), DirectRunner())
     drop_damaged_lines(folder)
     with writer_lease(folder.lease, report.index):
+        begin_removal(folder)
         for number in published_versions(folder):
             if any(_damage_of(folder, number)):
                 remove_version(folder, number)

@@ -27,6 +27,7 @@ class IndexRequest:
         wait_seconds: How long to wait while another process writes the index; infinite: as long as it takes.
         flow_run_id: The Prefect flow run that asks, for the run history; "" without one.
         flow_run_url: Its page on the dashboard.
+        removed_source: A source of the index that goes, with its records; nothing is read then. "": none.
     """
 
     index: str
@@ -40,6 +41,7 @@ class IndexRequest:
     wait_seconds: float = 0.0
     flow_run_id: str = ""
     flow_run_url: str = ""
+    removed_source: str = ""
 
     @property
     def stated_kind(self) -> SourceKind | None:

@@ -67,7 +67,8 @@ class Build:
         graph_sources: A file of texts for the nodes of the graph that is the source, None if there is none.
         source_name: Which of the index's sources the source is.
         is_partial: Whether the source only adds and changes: records that it does not mention stay.
-        kept: Sources whose records are taken from the current version: all others, and in a partial run this one, too.
+        kept: Sources whose records are taken from the current version: all others, and in a partial run this one, too;
+            where a source is removed, all but that one.
     """
 
     settings: Settings
@@ -85,6 +86,11 @@ class Build:
     source_name: str = "corpus"
     is_partial: bool = False
     kept: tuple[KeptSource, ...] = ()
+
+    @property
+    def reads_kept_only(self) -> bool:
+        """Whether nothing is read and one source goes: all records are those that are kept of the others."""
+        return self.source is None and bool(self.kept)
 
     @property
     def layout(self) -> Layout:

@@ -32,6 +32,10 @@ AfterPublish = Annotated[
     list[str] | None,
     typer.Option("--after-publish", help="Start this when a version is published: export, evaluation; repeatable."),
 ]
+Schedule = Annotated[
+    list[str] | None,
+    typer.Option("--schedule", help="Switch on: incremental, check, evaluation, maintenance; repeatable."),
+]
 
 
 def deploy(
@@ -41,6 +45,7 @@ def deploy(
     questions: Questions = None,
     notify: Notify = "",
     after_publish: AfterPublish = None,
+    schedule: Schedule = None,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
@@ -48,9 +53,10 @@ def deploy(
     """Register deployments and automations on the Prefect server; run again after changes."""
     settings = settings_of(root, set_)
     indexes, request = _indexes(settings, index, source, questions), _automations(notify, after_publish)
+    switched_on = _scheduled(schedule)
     from polyhop.flows.prefect_deploy import deploy as deploy_all
 
-    done = deploy_all(indexes, pool, request)
+    done = deploy_all(indexes, pool, request, switched_on)
     if json:
         print_json({"pool": pool, "deployments": done.deployments, "automations": done.automations})
         return
@@ -65,7 +71,7 @@ def deploy(
         f"  start a process that runs them:  POLYHOP_ROOT={settings.root.resolve()} prefect worker start --pool {pool}"
     )
     print_line(f"  run one now:  prefect deployment run {done.deployments[0]}")
-    print_line("  switch schedules and automations on: on the dashboard, or prefect deployment schedule resume NAME ID")
+    print_line("  switch schedules on: polyhop deploy --schedule KIND, or on the dashboard, as automations")
 
 
 def serve(
@@ -74,6 +80,7 @@ def serve(
     questions: Questions = None,
     notify: Notify = "",
     after_publish: AfterPublish = None,
+    schedule: Schedule = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Runs at the same time at most.")] = 4,
     set_: Set = None,
     root: Root = None,
@@ -81,11 +88,12 @@ def serve(
     """Serve the deployments from this process, without a work pool, until it is stopped."""
     settings = settings_of(root, set_)
     indexes, request = _indexes(settings, index, source, questions), _automations(notify, after_publish)
+    switched_on = _scheduled(schedule)
     from polyhop.flows.prefect_deploy import serve_all
 
     names = ", ".join(each.name for each in indexes)
     print_error(f"Serving the deployments of {names}; schedules run once they are switched on. Stop with Ctrl-C.")
-    serve_all(indexes, request, limit)
+    serve_all(indexes, request, limit, switched_on)
 
 
 def _automations(notify: str, after_publish: list[str] | None) -> "AutomationRequest":
@@ -97,6 +105,15 @@ def _automations(notify: str, after_publish: list[str] | None) -> "AutomationReq
     from polyhop.flows.prefect_automations import AutomationRequest
 
     return AutomationRequest(notify, frozenset(after_publish or ()))
+
+
+def _scheduled(kinds: list[str] | None) -> frozenset[str]:
+    from polyhop.flows.deployments import SCHEDULED
+
+    for kind in kinds or []:
+        if kind not in SCHEDULED:
+            raise ConfigurationError(f"--schedule takes {', '.join(SCHEDULED[:-1])} or {SCHEDULED[-1]}, not '{kind}'.")
+    return frozenset(kinds or ())
 
 
 def _indexes(

@@ -55,6 +55,9 @@ SourceName = Annotated[
         "from there, or the only one.",
     ),
 ]
+RemoveSource = Annotated[
+    str, typer.Option("--remove-source", help="Publish a version without this source of the index; reads nothing.")
+]
 AddStrategies = Annotated[
     list[str] | None,
     typer.Option("--add-strategy", help="Also build what this strategy needs; without SOURCE nothing is re-read."),
@@ -88,6 +91,7 @@ def index(
     graph_sources: GraphSources = None,
     partial: Partial = False,
     source_name: SourceName = "",
+    remove_source: RemoveSource = "",
     add_strategy: AddStrategies = None,
     extractor: Extractor = None,
     full: Full = False,
@@ -106,10 +110,17 @@ def index(
     flags += [f"runner.kind={runner}"] if runner else []
     settings = settings_of(root, [*(set_ or []), *flags, *link_settings(follow_links=follow_links)])
     request = _request(index, source, graph, graph_sources, add_strategy)
-    if request.source is None and not (add_strategy or full or partial):
+    if request.source is None and not (add_strategy or full or partial or remove_source):
         request = _known_request(settings, index, source_name)
     longest = math.inf if wait and not wait_seconds else wait_seconds
-    request = replace(request, full=full, source_name=source_name, is_partial=partial, wait_seconds=longest)
+    request = replace(
+        request,
+        full=full,
+        source_name=source_name,
+        is_partial=partial,
+        wait_seconds=longest,
+        removed_source=remove_source,
+    )
     use_prefect = prefect or bool(os.environ.get("PREFECT_API_URL"))
     report = _on_prefect(settings, request) if use_prefect else _directly(settings, request)
     print_unread(report.unread)

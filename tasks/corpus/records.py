@@ -110,16 +110,18 @@ def load_refused(build: Build, connection: duckdb.DuckDBPyConnection, folder: Pa
 def write_kept(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     """Writes the files of this source into the staged version, and links those of the others."""
     arrays = build.staging.arrays
+    for kept in build.kept:
+        if kept.name != build.source_name:
+            for path in (kept.records, kept.refused):
+                link_or_copy(path, arrays / path.name)
+    if build.reads_kept_only:
+        return
     records, refused = kept_files(build.source_name)
     parts = {"records": [*part_files(folder, "records"), *part_files(folder, "carried")], "origin": build.source_name}
     found = connection.sql(statement("sources", "records_to_keep"), params=parts)
     write_rows(arrays / records, RECORDS.arrow, found.to_arrow_reader(_FETCHED))
     found = connection.sql(statement("sources", "refused_to_keep"))
     write_rows(arrays / refused, REFUSED, found.to_arrow_reader(_FETCHED))
-    for kept in build.kept:
-        if kept.name != build.source_name:
-            for path in (kept.records, kept.refused):
-                link_or_copy(path, arrays / path.name)
 
 
 _FETCHED = 2_048

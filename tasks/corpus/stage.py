@@ -5,13 +5,14 @@ It always reads the whole source, because only that shows whether anything chang
 
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
+from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.tables import DOCUMENTS, PASSAGES, QUARANTINE
@@ -37,19 +38,16 @@ def ingest_batch(build: Build, batch: int) -> BatchResult:
     Raises:
         SourceError: If the source as a whole cannot be used.
     """
-    if not isinstance(build.source, Path):
-        raise SourceError("There is nothing to read; name a corpus.")
     folder = parts_folder(build)
     shutil.rmtree(folder, ignore_errors=True)
     unread: Counter[str] = Counter()
     mentions = Mentions(build.is_partial)
-    corpus = read_corpus(build.source, follow_links=build.settings.corpus.follow_links, unread=unread)
     numbers, records = count(batch), 0
-    for pieces, bad, seen in chunks(build, mentions.noted(corpus)):
+    for pieces, bad, seen in chunks(build, mentions.noted(_source_records(build, unread))):
         write_part(folder, next(numbers), _parts(pieces, build.source_name) | {"quarantine": quarantine_table(bad)})
         records += seen
     drop_deleted(folder, mentions.deleted)
-    if not records and not mentions.deleted:
+    if not records and not mentions.deleted and not build.reads_kept_only:
         raise SourceError(f"There is no record in {build.source}; a corpus needs at least one passage.")
     for kept in build.kept:
         of_records = "carried" if kept.name == build.source_name else "others"
@@ -61,6 +59,15 @@ def ingest_batch(build: Build, batch: int) -> BatchResult:
     nothing = {**_parts([], build.source_name), "quarantine": quarantine_table([])}
     write_part(folder, next(numbers), {**nothing, "files": files})
     return BatchResult(records, records, unread=dict(unread))
+
+
+def _source_records(build: Build, unread: Counter[str]) -> Iterator[SourceRecord | BadRecord | Tombstone]:
+    """What is read: the source, or nothing where only what is kept of others stays."""
+    if build.reads_kept_only:
+        return iter(())
+    if not isinstance(build.source, Path):
+        raise SourceError("There is nothing to read; name a corpus.")
+    return read_corpus(build.source, follow_links=build.settings.corpus.follow_links, unread=unread)
 
 
 def _parts(pieces: Sequence[Piece], origin: str) -> dict[str, pa.Table]:
@@ -94,8 +101,8 @@ def ingest_finish(build: Build) -> Counts:
     check_share(build, good, bad, first)
     if not found:
         raise SourceError(
-            f"Nothing would be left of index '{build.index}' after {build.source}; nothing was published. To be rid of "
-            "the index, remove its folder."
+            f"Nothing would be left of index '{build.index}' after {build.source or 'this'}; nothing was published. To "
+            "be rid of the index, remove its folder."
         )
     return {"records": good, "quarantined": bad, "documents": documents, "passages": found}
 
@@ -118,7 +125,8 @@ def quarantine_passages(build: Build, faults: list[str]) -> Counts:
     Raises:
         QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first bad record.
     """
-    parts = part_files(parts_folder(build), "passages") if build.source is not None else []
+    is_read = build.source is not None or build.reads_kept_only
+    parts = part_files(parts_folder(build), "passages") if is_read else []
     with build.tables() as connection:
         # lines are known only where this run has read the source; the tables of a published version have none
         if parts:

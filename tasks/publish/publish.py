@@ -119,11 +119,19 @@ def publish_stage(stages: Sequence[Stage]) -> Stage:
 
 
 def _source(build: Build) -> str:
-    """The corpus as it was read last as a whole; a version that takes the current one's names that one's."""
+    """The corpus as it was read last as a whole; a version that takes the current one's names that one's.
+
+    Where that source is removed, another one's is named: `verify --repair` reads it.
+    """
     if build.source is not None and not build.is_partial:
         return str(build.source)
     current = current_manifest(build)
-    return current.source if current else ""
+    if current is None:
+        return ""
+    left = [state.location for state in _sources(build).values() if state.location]
+    if not build.reads_kept_only or str(Path(current.source).resolve()) in left:
+        return current.source
+    return next(iter(left), "")
 
 
 def _sources(build: Build) -> dict[str, SourceState]:

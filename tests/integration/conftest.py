@@ -23,13 +23,18 @@ def _free_port() -> int:
 
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment of a real Prefect server on a free loopback port, with a throwaway database."""
+    """The environment of a real Prefect server on a free loopback port, with a throwaway database.
+
+    POLYHOP_PREFECT_DATABASE=postgresql+asyncpg://… names another, empty one, which needs the extension pg_trgm (the
+    PostgreSQL of the development dependencies has none).
+    """
     home = tmp_path_factory.mktemp("prefect")
     port = _free_port()
+    database = os.environ.get("POLYHOP_PREFECT_DATABASE", f"sqlite+aiosqlite:///{home}/prefect.db")
     environment = {
         "PREFECT_HOME": str(home),
         "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
-        "PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home}/prefect.db",
+        "PREFECT_API_DATABASE_CONNECTION_URL": database,
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_LOGGING_LEVEL": "WARNING",
         "PREFECT_SERVER_DEPLOYMENTS_CONCURRENCY_SLOT_WAIT_SECONDS": "2",

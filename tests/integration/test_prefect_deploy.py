@@ -69,6 +69,10 @@ def test_without_a_server_deploy_says_what_to_start(polyhop: Run) -> None:
     ("options", "sentence"),
     [
         (("--notify", "ops"), "--notify takes TYPE/NAME of a notification block (slack-webhook/ops), not 'ops'."),
+        (
+            ("--schedule", "export"),
+            "--schedule takes incremental, check, evaluation or maintenance, not 'export'.",
+        ),
         (("--after-publish", "answers"), "--after-publish takes export or evaluation, not 'answers'."),
         (("--source", "neo4j://svc:planted-0001@host"), "--source holds a password, and the Prefect server"),
         (("--index", "a", "--index", "b", "--source", "x"), "--source belongs to one index, and there are 2;"),

@@ -8,7 +8,7 @@ from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
 
-from polyhop.flows.deployments import DeployedIndex, Deployment, deployments, prefect_document
+from polyhop.flows.deployments import SCHEDULED, DeployedIndex, Deployment, deployments, prefect_document
 from polyhop.flows.prefect_schedules import merged_schedules
 
 BOTH = {"news": "/data/news.jsonl", "wiki": "/data/wiki.jsonl"}
@@ -79,6 +79,13 @@ def test_the_schedule_of_the_only_source_stays_its_own_when_a_second_source_come
     ]
     unknown = merged_schedules(incremental(**BOTH), on_server([switched_on], source="/elsewhere.jsonl"))
     assert [each.slug for each in unknown] == [None, "news", "wiki"]
+
+
+def test_schedules_are_switched_on_where_that_is_asked_for_and_stay_on() -> None:
+    on = merged_schedules(incremental(**BOTH), None, is_on=True)
+    assert [(each.slug, each.active) for each in on] == [("news", True), ("wiki", True)]
+    assert [each.active for each in merged_schedules(incremental(**BOTH), on_server(on))] == [True, True]
+    assert {each.kind for each in deployments([DeployedIndex("x")]) if each.cron} == set(SCHEDULED)
 
 
 def test_schedules_that_people_gave_to_a_deployment_without_one_stay() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from polyhop.commands.index import index
 from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
@@ -22,7 +23,9 @@ from polyhop.schemas.errors import (
     QuarantineExceededError,
     SourceError,
     StoreConflictError,
+    UnknownIndexError,
 )
+from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import CorpusSettings, Settings
 from polyhop.warehouse.files.layout import Layout
@@ -49,6 +52,14 @@ class Root:
         )
         path.write_text("".join(json.dumps(row) + "\n" for row in given), encoding="utf-8")
         return run_index(self.settings, IndexRequest("i", path, **request), DirectRunner())
+
+    def remove(self, name: str, **more: Any) -> IndexReport:
+        request = replace(IndexRequest("i", None, removed_source=name), **more)
+        return run_index(self.settings, request, DirectRunner())
+
+    @property
+    def manifest(self) -> Manifest:
+        return read_manifest(require_version(Layout(self.settings.root), "i")[1])
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         with duckdb.connect(str(require_version(Layout(self.settings.root), "i")[1].tables), read_only=True) as held:
@@ -195,6 +206,53 @@ def test_changes_say_what_became_of_records_since_the_version_before(root: Root)
     assert root.index("wiki", rows[:2], source_name="wiki").changes["deleted"] == 1
     assert root.rows(columns) == [("w8", "deleted", None, "wiki", 4)]
     assert not any(root.index("wiki", rows[:2], source_name="wiki").changes.values())
+
+
+def test_a_removed_source_is_gone_as_if_it_had_never_been_there(root: Root, tmp_path: Path) -> None:
+    root.index("wiki", [{"id": "n1", "text": "Another Ada."}, {"id": "w1", "text": "Rome."}, {"id": "w2"}])
+    assert root.texts["n1"] == NEWS["n1"]
+    report = root.remove("news")
+    assert root.texts == {"n1": "Another Ada.", "w1": "Rome."}
+    assert (report.changed, report.changes["deleted"], report.changes["changed"]) == (True, 1, 1)
+    manifest = root.manifest
+    assert {name: state.records for name, state in manifest.sources.items()} == {"wiki": 2}
+    assert manifest.source == str(root.folder / "wiki.jsonl")
+    fresh = Root(tmp_path / "fresh")
+    fresh.folder.mkdir()
+    fresh.index("wiki", [{"id": "n1", "text": "Another Ada."}, {"id": "w1", "text": "Rome."}, {"id": "w2"}])
+    tables = {name: record for name, record in manifest.tables.items() if name != "version_stages"}
+    assert tables == {name: record for name, record in fresh.manifest.tables.items() if name != "version_stages"}
+    assert manifest.arrays == fresh.manifest.arrays
+    root.index("news", NEWS, source_name="news")
+    assert root.texts == {**NEWS, "w1": "Rome."}
+
+
+@pytest.mark.parametrize(
+    ("removed", "more", "error", "words"),
+    [
+        ("books", {}, SourceError, "has the sources news, wiki, and none called 'books'"),
+        ("news", {"source": Path("wiki.jsonl"), "kind": "corpus"}, SourceError, "reads nothing"),
+        ("news", {"index": "j"}, UnknownIndexError, "Unknown index 'j'"),
+    ],
+)
+def test_a_source_that_cannot_be_removed(
+    root: Root, removed: str, more: dict[str, Any], error: type[PolyhopError], words: str, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(root.folder)
+    with pytest.raises(error, match=words):
+        root.remove(removed, **more)
+
+
+def test_the_only_source_cannot_be_removed(root: Root) -> None:
+    root.remove("wiki")
+    with pytest.raises(SourceError, match="'news' is the only source of index 'i'; nothing would be left"):
+        root.remove("news")
+
+
+def test_the_command_removes_a_source(root: Root, capsys: pytest.CaptureFixture[str]) -> None:
+    index("i", remove_source="news", root=root.settings.root, set_=["strategies=bm25"])
+    assert "records: 2 deleted" in capsys.readouterr().out
+    assert root.texts == WIKI
 
 
 def test_the_table_of_changes_is_none_of_those_that_a_full_build_repeats(root: Root) -> None:
