@@ -42,7 +42,7 @@ class Name:
     @cached_property
     def tokens(self) -> frozenset[str]:
         """Words of the name without punctuation around them. Source: algorithms.md 1.4, step 1."""
-        return name_words(self.name)
+        return _words(self.form)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,14 @@ class Candidates:
 
 def name_words(name: str) -> frozenset[str]:
     """Distinct words of the folded name, ASCII punctuation around each stripped. Source: algorithms.md 1.4, step 1."""
-    words = (word.strip(string.punctuation) for word in norm_ws(fold(name)).split())
-    return frozenset(word for word in words if word)
+    return _words(norm_ws(fold(name)))
+
+
+def _words(form: str) -> frozenset[str]:
+    """Words of a folded name without punctuation around them."""
+    words = {word.strip(string.punctuation) for word in form.split()}
+    words.discard("")
+    return frozenset(words)
 
 
 def candidate_pairs(names: Sequence[Name]) -> Candidates:
@@ -93,9 +99,10 @@ def _within(names: Sequence[Name], numbers: Iterable[int]) -> Candidates:
             postings[word].append(number)
     pairs: list[Pair] = []
     comparisons = 0
+    by_rarity = sorted(postings, key=lambda word: (len(postings[word]), word))
+    rank = {word: place for place, word in enumerate(by_rarity)}
     for a, words in tokens.items():
-        rarest = min(words, key=lambda word: (len(postings[word]), word))
-        others = postings[rarest]
+        others = postings[by_rarity[min(map(rank.__getitem__, words))]]
         comparisons += len(others) - 1
         pairs += [(a, b) for b in others if words <= tokens[b] and b != a]
     return Candidates(pairs, comparisons)

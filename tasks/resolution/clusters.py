@@ -8,6 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
 
 class DisjointSets:
     """Union-find over 0..n-1; the smaller root wins, so that the order of unions does not matter.
@@ -62,15 +67,16 @@ def clusters_of(count: int, pairs: Iterable[tuple[int, int]], max_size: int) -> 
     Source: algorithms.md 1.4, steps 4 and 5.
     Cost: O(edges log items).
     """
+    edges = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
+    components = _connected(count, edges)
+    large = {member for component in components if len(component) > max_size for member in component}
     neighbours: dict[int, set[int]] = defaultdict(set)
-    sets = DisjointSets(count)
-    for a, b in pairs:
+    for a, b in edges[np.isin(edges[:, 0], list(large))].tolist():
         neighbours[a].add(b)
         neighbours[b].add(a)
-        sets.union(a, b)
     clusters: list[list[int]] = []
     left_out: list[int] = []
-    for component in sets.groups(neighbours):
+    for component in components:
         if len(component) <= max_size:
             clusters.append(component)
             continue
@@ -78,6 +84,18 @@ def clusters_of(count: int, pairs: Iterable[tuple[int, int]], max_size: int) -> 
         left_out += dropped
         clusters += _components(set(component) - dropped, neighbours)
     return Clusters(sorted(clusters), sorted(left_out))
+
+
+def _connected(count: int, edges: npt.NDArray[np.int64]) -> list[list[int]]:
+    """Connected components of at least two items, members ascending, in order of their first member."""
+    ones = np.ones(len(edges), np.int8)
+    graph = coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(count, count))
+    labels = connected_components(graph, directed=False)[1]
+    members = np.unique(edges)
+    members = members[np.argsort(labels[members], kind="stable")]
+    starts = np.flatnonzero(np.diff(labels[members])) + 1
+    components = [component.tolist() for component in np.split(members, starts) if len(component) > 1]
+    return sorted(components)
 
 
 def _dropped(component: list[int], neighbours: dict[int, set[int]], max_size: int) -> set[int]:

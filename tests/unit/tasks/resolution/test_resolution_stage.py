@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
@@ -15,11 +16,12 @@ from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.schemas.tables import TABLES
 from polyhop.schemas.text import norm_ws
 from polyhop.tasks.corpus.stage import INGEST
+from polyhop.tasks.raw_rows import raw_files
 from polyhop.tasks.publish.publish import check_invariants
 from polyhop.tasks.resolution.stage import RESOLVE
 from polyhop.tasks.resolution.verification import NameGroup, NameGroups
 from polyhop.tasks.stage import Counts
-from polyhop.warehouse.build import Build, start_build, write_part
+from polyhop.warehouse.build import Build, start_build
 
 Mention = tuple[str, str, str, int, bool, str, str | None, str]
 EVIL = "Robert'); DROP TABLE entities; -- MATCH (n) DETACH DELETE n"
@@ -85,16 +87,14 @@ def prepared(settings: Settings) -> Build:
     ]
     relations = [(*row, "rules") for row in RELATIONS]
     labels = pa.array([norm_ws(row[3]) for row in relations], pa.string())
-    write_part(
-        build.parts("extract"),
-        0,
-        {
-            "mentions": _table(mentions, RAW_MENTIONS.arrow),
-            "relations": _table(relations, RAW_RELATIONS.arrow).append_column("norm_relation", labels),
-            "propositions": _proposition_table(PROPOSITIONS, "proposition", RAW_PROPOSITIONS.arrow),
-            "triples": _proposition_table(TRIPLES, "triple", RAW_TRIPLES.arrow),
-        },
-    )
+    raw = {
+        "mentions": _table(mentions, RAW_MENTIONS.arrow),
+        "relations": _table(relations, RAW_RELATIONS.arrow).append_column("norm_relation", labels),
+        "propositions": _proposition_table(PROPOSITIONS, "proposition", RAW_PROPOSITIONS.arrow),
+        "triples": _proposition_table(TRIPLES, "triple", RAW_TRIPLES.arrow),
+    }
+    for name, table in raw.items():
+        pq.write_table(table, raw_files(build, name)[0])
     return build
 
 
