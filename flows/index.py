@@ -81,7 +81,7 @@ class _Run:
         self._build = with_sources(self._build, request, manifest, damage.arrays)
         self._report.damaged = damage.sentences()
         if manifest and not request.full:
-            self._build = self._build.with_earlier(manifest, damage.arrays)
+            self._build = self._build.with_earlier(manifest, damage.arrays, damage.tables)
         self._current = CurrentVersion(manifest, damage, request)
         before = read_timings(build.folder.version(manifest.version)) if manifest else {}
         self._timings = StageTimings(before)

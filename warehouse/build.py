@@ -37,10 +37,12 @@ class Earlier:
     Attributes:
         version: Its number.
         arrays: Names of its files under `graph/` that are as they were published.
+        tables: Names of its tables of which that is true.
     """
 
     version: int
     arrays: frozenset[str]
+    tables: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +132,11 @@ class Build:
         """Folder of a stage's finished batches; its name holds what they depend on, so old parts are never mistaken."""
         return self.folder.staging / "parts" / f"{stage}-{self.fingerprint(stage)[:16]}-{self.settings.batch_size}"
 
-    def with_earlier(self, manifest: Manifest, damaged: Collection[str]) -> "Build":
-        """The same build, which may copy from the current version all but the damaged files."""
-        return replace(self, earlier=Earlier(manifest.version, frozenset(manifest.arrays).difference(damaged)))
+    def with_earlier(self, manifest: Manifest, damaged: Collection[str], damaged_tables: Collection[str]) -> "Build":
+        """The same build, which may copy from the current version all but the damaged files and tables."""
+        arrays = frozenset(manifest.arrays).difference(damaged)
+        tables = frozenset(manifest.tables).difference(damaged_tables)
+        return replace(self, earlier=Earlier(manifest.version, arrays, tables))
 
     def earlier_files(self, *names: str) -> list[Path]:
         """Files under `graph/` of the current version; none unless all are there as they were published."""
