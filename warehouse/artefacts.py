@@ -181,6 +181,10 @@ NAMES = Artefact("names", _names, is_optional=False)
 """The same name finder that built the graph."""
 
 
+LEXICAL_FILES = ("indptr.npy", "passages.npy", "tf.npy", "lengths.npy", "terms.txt")
+"""Ends of the names of the files of one analyser's postings."""
+
+
 def save_lexical(folder: Path, analyser: str, index: LexicalIndex) -> None:
     """Writes the postings of one analyser; terms in number order, one a line."""
     arrays: dict[str, NDArray[np.generic]] = {

@@ -6,40 +6,63 @@ One stage per analyser, so that adding one leaves the others as they are.
 from collections.abc import Iterator
 from functools import partial
 
+import duckdb
+
 from polyhop.schemas.stems import ANALYSERS
 from polyhop.schemas.text import passage_text
-from polyhop.tasks.lexical.postings import build_postings
+from polyhop.tasks.lexical.kept import changed_texts, kept_postings
+from polyhop.tasks.lexical.postings import build_postings, merged_postings
 from polyhop.tasks.stage import Counts, Stage
 from polyhop.warehouse.artefacts import save_lexical
-from polyhop.warehouse.build import Build
+from polyhop.warehouse.build import Build, chain_fingerprint
 from polyhop.warehouse.statements import statement
 
 _CHUNK = 1000
+_REVISION = 1
 
 
 def finish(analyser: str, build: Build) -> Counts:
-    """Writes the postings."""
+    """Writes the postings; only texts that the version before has not are read."""
     tokens = ANALYSERS[analyser]
-    index = build_postings(tokens(text) for text in _texts(build))
+    kept = kept_postings(build, analyser, partial(_fingerprint, analyser))
+    if kept is None:
+        index = build_postings(tokens(text) for text in _texts(build))
+    else:
+        with changed_texts(build) as found:
+            changed = build_postings(tokens(text) for text in _fetched(found))
+        index = merged_postings(kept.index, kept.numbers, changed)
     save_lexical(build.staging.arrays, analyser, index)
     return {"terms": len(index.terms), "postings": len(index.passages)}
+
+
+def _fingerprint(analyser: str, passages: str) -> str:
+    """Of the stage, if it reads passages with this hash (`Stage.fingerprint`)."""
+    return chain_fingerprint(_name(analyser), _REVISION, {"passages": passages}, {})
+
+
+def _name(analyser: str) -> str:
+    return f"lexical-{analyser}"
 
 
 def _texts(build: Build) -> Iterator[str]:
     """Read once from start to end: paging through would sort all texts for every page."""
     with build.tables(read_only=True) as connection:
-        found = connection.execute(statement("graph", "all_passage_texts"))
-        while rows := found.fetchmany(_CHUNK):
-            yield from (passage_text(title, text) for _, title, text in rows)
+        yield from _fetched(connection.execute(statement("graph", "all_passage_texts")))
+
+
+def _fetched(found: duckdb.DuckDBPyConnection) -> Iterator[str]:
+    while rows := found.fetchmany(_CHUNK):
+        yield from (passage_text(title, text) for _, title, text in rows)
 
 
 LEXICAL = tuple(
     Stage(
-        f"lexical-{analyser}",
+        _name(analyser),
         reads=("passages",),
         writes=(f"lexical:{analyser}",),
         finish=partial(finish, analyser),
-        arrays=f"lexical-{analyser}",
+        revision=_REVISION,
+        arrays=_name(analyser),
     )
     for analyser in ("plain", "stems")
 )

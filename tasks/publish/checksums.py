@@ -1,0 +1,77 @@
+"""Checksums of a staged version: of its tables, of the file that holds them, and of its arrays.
+
+What is as in the version before, whose checksums are known, is not read again.
+"""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from polyhop.schemas.columns import Table
+from polyhop.schemas.manifest import Manifest, TableRecord
+from polyhop.warehouse.build import Build, current_manifest
+from polyhop.warehouse.files.disk import file_checksum
+from polyhop.warehouse.tables.checksum import record_since, table_record
+from polyhop.warehouse.tables.connection import literal
+
+_EARLIER = "version_before"
+
+
+@dataclass(frozen=True, slots=True)
+class Checksums:
+    """Of tables and of files of arrays, by name, and of the file of tables."""
+
+    tables: dict[str, TableRecord]
+    arrays: dict[str, str]
+    tables_file: str
+
+
+def staged_checksums(build: Build, tables: Sequence[Table]) -> Checksums:
+    """Of all that was staged; nothing writes to it any more."""
+    before = current_manifest(build) if build.earlier is not None else None
+    with ThreadPoolExecutor(1) as beside:
+        files = beside.submit(_file_checksums, build, before)
+        records = _table_records(build, tables, before)
+        tables_file, arrays = files.result()
+    return Checksums(records, arrays, tables_file)
+
+
+def _table_records(build: Build, tables: Sequence[Table], before: Manifest | None) -> dict[str, TableRecord]:
+    with build.tables(read_only=True) as connection:
+        known = _known_records(build, connection, before)
+        return {
+            table.name: record_since(connection, table.name, _EARLIER, known[table.name])
+            if table.name in known
+            else table_record(connection, table.name)
+            for table in tables
+        }
+
+
+def _known_records(
+    build: Build, connection: duckdb.DuckDBPyConnection, before: Manifest | None
+) -> Mapping[str, TableRecord]:
+    """Records of the undamaged tables of the version before, which is attached then."""
+    if before is None or build.earlier is None:
+        return {}
+    known = {name: record for name, record in before.tables.items() if name in build.earlier.tables}
+    if known:
+        path = build.folder.version(before.version).tables
+        connection.execute(f"ATTACH {literal(str(path))} AS {_EARLIER} (READ_ONLY)")
+    return known
+
+
+def _file_checksums(build: Build, before: Manifest | None) -> tuple[str, dict[str, str]]:
+    arrays = sorted(build.staging.arrays.iterdir())
+    return file_checksum(build.staging.tables), {file.name: _checksum_of(build, file, before) for file in arrays}
+
+
+def _checksum_of(build: Build, file: Path, before: Manifest | None) -> str:
+    """Of one array; a file that the version before has, too, was looked at when the run began."""
+    if before is not None:
+        for published in build.earlier_files(file.name):
+            if published.samefile(file):
+                return before.arrays[file.name]
+    return file_checksum(file)
