@@ -22,7 +22,7 @@ def relation_arrays(
     """
     directed = sources * entity_count + targets
     places = np.sort(np.concatenate((directed, targets * entity_count + sources)))
-    places = places[np.diff(places, prepend=-1) > 0]  # numpy's unique puts integers into a hash table, five times as long
+    places = places[np.diff(places, prepend=-1) > 0]  # numpy's unique, by a hash table, takes ten times as long
     rows, neighbours = np.divmod(places, max(1, entity_count))
     per_place = np.bincount(np.searchsorted(places, directed), minlength=len(places))
     per_row = np.bincount(rows, minlength=entity_count)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import lancedb
 import numpy as np
 import pytest
 
@@ -22,7 +23,8 @@ def _killed(*_: object) -> None:
 def test_texts_are_found_after_a_run_that_was_killed_between_rows_and_indexes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = open_vector_store(Layout(tmp_path).index("towns"))
+    index = Layout(tmp_path).index("towns")
+    store = open_vector_store(index)
     before = store.sync("passages", rows(4, "harbour"))
     store.pin("passages", before.version, "v1")
     with monkeypatch.context() as patched:
@@ -32,5 +34,7 @@ def test_texts_are_found_after_a_run_that_was_killed_between_rows_and_indexes(
     assert store.open("passages", before.version).search_text("harbour", 5) == ["p1"]
     after = store.sync("passages", rows(6, "castle"))
     assert after.written == 0
+    table = lancedb.connect(index.vectors).open_table("passages")
+    assert sorted(column for each in table.list_indices() for column in each.columns) == ["id", "text"]
     assert store.open("passages", after.version).search_text("castle", 5) == ["p1"]
     assert store.sync("passages", rows(6, "castle")).version == after.version
