@@ -15,6 +15,11 @@ _LONGEST_ID = 200
 _QUERY = "SELECT record_id, kind, from_id, source FROM changes ORDER BY record_id"
 
 
+def changed_records(report: IndexReport) -> str:
+    """How many records changed, by kind, in words."""
+    return ", ".join(f"{count:,} {kind}" for kind, count in report.changes.items() if count) or "no record changed"
+
+
 def change_lines(settings: Settings, before: dict[str, int], report: IndexReport) -> list[str]:
     """The page in Markdown; ids and sources are data and escaped.
 
@@ -23,8 +28,7 @@ def change_lines(settings: Settings, before: dict[str, int], report: IndexReport
         before: Counts of the version before, empty if there is none.
         report: Of the run, which published a version.
     """
-    said = ", ".join(f"{count:,} {kind}" for kind, count in report.changes.items() if count)
-    lines = [f"# Version {report.version} of {escaped(report.index)}: {said or 'no record changed'}", ""]
+    lines = [f"# Version {report.version} of {escaped(report.index)}: {changed_records(report)}", ""]
     lines += [*table_lines([["what", "before", "now", "difference"], *_counts(before, report)], 1), ""]
     total = sum(report.changes.values())
     if not total:

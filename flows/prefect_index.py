@@ -11,7 +11,7 @@ from typing import Any, Literal
 from prefect import flow, get_run_logger, runtime
 
 from polyhop.flows.batch_work import portable_work
-from polyhop.flows.change_page import change_lines
+from polyhop.flows.change_page import change_lines, changed_records
 from polyhop.flows.choices import StrategyName
 from polyhop.flows.index import run_index
 from polyhop.flows.index_outcome import (
@@ -66,6 +66,7 @@ class PrefectRunner:
         self._pool = pool
         self._progress: dict[str, Progress] = {}
         self._units: dict[str, str] = {}
+        self._is_group_done = True
 
     def batches(self, stage: Stage, build: Build, numbers: list[int]) -> Iterator[BatchResult]:
         """One task run per group of batches, in order; a retry leaves out those that are done."""
@@ -78,7 +79,9 @@ class PrefectRunner:
             group = numbers[first : first + size]
             done: dict[int, BatchResult] = {}
             self._run_group(stage.name, partial(stage.run, build), group, done)
-            yield from (done[number] for number in group)
+            for number in group:
+                self._is_group_done = number == group[-1]
+                yield done[number]
 
     @staticmethod
     def _run_group(
@@ -98,10 +101,11 @@ class PrefectRunner:
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """A progress artifact per index and stage that has batches, in units of what the batches hold."""
-        if not done:
+        if not done or not self._is_group_done:  # batches of a group are done together, and said together
             return
         units = self._units.get(stage, "units")
-        get_run_logger().info("%s: %s of %s %s", stage, f"{done:,}", f"{total:,}", units)
+        of = f"{total:,}" if done == total else f"at most {total:,}"  # a batch to come may be a short one
+        get_run_logger().info("%s: %s of %s %s", stage, f"{done:,}", of, units)
         if stage not in self._progress and done == total:
             return  # done before anybody could watch
         progress = self._progress.setdefault(stage, Progress(artifact_key("index", self._index, "progress", stage)))
@@ -180,7 +184,7 @@ def _show(settings: Settings, before: dict[str, int], report: IndexReport, sourc
     show_text(key("summary"), summary_lines(settings, report), said)
     if report.changed:
         show_table(key("stages"), stage_rows(report), f"Stages of version {report.version}")
-        changed = f"Version {report.version} and the one before"
+        changed = f"Version {report.version}: {changed_records(report)}"
         show_text(key("changes"), change_lines(settings, before, report), changed)
         show_table(key("coverage"), coverage_rows(settings, report), f"What version {report.version} covers")
         show_table(key("quarantine"), quarantine_rows(settings, report), "Records that could not be used")

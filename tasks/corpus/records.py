@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone
 from polyhop.schemas.ids import content_hash, record_id
 from polyhop.tasks.passages.chunks import Piece
-from polyhop.tasks.passages.records import metadata_json
+from polyhop.tasks.passages.records import metadata_json, table_of_rows
 from polyhop.warehouse.build import Build, part_files
 from polyhop.warehouse.files.disk import file_checksum, link_or_copy
 from polyhop.warehouse.files.kept_records import PREFIX, RECORDS, REFUSED, KeptSource, kept_files, read_kept, write_rows
@@ -62,19 +62,9 @@ def records_table(pieces: Iterable[Piece], origin: str) -> pa.Table:
     last: SourceRecord | None = None
     for passage, record in pieces:
         if record is not last:
-            last = record
-            rows.append(
-                {
-                    "record_id": passage.record_id,
-                    "title": record.title,
-                    "text": record.text,
-                    "source": record.source,
-                    "metadata_json": metadata_json(record.metadata),
-                    "origin": origin,
-                    "line": record.line,
-                }
-            )
-    return pa.Table.from_pylist(rows, schema=RECORD_PARTS)
+            last, metadata = record, metadata_json(record.metadata)
+            rows.append((passage.record_id, record.title, record.text, record.source, metadata, origin, record.line))
+    return table_of_rows(RECORD_PARTS, rows)
 
 
 def drop_deleted(folder: Path, deleted: dict[str, int]) -> None:

@@ -172,15 +172,24 @@ def _sync(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | No
     for start in range(0, len(vanished), _CHUNK):
         quoted = ", ".join("'" + key.replace("'", "''") + "'" for key in vanished[start : start + _CHUNK])
         table.delete(f"id IN ({quoted})")
-    if (changed or vanished) and len(rows.ids):
+    if len(rows.ids) and (changed or vanished or not _is_indexed(table)):
+        for index in table.list_indices():
+            table.drop_index(index.name)  # compaction would rewrite them, and take as long as making them again
+        _optimize(table, timedelta(days=7))
         table.create_index("id", config=BTree(), replace=True)
         table.create_index("text", config=FTS(with_position=False), replace=True)
-        _optimize(table, timedelta(days=7))
     if hnsw is not None and (changed or vanished or not has_hnsw(table, hnsw)):
         build_hnsw(table, hnsw)
     _verify(database, table, rows)
     measured = None if hnsw is None else measured_hnsw(table, rows.vectors, hnsw)
     return SyncedTable(name, table.version, len(changed), len(vanished), measured)
+
+
+def _is_indexed(table: Any) -> bool:
+    """Whether ids and texts have indexes of all rows; not so if a run was killed before it had made them."""
+    indexes = table.list_indices()
+    covered = {column for index in indexes for column in index.columns}
+    return {"id", "text"} <= covered and not any(table.index_stats(i.name).num_unindexed_rows for i in indexes)
 
 
 def _schema(dimension: int) -> pa.Schema:
