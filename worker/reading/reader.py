@@ -49,7 +49,7 @@ class RuleReader:
 
     def __init__(self, index: IndexReader, *, min_confidence: float = MIN_CONFIDENCE) -> None:
         self._index = index
-        self._min_confidence = min_confidence
+        self.min_confidence = min_confidence
         self._corpus = CorpusPages(index)
         has_stems = f"lexical:{ANALYSER}" in index.artefacts
         self._idf = StemWeights(index.artefact(lexical_of(ANALYSER)) if has_stems else None)
@@ -82,12 +82,12 @@ class RuleReader:
         best = choose(candidates, rows, factors_of(situation, candidates, rows))
         if best is None:
             return Reading("")
-        if round(best.confidence, 6) < self._min_confidence:
+        if round(best.confidence, 6) < self.min_confidence:
             return Reading("", confidence=round(best.confidence, 6))
         return _reading(best)
 
     def _computed(self, computed: Computed) -> Reading:
-        if not computed.answer or computed.confidence < self._min_confidence:
+        if not computed.answer or computed.confidence < self.min_confidence:
             return Reading("", confidence=computed.confidence, rule=computed.rule, values=computed.values)
         sentences = tuple(dict.fromkeys(value.sentence for value in computed.values if value.sentence is not None))
         return Reading(

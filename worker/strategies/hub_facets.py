@@ -10,19 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
 from polyhop.tasks.hubs.text import humanised
 from polyhop.warehouse.artefacts import vectors_of
+from polyhop.worker.ranking.facets.answers import answer_of
 from polyhop.worker.ranking.facets.mentions import MentionRule
 from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule
 from polyhop.worker.ranking.facets.read_question import ReadQuestion
 from polyhop.worker.ranking.facets.results import LinkedPassages, best_paths
 from polyhop.worker.ranking.facets.soft import SoftRule
 from polyhop.worker.ranking.facets.units import units_of
+from polyhop.worker.reading.facets import FacetReader
+from polyhop.worker.reading.model import ModelReader
 from polyhop.worker.strategies.base import LexicalParameters, has_word, question_vector, ranked_passages, strategy
-from polyhop.worker.strategies.hub_facets_evidence import FacetEvidence
+from polyhop.worker.strategies.hub_facets_evidence import FACET_ANSWER, FacetEvidence
 
 
 class HubFacetsParameters(LexicalParameters):
@@ -107,6 +110,7 @@ class HubFacetsStrategy:
         units = units_of(stored.graph, stored.paths, stored.values, stored.predicates, names)
         self._ranking = FacetRanking(units, _vectors(reader, stored), stored_types(stored), parameters.rule())
         self._stored = stored
+        self._units = units
         self._last_triples = stored.paths.last_triples()
         self._passages = LinkedPassages(stored.paths, stored.triple_passages, stored.hub_passages)
         self._passage_ids = reader.passage_ids
@@ -145,7 +149,8 @@ class HubFacetsStrategy:
             for rank, path in enumerate(paths[:limit].tolist(), start=1)
         )
         passages = ranked_passages(self._passage_ids, self._passages.rank(scores.paths, limit))
-        evidence = self._evidence.of(read, scores, paths[: FacetEvidence.shown])
+        answer = answer_of(self._units, read, scores, self._ranking.kinds)
+        evidence = self._evidence.of(read, scores, paths[: FacetEvidence.shown], answer)
         return Retrieval(passages, evidence, {**seconds, "traversal": time.perf_counter() - begun}, triples)
 
 
@@ -174,12 +179,18 @@ def _vectors(reader: IndexReader, stored: StoredHubs) -> tuple[NDArray[np.float3
     return np.asarray(reader.artefact(vectors_of("hubvalue"))), reader.artefact(vectors_of("hubname"))[rows]
 
 
+def _reader(_index: IndexReader, _parameters: HubFacetsParameters, _services: Services, configured: Reader) -> Reader:
+    """Who reads its retrievals: a model, if the user chose one, else the facets themselves."""
+    return configured if isinstance(configured, ModelReader) else FacetReader(FACET_ANSWER, configured)
+
+
 @strategy(
     "hub-facets",
     "Triples of a graph by the conditions that a question sets on its hubs, and by words; no model is asked.",
     HubFacetsParameters,
     needs={"hubs", "vectors:hubvalue", "vectors:hubname"},
     batches=True,
+    reader=_reader,
     ranks_triples=True,
 )
 def build_hub_facets(reader: IndexReader, parameters: HubFacetsParameters, services: Services) -> HubFacetsStrategy:

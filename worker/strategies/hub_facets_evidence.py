@@ -4,12 +4,14 @@ Ranks nothing. Source: algorithms.md 4B.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.evidence import NO_HUBS, Evidence, Fallback, Node, Note, QuestionNames
 from polyhop.tasks.hubs.artefact import StoredHubs
+from polyhop.worker.ranking.facets.answers import FacetAnswer
 from polyhop.worker.ranking.facets.conditions import HUB, Facet
 from polyhop.worker.ranking.facets.ranking import PathScores
 from polyhop.worker.ranking.facets.read_question import ReadQuestion
@@ -21,6 +23,10 @@ _DIGITS = 6
 _SHOWN_VALUES = 5
 
 NO_CONDITION = Fallback("similarity", "no word of the question names a value or a hub, so hubs stand by similarity")
+
+
+FACET_ANSWER = "facet_answer"
+"""Key of the short answer among an evidence's data."""
 
 
 class FacetEvidence:
@@ -35,8 +41,10 @@ class FacetEvidence:
         self._units = units
         self._names = names
 
-    def of(self, read: ReadQuestion, scores: PathScores, paths: NDArray[np.intp]) -> Evidence:
-        """The evidence of one question; `paths` are the best of its triples."""
+    def of(
+        self, read: ReadQuestion, scores: PathScores, paths: NDArray[np.intp], answer: FacetAnswer | None
+    ) -> Evidence:
+        """The evidence of one question; `paths` are the best of its triples, `answer` the short one, if any."""
         facets = read.conditions.facets
         hubs = self._hubs_of(paths)
         hubs = hubs[np.argsort(-scores.hubs[hubs], kind="stable")]
@@ -52,7 +60,28 @@ class FacetEvidence:
             measure="conditions met",
             node_count=int(np.count_nonzero(scores.hubs > 0)),
             context="\n".join(path.text for path in found),
+            data={} if answer is None else {FACET_ANSWER: self._answer(answer)},
         )
+
+    def _answer(self, answer: FacetAnswer) -> dict[str, Any]:
+        """A short answer in plain data, with the first hubs and triples that it rests on."""
+        stored, last = self._stored, self._stored.paths.last_triples()
+        hubs = [int(stored.paths.hubs[hub]) for hub in answer.hubs[: self.shown].tolist()]
+        own_ids = stored.own_ids.of(hubs)
+        shown = []
+        for path in answer.paths[: self.shown].tolist():
+            hub = int(stored.paths.hubs[self._units.path_hubs[path]])
+            one = stored.ranked_triple(int(last[path]), 0, 0.0)
+            named = {"subject": one.subject, "predicate": one.predicate, "object": one.object}
+            shown.append({"id": one.relation_id, "hub": self._names[hub], **named})
+        return {
+            "texts": list(answer.texts),
+            "kind": answer.kind,
+            "confidence": round(answer.confidence, _DIGITS),
+            "hub_count": len(answer.hubs),
+            "hubs": [{"id": own_id, "name": self._names[hub]} for hub, own_id in zip(hubs, own_ids, strict=True)],
+            "triples": shown,
+        }
 
     def _hubs_of(self, paths: NDArray[np.intp]) -> NDArray[np.int32]:
         """Hubs of paths, each once, in their order."""

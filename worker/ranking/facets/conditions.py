@@ -52,11 +52,13 @@ class Conditions:
         facets: In order of their first mention.
         shares: Shape (s,): how much of each signature's words the question has besides, 0 to 1.
         polarity: Shape (d,): factor of each document by its polarity.
+        unused: Words of the question, by place, that are in no condition and in the name of no field of one.
     """
 
     facets: tuple[Facet, ...]
     shares: NDArray[np.float64]
     polarity: NDArray[np.float64]
+    unused: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,10 @@ class ConditionFinder:
         polarity = np.ones(len(self._units.copies))
         found = list(facets.values())
         self._negate(found, (words, meanings, taken), remaining, shares, polarity)
-        return Conditions(tuple(found), shares, polarity)
+        fields = [signature for facet in found for signature in facet.signatures if signature != HUB]
+        stems = frozenset[int]().union(*map(self._words.stems_of, fields))
+        unused = [place for place in remaining if not any(stem in stems for stem, _ in meanings[place])]
+        return Conditions(tuple(found), shares, polarity, tuple(unused))
 
     def _is_named(self, mention: Mention) -> bool:
         return any(self._units.roles.is_named[label] for label in mention.labels)

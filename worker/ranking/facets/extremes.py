@@ -37,10 +37,11 @@ _ORDERS = frozenset(("first", "last", "to", "at", "on"))
 def asked_extreme(words: Sequence[Word]) -> tuple[Kind, bool] | None:
     """The kind of number whose largest (True) or smallest value a question asks for; None: for no such value."""
     texts = [word.text.lower() for word in words]
-    for before, text, following in zip(["", *texts], texts, [*texts[1:], ""], strict=False):
+    is_content = [not word.is_stop for word in words[1:]] + [False]
+    for before, text, following, is_named in zip(["", *texts], texts, [*texts[1:], ""], is_content, strict=False):
         if following in _ORDERS or before in _ORDERS:
             continue
-        if text == "most" and before == "the" and following not in FREQUENCIES:
+        if text == "most" and before == "the" and is_named and following not in FREQUENCIES:
             return (Kind.TIME, True) if following in ("recent", "recently") else (Kind.NUMBER, True)
         if text in _EXTREMES:
             return _EXTREMES[text]
@@ -75,9 +76,7 @@ def extreme_facets(
     if not len(fields):
         return []
     field = int(fields[asked[fields].argmax()])
-    documents = units.documents_of(field)
-    begin, end = units.document_paths.starts[[documents.start, documents.stop]].tolist()
-    paths = units.document_paths.values[begin:end]
+    paths = units.paths_of_signature(field)
     is_met = hubs[units.path_hubs[paths]] >= BEST_SHARE * hubs.max(initial=0.0)
     found = np.unique(units.path_documents[paths[is_met]])
     numbers = units.label_numbers[units.document_labels[found]]

@@ -53,7 +53,7 @@ FREQUENCIES = frozenset(_FREQUENCIES_TEXT.split())
 """After `most` and `more`: they count hubs, and compare no number that a hub has."""
 
 _AUXILIARIES_TEXT = "is are was were do does did has have had can could will would should may might must"
-_AUXILIARIES = frozenset(_AUXILIARIES_TEXT.split())
+AUXILIARIES = frozenset(_AUXILIARIES_TEXT.split())
 _CHOICES_TEXT = "or same alike similar different differ more less"
 _CHOICES = frozenset(_CHOICES_TEXT.split())
 """A question with one of them that begins like one for yes or no asks for what is compared."""
@@ -72,7 +72,7 @@ def asked_kinds(words: Sequence[Word]) -> Kind:
             or (text in _AMOUNTS and following not in FREQUENCIES)
         ):
             kinds |= Kind.NUMBER
-        elif text in _AUXILIARIES and word.begins_clause and not _CHOICES.intersection(texts):
+        elif text in AUXILIARIES and word.begins_clause and not _CHOICES.intersection(texts):
             kinds |= Kind.YES_NO
     return kinds
 

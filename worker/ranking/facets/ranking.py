@@ -74,11 +74,13 @@ class PathScores:
         paths: Shape (p,).
         hubs: Shape (h,): H, how well each hub meets the facets.
         met: Shape (h,) for each facet: how well each hub meets it.
+        asked: Shape (s,): how much the question asks for each signature.
     """
 
     paths: Floats
     hubs: Floats
     met: Sequence[Floats]
+    asked: Floats
 
 
 class FacetRanking:
@@ -108,6 +110,11 @@ class FacetRanking:
         self._firsts = np.searchsorted(units.document_signatures, np.arange(len(units.signatures)))
         words = SignatureWords(units.signatures, units.labels, self._types)
         self._finder = ConditionFinder(units, words, Polarity(units))
+
+    @property
+    def kinds(self) -> NDArray[np.int64]:
+        """Kind of each signature's values, shape (s,)."""
+        return self._finder.kinds
 
     @property
     def compares_signatures(self) -> bool:
@@ -143,7 +150,7 @@ class FacetRanking:
         hubs = self._hubs(met, soft, vector)
         asked = self._asked(question, rest, similar)
         own = asked[units.document_signatures] * conditions.polarity
-        facets = [*conditions.facets, *extreme_facets(units, self._finder.kinds, question, hubs, asked)]
+        facets = [*conditions.facets, *extreme_facets(units, self.kinds, question, hubs, asked)]
         for facet in facets[len(met) :]:
             hubs = hubs * np.maximum(self._met(facet), self._rule.floor)
         add_matches(own, facets)
@@ -153,7 +160,7 @@ class FacetRanking:
             (soft.hubs * np.sqrt(of_maximum(hubs)), documents),
             rule.soft_weight,
         )
-        return PathScores(scores, hubs, met)
+        return PathScores(scores, hubs, met, asked)
 
     def _asked(self, question: ReadQuestion, rest: NDArray[np.float32] | None, similar: Floats | None) -> Floats:
         """How much the question asks for each signature, by words, similarity and kind of value; shape (s,), 0 to 1.
@@ -161,7 +168,7 @@ class FacetRanking:
         Source: algorithms.md 4B, rule 7.
         """
         conditions = question.conditions
-        is_of_kind = self._finder.kinds & int(asked_kinds(question.words)) > 0
+        is_of_kind = self.kinds & int(asked_kinds(question.words)) > 0
         gains = KIND_WEIGHT * is_of_kind
         if rest is None or self._centroids is None:
             return np.minimum(conditions.shares + gains, 1.0)

@@ -124,6 +124,11 @@ class Units:
         start, end = np.searchsorted(self.document_signatures, [signature, signature + 1]).tolist()
         return range(start, end)
 
+    def paths_of_signature(self, signature: int) -> NDArray[np.int32]:
+        """Paths of a signature, in order of their documents."""
+        documents, starts = self.documents_of(signature), self.document_paths.starts
+        return self.document_paths.values[starts[documents.start] : starts[documents.stop]]
+
     def document_words(self) -> Iterable[tuple[Word, ...]]:
         """Words of each document: signature text and value."""
         for signature, value in zip(self.document_signatures.tolist(), self.document_values.tolist(), strict=True):

@@ -1,8 +1,11 @@
 """Passages and bad records as tables."""
 
 import json
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from polyhop.schemas.corpus import BadRecord, SourceRecord
 from polyhop.schemas.ids import content_hash, document_id
@@ -76,3 +79,8 @@ def test_metadata_with_half_a_character_can_be_stored_and_read_back() -> None:
 )
 def test_words_are_runs_of_letters_and_digits(title: str, text: str, count: int) -> None:
     assert count_words(title, text) == count
+
+
+@given(st.text(st.characters(max_codepoint=0x7F)) | st.text())
+def test_words_of_any_text_are_those_that_the_pattern_finds(text: str) -> None:
+    assert count_words("", text) == len(re.findall(r"\w+", text))

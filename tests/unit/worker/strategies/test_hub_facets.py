@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from unittest.mock import create_autospec
 
 import pytest
 from facet_index import music_hubs
@@ -11,11 +12,14 @@ from memory_index import MemoryIndex, MemoryServices, Passage
 from polyhop.evidence_text import evidence_lines
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError
 from polyhop.schemas.evidence import as_row, evidence_of
-from polyhop.schemas.query import Question, Retrieval
+from polyhop.schemas.query import Question, ReadingItem, Retrieval
 from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
 from polyhop.warehouse.artefacts import vectors_of
+from polyhop.worker.reading.facets import FacetReader
+from polyhop.worker.reading.model import ModelReader
+from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.strategies.hub_facets import names_of
-from polyhop.worker.strategies.registry import make
+from polyhop.worker.strategies.registry import make, make_reader
 
 PRODUCTS = """
 https://shop.org/item/1 http://schema.org/isMadeBy acme; https://shop.org/item/1 http://schema.org/primaryColor red;
@@ -137,6 +141,27 @@ def test_the_evidence_says_that_a_question_sets_no_condition() -> None:
     assert found.evidence.fallback is not None
     assert found.evidence.fallback.code == "similarity"
     assert len(found.triples) == 9
+
+
+def test_the_evidence_has_the_short_answer_with_its_triples() -> None:
+    found = ask(products(), "What is the primary colour of the field radio?").evidence.data["facet_answer"]
+    assert (found["texts"], found["kind"], found["hub_count"]) == (["blue"], "values", 1)
+    assert found["hubs"] == [{"id": ITEMS[1], "name": "Field radio"}]
+    ((triple,)) = found["triples"]
+    assert (triple["hub"], triple["object"]) == ("Field radio", "blue")
+    assert "facet_answer" not in ask(products(), "What is there?").evidence.data
+
+
+def test_the_facets_are_read_unless_a_model_reads() -> None:
+    index, services = index_of(products()), MemoryServices(index_of(products()))
+    rules = RuleReader(index, min_confidence=0.95)
+    model = create_autospec(ModelReader, instance=True)
+    own = make_reader("hub-facets", index, {}, services, rules)
+    assert isinstance(own, FacetReader)
+    retrieval = ask(products(), "What is the primary colour of the field radio?")
+    (reading,) = own.read([ReadingItem(Question("What is the primary colour?"), retrieval, ())])
+    assert reading.answer == ""  # its confidence is below what the user asks for
+    assert make_reader("hub-facets", index, {}, services, model) is model
 
 
 def test_a_graph_without_hubs_gives_nothing() -> None:
