@@ -1,7 +1,7 @@
 """What an index costs: seconds per stage, milliseconds per passage, peak memory, size on disk; and an edit of 1 %.
 
 Run: uv run python benchmarks/index_cost.py [--cached ROOT] CORPUS [CORPUS …]
-Each corpus in a process of its own, with empty caches, or with a copy of the vectors that ROOT has cached. Of a corpus in
+Each corpus in a process of its own, with empty caches, or with the vectors that ROOT has cached. Of a corpus in
 .jsonl(.gz) every hundredth text gets one more sentence, and the source is read again: as a whole, and with --partial
 (those records only, with another sentence).
 """
