@@ -1,12 +1,14 @@
-"""Seconds of an export of a made-up graph to Neo4j: at first, again, and after a tenth of it has changed.
+"""Seconds of an export of a made-up graph with hubs to Neo4j: at first, again, and after a tenth of it has changed.
 
 Run: uv run python benchmarks/neo4j_export.py [ENTITIES] [RELATIONS]   (20000 and 50000; vectors of 384 dimensions)
+Every twentieth entity is a hub with ten paths of two entities each.
 Starts a server of its own (tests/neo4j_server), with a throwaway folder.
 """
 
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from machine import describe_machine
@@ -18,12 +20,13 @@ from neo4j_process import Neo4jServer
 from polyhop.schemas.ids import ID_LENGTH, content_hash, entity_id
 from polyhop.schemas.stores import GraphKind
 from polyhop.tasks.export.delta import compare
-from polyhop.tasks.export.rows import ExportRow, graph_row
+from polyhop.tasks.export.rows import MAKERS, ExportRow, graph_row
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 
 DIMENSION = 384
 INDEX = "benchmark"
+HUB_EVERY, PATHS = 20, 10
 
 
 def main() -> None:
@@ -37,12 +40,12 @@ def main() -> None:
     try:
         connection = Neo4jConnection(address_of(server.start()))
         store = Neo4jStore(connection, INDEX)
-        store.prepare(has_hubs=False)
+        store.prepare(has_hubs=True)
         store.claim()
         print(
             f"{describe_machine()}\nNeo4j {connection.version}, {entity_count:,} entities, {relation_count:,} relations"
         )
-        print("\n| | entities s | vector index s | relations s | written |\n|---|---|---|---|---|")
+        print("\n| | entities s | vector index s | relations s | hubs s | written |\n|---|---|---|---|---|---|")
         for name, edition, share in (("first", 1, 1.0), ("again", 1, 0.0), ("a tenth changed", 2, 0.1)):
             entities = [_entity(key, edition if n < share * entity_count else 1, n) for n, key in enumerate(ids)]
             relations = [
@@ -56,9 +59,12 @@ def main() -> None:
             store.index_vectors(DIMENSION, is_new=share == 1.0)
             indexed = time.perf_counter()
             written += _sync(store, "relations", relations, vectors)
+            related = time.perf_counter()
+            written += sum(_sync(store, kind, rows, vectors) for kind, rows in _hubs(ids, edition, share).items())
             done = time.perf_counter()
             print(
-                f"| {name} | {loaded - begun:.1f} | {indexed - loaded:.1f} | {done - indexed:.1f} | {written:,} |",
+                f"| {name} | {loaded - begun:.1f} | {indexed - loaded:.1f} | {related - indexed:.1f} | "
+                f"{done - related:.1f} | {written:,} |",
                 flush=True,
             )
         connection.close()
@@ -86,6 +92,29 @@ def _relation(source: str, target: str, number: int, edition: int) -> ExportRow:
     return ExportRow(
         key, {"relation": f"relation {number % 50}", "count": edition, "provenance": ["p"]}, source, target
     )
+
+
+def _hubs(ids: list[str], edition: int, share: float) -> dict[GraphKind, list[ExportRow]]:
+    """Hubs, their paths and what joins them; the texts of a share of the hubs' paths are of the edition."""
+    hubs, paths, steps = [], [], []
+    for number in range(0, len(ids), HUB_EVERY):
+        hub = {"hub_id": ids[number], "definition": "type", "index_level": 0, "path_count": PATHS, "left_out_count": 0}
+        hubs.append({**hub, "graph_hash": "", "entity_id": ids[number]})
+        for ordinal in range(PATHS):
+            path = {"hub_id": ids[number], "path_hash": f"{number}.{ordinal}", "length": 2, "ordinal": ordinal}
+            text = f"Path {ordinal} of edition {edition if number < share * len(ids) else 1}."
+            paths.append({**path, "text": text, "textualiser": "template", "end_kind": "leaf"})
+            for step in (1, 2):
+                passed = ids[(number + ordinal * step + step) % len(ids)]
+                steps.append({**path, "ordinal": step, "entity_id": passed, "relation": "relation"})
+    made: dict[GraphKind, list[dict[str, Any]]] = {
+        "hubs": hubs,
+        "hub_paths": paths,
+        "hub_entities": hubs,
+        "paths_of_hubs": paths,
+        "hub_path_entities": steps,
+    }
+    return {kind: [MAKERS[kind](row) for row in rows] for kind, rows in made.items()}
 
 
 if __name__ == "__main__":
