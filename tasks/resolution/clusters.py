@@ -91,7 +91,7 @@ def _connected(count: int, edges: npt.NDArray[np.int64]) -> list[list[int]]:
     ones = np.ones(len(edges), np.int8)
     graph = coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(count, count))
     labels = connected_components(graph, directed=False)[1]
-    members = np.unique(edges)
+    members = np.flatnonzero(np.bincount(edges.ravel(), minlength=count))
     members = members[np.argsort(labels[members], kind="stable")]
     starts = np.flatnonzero(np.diff(labels[members])) + 1
     components = [component.tolist() for component in np.split(members, starts) if len(component) > 1]
