@@ -214,6 +214,8 @@ def checked_name(what: str, value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise FaultError(f"the {what} is neither a string nor a whole number but {kind_of(value)}")
     name = str(value)
+    if name.isprintable():  # no control character, NUL or half a character: nearly every name, ten times as fast
+        return name
     check_characters(what, name)
     control = next((c for c in name if unicodedata.category(c) in {"Cc", "Zl", "Zp"}), None)
     if control is not None:
