@@ -1,7 +1,7 @@
 """No text rule takes more than linear time: each is measured on repeated pieces that made rules quadratic elsewhere.
 
 Processor time of a text and of one four times as long are compared, never seconds with a limit; a ratio that looks
-too steep is measured again before it counts.
+too steep, or nearly so, is measured again before it counts.
 """
 
 import gc
@@ -48,6 +48,8 @@ SHORTEST, LONGEST, STEP = 8_000, 128_000, 4
 """Characters; from 8,000 on what is quadratic outweighs what is linear in all rules that ever were quadratic."""
 STEEP = 10.0
 """Largest ratio of the times at 4n and n: 4 is linear, 16 quadratic; texts that outgrow a cache have shown 8."""
+DOUBTFUL = 6.0
+"""From this ratio on times are measured again: either of the two may have been disturbed."""
 FLOOR, ENOUGH = 0.002, 0.005
 """Seconds: times below the first are noise, above the second no longer text is needed."""
 
@@ -191,7 +193,7 @@ def is_steep(rule: Callable[[str], object], piece: str) -> str:
     while size < LONGEST:
         size *= STEP
         now = seconds(rule, piece, size)
-        if now > ENOUGH and now > STEEP * max(before, FLOOR):
+        if now > ENOUGH and now > DOUBTFUL * max(before, FLOOR):
             before, now = (seconds(rule, piece, length, repeats=5) for length in (size // STEP, size))
             if now > STEEP * max(before, FLOOR):
                 return f"{piece!r}: {before:.4f} s for {size // STEP:,} characters, {now:.4f} s for {size:,}"
