@@ -82,8 +82,8 @@ class RunHistory:
 
         The run's own error is what people must see, so a disk that refuses this line as well is not mentioned.
         """
-        if self._begun is not None or self._folder.path.is_dir():
-            with suppress(PolyhopError):
+        with suppress(PolyhopError, OSError):
+            if self._begun is not None or self._folder.path.is_dir():
                 self._end(outcome, sentence, {})
 
     def _end(self, outcome: Outcome, sentence: str, counts: Mapping[str, int]) -> None:

@@ -33,7 +33,7 @@ def check_sources(request: IndexRequest) -> None:
         ConfigurationError: If the name of the source cannot be one.
     """
     for path in (request.source, request.graph_sources):
-        if isinstance(path, Path) and not path.exists():
+        if isinstance(path, Path) and not _exists(path):
             raise SourceError(f"There is no file or folder {path}; check the path.")
     if isinstance(request.source, GraphServer) and request.kind == "corpus":
         raise SourceError(f"{request.source} is a graph database, not a corpus; name it with --graph (kind: graph).")
@@ -50,6 +50,13 @@ def check_sources(request: IndexRequest) -> None:
         raise SourceError("--partial and --source-name say how SOURCE is read; name it, too.")
     if request.removed_source and (request.source is not None or request.kind is not None):
         raise SourceError("--remove-source reads nothing; name no source beside it.")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError as error:
+        raise SourceError(f"{path} cannot be read: permission denied; allow reading it and its folders.") from error
 
 
 def known_request(settings: Settings, index: str, name: str = "") -> IndexRequest | None:

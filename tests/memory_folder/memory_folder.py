@@ -24,6 +24,7 @@ class MemoryFolder:
     def __init__(self, place: Path = MEMORY) -> None:
         _remove_abandoned(place)
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+        self.path.chmod(0o755)  # tests of missing rights read below it as another user
         self._lock = _locked(self.path)
         self._before = os.environ.get("TMPDIR")
         _use(str(self.path))

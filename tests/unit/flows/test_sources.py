@@ -15,7 +15,7 @@ from polyhop.commands.index import index
 from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.sources import known_request, source_name
+from polyhop.flows.sources import check_sources, known_request, source_name
 from polyhop.schemas.errors import (
     ConfigurationError,
     DamagedStoreError,
@@ -285,3 +285,12 @@ def test_a_source_is_read_again_from_where_it_was_read_last(made: Path) -> None:
     with pytest.raises(SourceError, match="Nothing is known of where source 'x'"):
         known_request(root.settings, "i", "x")
     assert known_request(root.settings, "none") is None
+
+
+def test_a_source_in_a_folder_that_may_not_be_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    with pytest.raises(SourceError, match=r"corpus\.jsonl cannot be read: permission denied; allow reading it"):
+        check_sources(IndexRequest("one", tmp_path / "corpus.jsonl"))
