@@ -26,7 +26,7 @@ from polyhop.warehouse.files.disk import link_or_copy, write_whole, writing
 from polyhop.warehouse.files.kept_records import KeptSource
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.versions import current_version, read_manifest, require_version
-from polyhop.warehouse.tables.connection import connect, literal, quoted
+from polyhop.warehouse.tables.connection import attached, connect, quoted
 from polyhop.warehouse.tables.definitions import create_statement
 
 
@@ -209,20 +209,12 @@ def reuse_tables(
     if not tables and not rows:
         return  # the file may be damaged, and is not needed
     published = build.folder.version(manifest.version)
-    with build.tables() as connection, attached(connection, published.tables):
+    with build.tables() as connection, attached(connection, published.tables, "published"):
         for table in tables:
             if table.name in manifest.tables:  # versions from before there was such a table have none
                 connection.execute(_insertion(table))
         for name, column, value in rows:
             connection.execute(f"{_insertion(TABLE_OF[name])} WHERE {quoted(column)} = $value", {"value": value})
-
-
-@contextmanager
-def attached(connection: duckdb.DuckDBPyConnection, tables: Path) -> Iterator[None]:
-    """The tables of a version as the read-only database `published`, for the block."""
-    connection.execute(f"ATTACH {literal(str(tables))} AS published (READ_ONLY)")
-    yield
-    connection.execute("DETACH published")
 
 
 def insert_sorted(connection: duckdb.DuckDBPyConnection, table: Table, rows: str, kept: str = "") -> None:

@@ -57,7 +57,8 @@ def kept_count(build: Build, recipe: str) -> int:
 
 def run_rules(build: Build, batch: int, recipe: str) -> BatchResult:
     """Extracts one batch and writes its part."""
-    ids = _batches(build, _fresh(build, recipe))[batch]
+    size = build.settings.batch_size
+    ids = _fresh(build, recipe)[batch * size : (batch + 1) * size]
     with build.tables(read_only=True) as connection:
         rows = connection.execute(statement("extract", "passages_of_ids"), {"ids": list(ids)}).fetchall()
     rules, pages = rules_of(build), BatchPages()

@@ -10,7 +10,7 @@ import duckdb
 
 from polyhop.schemas.stems import ANALYSERS
 from polyhop.schemas.text import passage_text
-from polyhop.tasks.lexical.kept import changed_texts, kept_postings
+from polyhop.tasks.lexical.kept import changed_texts, kept_postings, tables_before
 from polyhop.tasks.lexical.postings import build_postings, merged_postings
 from polyhop.tasks.stage import Counts, Stage
 from polyhop.warehouse.artefacts import save_lexical
@@ -24,20 +24,16 @@ _REVISION = 1
 def finish(analyser: str, build: Build) -> Counts:
     """Writes the postings; only texts that the version before has not are read."""
     tokens = ANALYSERS[analyser]
-    kept = kept_postings(build, analyser, partial(_fingerprint, analyser))
-    if kept is None:
+    before = tables_before(build, analyser, chain_fingerprint(_name(analyser), _REVISION, {}, {}))
+    kept = kept_postings(build, analyser, before) if before is not None else None
+    if before is None or kept is None:
         index = build_postings(tokens(text) for text in _texts(build))
     else:
-        with changed_texts(build) as found:
+        with changed_texts(build, before) as found:
             changed = build_postings(tokens(text) for text in _fetched(found))
         index = merged_postings(kept.index, kept.numbers, changed)
     save_lexical(build.staging.arrays, analyser, index)
     return {"terms": len(index.terms), "postings": len(index.passages)}
-
-
-def _fingerprint(analyser: str, passages: str) -> str:
-    """Of the stage, if it reads passages with this hash (`Stage.fingerprint`)."""
-    return chain_fingerprint(_name(analyser), _REVISION, {"passages": passages}, {})
 
 
 def _name(analyser: str) -> str:

@@ -3,19 +3,17 @@
 What is as in the version before, whose checksums are known, is not read again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-
-import duckdb
 
 from polyhop.schemas.columns import Table
 from polyhop.schemas.manifest import Manifest, TableRecord
 from polyhop.warehouse.build import Build, current_manifest
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.tables.checksum import record_since, table_record
-from polyhop.warehouse.tables.connection import literal
+from polyhop.warehouse.tables.connection import attached
 
 _EARLIER = "version_before"
 
@@ -40,27 +38,18 @@ def staged_checksums(build: Build, tables: Sequence[Table]) -> Checksums:
 
 
 def _table_records(build: Build, tables: Sequence[Table], before: Manifest | None) -> dict[str, TableRecord]:
+    undamaged = build.earlier.tables if build.earlier is not None else frozenset()
+    known = {name: record for name, record in before.tables.items() if name in undamaged} if before is not None else {}
     with build.tables(read_only=True) as connection:
-        known = _known_records(build, connection, before)
-        return {
-            table.name: record_since(connection, table.name, _EARLIER, known[table.name])
-            if table.name in known
-            else table_record(connection, table.name)
-            for table in tables
-        }
-
-
-def _known_records(
-    build: Build, connection: duckdb.DuckDBPyConnection, before: Manifest | None
-) -> Mapping[str, TableRecord]:
-    """Records of the undamaged tables of the version before, which is attached then."""
-    if before is None or build.earlier is None:
-        return {}
-    known = {name: record for name, record in before.tables.items() if name in build.earlier.tables}
-    if known:
-        path = build.folder.version(before.version).tables
-        connection.execute(f"ATTACH {literal(str(path))} AS {_EARLIER} (READ_ONLY)")
-    return known
+        if before is None or not known:
+            return {table.name: table_record(connection, table.name) for table in tables}
+        with attached(connection, build.folder.version(before.version).tables, _EARLIER):
+            return {
+                table.name: record_since(connection, table.name, _EARLIER, known[table.name])
+                if table.name in known
+                else table_record(connection, table.name)
+                for table in tables
+            }
 
 
 def _file_checksums(build: Build, before: Manifest | None) -> tuple[str, dict[str, str]]:

@@ -50,7 +50,6 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         StoreError: If the disk refuses; nothing is published.
     """
     held = tables_of(stages)
-    recipes = {stage.name: stage.recipe(build) for stage in stages}
     number = max([*published_versions(build.folder), 0]) + 1
     with build.tables() as connection:
         _fill_stages(build, connection)
@@ -77,15 +76,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         corpus_hash=build.fingerprint(stages[0].name),
         settings=redacted_tree(build.settings.model_dump(mode="json", exclude=_UNFINGERPRINTED)),
         artefacts=tuple(sorted(build.artefacts)),
-        stages={
-            name: StageRecord(
-                fingerprint=build.fingerprint(name),
-                recipe=recipes.get(name, ""),
-                outcome=dict(build.outcomes).get(name, ""),
-                counts=dict(counts),
-            )
-            for name, counts in build.counts.items()
-        },
+        stages=_stage_records(build, stages),
         counts=_counts(tables),
         tables=tables,
         history=history,
@@ -99,6 +90,19 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         store.end_changes()
     publish_folder(build.folder, build.staging.path, manifest)
     return {"version": number, **changes}
+
+
+def _stage_records(build: Build, stages: Sequence[Stage]) -> dict[str, StageRecord]:
+    recipes = {stage.name: stage.recipe(build) for stage in stages}
+    return {
+        name: StageRecord(
+            fingerprint=build.fingerprint(name),
+            recipe=recipes[name],
+            outcome=dict(build.outcomes).get(name, ""),
+            counts=dict(counts),
+        )
+        for name, counts in build.counts.items()
+    }
 
 
 def publish_stage(stages: Sequence[Stage]) -> Stage:

@@ -23,9 +23,9 @@ from polyhop.schemas.tables import (
     TRIPLE_PASSAGES,
     TRIPLES,
 )
-from polyhop.warehouse.build import attached, insert_sorted
+from polyhop.warehouse.build import insert_sorted
 from polyhop.warehouse.statements import statement
-from polyhop.warehouse.tables.connection import literal, quoted
+from polyhop.warehouse.tables.connection import attached, literal, quoted
 
 _STATED = {
     "propositions": (PROPOSITIONS, PROPOSITION_PASSAGES, PROPOSITION_ENTITIES),
@@ -91,7 +91,7 @@ def fill_changed(connection: duckdb.DuckDBPyConnection, before: Before) -> None:
     """
     show_raw(connection, {name: [str(path)] for name, path in before.raw.items()}, "_before")
     connection.execute("DROP VIEW resolved_mentions")
-    with attached(connection, before.tables):
+    with attached(connection, before.tables, "published"):
         passages = {"passages": list(before.passages)}
         connection.execute(statement("resolve_update", "changed_passages"), passages)
         found = ("key_map_before", "remapped_keys", "changed_keys", "touched_entities", "resolved_mentions")

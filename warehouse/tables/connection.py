@@ -67,6 +67,14 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: boo
     connection.execute(f"USE {quoted(path.stem)}")
 
 
+@contextmanager
+def attached(connection: duckdb.DuckDBPyConnection, path: Path, name: str) -> Iterator[None]:
+    """Another file of tables, read-only and under this name, for the block."""
+    connection.execute(f"ATTACH {literal(str(path))} AS {quoted(name)} (READ_ONLY)")
+    yield
+    connection.execute(f"DETACH {quoted(name)}")
+
+
 def _detach_all(connection: duckdb.DuckDBPyConnection) -> None:
     """Leaves an instance without files, whatever the block attached besides its own."""
     connection.execute("USE memory")

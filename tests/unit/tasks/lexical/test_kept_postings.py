@@ -74,7 +74,7 @@ def give_another_revision(root: Path) -> None:
     """The manifest of postings that earlier code made."""
     path = require_version(Layout(root), "one")[1].manifest
     document = json.loads(path.read_bytes())
-    document["stages"]["lexical-plain"]["fingerprint"] = chain_fingerprint("lexical-plain", 0, {}, {})
+    document["stages"]["lexical-plain"]["recipe"] = chain_fingerprint("lexical-plain", 0, {}, {})
     del document["checksum"]
     path.write_text(json.dumps({**document, "checksum": document_checksum(document)}), encoding="utf-8")
 
