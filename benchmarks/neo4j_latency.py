@@ -33,7 +33,8 @@ from polyhop.warehouse.graph.address import Address, find_address
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 from polyhop.warehouse.index_reader import PublishedIndex
-from polyhop.warehouse.open import open_encoder, open_published
+from polyhop.warehouse.open import open_published
+from polyhop.warehouse.open_encoders import open_encoder
 from polyhop.warehouse.settings_file import load_settings
 from polyhop.worker.questions.names import RuleNaming
 from polyhop.worker.strategies.lookup import NameLookup

@@ -2,9 +2,11 @@
 
 Run: uv run python benchmarks/worker_throughput.py ROOT INDEX QUESTIONS [STRATEGIES] [QUESTION_COUNT]
 The questions of the file are repeated up to QUESTION_COUNT (default 2000). The end-to-end time includes the start of
-the workers; the time between first and last answer does not. The queue is a throwaway SQLite file.
+the workers; the time between first and last answer does not. Processor time is that of both workers, their start
+included, per question. The queue is a throwaway SQLite file.
 """
 
+import resource
 import subprocess
 import sys
 import tempfile
@@ -24,7 +26,8 @@ WORKER_COUNT = 2
 
 
 def measure(root, index, texts, strategy):
-    """(end-to-end seconds, seconds between first and last answer, unanswered questions)."""
+    """(end-to-end seconds, seconds between first and last answer, processor seconds, unanswered questions)."""
+    before = processor_seconds()
     with tempfile.TemporaryDirectory() as folder:
         url = sqlite_url(Path(folder) / "queue.sqlite")
         settings = ("--root", root, "--set", f"queue.url={url}")
@@ -46,7 +49,14 @@ def measure(root, index, texts, strategy):
                 worker.wait()
             rows = [(row.state, row.finished_at) for row in queue.results(job)]
     times = sorted(finished for _, finished in rows if finished is not None)
-    return total, times[-1] - times[0], sum(state is not QuestionState.DONE for state, _ in rows)
+    unanswered = sum(state is not QuestionState.DONE for state, _ in rows)
+    return total, times[-1] - times[0], processor_seconds() - before, unanswered
+
+
+def processor_seconds():
+    """Of all processes that this one started and waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main(root, index, questions, strategies=STRATEGIES, count="2000"):
@@ -54,11 +64,12 @@ def main(root, index, questions, strategies=STRATEGIES, count="2000"):
     records, _ = read_questions(Path(questions))
     texts = [record.question for record in islice(cycle(records), int(count))]
     print(f"{describe_machine()}; index {index}, {count} questions, {WORKER_COUNT} workers, SQLite\n")
-    print("| strategy | questions/s end to end | questions/s at work | unanswered |")
-    print("|---|---|---|---|")
+    print("| strategy | questions/s end to end | questions/s at work | processor ms per question | unanswered |")
+    print("|---|---|---|---|---|")
     for strategy in strategies.split(","):
-        total, working, failed = measure(root, index, texts, strategy)
-        print(f"| `{strategy}` | {len(texts) / total:.0f} | {len(texts) / working:.0f} | {failed} |", flush=True)
+        total, working, processor, failed = measure(root, index, texts, strategy)
+        speeds = f"{len(texts) / total:.0f} | {len(texts) / working:.0f} | {1000 * processor / len(texts):.1f}"
+        print(f"| `{strategy}` | {speeds} | {failed} |", flush=True)
 
 
 if __name__ == "__main__":

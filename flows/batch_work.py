@@ -10,8 +10,8 @@ from pathlib import Path
 from threading import Lock
 
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.serving_settings import QueueSettings
-from polyhop.schemas.settings import ModelSettings
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.stage import BatchResult, Stage
 from polyhop.warehouse.build import Build
@@ -40,7 +40,9 @@ def portable_work(stage: Stage, build: Build) -> BatchWork:
     """The work without what other processes must not or need not know: addresses of the queue and of models."""
     settings = build.settings
     root = settings.root.expanduser().resolve()
-    hidden = {"root": root, "queue": QueueSettings(), "models": ModelSettings()}
+    entities = settings.encoder.entities.model_copy(update={"api_base": ""})
+    encoder = settings.encoder.model_copy(update={"api_base": "", "entities": entities})
+    hidden = {"root": root, "queue": QueueSettings(), "models": ModelSettings(), "encoder": encoder}
     return BatchWork(stage.name, stage.run, replace(build, settings=settings.model_copy(update=hidden)))
 
 

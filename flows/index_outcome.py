@@ -7,6 +7,7 @@ from typing import Any
 
 from polyhop.flows.hub_coverage import hub_coverage
 from polyhop.flows.reports import IndexReport
+from polyhop.schemas.encoder_settings import LOCAL
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import readable_manifest
@@ -14,6 +15,9 @@ from polyhop.warehouse.tables.query import query_rows
 
 SHOWN_QUARANTINE = 100
 """At most as many rows as a page shows at once."""
+
+LONG_ENCODING_SECONDS = 60.0
+"""Below it nobody needs to encode faster; chosen."""
 
 _QUARANTINE = f"SELECT source, line, reason FROM quarantine ORDER BY source, line LIMIT {SHOWN_QUARANTINE}"
 
@@ -39,8 +43,23 @@ def summary_lines(settings: Settings, report: IndexReport) -> list[str]:
     lines += [f"* {name.replace('_', ' ')}: {count:,}" for name, count in report.counts.items()]
     lines += ["", f"Stages taken over: {', '.join(report.reused) or 'none'}."]
     lines += [f"* damaged and made again: {sentence}" for sentence in report.damaged]
+    advice = encoding_advice(settings, report)
+    lines += [f"* {advice}"] if advice else []
     folder = Layout(settings.root).index(report.index).version(report.version)
     return [*lines, "", f"Files: `{folder.path.resolve()}`"]
+
+
+def encoding_advice(settings: Settings, report: IndexReport) -> str:
+    """How this machine could have encoded faster, in a sentence; "" if it could not, or it took less than a minute."""
+    from polyhop.warehouse.models.openvino_session import faster_precision
+
+    stages = [stage for stage in report.seconds if stage.startswith("embed-") and report.computed.get(stage)]
+    seconds = sum(report.seconds[stage] for stage in stages)
+    encoder = settings.encoder
+    if seconds < LONG_ENCODING_SECONDS or encoder.name != LOCAL or encoder.precision != "float32":
+        return ""
+    advice = faster_precision()
+    return f"encoding took {seconds:.0f} s; {advice}" if advice else ""
 
 
 def stage_rows(report: IndexReport) -> list[dict[str, Any]]:

@@ -2,11 +2,11 @@
 
 The source is read into a throwaway folder, and each stage that asks a model says what it would ask of it
 (`Stage.plan`); replies are looked up in the cache, and lengths are taken from the project's own history of calls where
-there is one. Resolution by a model is not in it, nor are paths of hubs in texts: names and relations are known only
-when they are extracted.
+there is one. Resolution by a model is not in it, nor are paths of hubs in texts, nor vectors of entities in a corpus:
+names and relations are known only when they are extracted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,24 +18,31 @@ from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatRequest, ChatTask, Role, Rung, Usage
 from polyhop.schemas.corpus import Source, SourceKind
+from polyhop.schemas.encoder_settings import ENTITIES, PASSAGES, Space
 from polyhop.schemas.errors import SourceError
-from polyhop.schemas.settings import ModelSettings, Settings
+from polyhop.schemas.settings import Settings
 from polyhop.schemas.strategies import strategies_for
+from polyhop.tasks.embeddings.stage import is_by_server, is_known_in_advance
 from polyhop.tasks.hubs.textualise import path_text_task
-from polyhop.tasks.planning import PlannedStep
+from polyhop.tasks.planning import PlannedEmbedding, PlannedStep
 from polyhop.tasks.registry import stages_for
-from polyhop.tasks.stage import tables_of
+from polyhop.tasks.stage import Stage, tables_of
 from polyhop.warehouse.build import Build, start_build
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.models.prices import count_prompt_tokens, price_of
+from polyhop.warehouse.models.embedding_gateway import TASK as EMBED_TASK
+from polyhop.warehouse.models.encoder_kinds import SERVER_BATCH_SIZE
+from polyhop.warehouse.models.prices import count_prompt_tokens, count_tokens, cut_text, embedding_price, price_of
 from polyhop.warehouse.models.reply_lengths import longest_reply, outgrown
+from polyhop.warehouse.open_encoders import open_encoder
 from polyhop.warehouse.open_models import model_name
+from polyhop.warehouse.vectors.kinds import kinds_in
 from polyhop.worker.strategies.registry import needed_artefacts
 
 UNKNOWN_LENGTHS = (0.5, 1.8)
 KNOWN_LENGTHS = (0.8, 1.25)
 _SECONDS_PER_CALL = 4.0
+_SECONDS_PER_EMBEDDING = 1.0
 _ENOUGH_CALLS = 20
 
 
@@ -52,7 +59,7 @@ class StepEstimate:
         price: Dollars per million tokens of prompts and of replies, None if unknown.
     """
 
-    planned: PlannedStep
+    planned: PlannedStep | PlannedEmbedding
     completion_tokens: int
     completion_range: tuple[int, int]
     has_history: bool
@@ -65,7 +72,8 @@ class IndexPlan:
     """What indexing would take of models; costs are None if a price is unknown, `unread` counts files by kind.
 
     `graph` counts nodes and relations of a graph; a corpus has none until it is extracted. `not_planned` names tasks
-    that will be asked about what only extraction shows: no number here counts them.
+    that will be asked about what only extraction shows, and vectors of such things: no number here counts them.
+    `encoder` is that of a server, "" for one that costs nothing.
     """
 
     source: str
@@ -76,18 +84,20 @@ class IndexPlan:
     unread: Mapping[str, int]
     graph: Mapping[str, int] = field(default_factory=dict)
     not_planned: tuple[str, ...] = ()
+    encoder: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The document of `polyhop plan --json`."""
         return {
             "source": self.source,
             "model": self.model,
+            "encoder": self.encoder,
             "documents": self.documents,
             "passages": self.passages,
             **self.graph,
             "unread": dict(self.unread),
             "not_planned": list(self.not_planned),
-            "steps": {estimate.planned.task.name: self._step(estimate) for estimate in self.steps},
+            "steps": {estimate.planned.name: self._step(estimate) for estimate in self.steps},
             "calls": sum(estimate.planned.calls for estimate in self.steps),
             "cached": sum(estimate.planned.cached for estimate in self.steps),
             "prompt_tokens": sum(estimate.planned.prompt_tokens for estimate in self.steps),
@@ -142,7 +152,10 @@ def plan_index(
     """
     if isinstance(source, Path) and not source.exists():
         raise SourceError(f"There is no file or folder {source}; check the path.")
-    model = settings.models.extract if kind == "graph" else model_name(settings.models, Role.EXTRACT)
+    choices = (settings.encoder.choice_of(space).name for space in (PASSAGES, ENTITIES))
+    encoder = ", ".join(dict.fromkeys(name for name in choices if name.startswith("litellm:")))
+    needs_none = kind == "graph" or encoder
+    model = settings.models.extract if needs_none else model_name(settings.models, Role.EXTRACT)
     artefacts = tuple(sorted(needed_artefacts((*strategies_for(settings, kind), *add_strategies))))
     first, *stages = stages_for(artefacts, kind)
     with closing(ReplyCache(Layout(settings.root).reply_cache)) as cache:
@@ -151,22 +164,48 @@ def plan_index(
             start_build(build, tables_of([first, *stages]))
             unread = first.run(build, 0).unread
             counts = first.finish(build)
-            planner = CachePlanner(cache, settings.models)
-            steps = [step for stage in stages if stage.plan is not None for step in stage.plan(build, planner)]
+            planner = CachePlanner(cache, settings)
+            planning = [stage for stage in stages if stage.plan is not None and _is_asked(stage, model, kind)]
+            steps = [step for stage in planning if stage.plan is not None for step in stage.plan(build, planner)]
+            later = _embedded_later(build) if encoder else ()
         estimates = tuple(planner.estimate(step) for step in steps)
     sizes = {name: counts.get(name, 0) for name in ("documents", "passages")}
     graph = {"nodes": counts["entities"], "relations": counts["relations"]} if kind == "graph" else {}
     asks_later = kind == "corpus" and "hubs" in artefacts and settings.hubs.textualiser == "model"
-    not_planned = (path_text_task().name,) if asks_later else ()
-    return IndexPlan(str(source), model, **sizes, steps=estimates, unread=unread, graph=graph, not_planned=not_planned)
+    not_planned = (*((path_text_task().name,) if asks_later else ()), *later)
+    return IndexPlan(
+        str(source),
+        model,
+        **sizes,
+        steps=estimates,
+        unread=unread,
+        graph=graph,
+        not_planned=not_planned,
+        encoder=encoder,
+    )
+
+
+def _is_asked(stage: Stage, model: str, kind: SourceKind) -> bool:
+    """Whether a stage that plans asks anything: without a model for a corpus only those that embed do."""
+    return bool(model) or kind == "graph" or stage.name.startswith("embed-")
+
+
+def _embedded_later(build: Build) -> tuple[str, ...]:
+    """Stages that embed what only other stages find."""
+    return tuple(
+        f"embed-{one.name}"
+        for one in kinds_in(build.artefacts)
+        if not is_known_in_advance(one, build) and is_by_server(build, one)
+    )
 
 
 class CachePlanner:
-    """Plans with the replies of the cache, and with lengths and seconds of the project's own calls."""
+    """Plans with the replies and vectors of the caches, and with lengths and seconds of the project's own calls."""
 
-    def __init__(self, cache: ReplyCache, models: ModelSettings) -> None:
+    def __init__(self, cache: ReplyCache, settings: Settings) -> None:
         self._cache = cache
-        self._models = models
+        self._settings = settings
+        self._models = settings.models
         self._history: dict[str, dict[str, Usage]] = {}
 
     def replies(self, requests: Sequence[ChatRequest[Any]], role: Role = Role.EXTRACT) -> list[BaseModel | None]:
@@ -193,8 +232,24 @@ class CachePlanner:
         text = history.prompt_tokens - self.count_tokens(task.prompt.text) * history.calls
         return history.completion_tokens / text if text > 0 else task.output_per_input
 
-    def estimate(self, step: PlannedStep) -> StepEstimate:
+    def embedding(self, name: str, texts: Iterable[str], kind: str, space: Space = PASSAGES) -> PlannedEmbedding | None:
+        """See `polyhop.tasks.planning.Planner`."""
+        choice = self._settings.encoder.choice_of(space)
+        if not choice.name.startswith("litellm:"):
+            return None
+        encoder, model = open_encoder(self._settings, space), choice.name.partition(":")[2]
+        prefix = choice.passage_prefix if kind else choice.query_prefix
+        keys = {encoder.key(text, kind) if kind else encoder.question_key(text): text for text in texts}
+        known = encoder.known(list(keys))
+        cut = [cut_text(prefix + keys[key], choice.max_tokens, model) for key in keys.keys() - known]
+        tokens = sum(count_tokens(text, model) for text in cut)
+        calls = -(-len(cut) // (self._settings.encoder.batch_size or SERVER_BATCH_SIZE))
+        return PlannedEmbedding(name, len(keys), len(known), calls, tokens, space)
+
+    def estimate(self, step: PlannedStep | PlannedEmbedding) -> StepEstimate:
         """What a step may take."""
+        if isinstance(step, PlannedEmbedding):
+            return self._estimate_of_embedding(step)
         history = self._calls(step.task, step.role)
         expected = step.text_tokens * self.output_per_input(step.task, step.role)
         low, high = KNOWN_LENGTHS if history else UNKNOWN_LENGTHS
@@ -208,10 +263,21 @@ class CachePlanner:
             price_of(model_name(self._models, step.role), self._models),
         )
 
+    def _estimate_of_embedding(self, step: PlannedEmbedding) -> StepEstimate:
+        choice = self._settings.encoder.choice_of(step.space)
+        model = choice.name.partition(":")[2]
+        history = self._history_of(model).get(EMBED_TASK)
+        per_call = history.seconds / history.calls if history else _SECONDS_PER_EMBEDDING
+        price = embedding_price(model, choice.price)
+        seconds = step.calls * per_call / self._models.concurrency
+        return StepEstimate(step, 0, (0, 0), history is not None, seconds, None if price is None else (price, 0.0))
+
     def _calls(self, task: ChatTask[Any], role: Role) -> Usage | None:
         """This project's calls of a task, if they are enough to go by."""
-        model = model_name(self._models, role)
+        usage = self._history_of(model_name(self._models, role)).get(task.name)
+        return usage if usage is not None and usage.calls >= _ENOUGH_CALLS else None
+
+    def _history_of(self, model: str) -> Mapping[str, Usage]:
         if model not in self._history:
             self._history[model] = self._cache.calls.answered(model)
-        usage = self._history[model].get(task.name)
-        return usage if usage is not None and usage.calls >= _ENOUGH_CALLS else None
+        return self._history[model]

@@ -45,6 +45,7 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
     sample: int | None = None,
     seed: int | None = None,
     closed_book: bool = False,  # noqa: FBT001, FBT002
+    measure_memory: bool = False,  # noqa: FBT001, FBT002
 ) -> dict[str, Any]:
     """Evaluate strategies on a question file, and fail if a metric is below its gate.
 
@@ -61,6 +62,7 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         sample: Ask that many of the questions, chosen at random.
         seed: Of the sample; default: 13.
         closed_book: One more row, in which the model answers without passages.
+        measure_memory: Ask every strategy once more in a process of its own, and note its peak memory.
     """
     request = EvaluationRequest(
         questions=Path(questions),
@@ -74,6 +76,7 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         sample=sample,
         seed=seed,
         closed_book=closed_book,
+        measures_memory=measure_memory,
     )
     with clean_run():
         log = get_run_logger()

@@ -20,7 +20,7 @@ def question_costs(settings: Settings, strategies: Iterable[str]) -> dict[str, d
     Raises:
         UnknownStrategyError: If there is no such strategy.
     """
-    model = settings.models.read
+    model = settings.models.chat_reader
     if not model:
         return {}
     price = price_of(model, settings.models)

@@ -39,7 +39,8 @@ from polyhop.warehouse.files.writer import writer_lease
 from polyhop.warehouse.graph.address import Address
 from polyhop.warehouse.graph.arrays import ArrayFolder
 from polyhop.warehouse.integrity import find_damage
-from polyhop.warehouse.open import close_encoders, open_graph_store, open_vector_store
+from polyhop.warehouse.open import open_graph_store, open_vector_store
+from polyhop.warehouse.open_encoders import close_encoders
 
 OLDER = "older_versions"
 CACHES = "caches"

@@ -11,8 +11,9 @@ __version__ = VERSION
 
 if TYPE_CHECKING:
     from polyhop.api import Answer, Index, open_index
+    from polyhop.several import Indexes, SeveralAnswers, open_indexes
 
-__all__ = ["Answer", "Index", "__version__", "open_index"]
+__all__ = ["Answer", "Index", "Indexes", "SeveralAnswers", "__version__", "open_index", "open_indexes"]
 
 
 def __getattr__(name: str) -> Any:
@@ -21,4 +22,8 @@ def __getattr__(name: str) -> Any:
         from polyhop import api
 
         return getattr(api, name)
+    if name in {"Indexes", "SeveralAnswers", "open_indexes"}:
+        from polyhop import several
+
+        return getattr(several, name)
     raise AttributeError(f"module 'polyhop' has no attribute '{name}'")

@@ -32,6 +32,7 @@ OURS: Mapping[str, str] = {
     "diagnose": "diagnose:diagnose",
     "generate": "generate:generate",
     "sweep": "sweep:sweep",
+    "tune": "tune:tune",
     "submit": "submit:submit",
     "worker": "worker:worker",
     "jobs": "jobs:jobs",

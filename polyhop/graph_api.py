@@ -17,7 +17,6 @@ from polyhop.schemas.errors import AlgorithmError, MissingArtefactError
 from polyhop.schemas.query import Question, QuestionName, RankedPassage, Retrieval
 from polyhop.schemas.text import norm_ws
 from polyhop.warehouse.artefacts import ENTITY_IDS, GRAPH, RELATIONS, vectors_of
-from polyhop.warehouse.open import open_encoder
 from polyhop.worker.ranking.entity_search import NameSearch, similar_entities
 from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
 from polyhop.worker.ranking.similarity import mentioned_in
@@ -222,5 +221,5 @@ class EntityGraph:
         return sorted({number for name in given for number in self._lookup.find(QuestionName(name, name))[1]})
 
     def _encoded(self, text: str) -> NDArray[np.float32]:
-        vector: NDArray[np.float32] = open_encoder(self._session.settings).encode_questions([text])[0]
+        vector: NDArray[np.float32] = self._session.services.encode_entities([text])[0]
         return vector

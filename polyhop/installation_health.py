@@ -4,13 +4,17 @@ Changes nothing.
 """
 
 import os
+import time
 from importlib.metadata import PackageNotFoundError, requires, version
 
+from polyhop.schemas.encoder_settings import ENTITIES, LOCAL, PASSAGES, Space
 from polyhop.schemas.errors import ConfigurationError, StoreError
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.writer import read_lease
-from polyhop.warehouse.open import examine_graph_server, open_encoder
+from polyhop.warehouse.models.openvino_session import faster_precision
+from polyhop.warehouse.open import examine_graph_server
+from polyhop.warehouse.open_encoders import open_encoder
 
 
 def check_packages(_: Settings) -> str:
@@ -51,14 +55,26 @@ def requirement_fault(line: str) -> str:
 
 
 def check_encoder(settings: Settings) -> str:
-    """Encodes a question, and says whose weights did it.
+    """Encodes a question by the configured encoder, a server's included, and says what did it.
 
     Raises:
-        ModelFileError: If they are missing, or not the published ones.
+        ModelFileError: If its files are missing, or the local one's not the published ones.
+        PolyhopError: If its package or key is missing, or its server does not reply as it should.
     """
-    encoder = open_encoder(settings)
+    said = _tried(settings, PASSAGES)
+    return f"{said}; entities: {_tried(settings, ENTITIES)}" if settings.encoder.entities.name else said
+
+
+def _tried(settings: Settings, space: Space) -> str:
+    encoder = open_encoder(settings, space)
+    started = time.perf_counter()
     vectors = encoder.encode_questions(["Is the encoder working?"])
-    return f"{encoder.model}, {vectors.shape[1]} dimensions, no network; its weights have the published sha256"
+    said = f"{encoder.model}, {vectors.shape[1]} dimensions"
+    choice = settings.encoder.choice_of(space)
+    if choice.name == LOCAL:
+        advice = faster_precision() if choice.precision == "float32" else ""
+        return f"{said}, no network; its weights have the published sha256{f'; {advice}' if advice else ''}"
+    return f"{said}, one text in {time.perf_counter() - started:.2f} s"
 
 
 def check_leases(settings: Settings) -> str:

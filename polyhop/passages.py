@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from polyhop.schemas.errors import UnknownIdError, UnknownIndexError
+from polyhop.schemas.evidence import RERANKED
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.open import open_published
@@ -29,16 +30,26 @@ def passage_lines(
     if any(before["score"] < after["score"] for before, after in pairwise(passages)):
         yield f"  {_order(evidence)}"
     for passage in passages:
-        yield f"  {passage['rank']:>3}  {passage['score']:.3f}  {passage['title']}  [{passage['id']}]"
-        text = " ".join(texts.get(passage["id"], "").split())
+        yield passage_line(passage)
+        text = text_line(texts.get(passage["id"], ""))
         if text:
-            cut = len(text) > _SHOWN_CHARACTERS
-            yield f"{'':14}{text[:_SHOWN_CHARACTERS].rstrip()}{'…' if cut else ''}"
+            yield text
+
+
+def passage_line(passage: Mapping[str, Any]) -> str:
+    """Rank, score, title and id."""
+    return f"  {passage['rank']:>3}  {passage['score']:.3f}  {passage['title']}  [{passage['id']}]"
+
+
+def text_line(text: str) -> str:
+    """How a text begins, below its passage; "" if it is empty."""
+    line = _line(text)
+    return f"{'':14}{line[:_SHOWN_CHARACTERS].rstrip()}{'…' if len(line) > _SHOWN_CHARACTERS else ''}" if line else ""
 
 
 def _order(evidence: Mapping[str, Any]) -> str:
-    if "reranked" in evidence:
-        return f"the first {evidence['reranked']} in the reranker's order with its scores, the others with their own"
+    if any(note["label"] == RERANKED for note in evidence.get("notes", ())):
+        return "the first ones have the scores of who re-ranked them, the others their own"
     return "ranked so that together they cover the question; a score is of its passage alone"
 
 

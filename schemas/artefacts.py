@@ -111,6 +111,10 @@ class Stored(StoredArrays, Protocol):
         """The same by column, each of shape (rows,): for many rows."""
         ...
 
+    def cosine_scale(self, kind: str) -> float:
+        """What weights in units of the local encoder's cosine are multiplied by, for vectors of a kind; above 0."""
+        ...
+
     def nearest(self, kind: str, vector: NDArray[Any], count: int, ef_search: int) -> list[str]:
         """Ids of about the `count` things of a kind whose vectors are nearest, nearest first; artefact `ann:<kind>`.
 

@@ -37,7 +37,10 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its rows are unique by `key` and stored in the order of `key`; `columns` are the stored ones."""
+    """A table: its rows are unique by `key`; `columns` are the stored ones.
+
+    Rows are written in the order of `key`; in an update, some that came later may stand at the end (decision 0024).
+    """
 
     name: str
     comment: str

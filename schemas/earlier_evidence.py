@@ -14,6 +14,7 @@ from polyhop.schemas.evidence import (
     NOTHING_SEARCHED,
     PASSAGES_ONLY,
     QUESTION_VECTOR,
+    RERANKED,
     UNIFORM,
     Edge,
     Evidence,
@@ -133,7 +134,7 @@ def _notes(row: Mapping[str, Any]) -> tuple[Note, ...]:
             label = f"{noun.title()} suggested by the top {len(feedback['passages'])} passages"
             notes.append(Note(label, items=tuple(feedback[noun].items())))
     if "ce" in row:
-        notes.append(Note("Re-ranked", f"the top {row['reranked']} passages, by {row['ce']}"))
+        notes.append(Note(RERANKED, f"the top {row['reranked']} passages, by {row['ce']}"))
     if row.get("similarities"):
         notes.append(Note("Entities found by similarity", items=tuple(row["similarities"].items())))
     if row.get("is_cut"):

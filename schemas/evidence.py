@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+RERANKED = "Re-ranked"
+"""Label of the note that says who put the first passages in another order."""
+
 
 @dataclass(frozen=True, slots=True)
 class QuestionNames:

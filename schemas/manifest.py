@@ -8,6 +8,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from polyhop.schemas.encoder_settings import LOCAL
+
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -48,10 +50,38 @@ class HnswRecord(_Frozen):
     recall_at_10: float
 
 
+class EncoderRecord(_Frozen):
+    """The encoder of a table of vectors, so that questions are encoded by it for ever; a key is never in it.
+
+    Attributes:
+        name: As encoder.name has it.
+        query_prefix: Put before every question.
+        passage_prefix: Put before every text that is indexed.
+        dimension: Asked of the server; 0: not asked.
+        max_tokens: Texts were cut after so many tokens; 0: only the model's server knows.
+        precision: Of the local encoder's arithmetic.
+        api_base: Where it was, "" for the provider's own address, and for one that holds a password.
+        spread: Median gap between the best and the 100th cosine of sentences with passages; 0: not measured.
+        cosine_scale: That gap beside the local encoder's over the same texts: weights in units of the local encoder's
+            cosine are multiplied by it. 1 for the local one by definition, and for what is no passage.
+    """
+
+    name: str = LOCAL
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    dimension: int = 0
+    max_tokens: int = 0
+    precision: Literal["float32", "bfloat16", "int8"] = "float32"
+    api_base: str = ""
+    spread: float = 0.0
+    cosine_scale: float = 1.0
+
+
 class VectorRecord(_Frozen):
     """A table of vectors as this version pins it; `hnsw` if it can be searched approximately.
 
-    Manifests call the table's version `lance_version`: it has always been LanceDB's number.
+    Manifests call the table's version `lance_version`: it has always been LanceDB's number. Versions from before there
+    was a choice have no `encoder`: theirs is the local one.
     """
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
@@ -61,6 +91,7 @@ class VectorRecord(_Frozen):
     rows: int
     dimension: int
     model: str
+    encoder: EncoderRecord = Field(default_factory=EncoderRecord)
     hnsw: HnswRecord | None = None
 
 
@@ -72,9 +103,10 @@ class SourceState(_Frozen):
 
 
 class Manifest(_Frozen):
-    """What a version consists of; the tables of `history` depend on the versions before it, and no other part does.
+    """What a version consists of; the tables of `history` depend on the versions before it.
 
-    `tables_file` is the sha256 of the DuckDB file, "" in versions from before it was taken.
+    `appended` is how many rows of a table stand at its end and not in the order of its key; it depends on earlier
+    versions, too. `tables_file` is the sha256 of the DuckDB file, "" in versions from before it was taken.
     """
 
     format: Literal[2] = 2
@@ -91,6 +123,7 @@ class Manifest(_Frozen):
     counts: dict[str, int]
     tables: dict[str, TableRecord]
     history: dict[str, TableRecord] = Field(default_factory=dict)
+    appended: dict[str, int] = Field(default_factory=dict)
     tables_file: str = ""
     arrays: dict[str, str]
     vectors: dict[str, VectorRecord]

@@ -3,7 +3,7 @@
 Implementations live in warehouse/; strategies, readers and stages see only these.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -19,13 +19,42 @@ T = TypeVar("T")
 
 
 class Encoder(Protocol):
-    """Turns texts into vectors of length 1."""
+    """Turns texts into vectors of length 1.
 
-    model: str
-    dimension: int
+    Attributes:
+        model: Names all that determines a vector besides the text.
+        dimension: Components of a vector; 0 until a server has said it.
+        max_tokens: Where texts are cut; 0: only the model's server knows.
+    """
+
+    @property
+    def model(self) -> str: ...  # noqa: D102 - above
+
+    @property
+    def dimension(self) -> int: ...  # noqa: D102 - above
+
+    @property
+    def max_tokens(self) -> int: ...  # noqa: D102 - above
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of shape (len(texts), dimension), float32, in input order."""
+        ...
+
+
+KeepVectors = Callable[[Sequence[int], NDArray[np.float32]], object]
+"""Takes places in a list of texts and the vectors of the texts there, shape (places, dimension)."""
+
+
+@runtime_checkable
+class KeepingEncoder(Encoder, Protocol):
+    """An encoder whose vectors cost something: each batch is handed over as soon as it is there."""
+
+    def encode_kept(self, texts: Sequence[str], keep: KeepVectors) -> NDArray[np.float32]:
+        """As `encode`; `keep` is called with every batch, by any thread, also before an error."""
+        ...
+
+    def expect(self, dimension: int) -> None:
+        """Every vector from now on must have so many components, unless another number is known."""
         ...
 
 
@@ -59,11 +88,20 @@ class Services(Protocol):
     """What a strategy may ask of models and databases while it answers; each is opened when first asked for."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of shape (len(texts), dimension), float32, length 1, by the encoder of the open version."""
+        """Vectors of shape (len(texts), dimension), float32, length 1, by the encoder of the version's passages."""
+        ...
+
+    @property
+    def has_two_encoders(self) -> bool:
+        """Whether entities, propositions and other short texts have vectors by another encoder than passages."""
+        ...
+
+    def encode_entities(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `encode`, by the encoder of entities, propositions and other short texts."""
         ...
 
     def encode_paths(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As `encode`, bit for bit, for texts of paths, whose vectors are cached."""
+        """As `encode_entities`, bit for bit, for texts of paths, whose vectors are cached."""
         ...
 
     def chat(self) -> ChatModel | None:

@@ -28,7 +28,8 @@ class QuestionName:
 class Question:
     """A question; if it was encoded, its vector (shape (d,), float32, length 1); for strategies that ask, its names.
 
-    `hint_vectors` holds the vectors of those search hints of its names that a strategy searches by.
+    `hint_vectors` holds the vectors of those search hints of its names that a strategy searches by. `entity_vector` is
+    its vector among entities, propositions and other short texts; None where one encoder made all vectors.
     """
 
     text: str
@@ -37,6 +38,7 @@ class Question:
     topic: str | None = None
     names: tuple[QuestionName, ...] = ()
     hint_vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    entity_vector: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ class ModelUse:
 
     Attributes:
         model: The model asked.
-        prompt: Name of the prompt.
+        prompt: Name of the prompt, "" of a model that reads without one.
         prompt_hash: sha256 of the prompt's text.
         is_cached: The reply was paid for before.
         usage: What the reply took when it was made.
@@ -233,8 +235,8 @@ class Reading:
         answer: An entity, a phrase, "yes" or "no".
         score: 0 if the reader has none.
         sentences: Sentences of the context.
-        kind: "extracted" from a sentence, "computed" from values, "generated" by a model, "none" if nothing was found,
-            or UNREAD if nobody was to read.
+        kind: "extracted" from a sentence, "computed" from values, "generated" by a model, a "span" that a
+            model marked, "none" if nothing was found, or UNREAD if nobody was to read.
         reasoning: How a model came to it.
         citations: Sources that a model named and that are in the context.
         dropped_citations: Sources that a model named and that are not.

@@ -21,13 +21,13 @@ def reading_row(reading: Reading, naming: ModelUse | None = None) -> dict[str, A
     usage = use.usage if use else Usage()
     spent = (use.spent if use else Usage()) + (naming.spent if naming else Usage())
     return {
-        "by": {"generated": "model", UNREAD: "none"}.get(reading.kind, "rules"),
+        "by": {"generated": "model", "span": "model", UNREAD: "none"}.get(reading.kind, "rules"),
         "kind": reading.kind,
         "confidence": round(reading.confidence, 4),
         "rule": reading.rule,
         "values": [dataclasses.asdict(value) for value in reading.values],
         "model": use.model if use else None,
-        "prompt": {"name": use.prompt, "hash": use.prompt_hash} if use else None,
+        "prompt": {"name": use.prompt, "hash": use.prompt_hash} if use and use.prompt else None,
         "cached": use.is_cached if use else False,
         "rung": use.rung if use else "",
         "usage": _usage_row(usage),

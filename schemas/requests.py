@@ -68,7 +68,9 @@ class EvaluationRequest:
         is_stored: Whether a run and a report of it are kept under the root.
         sample: How many questions are asked, chosen at random; None: all.
         seed: Of the sample; None: 13.
+        asks_rest: Whether the questions that the sample leaves out are asked in place of it.
         closed_book: Whether the model that reads also answers without passages, as one more row.
+        measures_memory: Whether every strategy is asked once more in a process of its own, whose peak memory counts.
     """
 
     questions: Path
@@ -83,6 +85,34 @@ class EvaluationRequest:
     sample: int | None = None
     seed: int | None = None
     closed_book: bool = False
+    measures_memory: bool = False
+    asks_rest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TuningRequest:
+    """What settings of a strategy to try, and on which questions.
+
+    Attributes:
+        questions: Question file.
+        index: Name of the index.
+        strategy: One strategy with ranges of parameters (variants.py); a name alone: its own grid; "": the index's
+            default strategy.
+        parameters: Given to every setting, the default one included.
+        metric: What the settings are chosen by.
+        sample: On how many questions they are tried, chosen at random; None: half of them, at most 500.
+        seed: Of the sample; None: 13.
+        is_stored: Whether the result and a report of it are kept under the root.
+    """
+
+    questions: Path
+    index: str
+    strategy: str = ""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    metric: str = "recall@5"
+    sample: int | None = None
+    seed: int | None = None
+    is_stored: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,12 @@
-"""The settings of what answers questions: the encoder, the queue, workers and the reader.
+"""The settings of what answers questions: the queue, workers and the reader.
 
-Those of models are in settings.py, as are those that decide what an index holds.
+Those of encoders are in encoder_settings.py, those of models in settings.py, as are those that decide what an index
+holds.
 """
-
-from typing import Literal
 
 from pydantic import Field
 
 from polyhop.schemas.setting_section import Section
-
-
-class EncoderSettings(Section):
-    """The model that turns texts into vectors."""
-
-    name: Literal["local"] = Field("local", description="The encoder: local is all-MiniLM-L6-v2 on ONNX, no network.")
-    batch_size: int = Field(8, ge=1, le=1024, description="Texts per encoder call.")
-    threads: int = Field(0, ge=0, le=256, description="Threads of the encoder; 0 means as many as cores.")
-    path_vectors: int = Field(
-        100_000, ge=0, description="Vectors of path texts (proprag) kept on disk, the newest, 2 kB each; 0: none."
-    )
 
 
 class QueueSettings(Section):

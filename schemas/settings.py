@@ -9,12 +9,14 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError
 
+from polyhop.schemas.encoder_settings import EncoderSettings
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
 from polyhop.schemas.hub_settings import HubSettings
 from polyhop.schemas.maintenance import MaintenanceSettings
+from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.proposition_origin import PropositionSettings
 from polyhop.schemas.runner_settings import RunnerSettings
-from polyhop.schemas.serving_settings import EncoderSettings, QueueSettings, ReaderSettings, WorkerSettings
+from polyhop.schemas.serving_settings import QueueSettings, ReaderSettings, WorkerSettings
 from polyhop.schemas.setting_section import Section
 
 DEFAULT_STRATEGIES = (
@@ -116,50 +118,6 @@ class ResolutionSettings(Section):
     max_cluster: int = Field(40, ge=2, le=1000, description="Names in one candidate cluster; larger ones are split.")
     must_link: str = Field("", description="CSV file of name pairs (a,b) that are one entity.")
     cannot_link: str = Field("", description="CSV file of name pairs (a,b) that are not one entity.")
-
-
-class ReplySettings(Section):
-    """The longest reply of a model per step, in tokens; a reply cut by it is asked for again once it is raised."""
-
-    kg_extract: int = Field(4096, ge=64, description="Most tokens of a reply with a document's entities and relations.")
-    prop_entities: int = Field(1024, ge=64, description="Most tokens of a reply with a passage's entities.")
-    prop_propositions: int = Field(2048, ge=64, description="Most tokens of a reply with a passage's propositions.")
-    kg_resolve: int = Field(4096, ge=64, description="Most tokens of a reply that groups the names of one cluster.")
-    hub_path_text: int = Field(512, ge=64, description="Most tokens of a reply with the text of one path of a hub.")
-    qa_answer: int = Field(1024, ge=64, description="Most tokens of a reply with an answer and its citations.")
-    qa_closed_book: int = Field(1024, ge=64, description="Most tokens of a reply with an answer without passages.")
-    query_entities: int = Field(512, ge=64, description="Most tokens of a reply with the names in a question.")
-
-
-class ModelSettings(Section):
-    """Language models, by role; none is needed."""
-
-    extract: str = Field("", description="Model for extraction, as litellm names it (openai/gpt-4o-mini); empty: none.")
-    resolve: str = Field("", description="Model for entity resolution; empty: the one for extraction.")
-    read: str = Field("", description="Model that reads answers from passages; empty: the reader without a model.")
-    read_passages: int = Field(5, ge=1, le=100, description="Passages that a model reads for one answer.")
-    read_tokens: int = Field(6000, ge=200, le=1_000_000, description="Most tokens of those passages and the question.")
-    rerank: str = Field(
-        "",
-        description="Cross-encoder of bm25-ce and rrf-ce: a name that fastembed knows (Xenova/ms-marco-MiniLM-L-6-v2), "
-        "or a folder with model.onnx and tokenizer.json; empty: a lexical fallback.",
-    )
-    name_questions: bool = Field(
-        default=False, description="Let models.read find the names in questions for strategies that start from them."
-    )
-    api_base: str = Field("", description="Address of an OpenAI-compatible server; empty: the provider's own.")
-    longest_reply: ReplySettings = Field(default_factory=ReplySettings, description="The longest reply per step.")
-    timeout_seconds: float = Field(120, gt=0, description="Seconds to wait for one reply.")
-    max_attempts: int = Field(5, ge=1, le=100, description="Calls for one reply before it is listed as failed.")
-    concurrency: int = Field(
-        8, ge=1, le=256, description="Most calls in flight at once; a slow server gets fewer, down to one."
-    )
-    requests_per_minute: int = Field(0, ge=0, description="Most calls per minute; 0: no limit but the server's.")
-    tokens_per_minute: int = Field(0, ge=0, description="Most tokens per minute; 0: no limit but the server's.")
-    prompt_price: float | None = Field(None, ge=0, description="USD per million prompt tokens; unset: litellm's table.")
-    completion_price: float | None = Field(
-        None, ge=0, description="USD per million completion tokens; unset: litellm's table."
-    )
 
 
 class VectorSettings(Section):

@@ -3,13 +3,14 @@
 A stage's `plan` counts with what a `Planner` gives it; flows/plan.py sums the stages' steps and prices them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatRequest, ChatTask, Role
+from polyhop.schemas.encoder_settings import PASSAGES, Space
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,11 @@ class PlannedStep:
     text_tokens: int = 0
 
     @property
+    def name(self) -> str:
+        """Of the step."""
+        return self.task.name
+
+    @property
     def calls(self) -> int:
         """Calls to make, if none has to be repeated."""
         return self.units - self.cached
@@ -48,8 +54,33 @@ class PlannedStep:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedEmbedding:
+    """Vectors of one kind over a corpus, by an encoder behind a server.
+
+    Attributes:
+        name: Of the stage.
+        units: Distinct texts.
+        cached: Of these, how many have a vector.
+        calls: Calls to make, if none has to be repeated.
+        prompt_tokens: Estimated tokens of the texts still to send.
+        space: Whose encoder it is.
+    """
+
+    name: str
+    units: int
+    cached: int
+    calls: int
+    prompt_tokens: int
+    space: Space = PASSAGES
+
+
 class Planner(Protocol):
     """What a stage may ask while it plans."""
+
+    def embedding(self, name: str, texts: Iterable[str], kind: str, space: Space = PASSAGES) -> PlannedEmbedding | None:
+        """Vectors of texts of a kind, "" for questions; None if the encoder of the space asks no server."""
+        ...
 
     def replies(self, requests: Sequence[ChatRequest[Any]], role: Role = Role.EXTRACT) -> list[BaseModel | None]:
         """The replies that the cache holds, None where it has none."""

@@ -4,19 +4,26 @@ Makes and reads no row (extraction and resolution do).
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polyhop.warehouse.build import Build, part_files
 from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.tables.connection import literal
 
 PREFIX = "extraction"
 RAW = ("mentions", "relations", "propositions", "triples")
 EXTRACTED_FILE = f"{PREFIX}_passages.parquet"
 """Of the passages that the rows in the other files were extracted from."""
 RAW_FILES = tuple(f"{PREFIX}_{name}.parquet" for name in RAW)
-FILES = (EXTRACTED_FILE, *RAW_FILES)
+SINCE_FILES = tuple(f"{PREFIX}_{name}-since.parquet" for name in RAW)
+"""Rows of passages that changed since the other files were written, which stay as they are."""
+REPLACED_FILE = f"{PREFIX}_replaced.parquet"
+"""Of the passages whose rows in the files without "since" do not count any more."""
+FILES = (EXTRACTED_FILE, REPLACED_FILE, *RAW_FILES, *SINCE_FILES)
 _CHANGED = "changed.parquet"
 
 
@@ -30,6 +37,46 @@ def raw_files(build: Build, name: str) -> list[str]:
     if keeps_rows(build):
         return [str(build.staging.arrays / RAW_FILES[RAW.index(name)])]
     return part_files(build.parts("extract"), name)
+
+
+@dataclass(frozen=True, slots=True)
+class RawRows:
+    """Where all rows of one of `RAW` are: in files, but for passages with other rows since, and in a file of these.
+
+    Attributes:
+        files: Parquet files.
+        since: A file of further rows, None if there is none.
+        replaced: A file of the ids of passages whose rows in `files` do not count.
+    """
+
+    files: Sequence[str]
+    since: Path | None = None
+    replaced: Path | None = None
+
+    @property
+    def query(self) -> str:
+        """A statement that reads the rows."""
+        written = f"SELECT w.* FROM read_parquet([{', '.join(map(literal, self.files))}]) AS w"
+        if self.since is None or self.replaced is None or not pq.read_metadata(self.replaced).num_rows:
+            return written
+        replaced, since = (f"read_parquet({literal(str(path))})" for path in (self.replaced, self.since))
+        return f"{written} ANTI JOIN {replaced} AS r USING (passage_id) UNION ALL SELECT * FROM {since}"
+
+
+def raw_rows(build: Build, name: str) -> RawRows:
+    """All rows of one of `RAW`, once extraction is done, by rules or otherwise."""
+    folder, number = build.staging.arrays, RAW.index(name)
+    replaced = folder / REPLACED_FILE
+    if not keeps_rows(build) or not replaced.is_file():
+        return RawRows(raw_files(build, name))
+    return RawRows([str(folder / RAW_FILES[number])], folder / SINCE_FILES[number], replaced)
+
+
+def raw_rows_before(build: Build, name: str) -> RawRows:
+    """The rows of the version before, whose files are as they were published."""
+    files = dict(zip(FILES, build.earlier_files(*FILES), strict=True))
+    number = RAW.index(name)
+    return RawRows([str(files[RAW_FILES[number]])], files[SINCE_FILES[number]], files[REPLACED_FILE])
 
 
 def write_changed(build: Build, passages: Sequence[str] | None) -> None:

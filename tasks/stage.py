@@ -11,7 +11,7 @@ from polyhop.schemas.columns import Table
 from polyhop.schemas.corpus import SOURCE_KINDS, SourceKind
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.tables import TABLE_OF, TABLES
-from polyhop.tasks.planning import PlannedStep, Planner
+from polyhop.tasks.planning import PlannedEmbedding, PlannedStep, Planner
 from polyhop.warehouse.build import Build, chain_fingerprint
 
 Counts = dict[str, int]
@@ -138,7 +138,7 @@ class Stage:
     faults: Callable[[Build], list[str]] | None = None
     quarantine: Callable[[Build, list[str]], Counts] | None = None
     reads_parts_of: tuple[str, ...] = ()
-    plan: Callable[[Build, Planner], Iterable[PlannedStep]] | None = None
+    plan: Callable[[Build, Planner], Iterable[PlannedStep | PlannedEmbedding]] | None = None
     invariants: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[SourceKind, ...] = SOURCE_KINDS
 

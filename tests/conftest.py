@@ -41,6 +41,7 @@ sys.path.append(str(PROJECT / "tests" / "prefect_server"))
 sys.path.append(str(PROJECT / "tests" / "command_processes"))
 sys.path.append(str(PROJECT / "tests" / "memory_folder"))
 sys.path.append(str(PROJECT / "tests" / "dying_processes"))
+sys.path.append(str(PROJECT / "tests" / "llama_server"))
 
 
 _MEMORY_FOLDER = pytest.StashKey[Any]()
@@ -194,7 +195,7 @@ def model_server(main_loop: asyncio.AbstractEventLoop) -> Iterator[Any]:
     """A scripted model server in this process; script and records are those of tests/model_server/."""
     from scripted_server import ModelServer
 
-    from polyhop.warehouse.models.completion import close_connections
+    from polyhop.warehouse.models.litellm_client import close_connections
 
     asyncio.set_event_loop(main_loop)  # a test before this one may have run a loop of its own, which takes it away
     server = ModelServer().start()

@@ -249,6 +249,14 @@ def vectors_of(kind: str) -> Artefact[NDArray[np.float32]]:
     return Artefact(f"vectors:{kind}", partial(open_vectors, kind=kind), strategies.get(kind, "STRATEGY"))
 
 
+def _cosine_scale(stored: Stored) -> float:
+    return stored.cosine_scale("passage")
+
+
+COSINE_SCALE = Artefact("vectors:passage", _cosine_scale, "dense")
+"""What weights in units of the local encoder's cosine are multiplied by for this version's passages; 1 for that one."""
+
+
 def _nearest_passages(stored: Stored) -> NearestPassages:
     def search(vector: NDArray[np.float32], count: int, ef_search: int) -> Sequence[int]:
         if not stored.passage_ids:  # a knowledge graph's index publishes no vectors of passages

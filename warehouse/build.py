@@ -19,7 +19,7 @@ from polyhop.schemas.columns import Table
 from polyhop.schemas.corpus import Source, SourceKind
 from polyhop.schemas.errors import ManifestMismatchError
 from polyhop.schemas.ids import content_hash
-from polyhop.schemas.manifest import Manifest
+from polyhop.schemas.manifest import Manifest, TableRecord
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.tables import TABLE_OF, TABLES
 from polyhop.warehouse.files.disk import link_or_copy, write_whole, writing
@@ -39,12 +39,18 @@ class Earlier:
         arrays: Names of its files under `graph/` that are as they were published.
         tables: Names of its tables that are.
         recipes: Stage name to what determined its result besides what it read.
+        records: Rows and checksum of its tables.
+        appended: How many rows of a table stand at its end, not in order.
+        counts: Stage name to what it counted.
     """
 
     version: int
     arrays: frozenset[str]
     tables: frozenset[str] = frozenset()
     recipes: Mapping[str, str] = field(default_factory=dict)
+    records: Mapping[str, TableRecord] = field(default_factory=dict)
+    appended: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,11 @@ class Build:
         """The folder that will become the version."""
         return VersionFolder(self.folder.staging / "version")
 
+    @property
+    def updates(self) -> Path:
+        """Folder of what is known of tables that began as those of the version before (updated_tables.py)."""
+        return self.folder.staging / "updates"
+
     def fingerprint(self, stage: str) -> str:
         """Fingerprint of a stage that has been reached."""
         return dict(self.fingerprints)[stage]
@@ -145,7 +156,9 @@ class Build:
         arrays, tables = frozenset(manifest.arrays), frozenset(manifest.tables)
         recipes = {name: record.recipe for name, record in manifest.stages.items()}
         undamaged = arrays.difference(damaged), tables.difference(damaged_tables)
-        return replace(self, earlier=Earlier(manifest.version, *undamaged, recipes))
+        counts = {name: record.counts for name, record in manifest.stages.items()}
+        records, appended = manifest.tables, manifest.appended
+        return replace(self, earlier=Earlier(manifest.version, *undamaged, recipes, records, appended, counts))
 
     def earlier_tables(self, stage: str, recipe: str, names: Iterable[str]) -> Path | None:
         """The current version's file of tables, if a stage filled these in the same way and they are undamaged."""
@@ -170,7 +183,8 @@ class Build:
 def start_build(build: Build, tables: Iterable[Table] = TABLES) -> None:
     """An empty staging version with these tables; parts of an interrupted run stay."""
     with writing("the staging folder", build.folder.staging):
-        shutil.rmtree(build.staging.path, ignore_errors=True)
+        for folder in (build.staging.path, build.updates):
+            shutil.rmtree(folder, ignore_errors=True)
         build.staging.arrays.mkdir(parents=True)
     with build.tables() as connection:
         for table in tables:
@@ -212,25 +226,10 @@ def reuse_tables(
     with build.tables() as connection, attached(connection, published.tables, "published"):
         for table in tables:
             if table.name in manifest.tables:  # versions from before there was such a table have none
-                connection.execute(_insertion(table))
+                order = ", ".join(map(quoted, table.key))
+                connection.execute(f"{_insertion(table)} ORDER BY {order}")
         for name, column, value in rows:
             connection.execute(f"{_insertion(TABLE_OF[name])} WHERE {quoted(column)} = $value", {"value": value})
-
-
-def insert_sorted(connection: duckdb.DuckDBPyConnection, table: Table, rows: str, kept: str = "") -> None:
-    """Fills an empty table, in the order of its key.
-
-    Args:
-        connection: To the staging tables.
-        table: The table.
-        rows: A SELECT of its stored columns.
-        kept: Condition on those rows of the database `published` that are copied besides; "" for none.
-    """
-    stored = ", ".join(quoted(column) for column in table.column_names)
-    copied = f"SELECT {stored} FROM published.{quoted(table.name)} WHERE {kept} UNION ALL " if kept else ""
-    key = ", ".join(str(table.column_names.index(column) + 1) for column in table.key)
-    made = rows.strip().removesuffix(";")
-    connection.execute(f"INSERT INTO {quoted(table.name)} ({stored}) {copied}SELECT * FROM ({made}) ORDER BY {key}")
 
 
 def _insertion(table: Table) -> str:
@@ -260,7 +259,7 @@ def write_part(folder: Path, number: int, tables: dict[str, pa.Table], *, is_com
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():
             temporary = folder / f".{name}-{number:06d}.{token_hex(4)}.tmp"  # two processes may do one batch at once
-            pq.write_table(table, temporary, compression="zstd")
+            pq.write_table(table, temporary, compression="lz4")  # read once, and soon removed
             temporary.replace(part_file(folder, name, number))
         if is_complete:
             write_whole(folder / f"{number:06d}.done", json.dumps({n: t.num_rows for n, t in tables.items()}).encode())

@@ -26,6 +26,15 @@ from polyhop.warehouse.tables.connection import translated
 
 T = TypeVar("T")
 
+KEPT_PASSAGES = 4_096
+"""Passages whose texts are kept: a query for ten takes some 2 ms, and questions of one kind find the same ones."""
+
+_LONGEST_KEPT = 8_000
+"""Characters of a text that is kept: 32 MB at most, 4 MB of passages as they usually are."""
+
+_MOST_KEPT_AT_ONCE = 512
+"""More passages in one query are no questions' (a reader samples the corpus), and would push those out."""
+
 
 class PublishedIndex:
     """A version of an index. Passages are numbered by ascending passage id."""
@@ -34,6 +43,7 @@ class PublishedIndex:
         self.layout = layout
         self.name = name
         self._opened: dict[Artefact[Any], object] = {}
+        self._texts: dict[int, tuple[str, str, str]] = {}
         with ExitStack() as opened:  # what was opened is closed again if the rest cannot be
             held = opened.enter_context(hold_version(layout, name, version))
             self.version, self._folder = held.number, held.folder
@@ -51,6 +61,7 @@ class PublishedIndex:
     def close(self) -> None:
         """Releases the version, and all that was opened of it: arrays stay mapped while anybody knows them."""
         self._opened.clear()
+        self._texts.clear()
         self.__dict__.pop("number_of_passage", None)
         self._closing.close()
 
@@ -79,12 +90,30 @@ class PublishedIndex:
         return {passage_id: number for number, passage_id in enumerate(self.passage_ids)}
 
     def passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
-        """(passage id, title, text) by number, in the order asked."""
+        """(passage id, title, text) by number, in the order asked; those read last are kept."""
+        found = {number: row for number in numbers if (row := self._texts.get(number)) is not None}
+        missing = [number for number in dict.fromkeys(numbers) if number not in found]
+        if missing:
+            read = dict(zip(missing, self._read_passages(missing), strict=True))
+            found.update(read)
+            if len(read) <= _MOST_KEPT_AT_ONCE:
+                self._keep(read)
+        return [found[number] for number in numbers]
+
+    def _read_passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
         ids = [self.passage_ids[number] for number in numbers]
         with translated(self._folder.tables):
             rows = self._connection.cursor().execute(statement("read", "passages_by_id"), {"ids": ids}).fetchall()
         by_id = {row[0]: row for row in rows}
         return [by_id[passage_id] for passage_id in ids]
+
+    def _keep(self, read: Mapping[int, tuple[str, str, str]]) -> None:
+        """Keeps short texts; the oldest go. Threads may do this at once: they only lose what can be read again."""
+        for number, row in read.items():
+            if len(row[2]) <= _LONGEST_KEPT:
+                self._texts[number] = row
+        for number in list(self._texts)[: max(0, len(self._texts) - KEPT_PASSAGES)]:
+            self._texts.pop(number, None)
 
     def artefact(self, handle: Artefact[T]) -> T:
         """What a handle opens, opened once and kept until closed."""
@@ -128,6 +157,11 @@ class StoredVersion(ArrayFolder):
         """The same by column, each of shape (rows,)."""
         with translated(self._published.tables_file):
             return self._connection.cursor().execute(sql, parameters).fetchnumpy()
+
+    def cosine_scale(self, kind: str) -> float:
+        """What weights in units of the local encoder's cosine are multiplied by, for vectors of a kind."""
+        record = self._published.manifest.vectors.get(kind)
+        return record.encoder.cosine_scale if record is not None else 1.0
 
     def nearest(self, kind: str, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
         """Ids of about the `count` nearest things of a kind, by an HNSW graph, opened by the first search."""

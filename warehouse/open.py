@@ -1,7 +1,6 @@
-"""Settings to open stores and models: the only place that constructs adapters.
+"""Settings to open stores: the only place that constructs their adapters (open_encoders.py and open_models.py: models).
 
-Each adapter is imported by the function that opens it, so that a command without a queue does not pay for SQLAlchemy,
-and one without an encoder not for ONNX.
+Each adapter is imported by the function that opens it, so that a command without a queue does not pay for SQLAlchemy.
 """
 
 from functools import lru_cache
@@ -23,59 +22,7 @@ if TYPE_CHECKING:
     from polyhop.warehouse.graph.address import Address
     from polyhop.warehouse.graph.neo4j_health import GraphServerHealth
     from polyhop.warehouse.index_reader import PublishedIndex
-    from polyhop.warehouse.models.cached import CachedEncoder, PathEncoder
-    from polyhop.warehouse.models.encoder import LocalEncoder
     from polyhop.warehouse.queue.queue import QuestionQueue
-
-_open_encoders: "list[CachedEncoder | PathEncoder]" = []
-
-
-def open_encoder(settings: Settings) -> "CachedEncoder":
-    """The configured encoder with its cache of vectors; one per process and configuration."""
-    encoder = settings.encoder
-    return _encoder(Layout(settings.root), encoder.threads or None, encoder.batch_size)
-
-
-@lru_cache(maxsize=2)
-def _encoder(layout: Layout, threads: int | None, batch_size: int) -> "CachedEncoder":
-    from polyhop.warehouse.cache.vectors import VectorCache
-    from polyhop.warehouse.models.cached import CachedEncoder
-
-    with writing("caches", layout.caches):
-        layout.caches.mkdir(parents=True, exist_ok=True)
-    cache = VectorCache(layout.vector_cache)
-    _open_encoders.append(encoder := CachedEncoder(_model(threads, batch_size), cache))
-    return encoder
-
-
-@lru_cache(maxsize=1)
-def _model(threads: int | None, batch_size: int) -> "LocalEncoder":
-    """The model itself, which knows no root: it stays when `close_encoders` closes the caches."""
-    from polyhop.warehouse.models.encoder import LocalEncoder
-
-    return LocalEncoder(threads=threads, batch_size=batch_size)
-
-
-def open_path_encoder(settings: Settings) -> "PathEncoder":
-    """The configured encoder with the cache of path vectors; one per process and configuration."""
-    return _path_encoder(open_encoder(settings), Layout(settings.root).path_cache, settings.encoder.path_vectors)
-
-
-@lru_cache(maxsize=2)
-def _path_encoder(cached: "CachedEncoder", path: Path, most_rows: int) -> "PathEncoder":
-    from polyhop.warehouse.cache.vectors import VectorCache
-    from polyhop.warehouse.models.cached import PathEncoder
-
-    _open_encoders.append(encoder := PathEncoder(cached.encoder, lambda: VectorCache(path, most_rows=most_rows)))
-    return encoder
-
-
-def close_encoders() -> None:
-    """Closes the caches of all encoders of this process; the next use opens them again."""
-    _encoder.cache_clear()
-    _path_encoder.cache_clear()
-    while _open_encoders:
-        _open_encoders.pop().close()
 
 
 def open_questions(settings: Settings) -> "QuestionQueue":

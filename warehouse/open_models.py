@@ -8,19 +8,25 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import RLock
+from typing import TYPE_CHECKING
 
 from polyhop.schemas.chat import Role, Usage
+from polyhop.schemas.encoder_settings import EncoderChoice
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.settings import ModelSettings, Settings
+from polyhop.schemas.model_settings import ModelSettings
+from polyhop.schemas.settings import Settings
 from polyhop.warehouse.cache.claims import claims_of
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.models.budget import Budget, Price
 from polyhop.warehouse.models.cached_chat import CachedChat
 from polyhop.warehouse.models.chat import ChatGateway
-from polyhop.warehouse.models.completion import close_connections
+from polyhop.warehouse.models.litellm_client import close_connections
 from polyhop.warehouse.models.pace import Listener, Pace
-from polyhop.warehouse.models.prices import price_of
+from polyhop.warehouse.models.prices import embedding_price, price_of
+
+if TYPE_CHECKING:
+    from polyhop.warehouse.models.embedding_gateway import EmbeddingGateway
 
 
 @dataclass(slots=True)
@@ -36,7 +42,7 @@ class _Run:
 
     pace: Pace = field(default_factory=Pace)
     caches: list[ReplyCache] = field(default_factory=list)
-    chats: list[CachedChat] = field(default_factory=list)
+    chats: "list[CachedChat | EmbeddingGateway]" = field(default_factory=list)
     unknown: Usage = field(default_factory=Usage)
 
 
@@ -88,6 +94,19 @@ def chats_usage() -> ChatsUsage:
         )
 
 
+def open_embeddings(
+    choice: EncoderChoice, models: ModelSettings, root: Path, max_cost_usd: float | None, max_tokens: int | None
+) -> "EmbeddingGateway":
+    """The model behind an encoder named litellm:…, with the budget of this run; one per process and configuration.
+
+    Raises:
+        ConfigurationError: If there is a limit in USD, but the price is unknown.
+        StoreError: If the journal of calls cannot be used.
+    """
+    with _opening:
+        return _embeddings(choice, models, root, max_cost_usd, max_tokens)
+
+
 def expect_requests(count: int) -> None:
     """Says how many requests are still to come in this run, for the forecast of its end."""
     _run.pace.expect(count)
@@ -104,7 +123,7 @@ def close_chats(listener: Listener | None = None) -> None:
         for replies in _run.caches:
             replies.close()
         _run = _Run(Pace(listener))
-        for opened in (_chat, _shared):
+        for opened in (_chat, _embeddings, _shared):
             opened.cache_clear()
         close_connections()
 
@@ -115,7 +134,11 @@ def model_name(models: ModelSettings, role: Role) -> str:
     Raises:
         ConfigurationError: If none is configured.
     """
-    names = {Role.EXTRACT: models.extract, Role.RESOLVE: models.resolve or models.extract, Role.READ: models.read}
+    names = {
+        Role.EXTRACT: models.extract,
+        Role.RESOLVE: models.resolve or models.extract,
+        Role.READ: models.chat_reader,
+    }
     if not names[role]:
         raise ConfigurationError(
             f"No model is configured for this; set models.{role.value} to a model as litellm names it, "
@@ -150,6 +173,27 @@ def _chat(
     )
     _run.chats.append(chat)
     return chat
+
+
+@cache
+def _embeddings(
+    choice: EncoderChoice, models: ModelSettings, root: Path, max_cost_usd: float | None, max_tokens: int | None
+) -> "EmbeddingGateway":
+    from polyhop.warehouse.models.embedding_gateway import open_gateway
+
+    model = choice.name.partition(":")[2]
+    price = embedding_price(model, choice.price)
+    if max_cost_usd is not None and price is None:
+        raise ConfigurationError(
+            f"max_cost_usd is set, but the price of {choice.name} is unknown; set encoder.price (USD per million "
+            "tokens, 0 if it costs nothing), or use max_tokens."
+        )
+    replies, budget = _shared(root, max_cost_usd, max_tokens)
+    _book_dead_calls(replies)
+    account = budget.priced(None if price is None else Price(price, 0))
+    gateway = open_gateway(model, choice.api_base or models.api_base, choice.dimension, models, replies, account)
+    _run.chats.append(gateway)
+    return gateway
 
 
 @cache

@@ -24,6 +24,7 @@ from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS
 from polyhop.warehouse.artefacts import NAMES
 from polyhop.worker.model_outcomes import retry_after_seconds
 from polyhop.worker.questions.names import Naming, QuestionNaming, RuleNaming
+from polyhop.worker.questions.vectors import with_vectors
 from polyhop.worker.reading.context import pack_context
 from polyhop.worker.strategies.registry import make, spec_of
 from polyhop.worker.turns import Turns
@@ -92,7 +93,7 @@ class Answerer:
         self._index = index
         self.strategy: Strategy = make(strategy, index, parameters, services)
         self.ranks_triples = self._spec.ranks_triples
-        self._encode = services.encode
+        self._services = services
         self.reads = reader is not None
         self._reader = reader
         self._naming = naming or RuleNaming(index.artefact(NAMES))
@@ -201,8 +202,7 @@ class Answerer:
         check_questions(questions)
         if not self._spec.needs_question_vector or not questions:
             return list(questions)
-        vectors = self._encode([question.text for question in questions])
-        return [replace(question, vector=vector) for question, vector in zip(questions, vectors, strict=True)]
+        return with_vectors(questions, self._services)
 
     def _with_names(self, questions: Sequence[Question], turns: Turns) -> tuple[list[Question], list[ModelUse | None]]:
         if not self._spec.needs_question_names or not questions:
@@ -229,7 +229,7 @@ class Answerer:
         distinct = sorted({hint for some in hints for hint in some})
         if not distinct:
             return list(questions)
-        vector_of = dict(zip(distinct, self._encode(distinct), strict=True))
+        vector_of = dict(zip(distinct, self._services.encode_entities(distinct), strict=True))
         return [
             replace(question, hint_vectors={hint: vector_of[hint] for hint in some})
             for question, some in zip(questions, hints, strict=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from polyhop.schemas.chat import Role
+from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import as_row
 from polyhop.schemas.ports import Reader
 from polyhop.schemas.query import Retrieval
@@ -19,13 +20,12 @@ from polyhop.warehouse.artefacts import NAMES
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.worker.answer import AnsweredQuestion, Answerer, passage_rows, triple_rows
 from polyhop.worker.closed_book import ClosedBookAnswerer
+from polyhop.worker.configured_reader import open_reader
 from polyhop.worker.questions.names import ModelNaming, QuestionNaming, RuleNaming, entities_task
 from polyhop.worker.ranking.links import connect
-from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.services import SessionServices
 from polyhop.worker.strategies.registry import make_reader, spec_of
 
-_ANSWER_PROMPT = Path(__file__).parent / "reading" / "prompts" / "qa.answer.md"
 _CLOSED_BOOK_PROMPT = Path(__file__).parent / "reading" / "prompts" / "qa.closed_book.md"
 _ENTITIES_PROMPT = Path(__file__).parent / "questions" / "prompts" / "query.entities.md"
 LINKED_PASSAGES = 10
@@ -140,21 +140,23 @@ class IndexSession:
         """Who reads what a strategy retrieves; None if nobody is to (`--reader none`)."""
         if not self.settings.reader.reads:
             return None
+        self._check_context(strategy)
         return make_reader(strategy, self.published, parameters, self.services, self._reader_of(min_confidence))
 
     def _reader_of(self, min_confidence: float | None) -> Reader:
         return self._reader if min_confidence is None else self._open_reader(min_confidence)
 
-    def _open_reader(self, min_confidence: float) -> Reader:
-        rules = RuleReader(self.published, min_confidence=min_confidence)
-        models, chat = self.settings.models, self.services.chat()
-        if chat is None:
-            return rules
-        from polyhop.warehouse.prompt_files import read_prompt
-        from polyhop.worker.reading.model import ModelReader, answer_task
+    def _check_context(self, strategy: str) -> None:
+        """Refuses to let a model read chains of a strategy that writes none."""
+        models, spec = self.settings.models, spec_of(strategy)
+        if models.chat_reader and models.read_context == "chains" and not (spec.writes_context or spec.reader):
+            raise ConfigurationError(
+                f"Strategy '{strategy}' writes nothing that a model could read without passages "
+                "(models.read_context = chains); qasa, naive-vector, proprag and triple-ppr do, or set it to passages."
+            )
 
-        task = answer_task(read_prompt(_ANSWER_PROMPT))
-        return ModelReader(chat, task, rules, passages=models.read_passages, budget_tokens=models.read_tokens)
+    def _open_reader(self, min_confidence: float) -> Reader:
+        return open_reader(self.settings.models, self.services.chat(), self.published, min_confidence)
 
     @cached_property
     def _naming(self) -> QuestionNaming:

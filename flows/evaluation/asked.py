@@ -12,7 +12,7 @@ from polyhop.schemas.questions import QuestionRecord
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.variants import ALL, expand_labels, labels_in, parse_range
-from polyhop.tasks.evaluation.sampling import DEFAULT_SEED, sampled
+from polyhop.tasks.evaluation.sampling import DEFAULT_SEED, rest_of, sampled
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import default_strategy_of
 from polyhop.worker.strategies.registry import STRATEGIES
@@ -75,7 +75,7 @@ def ranges_of(request: EvaluationRequest) -> list[dict[str, Any]]:
 
 
 def check_sample(request: EvaluationRequest) -> None:
-    """Refuses a sample of nothing, and a seed without a sample.
+    """Refuses a sample of nothing, and a seed or a rest without a sample.
 
     Raises:
         ConfigurationError: For either.
@@ -84,16 +84,33 @@ def check_sample(request: EvaluationRequest) -> None:
         raise ConfigurationError(f"A sample has at least 1 question, not {request.sample}; leave it out to ask all.")
     if request.sample is None and request.seed is not None:
         raise ConfigurationError("A seed belongs to a sample; say how many questions with --sample N.")
+    if request.sample is None and request.asks_rest:
+        raise ConfigurationError("The rest is what a sample leaves out; say how many questions with --sample N.")
 
 
 def sample_of(
     request: EvaluationRequest, records: list[QuestionRecord]
 ) -> tuple[list[QuestionRecord], dict[str, int] | None]:
-    """The questions that are asked, and the sample for run.json: {size, seed, of}, None where all are asked for."""
+    """The questions that are asked, and the sample for run.json: {size, seed, of}, None where all are asked for.
+
+    Of the rest that a sample leaves out it is {size, seed, of, rest}: the sample is not asked.
+
+    Raises:
+        ConfigurationError: If the rest is asked for and there is none.
+    """
     if request.sample is None:
         return records, None
     seed = DEFAULT_SEED if request.seed is None else request.seed
-    return sampled(records, request.sample, seed), {"size": request.sample, "seed": seed, "of": len(records)}
+    chosen = sampled(records, request.sample, seed)
+    row = {"size": request.sample, "seed": seed, "of": len(records)}
+    if not request.asks_rest:
+        return chosen, row
+    left = rest_of(records, chosen)
+    if not left:
+        raise ConfigurationError(
+            f"A sample of {request.sample} leaves none of the {len(records)} usable questions out; make it smaller."
+        )
+    return left, {**row, "rest": True}
 
 
 def _written(texts: Sequence[str]) -> list[str]:

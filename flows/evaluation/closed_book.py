@@ -22,10 +22,10 @@ def check_closed_book(settings: Settings, request: EvaluationRequest) -> None:
     Raises:
         ConfigurationError: If rules read, or nobody does.
     """
-    if request.closed_book and not (settings.reader.reads and settings.models.read):
+    if request.closed_book and not (settings.reader.reads and settings.models.chat_reader):
         raise ConfigurationError(
-            "--closed-book asks a model without passages, so it needs --reader model and models.read; rules know "
-            "nothing without passages."
+            "--closed-book asks a chat model without passages, so it needs --reader model and models.read; rules, and "
+            "models that mark answers, know nothing without passages."
         )
 
 

@@ -23,7 +23,9 @@ from polyhop.flows.evaluation.asked import (
 )
 from polyhop.flows.evaluation.closed_book import check_closed_book, closed_book_answerers
 from polyhop.flows.evaluation.costs import cost_rows
+from polyhop.flows.evaluation.depth import DEPTH
 from polyhop.flows.evaluation.golden import Gold, gold_of, golden_triples_row
+from polyhop.flows.evaluation.memory import MemoryOrder, memory_rows
 from polyhop.flows.evaluation.served import Answering, served
 from polyhop.flows.evaluation.settings import answering_settings
 from polyhop.schemas.chat import Usage
@@ -47,9 +49,6 @@ from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import needed_artefacts
 
 _OUT = "the per-question file"
-DEPTH = 100
-"""Passages asked for: MRR's depth (algorithms.md 6.2)."""
-
 OnProgress = Callable[[str, int, int], None] | None
 
 
@@ -126,10 +125,14 @@ def run_evaluation(
         evaluated = evaluate(gold.questions, outcomes, record_of, baselines)
         report = {"index": session.name, "version": session.version, **evaluated}
         report |= golden_triples_row(gold, outcomes)
-        report["costs"] = cost_rows(session.published, {variant.label: variant for variant in variants}, evaluated)
+        by_label = {variant.label: variant for variant in variants}
+        report["costs"] = cost_rows(session.published, by_label, evaluated)
         report["reading"] = {name: _taken(found.uses) for name, found in measured.items()}
         asked = _questions_row(request, len(bad), gold, sample)
         facts = _facts(settings, request, session, left_out, baselines, asked)
+    if request.measures_memory:
+        order = MemoryOrder(settings, facts.index, facts.version, records, by_label)
+        _add_memory(report["costs"], memory_rows(order, list(outcomes), on_progress))
     rows = _rows(records, outcomes, values, facts.version)
     run = run_document(facts, report, values)
     timings = timings_document(report, started, time.perf_counter() - start, machine(), peak_rss_mb())
@@ -139,6 +142,11 @@ def run_evaluation(
     if request.out is not None:
         write_json_lines(request.out, rows, _OUT)
     return Evaluation(report, run, timings, rows, bad)
+
+
+def _add_memory(costs: dict[str, Any], memory: Mapping[str, Mapping[str, Any]]) -> None:
+    for label, row in memory.items():
+        costs[label]["memory"] = dict(row)
 
 
 def _check_out(out: Path, questions: Path) -> None:
@@ -187,7 +195,7 @@ def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
     spent = sum((use.spent for use in uses), Usage())
     return {
         "model": uses[0].model if uses else None,
-        "prompt": {"name": uses[0].prompt, "hash": uses[0].prompt_hash} if uses else None,
+        "prompt": {"name": uses[0].prompt, "hash": uses[0].prompt_hash} if uses and uses[0].prompt else None,
         "calls": spent.calls,
         "cached": sum(use.is_cached for use in uses),
         "fallbacks": sum(bool(use.error_class) for use in uses),

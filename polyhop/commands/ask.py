@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polyhop.commands.options import (
-    IndexName,
     Json,
     Limit,
     MinConfidence,
@@ -21,8 +20,10 @@ from polyhop.commands.options import (
     with_reader,
 )
 from polyhop.output import print_error, print_json, print_line
+from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import evidence_of
 from polyhop.schemas.query import UNREAD
+from polyhop.schemas.requests import names_in
 
 if TYPE_CHECKING:
     from polyhop.api import Answer
@@ -34,7 +35,9 @@ HtmlFile = Annotated[
 
 def ask(
     question: Annotated[str, typer.Argument(help="The question.")],
-    index: IndexName,
+    index: Annotated[
+        str, typer.Option("--index", help="Name of the index; several, a,b: their passages are fused by rank.")
+    ],
     strategy: Strategy = None,
     limit: Limit = 10,
     topic: Annotated[
@@ -55,11 +58,23 @@ def ask(
     from polyhop.schemas.settings import with_min_confidence
 
     parameters = pairs(param, "--param")
+    names = names_in(index)
+    if len(names) > 1 and (html is not None or explain):
+        raise ConfigurationError("--html and --explain show one index; name one of them alone, or leave them out.")
     if html is not None:
         from polyhop.pages.material import require_place
 
         require_place(html)
     settings = with_min_confidence(with_reader(settings_of(root, set_), reader), min_confidence)
+    if len(names) > 1:
+        from polyhop.commands.several_text import print_several
+        from polyhop.several import open_indexes
+
+        with open_indexes(names, settings=settings) as several:
+            answers = several.ask(question, strategy=strategy, limit=limit, parameters=parameters, topic=topic)
+            shown = {} if json else several.texts(answers.passages)
+        print_json(answers.to_json()) if json else print_several(answers, shown)
+        return
     with open_index(index, settings=settings) as opened:
         answer = opened.ask(question, strategy=strategy, limit=limit, parameters=parameters, topic=topic)
         if html is not None:
@@ -77,13 +92,13 @@ def ask(
 def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -> None:
     """The answer for a person, with the texts of its passages by id; with `explain`, how its evidence connects."""
     print_line(f"Question  {answer.question}")
-    print_line(f"Answer    {answer.answer or _silence(answer)}{_certainty(answer)}")
+    print_line(f"Answer    {answer.answer or _silence(answer)}{certainty(answer)}")
     for value in answer.reading.get("values", ()):
         print_line(f"  {value['name']}: {value['value']}")
-        _print_source(value["sentence"])
+        print_source(value["sentence"])
     if not answer.reading.get("values"):
         for sentence in answer.evidence["sentences"][:1]:
-            _print_source(sentence)
+            print_source(sentence)
     _print_rankings(answer, texts)
     _print_fallback(answer, is_shown=explain)
     _print_reading(answer.reading)
@@ -131,15 +146,16 @@ def _print_fallback(answer: "Answer", *, is_shown: bool) -> None:
         print_line(f"  {fallback['text']}")
 
 
-def _certainty(answer: "Answer") -> str:
+def certainty(answer: "Answer") -> str:
     """How far to trust an answer by rules: computed from values, or possible, with a confidence."""
     kind, confidence = answer.reading.get("kind"), answer.reading.get("confidence")
-    if not answer.answer or kind not in {"computed", "extracted"}:
+    if not answer.answer or kind not in {"computed", "extracted", "span"}:
         return ""
     return f"  ({'computed' if kind == 'computed' else 'possible'}, confidence {confidence:.2f})"
 
 
-def _print_source(sentence: dict[str, Any] | None) -> None:
+def print_source(sentence: dict[str, Any] | None) -> None:
+    """A sentence that an answer is from, with its passage; nothing if there is none."""
     if sentence:
         print_line(f"  from    [{sentence['passage_id']}] {' '.join(sentence['text'].split())}")
 
@@ -149,6 +165,9 @@ def _print_reading(reading: dict[str, Any]) -> None:
     if not reading.get("model"):
         return
     usage, prompt = reading["usage"], reading["prompt"]
+    if prompt is None:
+        print_line(f"Read by   {reading['model']}")
+        return
     tokens = f"{usage['prompt_tokens']} + {usage['completion_tokens']} tokens, ${usage['cost_usd']:.6f}"
     paid = ", paid for before" if reading["cached"] else ""
     print_line(f"Read by   {reading['model']}, prompt {prompt['name']} {prompt['hash'][:8]}, {tokens}{paid}")

@@ -61,6 +61,7 @@ def evaluate(
     seed: Annotated[
         int | None, typer.Option("--seed", help="Of the sample: the same number, the same questions; default: 13.")
     ] = None,
+    rest: Annotated[bool, typer.Option("--rest", help="Ask the questions that the sample leaves out.")] = False,
     fail_below: Gates = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write one JSON line per question and strategy.")] = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Keep no evaluation and no report under root.")] = False,
@@ -73,6 +74,12 @@ def evaluate(
     closed_book: Annotated[
         bool,
         typer.Option("--closed-book", help="One more row: the model answers without passages (with --reader model)."),
+    ] = False,
+    measure_memory: Annotated[
+        bool,
+        typer.Option(
+            "--measure-memory", help="Ask all again, one process per strategy: its peak memory, beside its costs."
+        ),
     ] = False,
     set_: Set = None,
     root: Root = None,
@@ -107,7 +114,9 @@ def evaluate(
         is_stored=not no_store,
         sample=sample,
         seed=seed,
+        asks_rest=rest,
         closed_book=closed_book,
+        measures_memory=measure_memory,
     )
     _evaluate(settings, request, json=json)
 

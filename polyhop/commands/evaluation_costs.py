@@ -9,6 +9,8 @@ from typing import Any
 from polyhop.output import print_line, print_table
 
 COLUMNS = ("strategy", "index tokens", "index s", "tokens per question", "s per question")
+OF_MEMORY = ("MB ready", "MB at most")
+"""Further columns where memory was measured."""
 
 
 def print_costs(costs: Mapping[str, Mapping[str, Any]]) -> None:
@@ -21,11 +23,26 @@ def print_costs(costs: Mapping[str, Mapping[str, Any]]) -> None:
             "not recorded" if cost["index"]["seconds"] is None else cost["index"]["seconds"],
             f"{cost['question']['prompt_tokens']:.1f} + {cost['question']['completion_tokens']:.1f}",
             cost["question"]["seconds"],
+            *_memory(cost),
         ]
         for name, cost in costs.items()
     ]
-    print_table(COLUMNS, rows)
+    measured = any("memory" in cost for cost in costs.values())
+    print_table((*COLUMNS, *OF_MEMORY) if measured else COLUMNS, rows)
+    if measured:
+        print_line("  MB: resident memory of a process that serves this strategy alone, 10**6 bytes")
     stages = {name: one for cost in costs.values() for name, one in cost["index"]["stages"].items() if one}
     partly = [f"{n} {s['computed']:,} of {s['units']:,}" for n, s in stages.items() if s["computed"] < s["units"]]
     if partly:
         print_line(f"  seconds are of the last run that computed; the rest came from caches: {', '.join(partly)}")
+
+
+def _memory(cost: Mapping[str, Any]) -> list[object]:
+    """Whole megabytes; nothing where memory was not measured."""
+    found = cost.get("memory")
+    if found is None:
+        return []
+    return [
+        "not measured" if found[name] is None else f"{found[name]:,.0f}".rjust(len(column))
+        for name, column in zip(("ready_mb", "peak_mb"), OF_MEMORY, strict=True)
+    ]

@@ -23,6 +23,10 @@ def question_count(count: int, sample: Mapping[str, int] | None) -> str:
     """How many questions were asked, and of how many if they are a sample."""
     if sample is None or sample["size"] >= sample["of"]:
         return f"{count} questions"
+    if sample.get("rest"):
+        return (
+            f"{count} of {sample['of']} questions (all but a random sample of {sample['size']}, seed {sample['seed']})"
+        )
     return f"{count} of {sample['of']} questions (random sample, seed {sample['seed']})"
 
 
@@ -133,7 +137,8 @@ def _asked(row: Mapping[str, Any]) -> str:
     sample = row.get("sample")
     if sample is None or sample["size"] >= sample["of"]:
         return str(row["questions"])
-    return f"{row['questions']} ({row['n']} of {sample['of']}, seed {sample['seed']})"
+    what = "the rest, " if sample.get("rest") else ""
+    return f"{row['questions']} ({what}{row['n']} of {sample['of']}, seed {sample['seed']})"
 
 
 def _print_intervals(report: Mapping[str, Any]) -> None:

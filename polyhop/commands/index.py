@@ -128,6 +128,7 @@ def index(
         print_json(report.to_json())
     else:
         print_report(report)
+        _print_encoding(settings, report)
 
 
 def _check_source(source: Path | None, graph: str | None, graph_sources: Path | None, extractor: str | None) -> None:
@@ -235,6 +236,14 @@ def print_report(report: "IndexReport") -> None:
         )
     _print_doubts(report.model)
     _print_advice(report)
+
+
+def _print_encoding(settings: "Settings", report: "IndexReport") -> None:
+    from polyhop.flows.index_outcome import encoding_advice
+
+    advice = encoding_advice(settings, report)
+    if advice:
+        print_line(f"  {advice}")
 
 
 def _print_advice(report: "IndexReport") -> None:

@@ -48,7 +48,7 @@ def plan(
         print_json({**made.to_json(), "questions": asked})
     else:
         print_plan(made)
-        print_questions(settings.models.read, asked)
+        print_questions(settings.models.chat_reader, asked)
 
 
 def print_plan(made: "IndexPlan") -> None:
@@ -56,7 +56,9 @@ def print_plan(made: "IndexPlan") -> None:
     document = made.to_json()
     sizes = made.graph or {"documents": made.documents, "passages": made.passages}
     said = ", ".join(f"{count:,} {name}" for name, count in sizes.items())
-    print_line(f"{made.source}: {said}; {f'model {made.model}' if made.model else 'no model'}")
+    asked = [f"model {made.model}"] if made.model else [] if made.encoder else ["no model"]
+    asked += [f"encoder {made.encoder}"] if made.encoder else []
+    print_line(f"{made.source}: {said}; {', '.join(asked)}")
     rows = [
         [
             step,
@@ -73,7 +75,9 @@ def print_plan(made: "IndexPlan") -> None:
         print_table(["step", "units", "cached", "calls", "prompt tokens", "reply tokens", "lengths from"], rows)
     print_line(f"  {_cost(made, document)}")
     for task in made.not_planned:
-        print_line(f"  besides, {task} is asked about paths of hubs, which are known once relations are extracted")
+        what = "paths of hubs" if task.startswith("hub.") else "things"
+        verb = "embeds" if task.startswith("embed-") else "is asked about"
+        print_line(f"  besides, {task} {verb} {what}, which are known once relations are extracted")
     print_line(f"  about {document['seconds'] / 60:.1f} minutes; nothing was asked, nothing was changed")
 
 
@@ -93,14 +97,23 @@ def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
     if not document["calls"]:
         return "no cost: every reply is cached already"
     if document["cost_usd"] is None:
-        return (
-            f"cost unknown: no price of '{made.model}' is known; set models.prompt_price and models.completion_price "
-            "(USD per million tokens; 0 for a server of your own)"
-        )
+        return f"cost unknown: {_prices_to_set(made)} (USD per million tokens; 0 for a server of your own)"
     if made.is_free:
-        return f"no cost: the price of '{made.model}' is 0"
+        return f"no cost: the price of '{made.model or made.encoder}' is 0"
     cost = document["cost_usd"]
     return f"cost {dollars(cost['expected'])} USD ({dollars(cost['low'])} to {dollars(cost['high'])})"
+
+
+def _prices_to_set(made: "IndexPlan") -> str:
+    """Which prices nobody knows, and where they are set."""
+    from polyhop.tasks.planning import PlannedEmbedding
+
+    lacking = {isinstance(step.planned, PlannedEmbedding) for step in made.steps if step.price is None}
+    said = {
+        False: f"no price of '{made.model}' is known; set models.prompt_price and models.completion_price",
+        True: f"no price of '{made.encoder}' is known; set encoder.price",
+    }
+    return "; ".join(said[is_encoder] for is_encoder in sorted(lacking))
 
 
 def dollars(amount: float) -> str:

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 _NOTHING_READ: Mapping[str, Any] = {"kind": "", "values": (), "model": None, "citations": ()}
-_KINDS = {"computed": "computed from values", "extracted": "possible", "generated": "written by a model"}
+_KINDS = {
+    "computed": "computed from values",
+    "extracted": "possible",
+    "span": "marked by a model",
+    "generated": "written by a model",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from polyhop.schemas.errors import SourceError
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.tables import DOCUMENTS, PASSAGES, QUARANTINE
 from polyhop.tasks.corpus.records import Mentions, drop_deleted, kept_content, load_refused, records_table, write_kept
+from polyhop.tasks.cycles import no_search_for_cycles
 from polyhop.tasks.passages.chunks import Piece, chunks
 from polyhop.tasks.passages.records import passages_table
 from polyhop.tasks.quarantine import check_share, quarantine_table
@@ -38,6 +39,11 @@ def ingest_batch(build: Build, batch: int) -> BatchResult:
     Raises:
         SourceError: If the source as a whole cannot be used.
     """
+    with no_search_for_cycles():
+        return _read(build, batch)
+
+
+def _read(build: Build, batch: int) -> BatchResult:
     folder = parts_folder(build)
     shutil.rmtree(folder, ignore_errors=True)
     unread: Counter[str] = Counter()

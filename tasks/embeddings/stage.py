@@ -15,31 +15,49 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from polyhop.schemas.encoder_settings import LOCAL
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.tasks.cycles import no_search_for_cycles
 from polyhop.tasks.embeddings.things import Thing, read_hashes, read_texts, write_things
+from polyhop.tasks.planning import PlannedEmbedding, Planner
 from polyhop.tasks.stage import BatchResult, Counts, Stage, named
 from polyhop.warehouse.batched_list import batch_count, read_batch
 from polyhop.warehouse.build import Build, is_part_done, part_files, write_part
 from polyhop.warehouse.files.disk import writing
-from polyhop.warehouse.open import open_encoder
+from polyhop.warehouse.open_encoders import open_encoder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.vectors.earlier import EarlierVectors, Hashes, hashes_of, open_earlier
 from polyhop.warehouse.vectors.kinds import VectorKind
+from polyhop.warehouse.vectors.spread import sampled_sentences, sampled_texts
 
 Vectors = NDArray[np.float32]
+_TELLING = {"query_prefix", "passage_prefix", "dimension", "max_tokens", "precision"}
+"""Settings of an encoder that a version remembers: it is made again when they change (from the cache, if it can be)."""
 
 
 def embed_settings(kind: VectorKind, build: Build) -> dict[str, object]:
-    """The model, and what the rows of the kind depend on."""
-    return {**build.settings.encoder.model_dump(mode="json", include={"name"}), **kind.parameters(build.settings)}
+    """The model, and what the rows of the kind depend on.
+
+    The local encoder without more is known by its name alone, as in versions from before there was another.
+    """
+    choice = build.settings.encoder.choice_of(kind.space)
+    told = choice.model_dump(mode="json", include=_TELLING, exclude_defaults=True)
+    return {"name": choice.name, **told, **_model_of(kind, build), **kind.parameters(build.settings)}
+
+
+def _model_of(kind: VectorKind, build: Build) -> dict[str, object]:
+    """Which model an encoder in a folder is: its files may be replaced."""
+    choice = build.settings.encoder.choice_of(kind.space)
+    is_folder = choice.name.startswith("onnx:") or Path(choice.name.partition(":")[2]).is_dir()
+    return {"model": open_encoder(build.settings, kind.space).model} if choice.name != LOCAL and is_folder else {}
 
 
 def batches(kind: VectorKind, build: Build) -> list[int]:
     """Batches without a finished part; the things are listed first, unless an interrupted run has done so."""
     folder, path = _folder(kind, build), _things(kind, build)
     if not path.is_file():
-        key = partial(open_encoder(build.settings).key, kind=_known_as(kind))
-        with writing("the list of what is embedded", folder):
+        key = partial(open_encoder(build.settings, kind.space).key, kind=_known_as(kind))
+        with writing("the list of what is embedded", folder), no_search_for_cycles():
             write_things(path, _listed(kind, build), key)
     return [n for n in range(batch_count(path)) if not is_part_done(folder, n)]
 
@@ -76,14 +94,46 @@ def _named(kind: VectorKind) -> Iterator[None]:
         ) from error
 
 
-def is_portable(_: Build) -> bool:
-    """Always: a text's vector is the same bits whoever encodes it."""
-    return True
+def is_portable(kind: VectorKind, build: Build) -> bool:
+    """Unless a server encodes, whose budget and speed are one process's, or a device that processes would share."""
+    return not build.settings.encoder.choice_of(kind.space).name.startswith(("litellm:", "sentence-transformers:"))
+
+
+def plan(kind: VectorKind, build: Build, planner: Planner) -> Iterator[PlannedEmbedding]:
+    """What is embedded of the source itself; what only other stages find is known when they have run."""
+    if not is_known_in_advance(kind, build):
+        return
+    texts = (text for things in _listed(kind, build) for _, text in things)
+    step = planner.embedding(f"embed-{kind.name}", texts, _known_as(kind), kind.space)
+    if step is None:
+        return
+    yield step
+    measured = planner.embedding("measure-encoder", _measured(kind, build), "") if kind.name == "passage" else None
+    if measured is not None and measured.units:
+        yield measured
+
+
+def _measured(kind: VectorKind, build: Build) -> list[str]:
+    """The sentences by which publishing measures how far apart an encoder holds texts."""
+    with build.tables(read_only=True) as connection:
+        found = connection.execute(kind.statement("things_in_order"), kind.parameters(build.settings)).fetchall()
+    chosen = sampled_texts([kind.text(first, second) for _, first, second in found])
+    return sampled_sentences([found[number][2] for number in chosen])
+
+
+def is_by_server(build: Build, kind: VectorKind) -> bool:
+    """Whether its encoder asks a server."""
+    return build.settings.encoder.choice_of(kind.space).name.startswith("litellm:")
+
+
+def is_known_in_advance(kind: VectorKind, build: Build) -> bool:
+    """Whether a source that was read shows all rows of a kind: passages, and the entities of a graph."""
+    return kind.input == "passages" or (kind.name == "entity" and build.source_kind == "graph")
 
 
 def run_batch(kind: VectorKind, build: Build, batch: int) -> BatchResult:
     """Encodes what of one batch the version before does not have, and writes its part."""
-    encoder = open_encoder(build.settings)
+    encoder = open_encoder(build.settings, kind.space)
     things = read_batch(_things(kind, build), batch)
     hashes = hashes_of(things.column("content_hash").to_pylist())
     missing = np.flatnonzero(_earlier(kind, build, encoder.dimension).rows_of(hashes) < 0)
@@ -109,7 +159,7 @@ def _earlier(kind: VectorKind, build: Build, dimension: int) -> EarlierVectors:
 
 def finish(kind: VectorKind, build: Build) -> Counts:
     """Writes the matrix, in number order, with the content hashes of its rows, and lists the vectors."""
-    encoder, things = open_encoder(build.settings), _things(kind, build)
+    encoder, things = open_encoder(build.settings, kind.space), _things(kind, build)
     hashes = hashes_of(read_hashes(things))
     values = {"kind": kind.name, "model": encoder.model, "dimension": encoder.dimension, "things": [str(things)]}
     with build.tables() as connection:
@@ -136,7 +186,7 @@ def _matrix(kind: VectorKind, build: Build, hashes: Hashes, matrix: Vectors) -> 
     gone = left[rows < 0]  # the version before was there when a run that was killed did without their parts
     if len(gone):
         texts = read_texts(_things(kind, build), gone.tolist())
-        matrix[gone] = open_encoder(build.settings).encode(texts, _known_as(kind))
+        matrix[gone] = open_encoder(build.settings, kind.space).encode(texts, _known_as(kind))
     return matrix
 
 
@@ -162,7 +212,8 @@ def embed_stage(kind: VectorKind) -> Stage:
         settings=partial(embed_settings, kind),
         batches=partial(batches, kind),
         run=partial(run_batch, kind),
-        is_portable=is_portable,
+        is_portable=partial(is_portable, kind),
+        plan=partial(plan, kind),
         unit=named("texts"),
         rows=(("embeddings", "owner_kind", kind.name),),
         arrays=f"vectors-{kind.name}",

@@ -74,6 +74,28 @@ def bootstrap_columns(
     return list(starmap(_summary, columns))
 
 
+def bootstrap_p(differences: NDArray[np.float64], *, resamples: int = RESAMPLES, seed: int = SEED) -> float:
+    """Two-sided p value of paired differences: how often chance alone turns their mean's sign, of the same resamples.
+
+    Args:
+        differences: Shape (n,): A - B of each question; not modified.
+        resamples: Number of resampled means.
+        seed: Of numpy's default generator.
+
+    Returns:
+        In (0, 1]; below .05 about where the 95 % interval excludes 0, never 0: one more resample could turn the sign.
+
+    Raises:
+        AlgorithmError: If there is no question.
+    Source: algorithms.md 6.3.
+    """
+    if differences.shape[0] == 0:
+        raise AlgorithmError("A bootstrap needs at least one question.")
+    means = np.round(_resampled_means(np.round(differences, 12)[:, np.newaxis], resamples, seed), 12)
+    tail = min(int((means <= 0).sum()), int((means >= 0).sum()))
+    return min(1.0, 2 * (tail + 1) / (resamples + 1))
+
+
 def _resampled_means(differences: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
     question_count = differences.shape[0]
     rng = np.random.default_rng(seed)

@@ -117,7 +117,12 @@ def png(drawn: Figure) -> bytes:
 
 
 def curves(
-    axes: Axes, points: Mapping[str, Sequence[tuple[float, float]]], look: Mapping[str, Look], markers: int = 6
+    axes: Axes,
+    points: Mapping[str, Sequence[tuple[float, float]]],
+    look: Mapping[str, Look],
+    markers: int = 6,
+    *,
+    joined: bool = True,
 ) -> dict[str, Artist]:
     """Draws lines: those with a look in it, the others thin and grey below them.
 
@@ -126,6 +131,7 @@ def curves(
         points: (x, y) by name, each line at least one point long.
         look: By name, in the order of the legend; names without points are not drawn.
         markers: About how many points of a line get a marker.
+        joined: Whether lines join the points; words on the axis have nothing between them.
 
     Returns:
         The legend's entries; all grey lines are one.
@@ -134,7 +140,8 @@ def curves(
     others = [name for name in points if name not in look]
     for name in others:
         xs, ys = zip(*points[name], strict=True)
-        (grey,) = axes.plot(xs, ys, color=GREY, linewidth=0.8, alpha=0.7)
+        line, marker = ("-", "") if joined else ("", ".")
+        (grey,) = axes.plot(xs, ys, color=GREY, linestyle=line, marker=marker, linewidth=0.8, alpha=0.7)
     for name, style in look.items():
         if name not in points:
             continue
@@ -143,7 +150,7 @@ def curves(
             xs,
             ys,
             color=style.colour,
-            linestyle=style.line,
+            linestyle=style.line if joined else "",
             marker=style.marker,
             markevery=max(1, len(xs) // markers),
             markersize=5,

@@ -21,9 +21,9 @@ from polyhop.tasks.evaluation.documents import (
     number,
 )
 from polyhop.tasks.evaluation.findings import findings
-from polyhop.tasks.evaluation.plots import curve_plot, differences_plot, field_plot
+from polyhop.tasks.evaluation.plots import differences_plot, field_plot
 from polyhop.tasks.evaluation.plots_of_answers import PANELS, calibrated
-from polyhop.tasks.evaluation.ranges import stored_ranges
+from polyhop.tasks.evaluation.ranges_section import ranges_section
 from polyhop.tasks.evaluation.rendering import Page, Plot, Section, listed, render
 from polyhop.tasks.evaluation.report_tables import (
     answers_table,
@@ -35,7 +35,6 @@ from polyhop.tasks.evaluation.report_tables import (
     intervals_table,
     latency_table,
     metrics_table,
-    range_table,
     results_table,
     side_by_side_table,
 )
@@ -61,7 +60,7 @@ def report_page(run: Document, timings: Document, plots: Mapping[str, bytes]) ->
     sections = (
         _results(run, timings),
         _differences(run),
-        _ranges(run, timings),
+        ranges_section(run, timings),
         _groups(run, "by_hops", "By number of hops", "The questions are not grouped by hops."),
         _groups(run, "by_type", "By type of question", "The questions have no types."),
         *_fields(run),
@@ -110,6 +109,8 @@ def _sample(run: Document) -> str | None:
     size, seed, of = (number(run, "questions", "sample", key) for key in ("size", "seed", "of"))
     if size is None or seed is None or of is None:
         return None
+    if at(run, "questions", "sample", "rest"):
+        return f"{of - size:.0f} of {of:.0f} usable questions: all but a random sample of {size:.0f}, seed {seed:.0f}"
     if size >= of:
         return f"all {of:.0f} usable questions ({size:.0f} were asked for)"
     return f"{size:.0f} of {of:.0f} usable questions, random, seed {seed:.0f}"
@@ -173,26 +174,6 @@ def _differences(run: Document) -> Section:
             for names in (others, *SHOWN_TRIPLE_METRICS)
         ),
         absent="There is nothing to compare: only the baseline was run, or nothing was judged.",
-    )
-
-
-def _ranges(run: Document, timings: Document) -> Section:
-    found = stored_ranges(run)
-    text = (
-        "One curve over the first parameter with several values, one for each combination of the others. Vertical "
-        "lines are the intervals of the means, horizontal lines the baselines. Strategies whose "
-        "intervals overlap may still differ: the paired differences above are the test."
-    )
-    return Section(
-        "ranges",
-        "Over a parameter",
-        (text,),
-        tuple(
-            Plot(curve_plot(place), f"{one.label}: means over the questions, with their 95 % intervals.")
-            for place, one in enumerate(found)
-        ),
-        tuple(range_table(run, timings, one) for one in found),
-        absent="No strategy was run with several values of a parameter.",
     )
 
 

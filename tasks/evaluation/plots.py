@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from polyhop.tasks.evaluation.documents import baselines, fields
 from polyhop.tasks.evaluation.drawing import drawing, png
 from polyhop.tasks.evaluation.plots_of_answers import calibration, precision_at_coverage
+from polyhop.tasks.evaluation.plots_of_best import best_plot
 from polyhop.tasks.evaluation.plots_of_latency import latency_against_recall, latency_by_part
+from polyhop.tasks.evaluation.plots_of_maps import heat_map_plot, heat_maps_of
 from polyhop.tasks.evaluation.plots_of_ranges import range_plot
 from polyhop.tasks.evaluation.plots_of_rankings import (
     by_field,
@@ -66,6 +68,16 @@ def curve_plot(place: int) -> str:
     return f"range_{place + 1}.png"
 
 
+def best_file(place: int) -> str:
+    """File name of the best values of the range with this index."""
+    return f"range_{place + 1}_best.png"
+
+
+def map_file(place: int, number: int) -> str:
+    """File name of a heat map of the range with this index: 0 for the first combination of its other parameters."""
+    return f"heat_map_{place + 1}.png" if number == 0 else f"heat_map_{place + 1}_{number + 1}.png"
+
+
 def field_plot(place: int) -> str:
     """File name of the groups by the field with this index: its own name may be no file's."""
     return f"by_field_{place + 1}.png"
@@ -76,6 +88,15 @@ def report_figures(run: Document, timings: Document) -> "dict[str, Figure]":
     figures = {name: draw(run) for name, draw in _OF_THE_RUN.items()}
     figures |= {differences_plot(n): paired_differences(run, label) for n, label in enumerate(baselines(run))}
     figures |= {field_plot(n): by_field(run, name) for n, name in enumerate(fields(run))}
-    figures |= {curve_plot(n): range_plot(run, one) for n, one in enumerate(stored_ranges(run))}
     figures |= {name: draw(run, timings) for name, draw in _OF_THE_TIMINGS.items()}
+    return {name: drawn for name, drawn in figures.items() if drawn is not None} | range_figures(run)
+
+
+def range_figures(run: Document) -> "dict[str, Figure]":
+    """Those of the run's ranges alone: curves, maps over two parameters, best values; inside `drawing` likewise."""
+    figures: dict[str, Figure | None] = {}
+    for n, one in enumerate(stored_ranges(run)):
+        figures[curve_plot(n)] = range_plot(run, one)
+        figures |= {map_file(n, m): heat_map_plot(run, one, found) for m, found in enumerate(heat_maps_of(one))}
+        figures[best_file(n)] = best_plot(run, one)
     return {name: drawn for name, drawn in figures.items() if drawn is not None}

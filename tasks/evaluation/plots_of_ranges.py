@@ -23,6 +23,7 @@ from polyhop.tasks.evaluation.drawing import (
     looks,
 )
 from polyhop.tasks.evaluation.ranges import StoredRange, metrics_of, numbers_of
+from polyhop.tasks.evaluation.value_axis import PANEL_POINTS, places_of, value_ticks
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -33,40 +34,31 @@ Point = tuple[float, float, tuple[float, float] | None]
 """Place on the axis, mean, interval."""
 CURVES_DRAWN = 7
 """Curves with a colour of their own; the others are grey. One per colour of the palette."""
-_PANEL_POINTS = 160.0
-"""Width of the data of one of two panels beside a legend: what the labels of its axis share."""
-_LEAST_LABEL_POINTS = 30.0
-_TICK_SIZE = 8.0
-_TICK_LINES = 3
 _BASELINE_LINES = ((INK, ":"), (GREY, "--"), (INK, "-."), (GREY, ":"), (INK, "--"), (GREY, "-."))
 
 
 def range_plot(run: Document, one: StoredRange) -> Figure | None:
-    """One panel per main metric: a curve over the first parameter for each combination of the others."""
+    """One panel per main metric: a curve over the first parameter for each combination of the others.
+
+    Words have no order: their points are not joined.
+    """
     metrics = metrics_of(run, one)
     if not metrics:
         return None
     columns = min(2, len(metrics))
     grid_rows = ceil(len(metrics) / columns)
     drawn, panels = figure(1.6 + 2.3 * grid_rows, columns=columns, grid_rows=grid_rows)
-    places = _places([values[0] for _, values in one.points])
+    places = places_of([values[0] for _, values in one.points])
     entries: dict[str, Artist] = {}
     for axes, name in zip(panels, metrics, strict=False):
         entries |= _panel(axes, run, one, name, places)
-        _ticks(axes, places, columns)
-        axes.set(title=name, xlabel=label_lines(one.parameters[0], _PANEL_POINTS, 9.5))
+        value_ticks(axes, places, columns)
+        axes.set(title=name, xlabel=label_lines(one.parameters[0], PANEL_POINTS, 9.5))
     for axes in panels[len(metrics) :]:
         axes.set_visible(False)
     drawn.suptitle(f"Mean and 95 % interval over\n{label_text(one.label)}", x=0.01, ha="left")
     legend(drawn, entries)
     return drawn
-
-
-def _places(values: Sequence[str]) -> dict[str, float]:
-    """Where each value stands on the axis: numbers where they are, words beside each other as written."""
-    words = list(dict.fromkeys(values))
-    numbers = numbers_of(words)
-    return dict(zip(words, range(len(words)) if numbers is None else numbers, strict=True))
 
 
 def _panel(axes: Axes, run: Document, one: StoredRange, name: str, places: Mapping[str, float]) -> dict[str, Artist]:
@@ -79,8 +71,9 @@ def _panel(axes: Axes, run: Document, one: StoredRange, name: str, places: Mappi
     }
     points = {curve: [(x, y) for x, y, _ in values] for curve, values in found.items() if values}
     look = looks(list(found), of=list(found)[:CURVES_DRAWN])
-    _intervals(axes, found, look)
-    entries = curves(axes, points, look, markers=len(places))
+    joined = numbers_of(list(places)) is not None
+    _intervals(axes, found, look, banded=joined and len(found) == 1)
+    entries = curves(axes, points, look, markers=len(places), joined=joined)
     for place, label in enumerate(baselines(run)):
         value = metric(run, label, name)
         if value is not None:
@@ -111,35 +104,13 @@ def _points(
     return sorted(((x, y, bounds) for x, y, bounds in found if y is not None), key=lambda point: point[0])
 
 
-def _intervals(axes: Axes, found: Mapping[str, Sequence[Point]], look: Mapping[str, Look]) -> None:
-    """The intervals of the coloured curves: a line at every point, and a band where there is only one curve."""
+def _intervals(axes: Axes, found: Mapping[str, Sequence[Point]], look: Mapping[str, Look], *, banded: bool) -> None:
+    """The intervals of the coloured curves: a line at every point, and a band if asked for."""
     for curve, style in look.items():
         bounds = [(x, *interval) for x, _, interval in found[curve] if interval is not None]
         if not bounds:
             continue
         xs, lows, highs = zip(*bounds, strict=True)
         axes.vlines(xs, lows, highs, color=style.colour, linewidth=1.1, alpha=0.8)
-        if len(found) == 1:
+        if banded:
             axes.fill_between(xs, lows, highs, color=style.colour, alpha=0.12, linewidth=0)
-
-
-def _short(value: str, points: float) -> str:
-    """A value in lines of at most so many points, cut after the third."""
-    lines = label_lines(value, points, _TICK_SIZE).split("\n")
-    return "\n".join(lines if len(lines) <= _TICK_LINES else [*lines[: _TICK_LINES - 1], "…"])
-
-
-def _ticks(axes: Axes, places: Mapping[str, float], columns: int) -> None:
-    """Ticks at the values as written, as many as have room for their labels."""
-    ordered = sorted(places.items(), key=lambda item: item[1])
-    low, high = ordered[0][1], ordered[-1][1]
-    room = _PANEL_POINTS * (3 - columns)
-    step = (high - low) * _LEAST_LABEL_POINTS / room
-    kept: list[tuple[str, float]] = []
-    for value, place in ordered:
-        if not kept or place - kept[-1][1] >= step:
-            kept.append((value, place))
-    each = max(room / len(kept), _LEAST_LABEL_POINTS) - 6
-    axes.set_xticks([place for _, place in kept], [_short(value, each) for value, _ in kept], fontsize=_TICK_SIZE)
-    margin = 0.08 * (high - low) or 0.5
-    axes.set_xlim(low - margin, high + margin)

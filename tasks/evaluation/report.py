@@ -67,7 +67,7 @@ class Outcome:
         seconds: None if unmeasured.
         error: Why the question failed; it then counts 0 and has no latency.
         confidence: The reader's, 0 to 1; None if it states none.
-        kind: Of the answer: "extracted", "computed", "generated", "none" or "unread".
+        kind: Of the answer: "extracted", "computed", "span", "generated", "none" or "unread".
         is_read: Whether there was a reader at all; without one a failed question counts in no answer metric.
         parts: Seconds by part (encoding, seed, traversal, reading).
         prompt_tokens: Of the models' replies when they were made.

@@ -171,6 +171,12 @@ def side_by_side_table(run: Document, timings: Document) -> Table:
         "The index as far as each strategy needs it (seconds of the runs that computed it), and a question (means)"
     )
     columns_named = ("strategy", *(f"index: {name}" for name in header), *(f"question: {name}" for name in header))
+    if any(at(timings, "costs", label, "memory") for label in names):
+        caption += "; memory: a process that serves the strategy alone"
+        columns_named += ("memory: MB ready", "memory: MB at most")
+        columns += [
+            [Cell(_cost(timings, label, "memory", key, places=0)) for label in names] for key in ("ready_mb", "peak_mb")
+        ]
     return _by_strategy(caption, columns_named, names, columns)
 
 

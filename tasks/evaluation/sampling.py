@@ -23,3 +23,9 @@ def sampled(records: Sequence[QuestionRecord], size: int, seed: int) -> list[Que
     place = {record.id: content_hash("sample", str(seed), record.id) for record in records}
     chosen = set(sorted(place, key=place.__getitem__)[:size])
     return [record for record in records if record.id in chosen]
+
+
+def rest_of(records: Sequence[QuestionRecord], sample: Sequence[QuestionRecord]) -> list[QuestionRecord]:
+    """The questions that are not in a sample of them, in the order of `records`."""
+    chosen = {record.id for record in sample}
+    return [record for record in records if record.id not in chosen]

@@ -96,14 +96,17 @@ def _row_groups(path: Path | None) -> Iterator[pa.Table]:
             yield file.read_row_group(number)
 
 
-def write_rows(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    """Writes rows to one file whose bytes depend on the rows alone, not on how many each table held."""
+def write_rows(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
+    """Writes rows to one file whose bytes depend on the rows alone, not on how many each table held; counts them."""
+    count = 0
     left: pa.Table = schema.empty_table()
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for table in tables:
+            count += len(table)
             left = pa.concat_tables([left, table.cast(schema)])
             while len(left) >= _ROW_GROUP:
                 writer.write_table(left.slice(0, _ROW_GROUP).combine_chunks())
                 left = left.slice(_ROW_GROUP)
         if len(left):
             writer.write_table(left.combine_chunks())
+    return count

@@ -16,8 +16,8 @@ from pydantic import BaseModel, Field
 
 from polyhop.schemas.chat import ChatTask
 from polyhop.schemas.ids import content_hash
+from polyhop.schemas.model_settings import ReplySettings
 from polyhop.schemas.prompts import Prompt
-from polyhop.schemas.settings import ReplySettings
 from polyhop.warehouse.prompt_files import read_prompt
 
 _PROMPTS = Path(__file__).parent / "prompts"

@@ -3,7 +3,8 @@
 Decides no name itself (rules.py does), and knows no other extractor.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,7 +23,16 @@ from polyhop.tasks.extraction.results import BatchPages
 from polyhop.tasks.extraction.rows import arrow_table
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.faults import FAULTS
-from polyhop.tasks.raw_rows import EXTRACTED_FILE, FILES, RAW, RAW_FILES, keeps_rows, write_changed
+from polyhop.tasks.raw_rows import (
+    EXTRACTED_FILE,
+    FILES,
+    RAW,
+    RAW_FILES,
+    REPLACED_FILE,
+    SINCE_FILES,
+    keeps_rows,
+    write_changed,
+)
 from polyhop.tasks.stage import BatchResult
 from polyhop.warehouse.build import Build, is_part_done, part_file, write_part
 from polyhop.warehouse.files.disk import link_or_copy, writing
@@ -32,6 +42,9 @@ from polyhop.warehouse.tables.connection import connect
 
 _DONE = "done"
 """Parts with the ids of the passages that a batch did."""
+
+MOST_REPLACED = 0.1
+"""Share of passages with other rows since, above which all rows are written to one file again; chosen."""
 
 
 def rules_batches(build: Build, recipe: str) -> list[int]:
@@ -75,22 +88,59 @@ def run_rules(build: Build, batch: int, recipe: str) -> BatchResult:
 def join_rows(build: Build, recipe: str) -> None:
     """Writes the files of all rows: those that are kept, and those of the parts; notes which passages changed."""
     before, fresh = _files_before(build), _fresh(build, recipe)
-    left_out = [*fresh, *_gone(build, before[0])] if before else []
+    left_out = [*fresh, *_gone(build, before[EXTRACTED_FILE])] if before else []
     write_changed(build, left_out if before else None)
     with writing("extracted rows", build.staging.arrays):
         if before and not left_out:
-            for known in before:
-                link_or_copy(known, build.staging.arrays / known.name)
+            _link(build, before.values())
             return
-        batches = _batches(build, fresh)
-        for name, file, kept in zip(RAW, RAW_FILES, before[1:] or (None,) * len(RAW), strict=True):
-            parts = _parts(build.parts("extract"), name, batches)
-            schema = pq.read_schema(kept or part_file(build.parts("extract"), name, 0))
-            write_rows(build.staging.arrays / file, schema, merged_rows(kept, left_out, parts))
         with build.tables(read_only=True) as connection:
             extracted = connection.sql(statement("extract", "extracted_passages"), params={"recipe": recipe})
             tables = (pa.Table.from_batches([rows]) for rows in extracted.to_arrow_reader())
-            write_rows(build.staging.arrays / EXTRACTED_FILE, EXTRACTED.arrow, tables)
+            written = write_rows(build.staging.arrays / EXTRACTED_FILE, EXTRACTED.arrow, tables)
+        earlier = _ids_in(before[REPLACED_FILE]) if before else []
+        replaced = sorted({*earlier, *left_out})
+        adds = bool(before) and len(replaced) <= MOST_REPLACED * written
+        ids = pa.table({"passage_id": pa.array(replaced if adds else [], pa.string())})
+        pq.write_table(ids, build.staging.arrays / REPLACED_FILE)
+        for names in zip(RAW, RAW_FILES, SINCE_FILES, strict=True):
+            _join(build, names, before, _Changes(_batches(build, fresh), left_out, earlier), adds=adds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """Batches of passages with new rows, all that lose those that they had, and those that did so in earlier runs."""
+
+    batches: Sequence[Sequence[str]]
+    left_out: Sequence[str]
+    replaced: Sequence[str]
+
+
+def _join(
+    build: Build, names: tuple[str, str, str], before: Mapping[str, Path], changes: _Changes, *, adds: bool
+) -> None:
+    """Writes the two files of one kind of row: the first as it was and what changed since, or all rows and none."""
+    name, file, since = names
+    arrays = build.staging.arrays
+    parts = _parts(build.parts("extract"), name, changes.batches)
+    schema = pq.read_schema(before[file] if before else part_file(build.parts("extract"), name, 0))
+    changed = merged_rows(before.get(since), changes.left_out, parts)
+    if adds:
+        _link(build, [before[file]])
+        write_rows(arrays / since, schema, changed)
+        return
+    write_rows(arrays / file, schema, merged_rows(before.get(file), [*changes.replaced, *changes.left_out], changed))
+    write_rows(arrays / since, schema, [])
+
+
+def _link(build: Build, files: Iterable[Path]) -> None:
+    for known in files:
+        link_or_copy(known, build.staging.arrays / known.name)
+
+
+def _ids_in(file: Path) -> list[str]:
+    ids: list[str] = pq.read_table(file).column("passage_id").to_pylist()
+    return ids
 
 
 def rules_of(build: Build) -> StandIn:
@@ -110,14 +160,14 @@ def _finder(tables: str, _fingerprint: str, extraction: ExtractionSettings) -> N
     )
 
 
-def _files_before(build: Build) -> list[Path]:
-    return build.earlier_files(*FILES) if keeps_rows(build) else []
+def _files_before(build: Build) -> dict[str, Path]:
+    """The files of the version before by name; none if they are not all there."""
+    return {file.name: file for file in build.earlier_files(*FILES)} if keeps_rows(build) else {}
 
 
 def _fresh(build: Build, recipe: str) -> tuple[str, ...]:
     """Ids, ascending, of the passages to extract."""
-    files = _files_before(build)
-    extracted = files[0] if files else None
+    extracted = _files_before(build).get(EXTRACTED_FILE)
     return _fresh_of(str(build.staging.tables), build.fingerprint("extract"), extracted, recipe)
 
 
@@ -141,7 +191,7 @@ def _batches(build: Build, ids: Sequence[str]) -> list[Sequence[str]]:
 
 
 def _ids_done(folder: Path, number: int) -> set[str]:
-    return set(pq.read_table(part_file(folder, _DONE, number)).column("passage_id").to_pylist())
+    return set(_ids_in(part_file(folder, _DONE, number)))
 
 
 def _parts(folder: Path, name: str, batches: Sequence[Sequence[str]]) -> Iterator[pa.Table]:

@@ -32,7 +32,7 @@ from polyhop.tasks.extraction.rule_batches import (
     run_rules,
 )
 from polyhop.tasks.faults import FAULTS
-from polyhop.tasks.raw_rows import PREFIX, RAW, keeps_rows, raw_files
+from polyhop.tasks.raw_rows import PREFIX, RAW, RawRows, keeps_rows, raw_rows
 from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.build import Build, chain_fingerprint, is_part_done, part_files, write_part
 from polyhop.warehouse.files.disk import file_hash
@@ -222,8 +222,18 @@ def finish(build: Build) -> Counts:
             counts.update(dict(rows))
     if keeps_rows(build):
         join_rows(build, recipe(build))
-    raw = {name: sum(pq.read_metadata(path).num_rows for path in raw_files(build, name)) for name in RAW}
-    return raw | dict(sorted(counts.items()))
+    return _raw_counts(build) | dict(sorted(counts.items()))
+
+
+def _raw_counts(build: Build) -> dict[str, int]:
+    """How many raw rows there are, by name."""
+    with build.tables(read_only=True) as connection:
+
+        def count(rows: RawRows) -> int:
+            found = connection.execute(f"SELECT count(*) FROM ({rows.query})").fetchone() if rows.files else None
+            return int(found[0]) if found else 0
+
+        return {name: count(raw_rows(build, name)) for name in RAW}
 
 
 EXTRACT = Stage(

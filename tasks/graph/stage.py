@@ -7,6 +7,7 @@ from itertools import chain
 
 import numpy as np
 
+from polyhop.tasks.cycles import no_search_for_cycles
 from polyhop.tasks.graph.relations import relation_arrays
 from polyhop.tasks.stage import Counts, Stage
 from polyhop.warehouse.build import Build
@@ -36,12 +37,13 @@ def finish(build: Build) -> Counts:
 
 def finish_relations(build: Build) -> Counts:
     """Writes the arrays of relations between named entities, and what these are called."""
-    with build.tables(read_only=True) as connection:
+    with build.tables(read_only=True) as connection, no_search_for_cycles():
         edges = connection.execute(statement("graph", "relation_edges")).fetchnumpy()
         entities = connection.execute(statement("graph", "entity_fields")).fetchall()
+        texts = text_arrays(chain.from_iterable(entities))
     sources, targets, labels = (edges[name].astype(np.int64) for name in ("source", "target", "label"))
     arrays = relation_arrays(sources, targets, labels, len(entities))
-    save_arrays(build.staging.arrays, "relations", {**arrays, **text_arrays(chain.from_iterable(entities))})
+    save_arrays(build.staging.arrays, "relations", {**arrays, **texts})
     return {"names": len(entities), "relations": len(labels), "neighbours": len(arrays["indices"]) // 2}
 
 

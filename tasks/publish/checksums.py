@@ -3,17 +3,20 @@
 What is as in the version before, whose checksums are known, is not read again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+import duckdb
 
 from polyhop.schemas.columns import Table
 from polyhop.schemas.manifest import Manifest, TableRecord
 from polyhop.warehouse.build import Build, current_manifest
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.tables.checksum import record_since, table_record
-from polyhop.warehouse.tables.connection import attached
+from polyhop.warehouse.tables.connection import attached, quoted
+from polyhop.warehouse.updated_tables import updated_tables
 
 _EARLIER = "version_before"
 
@@ -38,18 +41,29 @@ def staged_checksums(build: Build, tables: Sequence[Table]) -> Checksums:
 
 
 def _table_records(build: Build, tables: Sequence[Table], before: Manifest | None) -> dict[str, TableRecord]:
+    noted = {name: table.record for name, table in updated_tables(build).items()}
     undamaged = build.earlier.tables if build.earlier is not None else frozenset()
     known = {name: record for name, record in before.tables.items() if name in undamaged} if before is not None else {}
     with build.tables(read_only=True) as connection:
+        records = {table.name: noted[table.name] for table in tables if _holds(connection, table, noted)}
+        left = [table.name for table in tables if table.name not in records]
         if before is None or not known:
-            return {table.name: table_record(connection, table.name) for table in tables}
+            return records | {name: table_record(connection, name) for name in left}
         with attached(connection, build.folder.version(before.version).tables, _EARLIER):
-            return {
-                table.name: record_since(connection, table.name, _EARLIER, known[table.name])
-                if table.name in known
-                else table_record(connection, table.name)
-                for table in tables
+            return records | {
+                name: record_since(connection, name, _EARLIER, known[name])
+                if name in known
+                else table_record(connection, name)
+                for name in left
             }
+
+
+def _holds(connection: duckdb.DuckDBPyConnection, table: Table, noted: Mapping[str, TableRecord]) -> bool:
+    """Whether a table was noted when rows came and went, and has as many rows as were noted."""
+    if table.name not in noted:
+        return False
+    (rows,) = connection.execute(f"SELECT count(*) FROM {quoted(table.name)}").fetchone() or (0,)
+    return bool(rows == noted[table.name].rows)
 
 
 def _file_checksums(build: Build, before: Manifest | None) -> tuple[str, dict[str, str]]:

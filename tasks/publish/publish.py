@@ -21,8 +21,10 @@ from polyhop.schemas.stores import SyncedTable, VectorRows
 from polyhop.schemas.tables import CHANGES, VERSION_STAGES
 from polyhop.schemas.version import VERSION
 from polyhop.schemas.views import VIEWS
+from polyhop.tasks.cycles import no_search_for_cycles
 from polyhop.tasks.publish.changes import fill_changes
 from polyhop.tasks.publish.checksums import staged_checksums
+from polyhop.tasks.publish.encoder_record import encoder_record
 from polyhop.tasks.publish.removal import version_tag
 from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.build import Build, current_manifest
@@ -33,6 +35,7 @@ from polyhop.warehouse.open import open_vector_store
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import quoted
 from polyhop.warehouse.tables.definitions import comment_statements
+from polyhop.warehouse.updated_tables import updated_tables
 from polyhop.warehouse.vectors.kinds import VectorKind, kinds_in
 
 _UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "maintenance", "queue", "runner", "worker", "reader"}
@@ -54,7 +57,8 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     with build.tables() as connection:
         _fill_stages(build, connection)
         changes = fill_changes(build, connection, current_manifest(build), number)
-        check_invariants(connection, stages, [*held, CHANGES])
+        updates = updated_tables(build)  # keys were looked at when rows came
+        check_invariants(connection, stages, [table for table in (*held, CHANGES) if table.name not in updates])
         _describe(connection, [*held, CHANGES])
         connection.execute("CHECKPOINT")
     store = open_vector_store(build.folder)
@@ -80,6 +84,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         counts=_counts(tables),
         tables=tables,
         history=history,
+        appended={name: table.appended for name, table in updates.items() if table.appended},
         tables_file=checksums.tables_file,
         arrays=checksums.arrays,
         vectors=vectors,
@@ -223,7 +228,7 @@ def _counts(tables: Mapping[str, TableRecord]) -> dict[str, int]:
 def _sync_vectors(build: Build) -> dict[str, VectorRecord]:
     records = {}
     for kind in kinds_in(build.artefacts):
-        wanted, model = _vector_rows(build, kind)
+        wanted, embedded, model = _vector_rows(build, kind)
         if not wanted.ids:
             continue
         hnsw = build.settings.vectors if f"ann:{kind.name}" in build.artefacts else None
@@ -234,15 +239,16 @@ def _sync_vectors(build: Build) -> dict[str, VectorRecord]:
             rows=len(wanted.ids),
             dimension=wanted.vectors.shape[1],
             model=model,
+            encoder=encoder_record(build, kind, embedded, wanted.vectors),
             hnsw=synced.hnsw,
         )
     return records
 
 
-def _vector_rows(build: Build, kind: VectorKind) -> tuple[VectorRows, str]:
-    """All rows of a kind as they are published, and the model that embedded them."""
+def _vector_rows(build: Build, kind: VectorKind) -> tuple[VectorRows, list[tuple[str, str]], str]:
+    """All rows of a kind as they are published, what was embedded of them, and the model that did it."""
     values = {**kind.parameters(build.settings), "kind": kind.name}
-    with build.tables(read_only=True) as connection:
+    with build.tables(read_only=True) as connection, no_search_for_cycles():
         rows = connection.execute(kind.statement("published_things"), values).fetchall()
     matrix = open_array(build.staging.arrays, f"vectors-{kind.name}_matrix").astype(np.float32, copy=False)
     if len(rows) != len(matrix):
@@ -250,12 +256,13 @@ def _vector_rows(build: Build, kind: VectorKind) -> tuple[VectorRows, str]:
             f"Not published: {len(rows)} things have vectors of kind '{kind.name}', but {len(matrix)} were embedded. "
             "This is a defect in what declares that kind; the published version is unchanged."
         )
-    return VectorRows(
+    made = VectorRows(
         ids=[row[0] for row in rows],
         texts=[kind.shown(row[1], row[2]) for row in rows],
         hashes=[row[3] for row in rows],
         vectors=matrix,
-    ), rows[0][4] if rows else ""
+    )
+    return made, [(row[1], row[2]) for row in rows], rows[0][4] if rows else ""
 
 
 def _table_of(

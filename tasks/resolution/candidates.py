@@ -5,10 +5,13 @@ by it (docs/decisions/0002). Source: algorithms.md 1.4, steps 1 to 3.
 """
 
 import string
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from polyhop.schemas.text import fold, norm_ws
 
@@ -75,34 +78,78 @@ def candidate_pairs(names: Sequence[Name]) -> Candidates:
         Pairs (a, b) of positions in `names` with the words of a among those of b; names with equal words give both
         (a, b) and (b, a). In order of a and b.
     Source: algorithms.md 1.4, steps 2 and 3.
-    Cost: O(sum over names of the names that share their rarest word).
+    Cost: O(sum over names of the names that share their rarest word), without a loop over names.
     """
-    by_type: dict[str, list[int]] = defaultdict(list)
-    for number, name in enumerate(names):
-        if name.type is not None and name.tokens:
-            by_type[name.type].append(number)
-    pairs: list[Pair] = []
-    comparisons = 0
-    for kind in sorted(by_type):
-        found = _within(names, by_type[kind])
-        pairs += found.pairs
-        comparisons += found.comparisons
-    return Candidates(sorted(pairs), comparisons)
+    words = _words_of(names)
+    if not len(words.names):
+        return Candidates([], 0)
+    _, place, uses = np.unique(words.typed, return_inverse=True, return_counts=True)
+    starts = np.flatnonzero(np.diff(words.names, prepend=-1))
+    by_rarity = np.lexsort((uses[place], words.names))
+    rarest = place[by_rarity[starts]]
+    numbers, sizes = words.names[starts], np.diff(starts, append=len(words.names))
+    # of every name all names that have its rarest word, itself among them
+    posted = words.names[np.argsort(place, kind="stable")]
+    a = np.repeat(np.arange(len(numbers)), uses[rarest])
+    within = np.arange(len(a)) - np.repeat(np.cumsum(uses[rarest]) - uses[rarest], uses[rarest])
+    rank = np.zeros(len(names), dtype=np.int64)
+    rank[numbers] = np.arange(len(numbers))
+    b = rank[posted[(np.cumsum(uses) - uses)[rarest][a] + within]]
+    bits = np.bitwise_or.reduceat(np.uint64(1) << (words.words % 64).astype(np.uint64), starts)
+    is_left = (a != b) & (sizes[a] <= sizes[b]) & ((bits[a] & ~bits[b]) == 0)  # most that have not all words go here
+    a, b = a[is_left], b[is_left]
+    is_pair = _have_all(words, starts, sizes, a, b)
+    pairs = np.column_stack((numbers[a[is_pair]], numbers[b[is_pair]]))
+    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    return Candidates(list(zip(*pairs.T.tolist(), strict=True)), int(uses[rarest].sum()) - len(numbers))
 
 
-def _within(names: Sequence[Name], numbers: Iterable[int]) -> Candidates:
-    """Pairs among names of one type."""
-    tokens = {number: names[number].tokens for number in numbers}
-    postings: dict[str, list[int]] = defaultdict(list)
-    for number, words in tokens.items():
-        for word in words:
-            postings[word].append(number)
-    pairs: list[Pair] = []
-    comparisons = 0
-    by_rarity = sorted(postings, key=lambda word: (len(postings[word]), word))
-    rank = {word: place for place, word in enumerate(by_rarity)}
-    for a, words in tokens.items():
-        others = postings[by_rarity[min(map(rank.__getitem__, words))]]
-        comparisons += len(others) - 1
-        pairs += [(a, b) for b in others if words <= tokens[b] and b != a]
-    return Candidates(pairs, comparisons)
+class _Words(NamedTuple):
+    """Distinct words of names, in order of name and word.
+
+    Attributes:
+        names: Shape (n,): position of the name.
+        words: Shape (n,): number of the word.
+        typed: Shape (n,): number of type and word together.
+        width: How many words there are.
+    """
+
+    names: NDArray[np.int64]
+    words: NDArray[np.int64]
+    typed: NDArray[np.int64]
+    width: int
+
+
+def _words_of(names: Sequence[Name]) -> _Words:
+    """Words of the names that have a type: those of `Name.tokens`."""
+    chosen = [number for number, name in enumerate(names) if name.type is not None]
+    forms = [names[number].form for number in chosen]
+    written = " ".join(forms).split()
+    bare = {word: word.strip(string.punctuation) for word in dict.fromkeys(written)}
+    number_of = {word: number for number, word in enumerate(sorted({*bare.values()} - {""}))}
+    number_as_written = {word: number_of.get(stripped, -1) for word, stripped in bare.items()}
+    found = np.fromiter(map(number_as_written.__getitem__, written), dtype=np.int64, count=len(written))
+    owner = np.repeat(np.array(chosen, dtype=np.int64), [form.count(" ") + 1 if form else 0 for form in forms])
+    count = max(1, len(number_of))
+    owner, found = np.divmod(np.unique(owner[found >= 0] * count + found[found >= 0]), count)
+    kinds = [name.type or "" for name in names]
+    type_number = {kind: number for number, kind in enumerate(sorted(set(kinds)))}
+    type_of = np.array([type_number[kind] for kind in kinds], dtype=np.int64)
+    return _Words(owner, found, type_of[owner] * count + found, count)
+
+
+def _have_all(
+    words: _Words, starts: NDArray[np.int64], sizes: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """For names by rank: whether b has every word of a; both have one, so that a name of one word is done."""
+    is_found: NDArray[np.bool_] = sizes[a] == 1
+    left = np.flatnonzero(~is_found)
+    lengths = sizes[a[left]]
+    pair = np.repeat(np.arange(len(left)), lengths)
+    within = np.arange(len(pair)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    wanted = words.names[starts[b[left]]][pair] * words.width + words.words[starts[a[left]][pair] + within]
+    held = words.names * words.width + words.words
+    place = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
+    missing = np.bincount(pair[held[place] != wanted], minlength=len(left))
+    is_found[left] = missing == 0
+    return is_found

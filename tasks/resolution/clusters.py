@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +72,9 @@ def clusters_of(count: int, pairs: Iterable[tuple[int, int]], max_size: int) -> 
     components = _connected(count, edges)
     large = {member for component in components if len(component) > max_size for member in component}
     neighbours: dict[int, set[int]] = defaultdict(set)
-    for a, b in edges[np.isin(edges[:, 0], list(large))].tolist():
+    is_large = np.zeros(count, dtype=np.bool_)
+    is_large[list(large)] = True
+    for a, b in edges[is_large[edges[:, 0]]].tolist():
         neighbours[a].add(b)
         neighbours[b].add(a)
     clusters: list[list[int]] = []
@@ -94,8 +97,8 @@ def _connected(count: int, edges: npt.NDArray[np.int64]) -> list[list[int]]:
     members = np.flatnonzero(np.bincount(edges.ravel(), minlength=count))
     members = members[np.argsort(labels[members], kind="stable")]
     starts = np.flatnonzero(np.diff(labels[members])) + 1
-    components = [component.tolist() for component in np.split(members, starts) if len(component) > 1]
-    return sorted(components)
+    found, bounds = members.tolist(), [0, *starts.tolist(), len(members)]
+    return sorted(found[start:end] for start, end in pairwise(bounds) if end - start > 1)
 
 
 def _dropped(component: list[int], neighbours: dict[int, set[int]], max_size: int) -> set[int]:

@@ -1,12 +1,8 @@
-"""Filling resolution's tables: from all raw rows, or with what differs from the version before and the rest copied.
+"""Filling resolution's tables: from all raw rows, or by changing the rows of the version before that differ.
 
-Decides nothing (resolve.py does). Both ways give the same rows in the same order; the statements that make rows are the
+Decides nothing (resolve.py does). Both ways give the same rows; the statements that make rows are the
 same (resolve.sql), an update shows them only the raw rows that can give another result (resolve_update.sql).
 """
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 
@@ -23,9 +19,10 @@ from polyhop.schemas.tables import (
     TRIPLE_PASSAGES,
     TRIPLES,
 )
-from polyhop.warehouse.build import insert_sorted
+from polyhop.warehouse.build import Build
 from polyhop.warehouse.statements import statement
-from polyhop.warehouse.tables.connection import attached, literal, quoted
+from polyhop.warehouse.tables.connection import quoted
+from polyhop.warehouse.updated_tables import clear_tables, insert_sorted, replace_rows
 
 _STATED = {
     "propositions": (PROPOSITIONS, PROPOSITION_PASSAGES, PROPOSITION_ENTITIES),
@@ -37,37 +34,15 @@ FILLED = (ENTITIES, MENTIONS, RELATIONS, RELATION_SOURCES, *(table for tables in
 """Tables that an update takes from the version before, but for what changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
-    """What an update builds on.
-
-    Attributes:
-        tables: File of the tables of the version before.
-        raw: Name of raw rows to the version's file of them.
-        passages: Ids of passages whose raw rows are others now, removed ones among them.
-    """
-
-    tables: Path
-    raw: Mapping[str, Path]
-    passages: Sequence[str]
-
-
-def show_raw(connection: duckdb.DuckDBPyConnection, raw: Mapping[str, Sequence[str]], suffix: str = "") -> None:
-    """Views of raw rows: `all_mentions` and so on, or with another suffix `mentions_before`."""
-    for name, files in raw.items():
-        view = f"{name}{suffix}" if suffix else f"all_{name}"
-        listed = ", ".join(map(literal, files))
-        connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS FROM read_parquet([{listed}])")
-
-
 def describe_names(connection: duckdb.DuckDBPyConnection) -> None:
     """Name and type of each key of the keyed mentions."""
     _view(connection, "resolved_mentions", "keyed_mentions")
     _run(connection, "resolve", "names_of_keys", "types_of_keys")
 
 
-def fill_all(connection: duckdb.DuckDBPyConnection) -> None:
+def fill_all(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     """Fills the tables from all raw rows; keyed mentions have their entities' keys."""
+    clear_tables(build, connection, FILLED)
     _view(connection, "placed_mentions", "keyed_mentions")
     _describe(connection)
     _insert(connection, ENTITIES, "entities")
@@ -84,46 +59,51 @@ def fill_all(connection: duckdb.DuckDBPyConnection) -> None:
         _insert(connection, entities, "entities_of_propositions")
 
 
-def fill_changed(connection: duckdb.DuckDBPyConnection, before: Before) -> None:
-    """Fills the tables with what differs from the version before, and copies the rest.
+def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection, *, are_names_kept: bool) -> None:
+    """Changes the rows of the tables that differ: they begin as those of the version before, which is shown.
 
-    Cost: O(rows) to copy and to look through, O(rows of what changed) to derive.
+    Args:
+        build: The build.
+        connection: To the staged tables.
+        are_names_kept: Whether nothing was decided anew: then no mention has the key of its entity yet.
+
+    Cost: O(rows) to look through, O(rows of what changed) to derive and to write.
     """
-    show_raw(connection, {name: [str(path)] for name, path in before.raw.items()}, "_before")
-    connection.execute("DROP VIEW resolved_mentions")
-    with attached(connection, before.tables, "published"):
-        passages = {"passages": list(before.passages)}
-        connection.execute(statement("resolve_update", "changed_passages"), passages)
-        found = ("key_map_before", "remapped_keys", "changed_keys", "touched_entities", "resolved_mentions")
-        _run(connection, "resolve_update", *found)
-        _describe(connection)
-        _insert(connection, ENTITIES, "entities", "key NOT IN (FROM touched_entities)")
-        _run(connection, "resolve_update", "moved_keys", "moved_entities", "placed_mentions")
-        kept = "unit_id NOT IN (FROM changed_passages) AND entity_id NOT IN (SELECT entity_id FROM moved_entities)"
-        _insert(connection, MENTIONS, "mentions", kept)
-        _update_relations(connection)
-        for name, tables in _STATED.items():
-            _update_stated(connection, name, tables)
+    connection.execute("DROP VIEW IF EXISTS resolved_mentions")
+    _run(connection, "resolve_update", "remapped_keys", "changed_keys", "touched_entities")
+    if are_names_kept:
+        _run(connection, "resolve_update", "keyed_mentions_of_changes")
+    _run(connection, "resolve_update", "resolved_mentions")
+    _describe(connection)
+    _replace(build, connection, ENTITIES, "entities", "key IN (FROM touched_entities)")
+    _run(connection, "resolve_update", "moved_keys", "moved_entities", "placed_mentions")
+    outdated = "unit_id IN (FROM changed_passages) OR entity_id IN (SELECT entity_id FROM moved_entities)"
+    _replace(build, connection, MENTIONS, "mentions", outdated)
+    _update_relations(build, connection)
+    for name, tables in _STATED.items():
+        _update_stated(build, connection, name, tables)
 
 
-def _update_relations(connection: duckdb.DuckDBPyConnection) -> None:
+def _update_relations(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     _run(connection, "resolve_update", "relations_of_changes")
     _run(connection, "resolve", "raw_relations")
     _run(connection, "resolve_update", "touched_relations", "relations_beside")
     _run(connection, "resolve", "raw_relations")
     _run(connection, "resolve_update", "drop_other_relations")
     for table in (RELATIONS, RELATION_SOURCES):
-        _insert(connection, table, table.name, "relation_id NOT IN (FROM touched_relations)")
+        _replace(build, connection, table, table.name, "relation_id IN (FROM touched_relations)")
 
 
-def _update_stated(connection: duckdb.DuckDBPyConnection, name: str, tables: tuple[Table, Table, Table]) -> None:
+def _update_stated(
+    build: Build, connection: duckdb.DuckDBPyConnection, name: str, tables: tuple[Table, Table, Table]
+) -> None:
     texts, passages, entities = tables
     _view(connection, "stated_now", f"all_{name}")
     _view(connection, "stated_before", f"{name}_before")
     _run(connection, "resolve_update", "touched_texts", "stated", "touched_names", "naming")
-    _insert(connection, texts, "distinct_propositions", "proposition_id NOT IN (FROM touched_texts)")
-    _insert(connection, passages, "passages_of_propositions", "proposition_id NOT IN (FROM touched_texts)")
-    _insert(connection, entities, "entities_of_propositions", "proposition_id NOT IN (FROM touched_names)")
+    _replace(build, connection, texts, "distinct_propositions", "proposition_id IN (FROM touched_texts)")
+    _replace(build, connection, passages, "passages_of_propositions", "proposition_id IN (FROM touched_texts)")
+    _replace(build, connection, entities, "entities_of_propositions", "proposition_id IN (FROM touched_names)")
 
 
 def _describe(connection: duckdb.DuckDBPyConnection) -> None:
@@ -140,5 +120,9 @@ def _view(connection: duckdb.DuckDBPyConnection, name: str, source: str) -> None
     connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS FROM {quoted(source)}")
 
 
-def _insert(connection: duckdb.DuckDBPyConnection, table: Table, rows: str, kept: str = "") -> None:
-    insert_sorted(connection, table, statement("resolve", rows), kept)
+def _insert(connection: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
+    insert_sorted(connection, table, statement("resolve", rows))
+
+
+def _replace(build: Build, connection: duckdb.DuckDBPyConnection, table: Table, rows: str, outdated: str) -> None:
+    replace_rows(build, connection, table, statement("resolve", rows), outdated)

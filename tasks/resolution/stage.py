@@ -11,12 +11,14 @@ import pyarrow as pa
 
 from polyhop.schemas.chat import ChatModel, Role
 from polyhop.schemas.ids import content_hash
-from polyhop.schemas.settings import ReplySettings
+from polyhop.schemas.model_settings import ReplySettings
 from polyhop.schemas.tables import ALIASES
-from polyhop.tasks.raw_rows import RAW, RAW_FILES, raw_files, read_changed
+from polyhop.tasks.cycles import no_search_for_cycles
+from polyhop.tasks.raw_rows import RAW, raw_rows, raw_rows_before, read_changed
 from polyhop.tasks.resolution.acceptance import accept
 from polyhop.tasks.resolution.candidates import Name, Pair
-from polyhop.tasks.resolution.filling import FILLED, Before, describe_names, fill_all, fill_changed, show_raw
+from polyhop.tasks.resolution.filling import FILLED, describe_names, fill_all, fill_changed
+from polyhop.tasks.resolution.kept import Before, are_names_kept, keep_decisions, showing
 from polyhop.tasks.resolution.links import Links
 from polyhop.tasks.resolution.resolve import Resolution, resolve
 from polyhop.tasks.resolution.titles import title_aliases
@@ -27,10 +29,12 @@ from polyhop.warehouse.build import Build, part_file, write_part
 from polyhop.warehouse.link_files import links_hash, read_links
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import quoted
+from polyhop.warehouse.updated_tables import begin_updates, clear_tables
 
 REVISION = 3
 
 _COUNTED = ("entities", "mentions", "relations", "propositions", "triples", "merged_names")
+_DECIDED = ("clusters", "failed_clusters")
 _MOST_CHANGED = 0.2
 """Share of passages above which deriving everything is no slower than looking for what changed."""
 
@@ -67,28 +71,47 @@ def finish(build: Build) -> Counts:
         ConfigurationError: If people's links contradict each other.
         BudgetExceededError: Before a call that would exceed the budget; replies so far are cached.
     """
-    raw = {name: raw_files(build, name) for name in RAW}
+    raw = {name: raw_rows(build, name) for name in RAW}
     before = _before(build)
-    with build.tables() as connection:
+    if before is not None:
+        begin_updates(build, before.tables, FILLED)
+    with build.tables() as connection, showing(connection, raw, before):
         titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
-        show_raw(connection, raw)
-        for name in ("key_map", "written_descriptions", "decisions", "keyed_mentions"):
+        for name in ("key_map", "written_descriptions", "decisions"):
             connection.execute(statement("resolve", name))
-        describe_names(connection)
-        resolution = _resolve(build, connection)
-        _write_resolution(connection, resolution)
-        if resolution.canonical_of:
-            connection.execute(statement("resolve", "rewrite_mentions"))
-        if before is None:
-            fill_all(connection)
+        is_decided = before is not None and not _has_links(build) and are_names_kept(connection)
+        if before is not None and is_decided:
+            keep_decisions(connection)
+            decided = {name: before.counts[name] for name in _DECIDED}
         else:
-            fill_changed(connection, before)
+            decided = _decide(build, connection)
+        if before is None:
+            fill_all(build, connection)
+        else:
+            fill_changed(build, connection, are_names_kept=is_decided)
+        clear_tables(build, connection, [ALIASES])
         aliases = {"title_aliases": [str(_write_aliases(build, titles))]}
         connection.execute(statement("resolve", "fill_title_aliases"), aliases)
         connection.execute(statement("resolve", "fill_decided_aliases"))
         row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0,) * len(_COUNTED)
-    counts = dict(zip(_COUNTED, row, strict=True))
-    counts |= {"clusters": resolution.cluster_count, "failed_clusters": resolution.failed_clusters}
+    return dict(zip(_COUNTED, row, strict=True)) | decided
+
+
+def _has_links(build: Build) -> bool:
+    chosen = build.settings.resolution
+    return bool(chosen.must_link or chosen.cannot_link)
+
+
+def _decide(build: Build, connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Decides about all names and keys all mentions by their entities; counts what was decided."""
+    connection.execute(statement("resolve", "keyed_mentions"))
+    describe_names(connection)
+    with no_search_for_cycles():
+        resolution = _resolve(build, connection)
+    _write_resolution(connection, resolution)
+    if resolution.canonical_of:
+        connection.execute(statement("resolve", "rewrite_mentions"))
+    counts = dict(zip(_DECIDED, (resolution.cluster_count, resolution.failed_clusters), strict=True))
     if build.settings.resolution.method == "model":
         counts["prompt_tokens"] = resolution.usage.prompt_tokens
         counts["completion_tokens"] = resolution.usage.completion_tokens
@@ -115,7 +138,9 @@ def _before(build: Build) -> Before | None:
         return None
     if len(passages) > _MOST_CHANGED * build.counts["ingest"]["passages"]:
         return None
-    return Before(tables, dict(zip(RAW, build.earlier_files(*RAW_FILES), strict=True)), passages)
+    raw = {name: raw_rows_before(build, name) for name in RAW}
+    counts = build.earlier.counts["resolve"] if build.earlier is not None else {}
+    return Before(tables, raw, passages, counts)
 
 
 def _resolve(build: Build, connection: duckdb.DuckDBPyConnection) -> Resolution:

@@ -88,6 +88,8 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "version": 1,
         "passages": ["a"],
         "recipe": "r",
+        "database": "memory",
+        "name": "passages",
     }
     for file in FILES:
         for name, sql in statements(file).items():
@@ -108,6 +110,8 @@ def _show_raw(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[str]]
             connection.execute(f"CREATE VIEW {view} AS FROM read_parquet({parts[f'resolve.{name}']})")
     for table in ("resolved_mentions", "placed_mentions"):
         connection.execute(f"CREATE TEMP TABLE {table} AS SELECT *, key AS own_key FROM all_mentions")
+    for table in ("names_now", "names_before"):
+        connection.execute(f"CREATE TEMP TABLE {table} AS SELECT key FROM all_mentions")
     connection.execute("CREATE TEMP TABLE stated_relations AS FROM all_relations")
     for table in ("stated", "naming", "stated_now", "stated_before"):
         connection.execute(f"CREATE TEMP TABLE {table} AS FROM all_propositions")

@@ -1,7 +1,8 @@
 """Commands of Polyhop as a person runs them, each in a process of its own, without paying for its imports each time.
 
-Owns how a command of a test is started: by a fork of a process that has imported everything (fork_server.py), or as a
-new interpreter where a variable is one that an interpreter or a package reads at its start.
+Owns how a command of a test is started, run to its end or watched and killed (Started): by a fork of a process that has
+imported everything (fork_server.py), or as a new interpreter where a variable is one that an interpreter reads at its
+start.
 """
 
 import json
@@ -15,14 +16,19 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 FORK_SERVER = Path(__file__).with_name("fork_server.py")
+PROGRAM = Path(__file__).with_name("program.py")
 TIMEOUT_SECONDS = 300
 NUMBER_BYTES = 4
-"""Of each number on the connection: length of an order, process id, exit code."""
+"""Of each number on a connection: length of an order, process id, exit code."""
 
 READ_LATE = ("POLYHOP_", "NEO4J_", "OPENAI_")
 """Variables that are read when a command needs them; others are read at start or import, by Python or a package."""
+
+READ_AT_IMPORT = ("PYTHONPATH", "PREFECT_", "DO_NOT_TRACK")
+"""Variables that a package, or the search for packages, reads once: each set of them has a fork server of its own."""
 
 
 def clean_environment() -> dict[str, str]:
@@ -54,11 +60,66 @@ class Prepare:
     arguments: Mapping[str, object]
 
 
+class Started:
+    """A command that may still run: what tests use of `subprocess.Popen`, for a process that is not a child of theirs.
+
+    Args:
+        arguments: Of the command.
+        status: Connection on which its process id came, and on which its exit code comes.
+        process: Its id.
+    """
+
+    def __init__(self, arguments: Sequence[str], status: socket.socket, process: int) -> None:
+        self.args = arguments
+        self.pid = process
+        self.returncode: int | None = None
+        self._status = status
+
+    def poll(self) -> int | None:
+        """Its exit code if it ended, negative for a signal; else None."""
+        return self._ended(0.0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, once it ended.
+
+        Raises:
+            TimeoutExpired: If it runs for so many seconds more.
+            RuntimeError: If the fork server ended.
+        """
+        if self._ended(timeout) is None:
+            raise subprocess.TimeoutExpired(list(self.args), timeout or 0.0)
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Sends a signal, if it still runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def _ended(self, timeout: float | None) -> int | None:
+        if self.returncode is None:
+            self._status.settimeout(timeout)
+            try:
+                self.returncode = receive_number(self._status)
+            except (BlockingIOError, TimeoutError):
+                return None
+            except ConnectionError as error:
+                raise RuntimeError("The fork server ended before the command.") from error
+            self._status.close()
+        return self.returncode
+
+
 class Commands:
-    """Runs commands, and starts the fork servers when they are first needed: one for each PYTHONPATH."""
+    """Runs commands, and starts the fork servers when they are first needed: one for each set of early variables."""
 
     def __init__(self) -> None:
-        self._servers: dict[str | None, ForkServer] = {}
+        self._servers: dict[tuple[tuple[str, str], ...], ForkServer] = {}
 
     def run(
         self,
@@ -71,14 +132,33 @@ class Commands:
 
         `prepare` is called in its process before the command begins.
         """
-        if not all(name == "PYTHONPATH" or name.startswith(READ_LATE) for name in environment):
+        if not all(name.startswith((*READ_LATE, *READ_AT_IMPORT)) for name in environment):
             if prepare is not None:
                 raise ValueError("a new interpreter cannot be prepared; leave out variables that it reads at its start")
             return new_process(arguments, folder, environment)
-        path = environment.get("PYTHONPATH")
-        if path not in self._servers:
-            self._servers[path] = ForkServer(path)
-        return self._servers[path].run([str(argument) for argument in arguments], folder, environment, prepare)
+        return self._server(environment).run([str(each) for each in arguments], folder, environment, prepare)
+
+    def python(
+        self, code: str, arguments: Sequence[str | Path], folder: Path, environment: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a program of Polyhop's Python interface to its end, as `run` does a command; `sys.argv[1:]` is given."""
+        program = Prepare(PROGRAM, "run_and_end", {"code": code})
+        return self.run(arguments, folder, environment, program)
+
+    def start(
+        self, arguments: Sequence[str | Path], folder: Path, environment: Mapping[str, str], log: IO[str]
+    ) -> Started:
+        """Starts a command as `run` does, both streams to `log`; no variable may be one that an interpreter reads."""
+        if not all(name.startswith((*READ_LATE, *READ_AT_IMPORT)) for name in environment):
+            raise ValueError("a forked process does not read variables of the interpreter; use subprocess.Popen")
+        return self._server(environment).start([str(each) for each in arguments], folder, environment, log, log)
+
+    def _server(self, environment: Mapping[str, str]) -> "ForkServer":
+        early = {name: value for name, value in environment.items() if name.startswith(READ_AT_IMPORT)}
+        key = tuple(sorted(early.items()))
+        if key not in self._servers:
+            self._servers[key] = ForkServer(early)
+        return self._servers[key]
 
     def close(self) -> None:
         """Ends the fork servers."""
@@ -87,20 +167,20 @@ class Commands:
 
 
 class ForkServer:
-    """A process of fork_server.py; one command at a time.
+    """A process of fork_server.py.
 
     Args:
-        path: Its PYTHONPATH; None for that of this process.
+        early: Variables that it has beside those of this process: what packages read when they are imported.
     """
 
-    def __init__(self, path: str | None) -> None:
+    def __init__(self, early: Mapping[str, str]) -> None:
         self._orders, other_end = socket.socketpair()
         self._lock = threading.Lock()
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - `close` closes it
         with other_end:
             self._process = subprocess.Popen(
                 [sys.executable, str(FORK_SERVER), str(other_end.fileno())],
-                env=clean_environment() | ({} if path is None else {"PYTHONPATH": path}),
+                env=clean_environment() | early,
                 pass_fds=[other_end.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -120,6 +200,34 @@ class ForkServer:
             TimeoutExpired: After TIMEOUT_SECONDS; the command is killed.
             RuntimeError: If the fork server ended.
         """
+        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+            started = self.start(arguments, folder, environment, output, errors, prepare)
+            try:
+                code = started.wait(TIMEOUT_SECONDS)
+            except RuntimeError:
+                raise
+            except BaseException:  # Ctrl-C and the time limit of a test, too, must leave nothing running
+                started.kill()
+                started.wait()
+                raise
+            output.seek(0)
+            errors.seek(0)
+            return subprocess.CompletedProcess(arguments, code, output.read(), errors.read())
+
+    def start(
+        self,
+        arguments: list[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        output: IO[str],
+        errors: IO[str],
+        prepare: Prepare | None = None,
+    ) -> Started:
+        """Starts a command, with its streams to two files.
+
+        Raises:
+            RuntimeError: If the fork server ended.
+        """
         document = {
             "arguments": arguments,
             "folder": str(folder),
@@ -128,19 +236,18 @@ class ForkServer:
             "prepare": None if prepare is None else [str(prepare.file), prepare.function, dict(prepare.arguments)],
         }
         body = json.dumps(document).encode()
-        with self._lock, tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-            try:
+        status, other_end = socket.socketpair()
+        try:
+            with self._lock, other_end:
                 head = len(body).to_bytes(NUMBER_BYTES, "big")
-                socket.send_fds(self._orders, [head], [output.fileno(), errors.fileno()])
+                socket.send_fds(self._orders, [head], [output.fileno(), errors.fileno(), other_end.fileno()])
                 self._orders.sendall(body)
-                code = self._exit_code(arguments, process=self._number())
-            except ConnectionError as error:
-                self._log.seek(0)
-                message = f"The fork server ended; it printed: {self._log.read()}"
-                raise RuntimeError(message) from error
-            output.seek(0)
-            errors.seek(0)
-            return subprocess.CompletedProcess(arguments, code, output.read(), errors.read())
+            return Started(arguments, status, receive_number(status))
+        except ConnectionError as error:
+            status.close()
+            self._log.seek(0)
+            message = f"The fork server ended; it printed: {self._log.read()}"
+            raise RuntimeError(message) from error
 
     def close(self) -> None:
         """Ends the process."""
@@ -148,27 +255,13 @@ class ForkServer:
         self._process.wait()
         self._log.close()
 
-    def _exit_code(self, arguments: list[str], process: int) -> int:
-        self._orders.settimeout(TIMEOUT_SECONDS)
-        try:
-            return self._number()
-        except BaseException as error:  # Ctrl-C and the time limit of a test, too, must leave nothing running or unread
-            if isinstance(error, ConnectionError):
-                raise
-            os.kill(process, signal.SIGKILL)
-            self._orders.settimeout(None)
-            self._number()
-            if isinstance(error, TimeoutError):
-                raise subprocess.TimeoutExpired(arguments, TIMEOUT_SECONDS) from None
-            raise
-        finally:
-            self._orders.settimeout(None)
 
-    def _number(self) -> int:
-        number = self._orders.recv(NUMBER_BYTES, socket.MSG_WAITALL)
-        if len(number) < NUMBER_BYTES:
-            raise ConnectionResetError
-        return int.from_bytes(number, "big", signed=True)
+def receive_number(connection: socket.socket) -> int:
+    """A number of a fork server."""
+    number = connection.recv(NUMBER_BYTES, socket.MSG_WAITALL)
+    if len(number) < NUMBER_BYTES:
+        raise ConnectionResetError
+    return int.from_bytes(number, "big", signed=True)
 
 
 def _asks_a_model(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:

@@ -1,16 +1,20 @@
 """A process that has imported what the commands of Polyhop need, and forks itself for each command that it is sent.
 
 Owns what makes a forked process like a new one: folder, environment, streams, exit. Which commands come here is decided
-in command_processes.py. It never imports Prefect, which reads its variables at import: each command brings its own.
+in command_processes.py. It imports Prefect, which reads its variables at import, only if it has the address of a
+Prefect server: then all its commands have the same variables.
 """
 
 import atexit
+import contextlib
 import gc
 import importlib
 import json
 import os
 import pkgutil
 import runpy
+import select
+import signal
 import socket
 import sys
 import threading
@@ -41,44 +45,72 @@ PACKAGES = (
 """What commands import when they need it. Not onnxruntime: its thread would not be there after a fork."""
 
 NUMBER_BYTES = 4
-"""Of each number on the connection: the length of an order, with which its two streams come; process id; exit code."""
+"""Of each number on a connection: the length of an order, with which three descriptors come; process id; exit code."""
 
 
 def serve(orders: socket.socket) -> None:
-    """Forks for each order until the other side closes the connection.
+    """Forks for each order until the other side closes the connection; commands may run at the same time.
 
     An order is a JSON document with `arguments`, `folder`, `environment`, `imports` (packages to import before the
     fork, for this command and all later ones) and `prepare` (file, function and its arguments, called in the forked
-    process before the command; or null). The reply is two numbers: the process id, and at
-    its end the exit code.
+    process before the command; or null). With it come the command's two streams and a connection for its status: two
+    numbers, the process id, and at its end the exit code.
     """
     for name in (*_own_modules(), *PACKAGES):
         importlib.import_module(name)
+    ended, told = socket.socketpair()
+    told.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(told.fileno())
     gc.collect()
     gc.freeze()  # a collection in a forked process would copy every page
-    while order := _receive(orders):
-        document, streams = order
-        for name in document["imports"]:
-            importlib.import_module(name)
-        process = os.fork()
+    running: dict[int, socket.socket] = {}
+    while True:
+        ready, _, _ = select.select([orders, ended], [], [])
+        if ended in ready:
+            ended.recv(4096)
+            _tell_ends(running)
+        if orders in ready:
+            order = _receive(orders)
+            if order is None:
+                return
+            document, (output, errors, connection) = order
+            status = socket.socket(fileno=connection)
+            for name in document["imports"]:
+                importlib.import_module(name)
+            process = os.fork()
+            if not process:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for each in (orders, ended, told, status, *running.values()):
+                    each.close()
+                _run(document, [output, errors])
+            running[process] = status
+            os.close(output)
+            os.close(errors)
+            _send(status, process)
+
+
+def _tell_ends(running: dict[int, socket.socket]) -> None:
+    """Sends the exit codes of the commands that ended to who waits for them."""
+    while running:
+        process, status = os.waitpid(-1, os.WNOHANG)
         if not process:
-            orders.close()
-            _run(document, streams)
-        for stream in streams:
-            os.close(stream)
-        _send(orders, process)
-        _send(orders, os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+            return
+        with running.pop(process) as connection:
+            _send(connection, os.waitstatus_to_exitcode(status))
 
 
 def _own_modules() -> list[str]:
     import polyhop
 
     found = pkgutil.walk_packages(polyhop.__path__, "polyhop.")
-    return [module.name for module in found if "prefect" not in module.name]
+    has_prefect = "PREFECT_API_URL" in os.environ
+    return [module.name for module in found if has_prefect or "prefect" not in module.name]
 
 
 def _receive(orders: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    head, streams, _, _ = socket.recv_fds(orders, NUMBER_BYTES, 2)
+    head, streams, _, _ = socket.recv_fds(orders, NUMBER_BYTES, 3)
     if not head:
         return None
     body = b""
@@ -88,8 +120,9 @@ def _receive(orders: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     return json.loads(body), streams
 
 
-def _send(orders: socket.socket, number: int) -> None:
-    orders.sendall(number.to_bytes(NUMBER_BYTES, "big", signed=True))
+def _send(connection: socket.socket, number: int) -> None:
+    with contextlib.suppress(ConnectionError):  # whoever started the command does not wait for it any more
+        connection.sendall(number.to_bytes(NUMBER_BYTES, "big", signed=True))
 
 
 def _run(document: dict[str, Any], streams: list[int]) -> NoReturn:
@@ -105,10 +138,7 @@ def _run(document: dict[str, Any], streams: list[int]) -> NoReturn:
         os.environ.clear()
         os.environ.update(document["environment"])
         sys.argv = ["polyhop", *document["arguments"]]
-        if document["prepare"]:
-            file, function, arguments = document["prepare"]
-            runpy.run_path(file)[function](**arguments)
-        code = _main()
+        code = _main(document["prepare"])
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
     finally:
@@ -117,10 +147,13 @@ def _run(document: dict[str, Any], streams: list[int]) -> NoReturn:
         os._exit(code)
 
 
-def _main() -> int:
+def _main(prepare: tuple[str, str, dict[str, Any]] | None) -> int:
     from polyhop.cli import main
 
     try:
+        if prepare:
+            file, function, arguments = prepare
+            runpy.run_path(file)[function](**arguments)
         main()
     except SystemExit as ended:
         if isinstance(ended.code, str):
@@ -134,7 +167,7 @@ def _main() -> int:
 
 
 if __name__ == "__main__":
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # as warehouse/models/completion.py has it
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # as warehouse/models/litellm_client.py has it
     warnings.filterwarnings("ignore", message="lancedb fork support is experimental")  # nothing is under way in here
     warnings.filterwarnings("ignore", message=".*use of fork\\(\\) may lead to deadlocks", category=DeprecationWarning)
     serve(socket.socket(fileno=int(sys.argv[1])))

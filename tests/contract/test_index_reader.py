@@ -23,6 +23,7 @@ from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.hubs.artefact import STORED_HUBS
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES
+from polyhop.warehouse import index_reader
 from polyhop.warehouse.artefacts import (
     ALIASES,
     ENTITIES,
@@ -133,6 +134,21 @@ def test_passages_are_numbered_by_ascending_id_whatever_the_order_of_the_corpus(
 def test_passages_come_in_the_order_asked_as_often_as_asked(index: IndexReader, numbers: list[int]) -> None:
     rows = sorted(CORPUS)
     assert [tuple(row) for row in index.passages(numbers)] == [rows[number] for number in numbers]
+
+
+def test_texts_read_last_are_kept_and_no_more_of_them_than_allowed(
+    published: PublishedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = sorted(CORPUS)
+    published._texts.clear()
+    monkeypatch.setattr(index_reader, "KEPT_PASSAGES", 3)
+    for numbers in ([0, 1, 2, 3, 4], [2, 7, 2], [1, 9], [8, 9]):
+        assert [tuple(row) for row in published.passages(numbers)] == [rows[number] for number in numbers]
+    monkeypatch.setattr(published, "_read_passages", lambda _: pytest.fail("read again"))
+    assert [tuple(row) for row in published.passages([9, 8, 9, 1])] == [rows[number] for number in (9, 8, 9, 1)]
+    monkeypatch.setattr(published, "_read_passages", lambda numbers: [("read", "again", str(n)) for n in numbers])
+    assert published.passages([8, 2]) == [rows[8], ("read", "again", "2")]
+    published._texts.clear()
 
 
 def test_a_passage_that_is_a_whole_record_is_its_own_record(index: IndexReader) -> None:

@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 from click.testing import Result
-from command_processes import Commands, clean_environment
+from command_processes import Commands, Started
 from typer.testing import CliRunner
 
 from polyhop.schemas.settings import parse_settings
@@ -43,7 +42,7 @@ class Towns:
     folder: Path
     commands: Commands
     settings: tuple[str, ...] = ()
-    started: list[subprocess.Popen[str]] = field(default_factory=list)
+    started: list[Started] = field(default_factory=list)
 
     @property
     def root(self) -> Path:
@@ -75,17 +74,11 @@ class Towns:
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         return path
 
-    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
-        """A command in a new interpreter, to be killed; its output goes to a file, so that no pipe can fill up."""
+    def start(self, *arguments: str | Path) -> Started:
+        """A command to be watched and killed; its output goes to a file, so that no pipe can fill up."""
+        variables = {"POLYHOP_ROOT": str(self.root)}
         with (self.folder / "output.log").open("a") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "polyhop.cli", *map(str, arguments), *self.settings],
-                cwd=self.folder,
-                env=clean_environment() | {"POLYHOP_ROOT": str(self.root)},
-                text=True,
-                stdout=log,
-                stderr=log,
-            )
+            process = self.commands.start([*arguments, *self.settings], self.folder, variables, log)
         self.started.append(process)
         return process
 

@@ -1,6 +1,7 @@
 """Commands that are forked from a warm process behave like those of a new interpreter: tests/command_processes/."""
 
 import os
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -59,7 +60,7 @@ def test_a_variable_that_is_read_at_the_start_gets_a_new_interpreter(
     def refuse(*_: Any) -> None:
         pytest.fail("it was forked")
 
-    monkeypatch.setattr(ForkServer, "run", refuse)
+    monkeypatch.setattr(ForkServer, "start", refuse)
     assert polyhop("--version", env={"PYTHONUTF8": "1", "POLYHOP_DEBUG": "1"}).returncode == 0
 
 
@@ -77,7 +78,34 @@ def test_a_fork_server_that_ended_says_what_it_printed(monkeypatch: pytest.Monke
     broken = tmp_path / "broken.py"
     broken.write_text("raise SystemExit('no such package')\n")
     monkeypatch.setattr(command_processes, "FORK_SERVER", broken)
-    server = ForkServer(None)
+    server = ForkServer({})
     with pytest.raises(RuntimeError, match="no such package"):
         server.run(["--version"], tmp_path, {})
     server.close()
+
+
+def test_started_commands_run_at_the_same_time_and_end_by_themselves_or_by_a_signal(
+    commands: Commands, tmp_path: Path
+) -> None:
+    with (tmp_path / "log").open("w") as log:
+        worker, killed, short = (
+            commands.start(arguments, tmp_path, {}, log) for arguments in (("worker",), ("worker",), ("--version",))
+        )
+    assert short.wait(60) == short.poll() == 0
+    assert (worker.poll(), killed.poll()) == (None, None)
+    with pytest.raises(subprocess.TimeoutExpired):
+        worker.wait(0.01)
+    killed.kill()
+    assert killed.wait(60) == -signal.SIGKILL
+    while not (tmp_path / "polyhop-data").exists():
+        assert worker.poll() is None
+    assert commands.run(("jobs",), tmp_path, {}).returncode == 0
+    worker.terminate()
+    assert worker.wait(60) in {0, -signal.SIGTERM}
+    worker.kill()
+    assert "polyhop 0." in (tmp_path / "log").read_text()
+
+
+def test_a_started_command_takes_no_variable_of_the_interpreter(commands: Commands, tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as log, pytest.raises(ValueError, match="use subprocess"):
+        commands.start(("--version",), tmp_path, {"PYTHONUTF8": "1"}, log)

@@ -1,6 +1,8 @@
 """Experiments by `polyhop eval`: samples, ranges of parameters, several baselines, intervals of means."""
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,13 +10,18 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from polyhop.flows.evaluation.memory import MemoryOrder, memory_rows
 from polyhop.flows.evaluation.run import run_evaluation
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings
+from polyhop.schemas.variants import parse_variant
+from polyhop.tasks.evaluation.plots_of_best import has_best_plot
+from polyhop.tasks.evaluation.ranges import stored_ranges
 from polyhop.tasks.evaluation.report import METRICS
 
 Command = Callable[..., Result]
+PROJECT = Path(__file__).resolve().parents[2]
 
 QUESTIONS: list[dict[str, object]] = [
     {"id": f"q{n}", "question": f"Which river does Town {n} lie on?", "supporting": [f"p{n}"] if n else []}
@@ -54,6 +61,8 @@ def evaluated(evaluate: Command) -> Callable[..., Any]:
     [
         (("bm25", "--baseline", "all"), "The baseline 'all' is not evaluated; evaluated: bm25."),
         (("bm25", "--seed", "3"), "A seed belongs to a sample"),
+        (("bm25", "--rest"), "The rest is what a sample leaves out"),
+        (("bm25", "--rest", "--sample", "6"), "A sample of 6 leaves none of the 6 usable questions out"),
         (("bm25:b=1..300",), "stands for 300 variants, at most 100 are possible"),
         (("bm25:b=.3,bridg",), "'bridg' in 'bm25:b=.3,bridg' is neither a strategy nor a number"),
         (("bm25:b=.3,k1=2",), "'k1=2' in 'bm25:b=.3,k1=2' is neither a strategy nor a value of 'b'"),
@@ -90,6 +99,13 @@ def test_a_sample_asks_the_same_questions_whatever_else_is_given(
         asked.append(list(dict.fromkeys(json.loads(line)["id"] for line in lines)))
     assert asked[0] == asked[1] == sorted(asked[0])
     assert len(asked[0]) == 3
+    rest = ("--rest", "--sample", "3", "--seed", "7", "--strategies", "bm25", "--no-store")
+    report = evaluated(*rest, "--out", "rows.jsonl")
+    assert (report["n"], report["sample"]) == (3, {"size": 3, "seed": 7, "of": 6, "rest": True})
+    left = [json.loads(line)["id"] for line in rows.read_text(encoding="utf-8").splitlines()]
+    assert sorted(asked[0] + left) == [question["id"] for question in QUESTIONS]
+    said = evaluate("questions.jsonl", "--index", "towns", *rest).stdout
+    assert said.startswith("3 of 6 questions (all but a random sample of 3, seed 7) on 'towns'")
     assert evaluated("--no-store", "--strategies", "bm25")["sample"] is None
     stored = evaluate("questions.jsonl", "--index", "towns", "--strategies", "bm25", "--sample", "2")
     assert stored.stdout.startswith("2 of 6 questions (random sample, seed 13) on 'towns', version 1\n")
@@ -134,6 +150,44 @@ def test_ranges_are_evaluated_as_variants_stored_as_ranges_and_drawn(evaluated: 
     assert (one["difference"], one["low"], one["wins"]) == (-back["difference"], -back["high"], back["losses"])
     files = {path.name for path in Path(report["folder"]).iterdir()}
     assert files >= {"range_1.png", "range_2.png", "paired_differences.png", "paired_differences_2.png"}
+
+
+def test_the_command_of_algorithms_md_gives_the_ablation_plots_of_sprig(evaluate: Command) -> None:
+    text = (PROJECT / "docs" / "algorithms.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^\$ polyhop eval (.* --strategies .*graph-hybrid.*)$", text, re.MULTILINE)
+    done = evaluate(*shlex.split(line.replace("--index mine", "--index towns")), "--no-store", "--json")
+    assert done.exception is None, done.exception
+    sizes, weighting, penalty, mode = stored_ranges(json.loads(done.stdout))
+    assert sizes.parameters == ("seeds", "restart", "max_iter")
+    assert [len(found.labels) for found in sizes.heat_maps()] == [9, 9, 9]
+    shown = {one.several()[0]: one.values_of(one.several()[0]) for one in (weighting, penalty, mode)}
+    assert shown == {
+        "seed_weighting": ["rank", "raw", "softmax"],
+        "hub_penalty": ["0", ".25", ".5", ".75", "1"],
+        "ppr": ["power", "push"],
+    }
+    assert all(has_best_plot(one) for one in (sizes, weighting, penalty, mode))
+
+
+def test_memory_is_measured_in_a_process_per_strategy_and_changes_nothing_else(
+    evaluate: Command, evaluated: Callable[..., Any], root: Path
+) -> None:
+    options = ("--sample", "3", "--strategies", "bm25:k1=1,bridge-lexical")
+    plain, report = evaluated(*options, "--no-store"), evaluated(*options, "--measure-memory")
+    assert all("memory" not in cost for cost in plain["costs"].values())
+    assert plain["paired"] == report["paired"]
+    for name in ("bm25:k1=1", "bridge-lexical"):
+        memory = report["costs"][name]["memory"]
+        assert 20 < memory["ready_mb"] <= memory["peak_mb"] < 4000
+    folder = Path(report["folder"])
+    assert "ready_mb" not in (folder / "run.json").read_text(encoding="utf-8"), "what differs from run to run"
+    timings = json.loads((folder / "timings.json").read_text(encoding="utf-8"))
+    assert timings["costs"]["bm25:k1=1"]["memory"] == report["costs"]["bm25:k1=1"]["memory"]
+    assert "memory: MB at most" in (folder / "report.html").read_text(encoding="utf-8")
+    order = MemoryOrder(Settings(root=root), "villages", 1, [], {"bm25": parse_variant("bm25", {})})
+    failed = memory_rows(order, ["bm25"])["bm25"]
+    assert (failed["ready_mb"], failed["peak_mb"]) == (None, None)
+    assert "'villages'" in failed["error"]
 
 
 def test_every_metric_has_its_interval_and_null_where_nothing_is_judged(evaluate: Command) -> None:

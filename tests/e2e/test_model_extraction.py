@@ -6,14 +6,13 @@ By hand with more: POLYHOP_MODEL_PASSAGES=200 POLYHOP_KILLS=20 uv run pytest tes
 import json
 import os
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_processes import Commands, Started
 
 from polyhop.flows.index import run_index
 from polyhop.flows.plan import plan_index
@@ -134,7 +133,11 @@ def test_a_reply_that_ends_too_early_each_time_is_kept_shortened_and_says_so(
 
 
 def test_a_killed_run_loses_no_more_than_the_calls_in_flight(
-    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any, tmp_path: Path
+    settings_for: Callable[..., Settings],
+    write_corpus: WriteCorpus,
+    model_server: Any,
+    commands: Commands,
+    tmp_path: Path,
 ) -> None:
     corpus = write_corpus(records(PASSAGE_COUNT))
     undisturbed = settings_for("other")
@@ -146,7 +149,7 @@ def test_a_killed_run_loses_no_more_than_the_calls_in_flight(
     settings = settings_for()
     dice = random.Random(5)
     for _ in range(KILL_COUNT):
-        process = start(settings, corpus, tmp_path)
+        process = start(commands, settings, corpus, tmp_path)
         wanted = model_server.count() + dice.randint(1, max(2, 2 * units // KILL_COUNT // 3))
         while model_server.count() < wanted and process.poll() is None:
             time.sleep(0.002)
@@ -159,12 +162,16 @@ def test_a_killed_run_loses_no_more_than_the_calls_in_flight(
 
 
 def test_two_processes_with_one_cache_ask_every_question_once(
-    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any, tmp_path: Path
+    settings_for: Callable[..., Settings],
+    write_corpus: WriteCorpus,
+    model_server: Any,
+    commands: Commands,
+    tmp_path: Path,
 ) -> None:
     count = min(PASSAGE_COUNT, 40)
     settings = settings_for()
     corpora = [write_corpus(records(count), "a.jsonl"), write_corpus(records(count, count // 2), "b.jsonl")]
-    runs = [start(settings, corpus, tmp_path, corpus.stem) for corpus in corpora]
+    runs = [start(commands, settings, corpus, tmp_path, corpus.stem) for corpus in corpora]
     assert [run.wait(timeout=300) for run in runs] == [0, 0], (tmp_path / "log").read_text(encoding="utf-8")
     assert model_server.count() == 3 * (count + count // 2)
     assert len(set(model_server.prompts())) == model_server.count()
@@ -291,12 +298,16 @@ def test_replies_that_were_cut_are_all_that_is_asked_again_when_they_may_be_long
 
 
 def test_a_run_after_a_kill_lists_the_calls_whose_outcome_is_unknown(
-    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any, tmp_path: Path
+    settings_for: Callable[..., Settings],
+    write_corpus: WriteCorpus,
+    model_server: Any,
+    commands: Commands,
+    tmp_path: Path,
 ) -> None:
     corpus = write_corpus(records(8))
     settings = settings_for()
     model_server.respond(lambda asked: {"kind": "reply", "delay_seconds": 60.0})
-    process = start(settings, corpus, tmp_path)
+    process = start(commands, settings, corpus, tmp_path)
     while not model_server.count():
         assert process.poll() is None
         time.sleep(0.01)
@@ -345,7 +356,7 @@ def test_the_plan_comes_close_to_what_a_run_then_takes(
     assert (again["calls"], again["cost_usd"]["high"]) == (0, 0)
 
 
-def start(settings: Settings, corpus: Path, folder: Path, name: str = "i") -> subprocess.Popen[bytes]:
+def start(commands: Commands, settings: Settings, corpus: Path, folder: Path, name: str = "i") -> Started:
     """`polyhop index` with these settings, in a process of its own."""
     models = settings.models
     chosen = {
@@ -355,9 +366,6 @@ def start(settings: Settings, corpus: Path, folder: Path, name: str = "i") -> su
         "models.concurrency": models.concurrency,
     }
     flags = [part for key, value in chosen.items() for part in ("--set", f"{key}={value}")]
-    command = [sys.executable, "-m", "polyhop.cli", "index", str(corpus), "--index", name, "--extractor", "model"]
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
-    with (folder / "log").open("ab") as log:
-        return subprocess.Popen(
-            [*command, *flags, "--root", str(settings.root), "--json"], stdout=log, stderr=log, env=clean, cwd=folder
-        )
+    command = ["index", corpus, "--index", name, "--extractor", "model", *flags, "--root", settings.root, "--json"]
+    with (folder / "log").open("a") as log:
+        return commands.start(command, folder, {}, log)

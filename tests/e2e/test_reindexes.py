@@ -5,13 +5,12 @@ By hand with more: POLYHOP_REINDEXES=20 uv run pytest -n 0 tests/e2e/test_reinde
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from command_processes import clean_environment
+from command_processes import Commands, clean_environment
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
@@ -52,19 +51,20 @@ def _publish(settings: Settings, folder: Path, edition: int) -> None:
     assert run_index(settings, IndexRequest("towns", corpus), DirectRunner()).changed
 
 
-def test_a_reader_and_a_worker_see_whole_versions_throughout_many_runs(polyhop: Run, tmp_path: Path) -> None:
+def test_a_reader_and_a_worker_see_whole_versions_throughout_many_runs(
+    polyhop: Run, commands: Commands, tmp_path: Path
+) -> None:
     settings = Settings(root=tmp_path / "polyhop-data", strategies=("bm25",), keep_versions=1)
     _publish(settings, tmp_path, 0)
     stop, questions = tmp_path / "stop", tmp_path / "questions.jsonl"
     questions.write_text("".join(f'{{"id": "q{n}", "question": "What lies on the River {n}?"}}\n' for n in range(7)))
 
-    def start(*arguments: str | Path) -> subprocess.Popen[str]:
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        command = [sys.executable, *map(str, arguments)]
-        return subprocess.Popen(command, cwd=tmp_path, env=clean_environment(), text=True, **streams)  # type: ignore[call-overload]
-
-    reader = start("-c", READER, settings.root, stop)
-    worker = start("-m", "polyhop.cli", "worker")
+    reader = subprocess.Popen(
+        [sys.executable, "-c", READER, str(settings.root), str(stop)],
+        cwd=tmp_path, env=clean_environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    with (tmp_path / "worker.log").open("w") as log:
+        worker = commands.start(("worker",), tmp_path, {}, log)
     assert reader.stdout is not None
     reader.stdout.readline()
     jobs = []
@@ -78,12 +78,11 @@ def test_a_reader_and_a_worker_see_whole_versions_throughout_many_runs(polyhop: 
         assert drained.returncode == 0, drained.stderr
     finally:
         stop.touch()
-        worker.send_signal(signal.SIGTERM)
+        worker.terminate()
     said, complaints = reader.communicate(timeout=60)
     assert reader.returncode == 0, complaints
     assert int(said.split()[0]) >= REINDEXES
-    assert worker.communicate(timeout=60) is not None
-    assert worker.returncode == 0
+    assert worker.wait(timeout=60) == 0, (tmp_path / "worker.log").read_text()
     for job in jobs:
         rows = [json.loads(line) for line in polyhop("results", job, "--json").stdout.splitlines()]
         assert [row["state"] for row in rows] == ["done"] * 7

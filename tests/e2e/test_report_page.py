@@ -76,7 +76,10 @@ def test_the_report_that_eval_stores_is_a_readable_page(
     points = [[b, k1] for b in ("0", ".5", "1") for k1 in ("1", "2")]
     variants = [f"bm25:b={b}:k1={k1}" for b, k1 in points]
     assert sorted(looks[1200].values["strategies"]) == sorted(["bm25", LABEL, *variants])
-    assert looks[1200].values["curves"] == [f"{RANGE}: means over the questions, with their 95 % intervals."]
+    curves, map_, best = looks[1200].values["curves"]
+    assert curves == f"{RANGE}: means over the questions, with their 95 % intervals."
+    assert map_.startswith(f"{RANGE}: means over k1 (across) and b (down), one map per metric. ")
+    assert best == f"{RANGE}: the best mean of each value over all values of the other parameters."
     assert [row[:2] for row in looks[1200].values["points"]] == points
     assert looks[1200].values["cut"] == 0
     assert "<b>single</b> (n = 1)" in looks[1200].text

@@ -21,7 +21,7 @@ from polyhop.warehouse.queue.queue import QuestionQueue
 
 QUESTION_COUNT = int(os.environ.get("POLYHOP_CHAOS_QUESTIONS", "1000"))
 WORKER_COUNT = 3
-SECONDS_BETWEEN_KILLS = 2.0
+SECONDS_BETWEEN_KILLS = 1.0
 WORKER = ("worker", "--batch", "16", "--set", "worker.lease_seconds=2", "--set", "worker.poll_seconds=0.1")
 # Three deaths of its worker make a question dead by default; here workers die for other reasons than their questions.
 SUBMIT = ("--index", "towns", "--strategy", "bridge-lexical", "--key", "chaos")
@@ -29,7 +29,7 @@ SUBMIT = ("--index", "towns", "--strategy", "bridge-lexical", "--key", "chaos")
 
 @pytest.fixture(autouse=True)
 def alone() -> Iterator[None]:
-    """One test of this file at a time, in whatever test process: workers that are killed every 2 s must get to work."""
+    """One test of this file at a time, in whatever test process: workers that are killed so often must get to work."""
     with (Path(tempfile.gettempdir()) / "polyhop-chaos.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -99,7 +99,7 @@ def test_a_submitter_killed_at_any_moment_leaves_the_whole_job_or_none(towns_on_
     towns = towns_on_both
     questions = towns.questions(QUESTION_COUNT)
     with towns.queue() as queue:
-        for delay in (0.8, 1.2, 1.6):
+        for delay in (0.05, 0.15, 0.4):
             submitter = towns.start("submit", questions, *SUBMIT)
             time.sleep(delay)
             submitter.kill()

@@ -17,11 +17,12 @@ from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Rung, Usage, UsageCheck
 from polyhop.schemas.errors import BudgetExceededError, ModelKeyError
+from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.prompts import Prompt
-from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.models.chat import ChatGateway
-from polyhop.warehouse.models.completion import close_connections, import_litellm, reply_schema
+from polyhop.warehouse.models.completion import reply_schema
 from polyhop.warehouse.models.failed_calls import parse_retry_after
+from polyhop.warehouse.models.litellm_client import close_connections, import_litellm
 
 
 class Names(BaseModel):
@@ -493,7 +494,7 @@ def resolved(host, *given, **more):
 socket.getaddrinfo = resolved
 from polyhop.schemas.chat import ChatRequest, ChatTask
 from polyhop.schemas.prompts import Prompt
-from polyhop.schemas.settings import ModelSettings
+from polyhop.schemas.model_settings import ModelSettings
 from pydantic import BaseModel
 from polyhop.warehouse.models.chat import ChatGateway
 class Names(BaseModel):

@@ -122,8 +122,11 @@ def test_the_model_answers_without_passages_beside_the_strategies(
     prompts = [prompt for prompt in model_server.prompts() if "There are no passages" in prompt]
     assert len(prompts) == 4
     assert not [prompt for prompt in prompts if "Wessex" in prompt]
-    again = evaluated(*options, "--baseline", "closed-book")
-    assert model_server.count("qa.closed_book") == 4
+    again = evaluated(*options, "--baseline", "closed-book", "--measure-memory")
+    assert (model_server.count("qa.closed_book"), model_server.count("qa.answer")) == (4, 4), (
+        "memory asks from the cache"
+    )
+    assert all(cost["memory"]["peak_mb"] >= cost["memory"]["ready_mb"] > 20 for cost in again["costs"].values())
     assert again["reading"]["closed-book"]["calls"] == 0
     for one, other in ((report, "closed-book"), (again, "bm25")):
         run = json.loads((Path(one["folder"]) / "run.json").read_text())
@@ -216,8 +219,8 @@ def test_ask_without_a_reader_shows_passages(command: Command, model_server: Any
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--reader", "rules", "--closed-book"), "--closed-book asks a model without passages, so it needs --reader"),
-        (("--reader", "none", "--closed-book"), "--closed-book asks a model without passages, so it needs --reader"),
+        (("--reader", "rules", "--closed-book"), "--closed-book asks a chat model without passages"),
+        (("--reader", "none", "--closed-book"), "--closed-book asks a chat model without passages"),
         (("--reader", "none", "--fail-below", "f1=.1"), "--fail-below f1 needs answers, and --reader none reads none"),
         (("--closed-book", "--fail-below", "closed-book:mrr=.1"), "cannot judge mrr of 'closed-book'"),
         (("--reader", "nobody"), "--reader takes rules, model or none, not 'nobody'"),

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatRequest, ChatTask
 from polyhop.schemas.errors import BudgetExceededError
+from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.prompts import Prompt
-from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import Budget, Price
 from polyhop.warehouse.models.cached_chat import CachedChat

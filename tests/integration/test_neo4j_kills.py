@@ -7,13 +7,12 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from command_processes import Commands
 from export_fixture import assert_whole_batches, published_hashes
 from graph_fixture import address_of, connect_to
 from neo4j_process import Neo4jServer
@@ -53,19 +52,16 @@ def _publish(settings: Settings, folder: Path) -> None:
     run_index(settings, IndexRequest(INDEX, path), DirectRunner())
 
 
-def _kill_one(settings: Settings, server: Neo4jServer, connection: Neo4jConnection, total: int) -> None:
+def _kill_one(
+    commands: Commands, settings: Settings, server: Neo4jServer, connection: Neo4jConnection, total: int
+) -> None:
     """Starts an export and kills it when it has written more rows than were there, up to a number left to chance."""
     epoch = _epoch(connection)
     held = _count(connection)
     wanted = random.randint(held, max(held, int(LAST * total)))
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("POLYHOP_", "PREFECT_"))},
-        "POLYHOP_ROOT": str(settings.root),
-        "NEO4J_URI": server.uri,
-        "NEO4J_PASSWORD": server.password,
-    }
-    command = [sys.executable, "-m", "polyhop.cli", "export", "neo4j", "--index", INDEX]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    variables = {"POLYHOP_ROOT": str(settings.root), "NEO4J_URI": server.uri, "NEO4J_PASSWORD": server.password}
+    with Path(os.devnull).open("w") as nothing:
+        process = commands.start(("export", "neo4j", "--index", INDEX), settings.root, variables, nothing)
     end = time.monotonic() + 120
     try:
         while _epoch(connection) == epoch or _count(connection) < wanted:
@@ -95,14 +91,14 @@ def connection(neo4j_server: Neo4jServer) -> Iterator[Neo4jConnection]:
 
 
 def test_an_export_process_killed_at_any_moment_and_run_again_ends_right(
-    tmp_path: Path, neo4j_server: Neo4jServer, connection: Neo4jConnection
+    commands: Commands, tmp_path: Path, neo4j_server: Neo4jServer, connection: Neo4jConnection
 ) -> None:
     settings = Settings(root=tmp_path / "root", strategies=("bm25",))
     _publish(settings, tmp_path)
     wanted = published_hashes(settings, INDEX)
     total = sum(map(len, wanted.values()))
     for _ in range(KILLS):
-        _kill_one(settings, neo4j_server, connection, total)
+        _kill_one(commands, settings, neo4j_server, connection, total)
         assert Neo4jStore(connection, INDEX).recorded() is None
         assert_whole_batches(connection, INDEX, wanted)
     assert not run_verify(settings, INDEX, address_of(neo4j_server)).ok

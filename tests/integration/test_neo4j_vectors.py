@@ -14,6 +14,7 @@ from polyhop.flows.export import DirectSteps, ExportRequest, Published, run_expo
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import repair, run_verify
+from polyhop.schemas.encoder_settings import EncoderSettings
 from polyhop.schemas.errors import ContractError, MissingArtefactError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
@@ -51,6 +52,23 @@ def connection(neo4j_server: Neo4jServer, settings: Settings) -> Iterator[Neo4jC
     for index in ("with", "without"):
         run_export(settings, ExportRequest(index, opened.address), DirectSteps())
     yield opened
+    opened.close()
+
+
+def test_vectors_of_another_encoder_with_1536_dimensions_replace_those_before(
+    neo4j_server: Neo4jServer, settings: Settings, model_server: Any, tmp_path: Path
+) -> None:
+    """The export follows the dimension of the version, both ways."""
+    corpus, opened = settings.root.parent / "corpus.jsonl", connect_to(neo4j_server)
+    served = EncoderSettings(name="litellm:openai/scripted", dimension=1536, api_base=model_server.url)
+    for encoder, dimension in ((served, 1536), (EncoderSettings(name="local"), 384)):
+        chosen = Settings(root=tmp_path, strategies=("naive-vector",), encoder=encoder)
+        run_index(chosen, IndexRequest("served", corpus), DirectRunner())
+        run_export(chosen, ExportRequest("served", opened.address), DirectSteps())
+        rows = opened.read("MATCH (e:Entity {index: 'served'}) WHERE e.is_named RETURN DISTINCT size(e.embedding) AS d")
+        assert rows == [{"d": dimension}]
+        assert Neo4jStore(opened, "served").has_vector_index(dimension)
+        assert run_verify(chosen, "served", opened.address).ok
     opened.close()
 
 

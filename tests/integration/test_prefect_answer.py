@@ -4,12 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_processes import Commands
 from prefect_pool import pool_worker, wait_for
 from prefect_rest import post, run_deployment, runs_named
 
@@ -41,28 +41,16 @@ def root(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-def _python(script: str, environment: dict[str, str], root: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
-    return subprocess.run(
-        [sys.executable, "-c", script],
-        env=clean | environment | {"POLYHOP_ROOT": str(root)},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-
-
 def test_a_job_is_one_flow_run_with_progress_results_and_metrics(
-    root: Path, prefect_server: dict[str, str], tmp_path: Path
+    commands: Commands, root: Path, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "questions.jsonl").rename(tmp_path / "one-job.jsonl")  # a name that no other test on this server uses
     script = (
         "import json\nfrom polyhop.flows.prefect_answer import answer_flow\n"
         "print(json.dumps(answer_flow('one-job.jsonl', 'lakes', strategy='bm25')))\n"
     )
-    done = _python(script, prefect_server | {"PREFECT_LOGGING_LEVEL": "INFO"}, root, tmp_path)
+    variables = prefect_server | {"PREFECT_LOGGING_LEVEL": "INFO", "POLYHOP_ROOT": str(root)}
+    done = commands.python(script, (), tmp_path, variables)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
     assert (report["done"], report["dead"]) == (8, 0)

@@ -51,14 +51,14 @@ def test_the_file_for_prefect_deploy_offers_what_polyhop_deploy_does() -> None:
     assert yaml.safe_load((PROJECT / "prefect.yaml").read_text()) == prefect_document([DeployedIndex(FIRST_INDEX)])
 
 
-def test_without_a_server_deploy_says_what_to_start(polyhop: Run) -> None:
+def test_without_a_server_deploy_says_what_to_start(polyhop: Run, new_polyhop: Run) -> None:
     done = polyhop("deploy")
     assert done.returncode == 2
     assert done.stderr == (
         "polyhop: No Prefect server is named; start one with `prefect server start`, and set "
         "PREFECT_API_URL=http://127.0.0.1:4200/api.\n"
     )
-    done = polyhop("deploy", env={"PREFECT_API_URL": "http://127.0.0.1:9/api"})
+    done = new_polyhop("deploy", env={"PREFECT_API_URL": "http://127.0.0.1:9/api"})
     assert (done.returncode, done.stderr.startswith("polyhop: The Prefect server at http://127.0.0.1:9/api")) == (
         1,
         True,

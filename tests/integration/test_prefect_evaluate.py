@@ -2,14 +2,13 @@
 
 import base64
 import json
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_processes import Commands
 from prefect_rest import post, runs_named
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -38,7 +37,7 @@ print(json.dumps([first, second, [command for command in started if "polyhop.cli
 
 
 def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
-    polyhop: Run, write_corpus: WriteCorpus, prefect_server: dict[str, str], tmp_path: Path
+    commands: Commands, polyhop: Run, write_corpus: WriteCorpus, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
     root = tmp_path / "root"
     settings = ("--set", "strategies=bridge-lexical,bm25", "--root", root)
@@ -48,12 +47,8 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
         for n in range(4)
     ]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "{broken\n")
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env=clean | prefect_server | {"POLYHOP_ROOT": str(root), "PREFECT_LOGGING_LEVEL": "INFO"},
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+    variables = prefect_server | {"POLYHOP_ROOT": str(root), "PREFECT_LOGGING_LEVEL": "INFO"}
+    done = commands.python(SCRIPT, (), tmp_path, variables)
     assert done.returncode == 0, done.stderr
     first, second, processes = json.loads(done.stdout.splitlines()[-1])
     assert (first["run"], processes) == (1, [])  # the evaluation ran in the flow's own process

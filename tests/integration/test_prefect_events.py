@@ -1,16 +1,14 @@
 """Events of trouble on a real Prefect server: a spent budget, a model that is unavailable, questions that died."""
 
 import json
-import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_processes import Commands
 from prefect_rest import events_of, runs_named
 
 WriteCorpus = Callable[..., Path]
@@ -38,7 +36,7 @@ print(json.dumps([spent, answered]))
 
 
 def test_a_spent_budget_an_unavailable_model_and_a_dead_question_are_events_with_what_to_know(
-    write_corpus: WriteCorpus, model_server: Any, prefect_server: dict[str, str], tmp_path: Path
+    commands: Commands, write_corpus: WriteCorpus, model_server: Any, prefect_server: dict[str, str], tmp_path: Path
 ) -> None:
     model_server.respond(_UnavailableAtFirst())
     variables = {
@@ -52,7 +50,7 @@ def test_a_spent_budget_an_unavailable_model_and_a_dead_question_are_events_with
     }
     rows: list[dict[str, object]] = [{"id": f"q{n}", "question": f"What lies near Mount {n}?"} for n in range(2)]
     questions = write_corpus(rows, "troubled.jsonl")
-    spent, answered = _run(prefect_server | variables, tmp_path, str(write_corpus(RECORDS)), str(questions))
+    spent, answered = _run(commands, prefect_server | variables, tmp_path, str(write_corpus(RECORDS)), str(questions))
     assert (answered["done"], answered["dead"]) == (1, 1)
 
     (paused,) = events_of(prefect_server, "polyhop.budget.paused", "polyhop.index.spent")
@@ -99,12 +97,8 @@ class _UnavailableAtFirst:
         return {"kind": "reply", "content": json.dumps(reply)}
 
 
-def _run(environment: dict[str, str], folder: Path, *arguments: str) -> tuple[str, dict[str, Any]]:
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_"))}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *arguments],
-        env=clean | environment, cwd=folder, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+def _run(commands: Commands, environment: dict[str, str], folder: Path, *arguments: str) -> tuple[str, dict[str, Any]]:
+    done = commands.python(SCRIPT, arguments, folder, environment)
     assert done.returncode == 0, done.stderr
     spent, answered = json.loads(done.stdout.splitlines()[-1])
     return spent, answered

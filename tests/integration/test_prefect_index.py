@@ -139,9 +139,9 @@ def test_a_missing_file_is_one_sentence_without_a_traceback(polyhop: Run, prefec
     assert len(lines) <= 3
 
 
-def test_a_server_that_does_not_answer_is_one_sentence(polyhop: Run, write_corpus: WriteCorpus) -> None:
+def test_a_server_that_does_not_answer_is_one_sentence(new_polyhop: Run, write_corpus: WriteCorpus) -> None:
     dead = "http://127.0.0.1:9/api"
-    done = polyhop("index", write_corpus(RECORDS), "--index", "none", env={"PREFECT_API_URL": dead})
+    done = new_polyhop("index", write_corpus(RECORDS), "--index", "none", env={"PREFECT_API_URL": dead})
     assert done.returncode == 1
     sentence = done.stderr.splitlines()[-1]
     assert sentence.startswith(f"polyhop: The Prefect server at {dead} does not answer (")

@@ -115,6 +115,7 @@ def test_what_travels_holds_no_address_of_a_queue_or_a_model_and_absolute_paths(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     secrets = {"queue.url": "postgresql://me:secret@host/db", "models.api_base": "https://me:secret@host"}
+    secrets |= dict.fromkeys(("encoder.api_base", "encoder.entities.api_base"), "https://me:secret@host")
     settings = parse_settings({"test": {"root": "data", **secrets}})
     build = Build(settings, "lakes", None, (), fingerprints=(("extract", "0" * 64),))
     work = portable_work(EXTRACT, build)

@@ -25,6 +25,7 @@ from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIP
 from polyhop.tasks.propositions.graph import proposition_graph
 from polyhop.warehouse.artefacts import (
     ALIASES,
+    COSINE_SCALE,
     ENTITIES,
     ENTITY_IDS,
     EXACT_NAMES,
@@ -134,6 +135,7 @@ class MemoryIndex:
             ALIASES: dict,
             NAMES: lambda: NameFinder(self.passage_titles),
             NEAREST_PASSAGES: lambda: self._nearest,
+            COSINE_SCALE: lambda: 1.0,
             vectors_of("passage"): lambda: self.encode(self._texts),
             vectors_of("entity"): lambda: self.encode(self._value(GRAPH).keys),
             **{lexical_of(name): self._postings(name) for name in ANALYSERS},

@@ -21,6 +21,11 @@ KINDS = (
     "refusal",  # 200, message.refusal instead of content
     "content_filter",  # 200, no content, finish_reason "content_filter"
     "prose",  # 200, the reply between sentences and fences: needs the second rung
+    "too_few",  # 200, embeddings of all texts but the last
+    "not_finite",  # 200, embeddings, the last of which has no finite numbers
+    "zero",  # 200, embeddings, the last of which is zero
+    "longer",  # 200, embeddings of one dimension more
+    "no_embeddings",  # 200, a JSON object of another form
     "broken",  # 200, trailing commas, comments and single quotes: needs the third rung
 )
 

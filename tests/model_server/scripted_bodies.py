@@ -9,7 +9,7 @@ import json
 import math
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,20 +59,37 @@ def prompt_text(messages: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(parts)
 
 
-def embeddings_body(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Unit vectors that depend on nothing but their text."""
-    inputs = body["input"] if isinstance(body["input"], list) else [body["input"]]
+Encode = Callable[[list[str]], list[list[float]]]
+
+
+def embeddings_body(body: Mapping[str, Any], kind: str = "reply", encode: Encode | None = None) -> dict[str, Any]:
+    """Vectors by an encoder; without one, unit vectors that depend on nothing but their text."""
+    if kind == "no_embeddings":
+        return {"object": "error", "detail": "no such thing"}
+    inputs = [str(text) for text in (body["input"] if isinstance(body["input"], list) else [body["input"]])]
     dimension = int(body.get("dimensions") or DIMENSION)
-    tokens = sum(token_count(str(text)) for text in inputs)
+    made = encode(inputs) if encode else [_vector(text, dimension) for text in inputs]
+    vectors = _nonsense(kind, made)
+    tokens = sum(token_count(text) for text in inputs)
     return {
         "object": "list",
         "model": body.get("model"),
-        "data": [
-            {"object": "embedding", "index": number, "embedding": _vector(str(text), dimension)}
-            for number, text in enumerate(inputs)
-        ],
+        "data": [{"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(vectors)],
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
     }
+
+
+def _nonsense(kind: str, vectors: list[list[float]]) -> list[list[float]]:
+    match kind:
+        case "too_few":
+            return vectors[:-1]
+        case "not_finite":
+            return [*vectors[:-1], [math.nan] * len(vectors[-1])]
+        case "zero":
+            return [*vectors[:-1], [0.0] * len(vectors[-1])]
+        case "longer":
+            return [[*vector, 0.5] for vector in vectors]
+    return vectors
 
 
 def token_count(text: str) -> int:

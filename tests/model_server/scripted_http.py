@@ -103,7 +103,10 @@ class Handler(BaseHTTPRequestHandler):
                 self._reply(asked, chosen)
 
     def _reply(self, asked: "Recorded", chosen: Behaviour) -> None:
-        made = embeddings_body(asked.body) if asked.path.endswith("/embeddings") else chat_body(asked, chosen)
+        if asked.path.endswith("/embeddings"):
+            made = embeddings_body(asked.body, chosen.kind, self.server.model_server.encode)
+        else:
+            made = chat_body(asked, chosen)
         text = json.dumps(made)
         if chosen.kind == "drop_mid":
             data = text.encode()

@@ -214,6 +214,7 @@ _MAKERS = {
     "prop.entities": _names,
     "prop.propositions": _propositions,
     "qa.answer": _answer,
+    "qa.chains": _answer,
     "qa.closed_book": _answer,
     "query.entities": _hints,
 }

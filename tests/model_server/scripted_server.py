@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from scripted_behaviour import Behaviour, Spec, behaviour, drawn
-from scripted_bodies import prompt_text
+from scripted_bodies import Encode, prompt_text
 from scripted_http import Handler, Http
 from scripted_replies import task_name
 
@@ -53,6 +53,9 @@ Responder = Callable[[Recorded], Spec]
 class ModelServer:
     """A scripted model server on a free port of this machine; safe for threads.
 
+    Attributes:
+        encode: Makes the vectors of `/embeddings`; None: they depend on nothing but their text.
+
     What a request gets: what `respond` says; else the next of `play`; else what falls to it by `shares`; else a reply.
     """
 
@@ -79,6 +82,7 @@ class ModelServer:
             self._respond: Responder | None = None
             self._delay_seconds = 0.0
             self._slot: threading.Semaphore | None = None
+            self.encode: Encode | None = None
 
     def play(self, *specs: Spec) -> None:
         """The next requests get these, one each, in order; later ones are replied to as before."""

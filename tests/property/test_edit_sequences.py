@@ -10,16 +10,21 @@ import random
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 
 from polyhop.api import open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.ids import content_hash
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import CorpusSettings, Settings
+from polyhop.tasks.raw_rows import RAW, RawRows
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
+from polyhop.warehouse.tables.checksum import table_record
+from polyhop.warehouse.tables.connection import connect
 
 SEQUENCES = int(os.environ.get("POLYHOP_EDIT_SEQUENCES", "2"))
 PASSAGES = int(os.environ.get("POLYHOP_EDIT_PASSAGES", "8"))
@@ -100,10 +105,27 @@ def settings_of(root: Path) -> Settings:
 
 
 def content(root: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Checksums of all tables but that of runs, and of all arrays but vectors."""
-    manifest = read_manifest(require_version(Layout(root), "one")[1])
+    """Checksums of all tables but that of runs, of raw rows wherever they are, and of all arrays but vectors."""
+    folder = require_version(Layout(root), "one")[1]
+    manifest = read_manifest(folder)
+    with connect(folder.tables, read_only=True) as connection:
+        assert {name: table_record(connection, name) for name in manifest.tables} == manifest.tables
     tables = {name: record.checksum for name, record in manifest.tables.items() if name != "version_stages"}
-    return tables, {name: sum_ for name, sum_ in manifest.arrays.items() if "_matrix" not in name}
+    return tables | raw_rows(folder.arrays), {
+        name: sum_
+        for name, sum_ in manifest.arrays.items()
+        if "_matrix" not in name and not name.startswith("extraction")
+    }
+
+
+def raw_rows(arrays: Path) -> dict[str, str]:
+    found = {}
+    for name in RAW:
+        files = (arrays / f"extraction_{part}.parquet" for part in (name, f"{name}-since", "replaced"))
+        query = RawRows([str(next(files))], next(files), next(files)).query
+        rows = sorted(duckdb.sql(f"SELECT r::VARCHAR FROM ({query}) AS r").fetchall())
+        found[f"raw {name}"] = content_hash(*(row[0] for row in rows))
+    return found
 
 
 def matrix(root: Path) -> Any:
@@ -122,7 +144,12 @@ def test_any_sequence_of_edits_ends_like_a_fresh_build(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if seed % 2:  # rows of what changed join those of the version before, however much changed
-        monkeypatch.setattr("polyhop.tasks.resolution.stage._MOST_CHANGED", math.inf)
+        for limit in (
+            "resolution.stage._MOST_CHANGED",
+            "extraction.rule_batches.MOST_REPLACED",
+        ):
+            monkeypatch.setattr(f"polyhop.tasks.{limit}", math.inf)
+        monkeypatch.setattr("polyhop.warehouse.updated_tables.MOST_APPENDED", math.inf)
     (edited := tmp_path / "edited").mkdir()
     corpus = Corpus(edited, seed)
     for _ in range(EDITS):

@@ -1,6 +1,6 @@
-"""Stored evaluations: folders under <root>/evaluations/ that appear by one rename and never change.
+"""Stored evaluations: folders under <root>/evaluations/ that appear by one rename and never change; tunings likewise.
 
-Evaluates nothing and knows two of their files: run.json and timings.json.
+Evaluates nothing and knows two of their files: run.json and timings.json, and tuning.json of a tuning.
 """
 
 import errno
@@ -22,6 +22,7 @@ TIMINGS = "timings.json"
 QUESTIONS = "questions.jsonl"
 REPORT = "report.html"
 SUMMARY = "summary.md"
+TUNING = "tuning.json"
 _ABANDONED_SECONDS = 86_400
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
 _RUN_KEYS = frozenset({"index", "version", "questions", "strategies", "parameters", "settings_hash", "results"})
@@ -64,10 +65,15 @@ def check_folder(folder: Path) -> None:
         probe.rmdir()
 
 
-def store_run(folder: Path, files: Mapping[str, bytes]) -> tuple[int, Path]:
-    """Stores the files of one evaluation under the next free number; returns it and its folder.
+def store_run(folder: Path, files: Mapping[str, bytes], document: str = RUN) -> tuple[int, Path]:
+    """Stores the files of one evaluation, or tuning, under the next free number; returns it and its folder.
 
     Nothing half-written is ever seen: the files are written beside it and renamed at once.
+
+    Args:
+        folder: Of all of them.
+        files: Content by name.
+        document: The file that makes a folder one of them.
 
     Raises:
         StoreError: If the disk refuses.
@@ -80,18 +86,18 @@ def store_run(folder: Path, files: Mapping[str, bytes]) -> tuple[int, Path]:
             for name, content in files.items():
                 (temporary / name).write_bytes(content)
                 sync_file(temporary / name)
-            number = _take_number(folder, temporary)
+            number = _take_number(folder, temporary, document)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         sync_folder(folder)
     return number, _folder(folder, number)
 
 
-def run_numbers(folder: Path) -> list[int]:
-    """Numbers of all stored evaluations, ascending."""
+def run_numbers(folder: Path, document: str = RUN) -> list[int]:
+    """Numbers of all stored evaluations, or of tunings by their document, ascending."""
     if not folder.is_dir():
         return []
-    return sorted(int(path.name) for path in folder.iterdir() if _is_number(path.name) and (path / RUN).is_file())
+    return sorted(int(path.name) for path in folder.iterdir() if _is_number(path.name) and (path / document).is_file())
 
 
 def read_run(folder: Path, number: int) -> StoredRun:
@@ -142,9 +148,9 @@ def _is_number(name: str) -> bool:
     return name.isascii() and name.isdecimal()
 
 
-def _take_number(folder: Path, temporary: Path) -> int:
+def _take_number(folder: Path, temporary: Path, document: str) -> int:
     """Renames to the first number after the last; tries the next while another process is faster."""
-    number = max(run_numbers(folder), default=0) + 1
+    number = max(run_numbers(folder, document), default=0) + 1
     while True:
         try:
             temporary.rename(_folder(folder, number))

@@ -137,6 +137,11 @@ class Layout:
         return self.root / "evaluations"
 
     @property
+    def tunings(self) -> Path:
+        """Folder of what tuning found."""
+        return self.root / "tunings"
+
+    @property
     def indexes(self) -> Path:
         """Folder of all indexes."""
         return self.root / _INDEXES

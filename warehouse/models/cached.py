@@ -1,6 +1,7 @@
 """An encoder with the cache of embeddings: no text is encoded twice.
 
-Knows neither the model nor the store; it joins the two. A kill loses at most one chunk of new vectors.
+Knows neither the model nor the store; it joins the two. A kill loses at most one chunk of new vectors; of an encoder
+that costs something, at most the calls in flight.
 """
 
 import logging
@@ -13,12 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import InvalidVectorError, StoreError
-from polyhop.schemas.ports import Encoder
+from polyhop.schemas.ports import Encoder, KeepingEncoder
 from polyhop.warehouse.cache.vectors import VectorCache, vector_key
 
 CHUNK_SIZE = 256
 PATH = "path"
 """Kind of the joined texts of a path. Source: algorithms.md 0.6."""
+QUESTION = "question"
+"""Kind of the sentences that stand for questions when an encoder is measured."""
+PROBE = "probe"
+"""Kind of the one text that shows how long the vectors of a server are, and that text."""
 
 Vector = NDArray[np.float32]
 _log = logging.getLogger(__name__)
@@ -27,19 +32,38 @@ _log = logging.getLogger(__name__)
 class CachedEncoder:
     """Encodes what the cache does not know, in chunks that are stored as soon as they are computed.
 
+    Args:
+        encoder: Encodes what is indexed.
+        cache: Keeps vectors.
+        prefix: Put before every text; part of what the cache knows a text by.
+        questions: Encodes questions; None: as what is indexed.
+        query_prefix: Put before every question.
+        chunk_size: Texts that are encoded and stored at once.
+
     Attributes:
         hits: Distinct texts of each call that the cache knew, summed over all calls.
         misses: Distinct texts of each call that were encoded, summed over all calls.
     """
 
-    def __init__(self, encoder: Encoder, cache: VectorCache, *, chunk_size: int = CHUNK_SIZE) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        cache: VectorCache,
+        *,
+        prefix: str = "",
+        questions: Encoder | None = None,
+        query_prefix: str = "",
+        chunk_size: int = CHUNK_SIZE,
+    ) -> None:
         self.model = encoder.model
-        self.dimension = encoder.dimension
         self.hits = 0
         self.misses = 0
         self._encoder = encoder
         self._cache = cache
-        self._chunk_size = chunk_size
+        self._prefix = prefix
+        self._questions = questions or encoder
+        self._query_prefix = query_prefix
+        self._chunk_size = sys.maxsize if isinstance(encoder, KeepingEncoder) else chunk_size
         self._counting = Lock()
 
     @property
@@ -52,13 +76,29 @@ class CachedEncoder:
         """The encoder without its cache."""
         return self._encoder
 
+    @property
+    def dimension(self) -> int:
+        """Components of a vector; of a server that did not say it yet, one short text shows it, once for ever."""
+        if not self._encoder.dimension and isinstance(self._encoder, KeepingEncoder):
+            key = vector_key(self.model, PROBE, PROBE)
+            known = self._cache.get_many([key])
+            if key not in known:
+                known = {key: self._encoder.encode([PROBE])[0]}
+                self._cache.put_many(known)
+            self._encoder.expect(len(known[key]))
+        return self._encoder.dimension
+
     def close(self) -> None:
         """Closes the cache; nothing can be encoded for an index any more."""
         self._cache.close()
 
     def key(self, text: str, kind: str) -> str:
         """The content hash under which this text's vector is cached, 64 hexadecimal digits."""
-        return vector_key(self.model, kind, text)
+        return vector_key(self.model, kind, self._prefix + text)
+
+    def known(self, keys: Sequence[str]) -> set[str]:
+        """Those of the keys whose vectors are cached."""
+        return set(self._cache.get_many(keys))
 
     def encode_questions(self, texts: Sequence[str]) -> Vector:
         """Vectors of questions, always computed: readers write nothing, and the cache is left to the flows.
@@ -66,7 +106,23 @@ class CachedEncoder:
         Returns:
             Shape (len(texts), dimension), float32, rows of length 1, in input order.
         """
-        return self._encoder.encode(texts)
+        return self._questions.encode([self._query_prefix + text for text in texts])
+
+    def encode_cached_questions(self, texts: Sequence[str]) -> Vector:
+        """Vectors of questions that come again with every version; as `encode_questions`, but from the cache.
+
+        Returns:
+            Shape (len(texts), dimension), float32, rows of length 1, in input order.
+        """
+        return self._asking.encode(texts, QUESTION)
+
+    def question_key(self, text: str) -> str:
+        """The content hash under which such a question's vector is cached."""
+        return self._asking.key(text, QUESTION)
+
+    @property
+    def _asking(self) -> "CachedEncoder":
+        return CachedEncoder(self._questions, self._cache, prefix=self._query_prefix)
 
     def encode(self, texts: Sequence[str], kind: str, *, progress: Callable[[int], None] | None = None) -> Vector:
         """Vectors of texts, from the cache where it knows them.
@@ -94,15 +150,23 @@ class CachedEncoder:
         report(done)
         for start in range(0, len(missing), self._chunk_size):
             chunk = missing[start : start + self._chunk_size]
-            vectors.update(self._encode_chunk(chunk, [text_by_key[key] for key in chunk]))
+            vectors.update(self._encode_chunk(chunk, [self._prefix + text_by_key[key] for key in chunk]))
             done += sum(uses[key] for key in chunk)
             report(done)
         return np.array([vectors[key] for key in keys], dtype=np.float32).reshape(len(keys), self.dimension)
 
     def _encode_chunk(self, keys: Sequence[str], texts: Sequence[str]) -> dict[str, Vector]:
-        new = dict(zip(keys, self._encoder.encode(texts), strict=True))
-        if any(vector.shape != (self.dimension,) for vector in new.values()):
-            raise InvalidVectorError(f"An embedding by {self.model} does not have {self.dimension} dimensions.")
+        if isinstance(self._encoder, KeepingEncoder):
+            found = self._encoder.encode_kept(texts, lambda places, new: self._keep([keys[p] for p in places], new))
+            return dict(zip(keys, found, strict=True))
+        return self._keep(keys, self._encoder.encode(texts))
+
+    def _keep(self, keys: Sequence[str], vectors: Vector) -> dict[str, Vector]:
+        new = dict(zip(keys, vectors, strict=True))
+        if any(vector.shape != (self._encoder.dimension,) for vector in new.values()):
+            raise InvalidVectorError(
+                f"An embedding by {self.model} does not have {self._encoder.dimension} dimensions."
+            )
         self._cache.put_many(new)
         with self._counting:
             self.misses += len(new)
@@ -118,11 +182,13 @@ class PathEncoder:
     Args:
         encoder: Encodes.
         open_cache: Opens the cache; called when it is first needed.
+        prefix: Put before every text.
     """
 
-    def __init__(self, encoder: Encoder, open_cache: Callable[[], VectorCache]) -> None:
+    def __init__(self, encoder: Encoder, open_cache: Callable[[], VectorCache], prefix: str = "") -> None:
         self._encoder = encoder
         self._open_cache = open_cache
+        self._prefix = prefix
         self._cached: CachedEncoder | None = None
         self._is_given_up = False
         self._opening = Lock()
@@ -139,7 +205,7 @@ class PathEncoder:
             except StoreError as error:
                 self._is_given_up = True
                 _log.warning("Vectors of paths are not cached until this process ends: %s", error)
-        return self._encoder.encode(texts)
+        return self._encoder.encode([self._prefix + text for text in texts])
 
     def close(self) -> None:
         """Closes the cache, if it was opened; the next use opens it again."""
@@ -152,7 +218,9 @@ class PathEncoder:
         with self._opening:
             if self._cached is None:
                 # One chunk: the more texts, the fuller the encoder's batches of equal length.
-                self._cached = CachedEncoder(self._encoder, self._open_cache(), chunk_size=sys.maxsize)
+                self._cached = CachedEncoder(
+                    self._encoder, self._open_cache(), prefix=self._prefix, chunk_size=sys.maxsize
+                )
             return self._cached
 
 

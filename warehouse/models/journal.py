@@ -12,7 +12,7 @@ from typing import Any
 
 from polyhop.schemas.chat import ChatRequest, ChatTask, ReplyT, Usage, UsageCheck
 from polyhop.schemas.errors import BudgetExceededError
-from polyhop.schemas.settings import ReplySettings
+from polyhop.schemas.model_settings import ReplySettings
 from polyhop.warehouse.cache.calls import ReplySource
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import Budget, Reservation

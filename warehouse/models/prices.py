@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polyhop.schemas.settings import ModelSettings
+from polyhop.schemas.model_settings import ModelSettings
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -26,6 +26,8 @@ _TOKENIZER_FILES = {
 _OLDER = re.compile(r"(?:^|/)(?:gpt-4(?:-|$)|gpt-3\.5|text-embedding)")
 _PIECE = re.compile(r"[A-Za-z]+|\d|[^\sA-Za-z\d]")
 _LONG_TEXT = 200_000
+_CHARACTERS_PER_TOKEN = 4
+"""Of English text, where no tokenizer is at hand."""
 
 
 def price_of(model: str, settings: ModelSettings) -> tuple[float, float] | None:
@@ -41,6 +43,16 @@ def price_of(model: str, settings: ModelSettings) -> tuple[float, float] | None:
         settings.completion_price if settings.completion_price is not None else _listed(entry, "output_cost_per_token")
     )
     return None if prompt is None or completion is None else (prompt, completion)
+
+
+def embedding_price(model: str, price: float | None) -> float | None:
+    """USD per million tokens of texts for an encoder: as set, else by litellm's table; None if neither knows.
+
+    Args:
+        model: Provider and model, as litellm names them.
+        price: As set (encoder.price).
+    """
+    return price if price is not None else _listed(_table_entry(model), "input_cost_per_token")
 
 
 def cost_of(price: tuple[float, float] | None, prompt_tokens: int, completion_tokens: int) -> float:
@@ -61,6 +73,23 @@ def count_tokens(text: str, model: str) -> int:
     if encoding is None or len(text) > _LONG_TEXT:
         return estimated_tokens(text)
     return len(encoding.encode_ordinary(text))
+
+
+def cut_text(text: str, most: int, model: str) -> str:
+    """The beginning of a text, at most so many tokens as `count_tokens` counts them; 0: all of it.
+
+    Args:
+        text: Any text.
+        most: Tokens.
+        model: Provider and model, as litellm names them.
+    """
+    if not most or len(text) <= most:  # a token is a character at least
+        return text
+    encoding = _encoding("cl100k_base" if _OLDER.search(model) else "o200k_base")
+    if encoding is None:
+        return text[: most * _CHARACTERS_PER_TOKEN]
+    tokens = encoding.encode_ordinary(text[:_LONG_TEXT])
+    return text if len(tokens) <= most else encoding.decode(tokens[:most]).rstrip("\ufffd")
 
 
 def count_prompt_tokens(text: str, model: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from polyhop.schemas.chat import ChatTask
-from polyhop.schemas.settings import ReplySettings
+from polyhop.schemas.model_settings import ReplySettings
 from polyhop.warehouse.cache.replies import ReplyCache
 
 

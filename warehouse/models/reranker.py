@@ -1,7 +1,7 @@
 """Cross-encoders, which read a question and a passage together: fastembed's by name, or an ONNX model in a folder.
 
-Ranks nothing and has no fallback (worker/strategies/rerank.py has). One pair per call, so that nothing is padded and a
-passage's score does not depend on the passages beside it.
+Ranks nothing and has no fallback (worker/strategies/reranked.py has). One pair per call, so that nothing is padded and
+a passage's score does not depend on the passages beside it.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,19 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.schemas.ports import Reranker
+from polyhop.warehouse.models.model_files import (
+    GRAPH_FILES,
+    TOKENIZER_FILES,
+    clean_text,
+    existing_file,
+    first_line,
+    inputs_of,
+    load_tokenizer,
+)
 from polyhop.warehouse.models.onnx_session import open_session
 
 MAX_TOKENS = 512
-_MODEL_FILES = ("model.onnx", "onnx/model.onnx")
-_TOKENIZER = "tokenizer.json"
-_FIELD_OF_INPUT = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+_SETTING = "models.rerank"
 
 
 @cache
@@ -76,16 +83,9 @@ class OnnxReranker:
 
     def __init__(self, folder: Path) -> None:
         self.model = folder.as_posix()
-        self._tokenizer = _load_tokenizer(_existing(folder, (_TOKENIZER,)))
-        self._session = open_session(_existing(folder, _MODEL_FILES), "fetch it again")
-        wanted = [one.name for one in self._session.get_inputs()]
-        unknown = sorted(set(wanted) - set(_FIELD_OF_INPUT))
-        if unknown:
-            raise ModelFileError(
-                f"The model in {folder} asks for {', '.join(unknown)}; a cross-encoder asks for some of "
-                f"{', '.join(_FIELD_OF_INPUT)}."
-            )
-        self._inputs = {name: _FIELD_OF_INPUT[name] for name in wanted}
+        self._tokenizer = load_tokenizer(existing_file(folder, TOKENIZER_FILES, _SETTING), MAX_TOKENS)
+        self._session = open_session(existing_file(folder, GRAPH_FILES, _SETTING), "fetch it again")
+        self._inputs = inputs_of(self._session, folder, "a cross-encoder")
 
     def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
         """The model's own scores (logits), shape (len(passages),); pairs are cut at 512 tokens.
@@ -96,7 +96,7 @@ class OnnxReranker:
         return _finite(np.array([self._score_one(question, passage) for passage in passages], np.float64), self.model)
 
     def _score_one(self, question: str, passage: str) -> float:
-        encoded = self._tokenizer.encode(_clean(question), _clean(passage))
+        encoded = self._tokenizer.encode(clean_text(question), clean_text(passage))
         feed = {name: np.array([getattr(encoded, field)], np.int64) for name, field in self._inputs.items()}
         output = np.asarray(self._session.run(None, feed)[0])
         if output.size != 1:
@@ -125,40 +125,12 @@ def _open_fastembed(model: str, cache_folder: Path) -> Any:
         return encoders(model_name=model, cache_dir=str(cache_folder))
     except Exception as error:  # of the model hub's client, of the network, of onnxruntime: no common base class
         raise ConfigurationError(
-            f"fastembed cannot fetch or load the cross-encoder '{model}' ({_first_line(error)}). Connect once to the "
+            f"fastembed cannot fetch or load the cross-encoder '{model}' ({first_line(error)}). Connect once to the "
             f"model hub, or set models.rerank to a folder with model.onnx and tokenizer.json, or leave it empty."
         ) from error
-
-
-def _existing(folder: Path, names: Sequence[str]) -> Path:
-    for name in names:
-        if (folder / name).is_file():
-            return folder / name
-    raise ModelFileError(f"The cross-encoder folder {folder} of models.rerank has no {' or '.join(names)}; add it.")
-
-
-def _load_tokenizer(path: Path) -> Any:
-    from tokenizers import Tokenizer
-
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # tokenizers raises Exception itself
-        raise ModelFileError(f"{path} cannot be read as a tokenizer ({_first_line(error)}); fetch it again.") from error
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(MAX_TOKENS)
-    return tokenizer
 
 
 def _finite(scores: NDArray[np.float64], model: str) -> NDArray[np.float64]:
     if not np.isfinite(scores).all():
         raise ModelFileError(f"The cross-encoder {model} gave a score that is not a number; use another model.")
     return scores
-
-
-def _clean(text: str) -> str:
-    """Lone surrogates as "?", which the tokenizer would refuse."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import EntryPoint
 
+from polyhop.schemas.encoder_settings import ENTITIES, PASSAGES, Space
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.extensions import extensions, load_extension, unusable_extension
 from polyhop.schemas.proposition_origin import GraphName, PropositionOrigin
@@ -73,6 +74,11 @@ class VectorKind:
                 f"The vector kind '{self.name}' needs another table than '{self.table}': lower-case letters, digits "
                 "and _ only, a letter first."
             )
+
+    @property
+    def space(self) -> Space:
+        """Whose encoder embeds it."""
+        return PASSAGES if self.input == "passages" else ENTITIES
 
     def statement(self, name: str) -> str:
         """A statement of sql/vectors.sql on the rows of this kind."""
@@ -156,6 +162,14 @@ def kind_of(name: str) -> VectorKind:
             "again."
         )
     return declare(_loaded(point))
+
+
+def space_of(name: str) -> Space:
+    """Whose encoder embeds a kind; of one that nobody declares any more, that of entities."""
+    try:
+        return kind_of(name).space
+    except ConfigurationError:
+        return ENTITIES
 
 
 def kinds_in(artefacts: Collection[str], prefix: str = "vectors") -> list[VectorKind]:

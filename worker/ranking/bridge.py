@@ -37,30 +37,26 @@ def seed_passages(
     return numbers, np.exp((chosen - chosen.max(initial=-np.inf)) / temperature)
 
 
-def fuse(
-    similarity: NDArray[np.float64], mass: NDArray[np.float64], weight: float, reference_rank: int
-) -> NDArray[np.float64]:
-    """Similarity and the walk's mass in one score.
+def walk_part(mass: NDArray[np.float64], weight: float, reference_rank: int) -> NDArray[np.float64]:
+    """What the walk adds to the similarity of question and passage.
 
     Args:
-        similarity: Shape (n,): cosine (or relative BM25) of question and passage.
         mass: Shape (n,), at least 0: from the walk.
         weight: Of the walk's part, at least 0.
         reference_rank: The mass of this rank counts as 1, so that the number of passages does not matter.
 
     Returns:
-        `similarity + weight * sqrt(mass / reference)`; the reference is at least a hundredth of the largest mass.
+        Shape (n,): `weight * sqrt(mass / reference)`; the reference is at least a hundredth of the largest mass.
     Source: algorithms.md 2B.3 step 3.
     Cost: O(n).
     """
     largest = float(mass.max(initial=0.0))
     if largest <= 0:
-        return similarity.copy()
+        return np.zeros(len(mass))
     reference = max(kth_largest(mass, reference_rank), largest * _LEAST_REFERENCE)
-    fused = mass * (weight * weight / reference)
-    np.sqrt(fused, out=fused)
-    fused += similarity
-    return fused
+    spread = mass * (weight * weight / reference)
+    np.sqrt(spread, out=spread)
+    return spread
 
 
 def cover(

@@ -44,8 +44,10 @@ def kth_largest(scores: NDArray[np.float64], k: int) -> float:
     return float(np.partition(near, len(near) - k)[len(near) - k])
 
 
-def contenders(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
+def contenders(scores: NDArray[np.float64], count: int, error: float = 0.0) -> NDArray[np.intp]:
     """Ascending numbers of all scores that can be among the best `count`, and few others.
+
+    `error` is the most by which the difference of two scores may be wrong.
 
     At least `count` scores reach the count-th largest maximum of disjoint groups, which is cheaper than selecting among
     all: selection by numpy is slow where many scores are equal.
@@ -56,4 +58,4 @@ def contenders(scores: NDArray[np.float64], count: int) -> NDArray[np.intp]:
     width = n // _GROUP
     tops = scores if count > width else scores[: width * _GROUP].reshape(_GROUP, width).max(axis=0)
     bound = np.partition(tops, len(tops) - count)[len(tops) - count]
-    return np.flatnonzero(scores >= bound - _MARGIN)
+    return np.flatnonzero(scores >= bound - _MARGIN - error)

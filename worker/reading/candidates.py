@@ -6,10 +6,10 @@ the full name that a page begins with (`Rory Elizabeth Katherine Kennedy`) is th
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from polyhop.schemas.names import FUNCTION_WORDS, name_tokens
 from polyhop.schemas.text import norm_answer
@@ -19,6 +19,7 @@ from polyhop.worker.reading.countries import places_in
 from polyhop.worker.reading.pages import Page, PageSentence
 from polyhop.worker.reading.parsing import ANY, DATE, NATIONALITY, NUMBER, PERSON, PLACE, WORK, YEAR, ParsedQuestion
 from polyhop.worker.reading.subjects import is_subject
+from polyhop.worker.reading.surroundings import Surroundings
 from polyhop.worker.reading.word_lists import clause_lists, name_lists
 
 DATED, YEARS, COUNTED, NAMED, JOINED, QUOTED, PEOPLE, PHRASE, SUBJECT = "D", "Y", "#", "N", "C", "Q", "A", "P", "S"
@@ -26,6 +27,8 @@ DATED, YEARS, COUNTED, NAMED, JOINED, QUOTED, PEOPLE, PHRASE, SUBJECT = "D", "Y"
 the page is about where a sentence begins with `he`, `the company` or a part of its name."""
 
 MOST_CANDIDATES = 60
+_KEPT_SENTENCES = 10_000
+"""Sentences whose spans are kept, once per type of answer: some 2,000 passages, as many as pages.py keeps."""
 _COUNTRY_HEADS = frozenset(("country", "nation", "citizenship"))
 _MONTH = (
     r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
@@ -39,11 +42,10 @@ _MOST_SUBJECTS = 30
 _PARENTHESES = re.compile(r"\([^()]*\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A possible answer; `start` and `end` are offsets within its sentence.
 
-    `key` holds its folded lower-case words, `norm` its `norm_answer`.
+    `key` holds its folded lower-case words, `norm` its `norm_answer`, `around` the text beside it.
     """
 
     kind: str
@@ -54,15 +56,24 @@ class Candidate:
     end: int
     sentence: PageSentence
     page: Page
-
-    @property
-    def before(self) -> str:
-        """The sentence up to the candidate."""
-        return self.sentence.text[: self.start]
+    around: Surroundings
 
 
 Span = tuple[str, str, int, int]
 """Kind, answer, start and end within the sentence."""
+
+
+class PreparedSpan(NamedTuple):
+    """A span with what of its answer does not depend on the question: its words, folded and in lower case, and norm."""
+
+    kind: str
+    answer: str
+    start: int
+    end: int
+    tokens: tuple[str, ...]
+    key: str
+    norm: str
+    around: Surroundings
 
 
 def find_candidates(question: ParsedQuestion, page: Page) -> list[Candidate]:
@@ -76,15 +87,13 @@ def find_candidates(question: ParsedQuestion, page: Page) -> list[Candidate]:
     found = []
     for sentence in page.sentences:
         kept = 0
-        for kind, answer, start, end in _spans_of(question, page, sentence):
+        for kind, answer, start, end, tokens, key, norm, around in _spans_of(question, page, sentence):
             if kept == MOST_CANDIDATES:
                 break
-            norm = norm_answer(answer)
-            tokens = name_tokens(answer)
             repeats = kind in (NAMED, JOINED, QUOTED) and words.issuperset(tokens)
             repeats = repeats or (start == 0 and subject.issubset(tokens) and sentence.number == 0)
             if norm and tokens and f" {norm} " not in asked and not repeats:
-                found.append(Candidate(kind, answer, " ".join(tokens), norm, start, end, sentence, page))
+                found.append(Candidate(kind, answer, key, norm, start, end, sentence, page, around))
                 kept += 1
     return found
 
@@ -97,19 +106,37 @@ def _named_subject(question: ParsedQuestion, page: Page) -> frozenset[str]:
     return frozenset(key.split())
 
 
-def _spans_of(question: ParsedQuestion, page: Page, sentence: PageSentence) -> Iterator[Span]:
+def _spans_of(question: ParsedQuestion, page: Page, sentence: PageSentence) -> Sequence[PreparedSpan]:
     """Candidates of a sentence; what it is about takes the place of a part of its name."""
     own = page_subject(question, page, sentence)
+    asks_country = question.expected == PLACE and bool(_COUNTRY_HEADS.intersection(question.head))
+    spans = _prepared_spans(sentence, question.expected, asks_country=asks_country)
     if own is None:
-        yield from _spans(question, sentence)
-        return
-    yield own
-    _, title, begin, stop = own
-    full = set(name_tokens(title))
-    for span in _spans(question, sentence):
-        kind, answer, start, end = span
-        if kind != NAMED or start >= stop or end <= begin or not full.issuperset(name_tokens(answer)):
-            yield span
+        return spans
+    subject = _prepared(sentence, own)
+    full = frozenset(subject.tokens)
+    rest = (
+        span
+        for span in spans
+        if span.kind != NAMED
+        or span.start >= subject.end
+        or span.end <= subject.start
+        or not full.issuperset(span.tokens)
+    )
+    return [subject, *rest]
+
+
+@lru_cache(maxsize=_KEPT_SENTENCES)
+def _prepared_spans(sentence: PageSentence, expected: str, *, asks_country: bool) -> Sequence[PreparedSpan]:
+    """The spans of a sentence, which are the same for all questions that expect an answer of this type."""
+    return [_prepared(sentence, span) for span in _spans(expected, sentence, asks_country=asks_country)]
+
+
+def _prepared(sentence: PageSentence, span: Span) -> PreparedSpan:
+    _, answer, start, end = span
+    tokens = tuple(name_tokens(answer))
+    around = Surroundings(sentence.text, start, end)
+    return PreparedSpan(*span, tokens, " ".join(tokens), norm_answer(answer), around)
 
 
 def page_subject(question: ParsedQuestion, page: Page, sentence: PageSentence) -> Span | None:
@@ -141,18 +168,18 @@ def _may_begin(page: Page, sentence: PageSentence) -> bool:
     return any(low in key for key in page.title_keys)
 
 
-def _spans(question: ParsedQuestion, sentence: PageSentence) -> Iterator[Span]:
-    if question.expected in _BY_TYPE:
-        yield from _BY_TYPE[question.expected](sentence)
+def _spans(expected: str, sentence: PageSentence, *, asks_country: bool) -> Iterator[Span]:
+    if expected in _BY_TYPE:
+        yield from _BY_TYPE[expected](sentence)
         return
-    yield from names(question, sentence)
-    if question.expected in (PLACE, ANY):
+    yield from names(expected, sentence)
+    if expected in (PLACE, ANY):
         yield from joined_names(sentence)
-    if question.expected in (ANY, WORK):
+    if expected in (ANY, WORK):
         yield from quotes(sentence)
-    if question.expected == NATIONALITY or (question.expected == PLACE and _COUNTRY_HEADS.intersection(question.head)):
-        yield from people(sentence, is_country=question.expected == PLACE)
-    if question.expected == ANY:
+    if expected == NATIONALITY or asks_country:
+        yield from people(sentence, is_country=expected == PLACE)
+    if expected == ANY:
         yield from phrases(sentence)
 
 
@@ -202,13 +229,13 @@ def _number() -> re.Pattern[str]:
     return re.compile(rf"(?:{digits}|{words}){scale}{unit}", re.IGNORECASE)
 
 
-def names(question: ParsedQuestion, sentence: PageSentence) -> Iterator[Span]:
+def names(expected: str, sentence: PageSentence) -> Iterator[Span]:
     """Capitalised runs outside dates; a person's without the role in front."""
     taken = find_dates(sentence.text)
     for mention in sentence.names:
         if any(mention.start < one.end and one.start < mention.end for one in taken):
             continue
-        cut = name_lists().role_prefix.match(mention.surface) if question.expected == PERSON else None
+        cut = name_lists().role_prefix.match(mention.surface) if expected == PERSON else None
         start = mention.start + (cut.end() if cut else 0)
         yield NAMED, sentence.text[start : mention.end], start, mention.end
 

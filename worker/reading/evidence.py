@@ -51,6 +51,7 @@ class Evidence:
         self.asked: Asked = asked_of(situation.question)
         self._said: dict[tuple[int, int, bool], float] = {}
         self._tied: dict[tuple[int, int], float] = {}
+        self._named: dict[tuple[int, int], float] = {}
         self._doers: dict[tuple[int, int], tuple[bool, list[tuple[int, int]]]] = {}
         self._weights: dict[int, float] = {}
 
@@ -134,7 +135,7 @@ class Evidence:
         """Whether a name follows `is a novel by` in the first sentence of the page of what the question names."""
         if candidate.sentence.number or self.asked.is_passive or not self.situation.named[candidate.page.place]:
             return False
-        return self.asked.verb in clause_lists().making and _BY.search(candidate.before[-200:]) is not None
+        return self.asked.verb in clause_lists().making and _BY.search(candidate.around.last(200)) is not None
 
     # --- the names -----------------------------------------------------------------------------------------------
 
@@ -143,8 +144,11 @@ class Evidence:
         direct = self.asked.direct
         if not direct:
             return 1.0
-        held = sum(self._has_name(candidate.page, candidate.sentence, name.key) for name in direct)
-        return held / len(direct)
+        place = (candidate.page.place, candidate.sentence.number)
+        if place not in self._named:
+            held = sum(self._has_name(candidate.page, candidate.sentence, name.key) for name in direct)
+            self._named[place] = held / len(direct)
+        return self._named[place]
 
     def _has_name(self, page: Page, sentence: PageSentence, key: str) -> bool:
         return key in page.title_keys or (page.mentions((key,)) and f" {key} " in sentence.key_text)

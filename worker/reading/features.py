@@ -9,23 +9,32 @@ the cosine (`bridge-lexical`, BM25). `pat` also holds after the question's own v
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import exp, fsum
 from typing import NamedTuple
 
 from polyhop.schemas.type_words import TITLES_OF_PERSONS
 from polyhop.worker.reading.candidates import JOINED, PEOPLE, PHRASE, YEARS, Candidate
 from polyhop.worker.reading.corpus_pages import CorpusPages, OwnPage, has_person_name
+from polyhop.worker.reading.lexicon import has_place_word, is_country_or_state, is_organisation
 from polyhop.worker.reading.pages import Page, PageSentence
-from polyhop.worker.reading.parsing import ANY, NATIONALITY, NUMBER, PERSON, PLACE, WORK, ParsedQuestion, stem_of
+from polyhop.worker.reading.parsing import (
+    ANY,
+    NATIONALITY,
+    NUMBER,
+    PERSON,
+    PLACE,
+    WORK,
+    ParsedQuestion,
+    stem_of,
+    stems_of_key,
+)
 from polyhop.worker.reading.word_lists import geography, name_lists
 
 _FADE = 6.0
-_PATTERN_CHARACTERS = 90
+_FAR = 1 << 30
 _ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\b", re.IGNORECASE)
-_LAST_WORDS = re.compile(r"([\w.]+)\s+(?:the\s+)?$")
-_PASSIVE = re.compile(r"(\w+ed) by(?: (?:the|an?))?(?: [\w-]+){0,4}$")
 _SHORT_NAME = range(2, 4)
 
 Idf = Callable[[str], float]
@@ -66,11 +75,19 @@ class Situation:
     cosines: Sequence[float]
     idf: Idf
     corpus: CorpusPages
+    _own_pages: dict[str, OwnPage | None] = field(default_factory=dict)
 
     def own_page(self, candidate: Candidate) -> OwnPage | None:
         """The page of a candidate's name, None without one or where the type of the answer needs none."""
-        needs_page = self.question.expected in (PERSON, ANY, PLACE, WORK) or bool(self.question.head)
-        return self.corpus.find(candidate.key) if needs_page and candidate.kind != PHRASE else None
+        if candidate.kind == PHRASE or not self._needs_pages:
+            return None
+        if candidate.key not in self._own_pages:
+            self._own_pages[candidate.key] = self.corpus.find(candidate.key)
+        return self._own_pages[candidate.key]
+
+    @cached_property
+    def _needs_pages(self) -> bool:
+        return self.question.expected in (PERSON, ANY, PLACE, WORK) or bool(self.question.head)
 
     @cached_property
     def total(self) -> float:
@@ -133,13 +150,12 @@ def _features(
     question = situation.question
     own = situation.own_page(candidate)
     head = question.head_stem
-    stems = {stem_of(word) for word in candidate.key.split()} if head else set()
     return Features(
         mov=share,
         bp=situation.bridged[candidate.page.place],
         first=float(candidate.sentence.number == 0),
         kP=float(candidate.kind == PHRASE),
-        chead=float(bool(head) and head in stems),
+        chead=float(bool(head) and head in stems_of_key(candidate.key)),
         place=place_value(candidate, own) if question.expected == PLACE else 0.0,
         pat=float(follows_relation(question, candidate)),
         kC=float(candidate.kind == JOINED),
@@ -155,20 +171,16 @@ def nearness(candidate: Candidate, near: Sequence[tuple[float, Sequence[int]]], 
     """mwin: the question's words around a candidate, fading with their distance in words."""
     if not total or not near:
         return 0.0
-    words = candidate.sentence.words
-    first = bisect_left(words, (candidate.start, 0))
-    last = max(first, bisect_left(words, (candidate.end, 0)) - 1)
+    first, last = candidate.around.word_range(candidate.sentence.words)
     parts = []
     for weight, places in near:
         left = bisect_left(places, first)
         right = bisect_left(places, last + 1)
-        distances = []
-        if left:
-            distances.append(first - places[left - 1])
+        distance = first - places[left - 1] if left else _FAR
         if right < len(places):
-            distances.append(places[right] - last)
-        if distances:
-            parts.append(weight * exp(-(min(distances) - 1) / _FADE))
+            distance = min(distance, places[right] - last)
+        if distance != _FAR:
+            parts.append(weight * exp(-(distance - 1) / _FADE))
     return min(1.0, fsum(parts) / total)
 
 
@@ -176,11 +188,9 @@ def follows_relation(question: ParsedQuestion, candidate: Candidate) -> bool:
     """pat: whether the text before a candidate says the relation that is asked for."""
     if not question.relations and not question.verbs:
         return False
-    before = candidate.before[-_PATTERN_CHARACTERS:].rstrip()
-    if any(one.text_before.search(before) for one in question.relations):
+    if any(candidate.around.says(one) for one in question.relations):
         return True
-    passive = _PASSIVE.search(before) if question.verbs else None
-    return passive is not None and passive[1].lower() in question.verbs
+    return bool(question.verbs) and candidate.around.passive_verb in question.verbs
 
 
 def person_value(candidate: Candidate, own: OwnPage | None, corpus: CorpusPages) -> float:
@@ -190,8 +200,7 @@ def person_value(candidate: Candidate, own: OwnPage | None, corpus: CorpusPages)
     words = candidate.key.split()
     if own is not None and own.is_person:
         return 1.0
-    before = _LAST_WORDS.search(candidate.before[-24:])
-    title = before[1].lower().rstrip(".") if before else ""
+    title = candidate.around.word_before.rstrip(".")
     if words[0] in TITLES_OF_PERSONS or title in TITLES_OF_PERSONS:
         return 1.0
     if has_person_name(candidate.key, corpus.first_names):
@@ -206,25 +215,7 @@ def place_value(candidate: Candidate, own: OwnPage | None) -> float:
         return 1.0
     if own is not None and not lists.place_definitions.isdisjoint(own.definition):
         return 1.0
-    before = _LAST_WORDS.search(candidate.before[-24:])
-    return 0.7 if before and before[1].lower() in lists.place_links else 0.0
-
-
-@lru_cache(maxsize=1 << 15)
-def has_place_word(key: str) -> bool:
-    """Whether a word of a name says that it is a place's."""
-    return name_lists().place_word.search(key) is not None
-
-
-@lru_cache(maxsize=1 << 15)
-def is_organisation(key: str) -> bool:
-    """Whether a word of a name says that it is an organisation's, an event's or a work's."""
-    return name_lists().organisation_word.search(key) is not None
-
-
-def is_country_or_state(key: str) -> bool:
-    """Whether a name is that of a known country or state."""
-    return key in geography().countries or key in geography().states
+    return 0.7 if candidate.around.word_before in lists.place_links else 0.0
 
 
 def is_mismatch(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:

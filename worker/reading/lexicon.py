@@ -1,4 +1,4 @@
-"""What the word lists know of a single word: the forms a passage may say it in, the kinds and groups a noun belongs to.
+"""What the word lists know of a word or a name: the forms a passage may say it in, the kinds and groups of a noun.
 
 Holds no lists (word_lists.py reads them) and knows no passage. Source: reader.md 6.1, 6.4, 6.6; lists/clauses.toml,
 lists/synonyms.toml, lists/kinds.toml.
@@ -8,9 +8,10 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 from polyhop.worker.reading.parsing import stem_of
-from polyhop.worker.reading.word_lists import clause_lists, kind_lists, question_lists, synonyms
+from polyhop.worker.reading.word_lists import clause_lists, geography, kind_lists, name_lists, question_lists, synonyms
 
 
+@lru_cache(maxsize=1 << 15)
 def singulars(word: str) -> frozenset[str]:
     """A noun as it stands and what it may be the plural of."""
     forms = {word}
@@ -25,10 +26,15 @@ def singulars(word: str) -> frozenset[str]:
     return frozenset(forms)
 
 
+@lru_cache(maxsize=1 << 10)
+def _wanted(kind: str) -> frozenset[str]:
+    forms = singulars(kind)
+    return forms.union(*(kind_lists().narrower.get(one, ()) for one in forms))
+
+
 def is_of_kind(definition: AbstractSet[str], kind: str) -> bool:
     """Whether one of the words of a definition is a kind or a narrower one."""
-    wanted = singulars(kind)
-    wanted = wanted.union(*(kind_lists().narrower.get(one, ()) for one in wanted))
+    wanted = _wanted(kind)
     return any(not wanted.isdisjoint(singulars(word)) for word in definition)
 
 
@@ -58,3 +64,20 @@ def forms_of(word: str) -> frozenset[str]:
             forms |= {plain, *others}
     forms |= {other for form in sorted(forms) for other in synonyms().get(form, ())}
     return frozenset(stem for form in forms if (stem := stem_of(form)))
+
+
+@lru_cache(maxsize=1 << 15)
+def has_place_word(key: str) -> bool:
+    """Whether a word of a name says that it is a place's."""
+    return name_lists().place_word.search(key) is not None
+
+
+@lru_cache(maxsize=1 << 15)
+def is_organisation(key: str) -> bool:
+    """Whether a word of a name says that it is an organisation's, an event's or a work's."""
+    return name_lists().organisation_word.search(key) is not None
+
+
+def is_country_or_state(key: str) -> bool:
+    """Whether a name is that of a known country or state."""
+    return key in geography().countries or key in geography().states

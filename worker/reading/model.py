@@ -131,29 +131,33 @@ class ModelReader:
         self, item: ReadingItem, seen: Sequence[ContextPassage], outcome: ChatOutcome[ReadReply] | None
     ) -> Reading:
         if outcome is None:
-            return self._unread(item, self._too_long() if item.context else None)
+            use = no_room(self._chat, self._task, "a passage", self._budget_tokens) if item.context else None
+            return read_instead(self.fallback, item, use)
         use = use_of(self._task, outcome)
         if outcome.reply is not None:
             return _checked(outcome.reply, seen, use)
         outage: ModelUnavailableError | None = outage_of(outcome)
         if outage is not None:
             return Reading("", use=use, outage=outage)
-        return self._unread(item, use)
+        return read_instead(self.fallback, item, use)
 
-    def _unread(self, item: ReadingItem, use: ModelUse | None) -> Reading:
-        (reading,) = self.fallback.read([item])
-        return replace(reading, use=use)
 
-    def _too_long(self) -> ModelUse:
-        """Nothing was asked: the question leaves no room for a passage."""
-        return ModelUse(
-            self._chat.model,
-            self._task.prompt.name,
-            self._task.prompt.hash,
-            usage=Usage(),
-            error_class=ContextTooLongError.__name__,
-            error=f"The question leaves no room for a passage within {self._budget_tokens} tokens.",
-        )
+def read_instead(fallback: Reader, item: ReadingItem, use: ModelUse | None) -> Reading:
+    """What the fallback reads where a model gave nothing, and what the model took."""
+    (reading,) = fallback.read([item])
+    return replace(reading, use=use)
+
+
+def no_room(chat: ChatModel, task: ChatTask[Any], what: str, budget_tokens: int) -> ModelUse:
+    """Nothing was asked: the question leaves no room for anything to read."""
+    return ModelUse(
+        chat.model,
+        task.prompt.name,
+        task.prompt.hash,
+        usage=Usage(),
+        error_class=ContextTooLongError.__name__,
+        error=f"The question leaves no room for {what} within {budget_tokens} tokens.",
+    )
 
 
 def numbered(passages: Sequence[ContextPassage]) -> str:

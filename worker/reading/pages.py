@@ -26,11 +26,9 @@ _LINES = re.compile(r"[^\n]+")
 _WORD = re.compile(r"[^\W_]+")
 _MOST_STEMS, _LONGEST_KEPT = 200_000, 40
 _RUNS = NameFinder(())
-_KEPT_SENTENCES = 10_000
-"""Sentences whose words and names stay known: questions of one batch, and of one corpus, read the same passages."""
-
 _KEPT_PAGES = 2_000
-"""Passages likewise: one of HubLink's hubs is read for each of many questions, and all its paths have its title."""
+"""Passages whose sentences, words and names are kept: questions of one batch, and of one corpus, read the same
+passages; one of HubLink's hubs is read for each of many questions, and all its paths have its title."""
 
 
 class _Stems(dict[str, tuple[str, ...]]):
@@ -58,12 +56,16 @@ class PageSentence:
     @cached_property
     def words(self) -> Sequence[tuple[int, int]]:
         """(start, end) of each word within the sentence."""
-        return _words(self.text)
+        return [match.span() for match in _WORD.finditer(self.text)]
 
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:
         """Word numbers by stem, ascending."""
-        return _places(self.text)
+        places: dict[str, list[int]] = {}
+        for number, (start, end) in enumerate(self.words):
+            for stem in _STEMS[self.text[start:end]]:
+                places.setdefault(stem, []).append(number)
+        return places
 
     @cached_property
     def key_text(self) -> str:
@@ -73,32 +75,12 @@ class PageSentence:
     @cached_property
     def names(self) -> Sequence[Mention]:
         """Capitalised runs, offsets within the sentence."""
-        return _names(self.text)
-
-
-@lru_cache(maxsize=_KEPT_SENTENCES)
-def _words(text: str) -> Sequence[tuple[int, int]]:
-    return [match.span() for match in _WORD.finditer(text)]
-
-
-@lru_cache(maxsize=_KEPT_SENTENCES)
-def _places(text: str) -> Mapping[str, Sequence[int]]:
-    places: dict[str, list[int]] = {}
-    stems = _STEMS
-    for number, (start, end) in enumerate(_words(text)):
-        for stem in stems[text[start:end]]:
-            places.setdefault(stem, []).append(number)
-    return places
-
-
-@lru_cache(maxsize=_KEPT_SENTENCES)
-def _names(text: str) -> Sequence[Mention]:
-    return _RUNS.find(text)
+        return _RUNS.find(self.text)
 
 
 @dataclass
 class Page:
-    """A passage of the context, prepared once per question; `place` is its rank from 0."""
+    """A passage of the context; `place` is its rank from 0. What does not depend on the question is kept."""
 
     passage: ContextPassage
     place: int
@@ -109,10 +91,9 @@ class Page:
         return self.passage.text[:MOST_CHARACTERS]
 
     @cached_property
-    def sentences(self) -> list[PageSentence]:
+    def sentences(self) -> Sequence[PageSentence]:
         """Sentences, lines apart."""
-        text = self.text
-        return [PageSentence(text[start:end], start, end, n) for n, (start, end) in enumerate(_parts(text))]
+        return _sentences(self.text)
 
     @cached_property
     def title_keys(self) -> tuple[str, ...]:
@@ -125,7 +106,7 @@ class Page:
         return _title_stems(self.passage.title)
 
     @cached_property
-    def lead_sentences(self) -> list[PageSentence]:
+    def lead_sentences(self) -> Sequence[PageSentence]:
         """The first two sentences."""
         return self.sentences[:LEAD_SENTENCES]
 
@@ -184,7 +165,7 @@ def _title_stems(title: str) -> frozenset[str]:
 
 @lru_cache(maxsize=_KEPT_PAGES)
 def _stems(title: str, text: str) -> frozenset[str]:
-    return _title_stems(title).union(*(_places(text[start:end]) for start, end in _parts(text)))
+    return _title_stems(title).union(*(sentence.places for sentence in _sentences(text)))
 
 
 @lru_cache(maxsize=_KEPT_PAGES)
@@ -196,6 +177,10 @@ def _tokens(text: str) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=_KEPT_PAGES)
+def _sentences(text: str) -> Sequence[PageSentence]:
+    return [PageSentence(text[start:end], start, end, n) for n, (start, end) in enumerate(_parts(text))]
+
+
 def _parts(text: str) -> Sequence[tuple[int, int]]:
     """Sentences, ended by a line's end too."""
     found = []

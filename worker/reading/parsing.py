@@ -75,6 +75,12 @@ def stem_of(word: str) -> str:
     return stems[0] if stems else ""
 
 
+@lru_cache(maxsize=1 << 15)
+def stems_of_key(key: str) -> frozenset[str]:
+    """Stems of the words of a name, "" for its stop words."""
+    return frozenset(stem_of(word) for word in key.split())
+
+
 def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
     """A question taken apart.
 

@@ -45,14 +45,11 @@ KNOWN, LIKELY, OPEN, UNLIKELY, WRONG = 1.0, 0.8, 0.5, 0.3, 0.03
 """Factors by what is known of a candidate's type; chosen on the tuning half of tests/golden/reader."""
 WIDER = 0.6
 """Of a place that another one lies in (`at Missolonghi in Greece`), where the narrower is asked for as well."""
-_LAST_WORDS = re.compile(r"([\w'’]+)\s+(?:of\s+)?(?:the\s+)?$")
-_NEXT_WORD = re.compile(r"^,?\s+(?:is |was )?(?:an? |the )?(?:[a-z-]+ ){0,2}?([a-z]+)\b")
 _SHORE = re.compile(
     r"\b(?:banks?|confluence|mouth|source|tributar(?:y|ies)|valley|basin|delta|course|waters) of "
     r"(?:the |[^.;]{0,40} and the )?$",
     re.IGNORECASE,
 )
-_WIDER = re.compile(r"[A-Z][\w'’-]+,? (?:in|of) (?:the )?$")
 _WATERS = frozenset(("river", "rivers"))
 _SETTLEMENTS = frozenset(("city", "town", "village"))
 _VAGUE = frozenset(
@@ -112,6 +109,7 @@ class StemWeights:
         self._lexical = lexical
         rarest = int(np.diff(lexical.indptr).min(initial=1)) if lexical is not None and len(lexical.terms) else 1
         self._largest = self._of_count(max(1, rarest))
+        self._known: dict[int, float] = {}
 
     def __call__(self, stem: str) -> float:
         """The idf of a stem: `ln(1 + (N - df + .5) / (df + .5))`."""
@@ -120,7 +118,11 @@ class StemWeights:
         term = self._lexical.terms.get(stem)
         if term is None:
             return self._largest
-        return self._of_count(int(self._lexical.indptr[term + 1] - self._lexical.indptr[term]))
+        known = self._known.get(term)
+        if known is None:
+            known = self._of_count(int(self._lexical.indptr[term + 1] - self._lexical.indptr[term]))
+            self._known[term] = known
+        return known
 
     def _of_count(self, df: int) -> float:
         if self._lexical is None:
@@ -136,7 +138,7 @@ def fitness(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None,
         return (UNLIKELY, LIKELY, KNOWN)[round(2 * features.person)]
     if question.expected == PLACE and not question.head:
         fit = KNOWN if features.place >= 1 else LIKELY if features.place else UNLIKELY
-        return fit * WIDER if _WIDER.search(candidate.before[-40:]) else fit
+        return fit * WIDER if candidate.around.is_wider else fit
     if question.expected in (PLACE, ANY, WORK) and question.head:
         fit = _of_head(question.head[-1], candidate, own)
         is_behind_in = features.place > 0 and question.head[-1] in _SETTLEMENTS
@@ -166,13 +168,12 @@ def _of_head(head: str, candidate: Candidate, own: OwnPage | None) -> float:
 
 
 def _is_beside(candidate: Candidate, forms: frozenset[str]) -> bool:
-    before = _LAST_WORDS.search(candidate.before[-40:])
-    if before and not singulars(before[1].lower()).isdisjoint(forms):
+    around = candidate.around
+    if around.noun_before and not singulars(around.noun_before).isdisjoint(forms):
         return True
-    behind = _NEXT_WORD.match(candidate.sentence.text[candidate.end : candidate.end + 60])
-    if behind and not singulars(behind[1]).isdisjoint(forms):
+    if around.noun_after and not singulars(around.noun_after).isdisjoint(forms):
         return True
-    return not _WATERS.isdisjoint(forms) and _SHORE.search(candidate.before[-70:]) is not None
+    return not _WATERS.isdisjoint(forms) and _SHORE.search(around.last(70)) is not None
 
 
 def _is_other(own: OwnPage, head: str) -> bool:

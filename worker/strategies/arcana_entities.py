@@ -85,7 +85,8 @@ class SimilarStart:
         Raises:
             AlgorithmError: If the caller did not encode the question.
         """
-        vector = question.vector if question.vector is not None else question.hint_vectors.get(question.text)
+        vector = question.vector if question.entity_vector is None else question.entity_vector
+        vector = question.hint_vectors.get(question.text) if vector is None else vector
         if vector is None:
             raise AlgorithmError(f"matcher=embedding needs the question's vector; encode '{question.text}' first.")
         numbers, cosines = similar_entities(self._vectors, vector, self._count, self._min_similarity)

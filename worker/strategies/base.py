@@ -5,9 +5,9 @@ Ranks nothing and lists no strategies (registry.py does).
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +41,15 @@ class CallBound:
 
 
 class Parameters(BaseModel):
-    """Base of all parameters: frozen, nothing unknown, only finite numbers."""
+    """Base of all parameters: frozen, nothing unknown, only finite numbers.
+
+    Attributes:
+        grid: Values that `polyhop tune` tries where a user names none, by parameter, written as in a range ("3,5,10",
+            "1..4"): at most 100 combinations. {}: a user has to name them.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    grid: ClassVar[Mapping[str, str]] = {}
 
     def call_bounds(self) -> tuple[CallBound, ...]:
         """What the strategy and its own reader ask of a model for one question; () if they never ask one."""
@@ -52,6 +58,9 @@ class Parameters(BaseModel):
 
 class LexicalParameters(Parameters):
     """How BM25 weighs words."""
+
+    grid: ClassVar[Mapping[str, str]] = {"k1": ".9,1.2,1.5,2", "b": ".4,.6,.75,.9"}
+    """Chosen: from Anserini's .9 and .4 to what is usual elsewhere."""
 
     k1: float = Field(1.5, ge=0, le=100, description="BM25: how slowly repeated words saturate, default 1.5.")
     b: float = Field(0.75, ge=0, le=1, description="BM25: share of length normalisation, default 0.75.")
@@ -81,6 +90,7 @@ class StrategySpec:
         batches: See `strategy`.
         reader: See `strategy`.
         ranks_triples: See `strategy`.
+        writes_context: See `strategy`.
     """
 
     name: str
@@ -92,6 +102,7 @@ class StrategySpec:
     batches: bool = False
     reader: BuildReader | None = None
     ranks_triples: bool = False
+    writes_context: bool = False
 
     @property
     def needs_question_vector(self) -> bool:
@@ -103,7 +114,7 @@ DECLARED: dict[str, StrategySpec] = {}
 """Strategies whose module was imported, by name."""
 
 
-def strategy(
+def strategy(  # noqa: PLR0913 - a declaration: all but three have defaults
     name: str,
     summary: str,
     parameters: type[Parameters],
@@ -113,6 +124,7 @@ def strategy(
     batches: bool = False,
     reader: BuildReader | None = None,
     ranks_triples: bool = False,
+    writes_context: bool = False,
 ) -> Callable[[_B], _B]:
     """Declares the function below it as the way to make a strategy.
 
@@ -128,6 +140,8 @@ def strategy(
         reader: Makes the reader of its retrievals; None: they are read as the user chose (`--reader`).
         ranks_triples: Whether its retrievals rank triples of the graph (`Retrieval.triples`, at most as many as
             passages are asked for): results then have `triples`, and evaluations judge them.
+        writes_context: Whether its evidence has a `context` that a model can answer from without passages
+            (models.read_context).
 
     Raises:
         ConfigurationError: If another module declared a strategy of that name.
@@ -141,7 +155,16 @@ def strategy(
                 "rename one, or uninstall one of the packages."
             )
         DECLARED[name] = StrategySpec(
-            name, summary, parameters, frozenset(needs), build, needs_question_names, batches, reader, ranks_triples
+            name,
+            summary,
+            parameters,
+            frozenset(needs),
+            build,
+            needs_question_names,
+            batches,
+            reader,
+            ranks_triples,
+            writes_context,
         )
         return build
 
@@ -158,6 +181,15 @@ class NoServices:
             AlgorithmError: Always.
         """
         raise AlgorithmError(f"No encoder was given to this strategy, which has to encode {len(texts)} texts.")
+
+    @property
+    def has_two_encoders(self) -> bool:
+        """Never."""
+        return False
+
+    def encode_entities(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `encode`."""
+        return self.encode(texts)
 
     def encode_paths(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """As `encode`."""
@@ -230,6 +262,15 @@ def question_vector(question: Question, strategy: str) -> NDArray[np.float32]:
     if question.vector is None:
         raise AlgorithmError(f"Strategy '{strategy}' needs the question's vector; encode '{question.text}' first.")
     return question.vector
+
+
+def entity_vector(question: Question, strategy: str) -> NDArray[np.float32]:
+    """The question's vector among entities, propositions and other short texts, which may have their own encoder.
+
+    Raises:
+        AlgorithmError: If the caller did not encode the question.
+    """
+    return question_vector(question, strategy) if question.entity_vector is None else question.entity_vector
 
 
 def ranked_passages(passage_ids: Sequence[str], ranking: Ranking) -> tuple[RankedPassage, ...]:

@@ -4,7 +4,10 @@ One class; both differ only in what similarity is. Source: algorithms.md 2B.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,22 +17,28 @@ from polyhop.schemas.evidence import PASSAGES_ONLY
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.schemas.stems import ANALYSERS
-from polyhop.warehouse.artefacts import GRAPH, lexical_of, vectors_of
+from polyhop.warehouse.artefacts import COSINE_SCALE, GRAPH, lexical_of, vectors_of
 from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score
-from polyhop.worker.ranking.bridge import cover, fuse, relative, seed_passages
-from polyhop.worker.ranking.order import best
-from polyhop.worker.ranking.pagerank import WalkSeeds, bipartite_transition, entity_weights, mix, walk_passages
-from polyhop.worker.ranking.similarity import cosines
-from polyhop.worker.strategies.base import Parameters, question_vector, ranked_passages, retrieve_each, strategy
+from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part
+from polyhop.worker.ranking.order import best, contenders
+from polyhop.worker.ranking.pagerank import WalkSeeds, bipartite_transition, entity_weights, mix
+from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
+from polyhop.worker.ranking.touched_walk import TouchedWalk
+from polyhop.worker.strategies.base import Parameters, Ranking, has_word, question_vector, ranked_passages, strategy
 from polyhop.worker.strategies.entities import EntityMatcher, Start
 
 ANALYSER = "stems"
 K1, B = 1.2, 0.75
 ENTITY_PENALTY = 0.5
+IN_COSINES = ("seed_temperature", "lexical_weight", "graph_weight", "coverage_weight")
+"""Parameters of `bridge` in units of the local encoder's cosine. Source: algorithms.md 2B.5."""
 
 
 class BridgeLexicalParameters(Parameters):
     """Parameters of `bridge-lexical`; see algorithms.md 2B.3 for how far each may move without harm."""
+
+    grid: ClassVar[Mapping[str, str]] = {"graph_weight": ".2,.4,.6,.8", "restart": ".05,.1,.15"}
+    """Around the defaults, beyond where algorithms.md 2B.3 found them flat."""
 
     seeds: int = Field(5, ge=1, le=10_000, description="k: passages that start the walk, default 5.")
     seed_temperature: float = Field(
@@ -60,6 +69,9 @@ class BridgeLexicalParameters(Parameters):
 class BridgeParameters(BridgeLexicalParameters):
     """Parameters of `bridge`."""
 
+    grid: ClassVar[Mapping[str, str]] = {"graph_weight": ".1,.2,.35,.5", "lexical_weight": ".15,.3,.5"}
+    """Likewise."""
+
     lexical_weight: float = Field(
         0.3, ge=0, le=1000, description="mu: weight of BM25 beside the cosine among the seeds, default 0.3."
     )
@@ -69,8 +81,25 @@ class BridgeParameters(BridgeLexicalParameters):
     graph_weight: float = Field(0.2, ge=0, le=1000, description="lambda: weight of the walk in the score, default 0.2.")
 
 
-Similarity = Callable[[Question, NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
-"""Question and relative BM25 to the similarities for seeding and for fusing, shape (n_passages,) each."""
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """How similar the passages are to one question.
+
+    Attributes:
+        seeding: Shape (n_passages,): what seeds are chosen by.
+        fusing: Shape (n_passages,): what the walk is added to.
+        error: The most by which the difference of two of them may be wrong.
+        exact: Passage numbers to what they should be: for seeding and for fusing, shape (m,) each.
+    """
+
+    seeding: NDArray[np.float64]
+    fusing: NDArray[np.float64]
+    error: float
+    exact: Callable[[NDArray[np.intp]], tuple[NDArray[np.float64], NDArray[np.float64]]]
+
+
+Similarities = Callable[[Sequence[Question], Iterator[NDArray[np.float64]]], Iterator[Similarity]]
+"""Questions and their relative BM25 to their similarities, in order, one after the other."""
 
 
 class BridgeStrategy:
@@ -81,64 +110,70 @@ class BridgeStrategy:
         name: str,
         reader: IndexReader,
         parameters: BridgeLexicalParameters,
-        similarity: Similarity,
+        similarities: Similarities,
         *,
         positive_only: bool,
     ) -> None:
         self.name = name
         self._parameters = parameters
-        self._similarity = similarity
+        self._similarities = similarities
         self._positive_only = positive_only
         self._passage_ids = reader.passage_ids
         graph = reader.artefact(GRAPH)
         self._keys = graph.keys
         self._matcher = EntityMatcher(reader)
         self._entity_weights = parameters.entity_weight * entity_weights(np.maximum(graph.df, 1), ENTITY_PENALTY)
-        self._matrices = bipartite_transition(graph, title_boost=parameters.title_boost)
+        transition = bipartite_transition(graph, title_boost=parameters.title_boost)
+        self._walk = TouchedWalk(transition, parameters.restart, parameters.steps, return_dangling=False)
         self._impacts = impacts(reader.artefact(lexical_of(ANALYSER)), K1, B)
         self._stems = ANALYSERS[ANALYSER]
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
-        return retrieve_each(questions, limit, self._retrieve_one)
-
-    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
+        asked = [question for question in questions if has_word(question)]
         begun = time.perf_counter()
-        stems = sorted(count_terms(self._stems(question.text), self._impacts.terms))
-        lexical = relative(score(self._impacts, dict.fromkeys(stems, 1)))
-        seeding, fused = self._similarity(question, lexical)
-        start = self._start(question, seeding)
-        seeded = time.perf_counter()
-        scores = fuse(fused, self._spread(start.seeds), self._parameters.graph_weight, self._parameters.reference_rank)
-        numbers = self._order(scores, stems, limit)
-        ranked = ranked_passages(self._passage_ids, (numbers, scores[numbers]))
-        seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
-        return Retrieval(ranked, start.evidence(self._passage_ids, self._keys), seconds)
+        stems = [sorted(count_terms(self._stems(question.text), self._impacts.terms)) for question in asked]
+        lexical = (relative(score(self._impacts, dict.fromkeys(some, 1))) for some in stems)
+        similarities = self._similarities(asked, lexical)
+        found = []
+        for question, some in zip(asked, stems, strict=True):
+            similarity = next(similarities)
+            start = self._start(question, similarity)
+            seeded = time.perf_counter()
+            ranking = self._ranking(similarity, self._walk.passages(start.seeds), some, limit)
+            evidence = start.evidence(self._passage_ids, self._keys)
+            found.append((ranked_passages(self._passage_ids, ranking), evidence, time.perf_counter() - seeded))
+        walked = sum(seconds for _, _, seconds in found)
+        share = (time.perf_counter() - begun - walked) / max(1, len(asked))
+        retrievals = iter([Retrieval(*one[:2], {"seed": share, "traversal": one[2]}) for one in found])
+        return [next(retrievals) if has_word(question) else Retrieval(()) for question in questions]
 
-    def _start(self, question: Question, similarity: NDArray[np.float64]) -> Start:
+    def _start(self, question: Question, similarity: Similarity) -> Start:
         count = self._parameters.seeds
         if self._positive_only:
-            count = min(count, int(np.count_nonzero(similarity > 0)))
-        numbers, passages = seed_passages(similarity, count, self._parameters.seed_temperature)
+            count = min(count, int(np.count_nonzero(similarity.seeding > 0)))
+        near = contenders(similarity.seeding, count, similarity.error)
+        first, passages = seed_passages(similarity.exact(near)[0], count, self._parameters.seed_temperature)
         entities = self._matcher.match(question.text)
         weights, passages = mix(self._entity_weights[entities.numbers], passages)
-        seeds = WalkSeeds(entities.numbers, weights, numbers, passages)
+        seeds = WalkSeeds(entities.numbers, weights, near[first], passages)
         return Start(entities, seeds, None if entities.matched else PASSAGES_ONLY)
 
-    def _spread(self, seeds: WalkSeeds) -> NDArray[np.float64]:
-        parameters = self._parameters
-        return walk_passages(self._matrices, seeds, parameters.restart, parameters.steps, return_dangling=False)
-
-    def _order(self, scores: NDArray[np.float64], stems: list[int], limit: int) -> NDArray[np.intp]:
+    def _ranking(self, similarity: Similarity, mass: NDArray[np.float64], stems: list[int], limit: int) -> Ranking:
         """The first by cover, the rest by score."""
         parameters = self._parameters
-        numbers = best(scores, max(limit, parameters.pool))
+        spread = walk_part(mass, parameters.graph_weight, parameters.reference_rank)
+        count = max(limit, parameters.pool)
+        near = contenders(similarity.fusing + spread, count, similarity.error)
+        scores = spread[near] + similarity.exact(near)[1]
+        first = best(scores, count)
         if self._positive_only:
-            numbers = numbers[scores[numbers] > 0]
-        pool = numbers[: parameters.pool]
-        contains = containment(self._impacts, stems, pool)
+            first = first[scores[first] > 0]
+        pool = first[: parameters.pool]
+        contains = containment(self._impacts, stems, near[pool])
         order = cover(scores[pool], contains, self._impacts.idf[stems], parameters.coverage_weight, parameters.choose)
-        return np.concatenate((pool[order], numbers[parameters.pool :]))[: max(limit, 0)]
+        shown = np.concatenate((pool[order], first[parameters.pool :]))[: max(limit, 0)]
+        return near[shown], scores[shown]
 
 
 @strategy(
@@ -146,16 +181,29 @@ class BridgeStrategy:
     "Cosine and BM25 seed a walk over shared entities; the top passages are re-ranked to cover the question's terms.",
     BridgeParameters,
     needs={"graph", "lexical:stems", "vectors:passage"},
+    batches=True,
 )
 def build_bridge(reader: IndexReader, parameters: BridgeParameters, _services: Services) -> BridgeStrategy:
-    """`bridge` on an open version."""
+    """`bridge` on an open version; what is in units of the cosine is scaled to those of the version's encoder."""
+    scale = reader.artefact(COSINE_SCALE)
+    if scale != 1.0:  # never for the local encoder, in whose cosines the weights are given
+        scaled = {name: getattr(parameters, name) * scale for name in IN_COSINES}
+        parameters = parameters.model_copy(update=scaled)
     vectors = np.asarray(reader.artefact(vectors_of("passage")))
+    weight, error = parameters.lexical_weight, cosine_error(vectors.shape[1])
 
-    def similarity(question: Question, lexical: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        cosine = cosines(vectors, question_vector(question, "bridge"))
-        return cosine + parameters.lexical_weight * lexical, cosine
+    def similarities(questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]]) -> Iterator[Similarity]:
+        asked = [question_vector(question, "bridge") for question in questions]
+        for rough, vector, words in zip(rough_cosines(vectors, asked), asked, lexical, strict=True):
+            yield Similarity(rough + weight * words, rough, error, partial(exact, vector, words))
 
-    return BridgeStrategy("bridge", reader, parameters, similarity, positive_only=False)
+    def exact(
+        vector: NDArray[np.float32], words: NDArray[np.float64], rows: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        cosine = exact_cosines(vectors, rows, vector)
+        return cosine + weight * words[rows], cosine
+
+    return BridgeStrategy("bridge", reader, parameters, similarities, positive_only=False)
 
 
 @strategy(
@@ -169,9 +217,11 @@ def build_bridge_lexical(
 ) -> BridgeStrategy:
     """`bridge-lexical` on an open version: relative BM25 is the similarity; what shares nothing is not returned."""
 
-    def similarity(
-        _question: Question, lexical: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return lexical, lexical
+    def similarities(_questions: Sequence[Question], lexical: Iterator[NDArray[np.float64]]) -> Iterator[Similarity]:
+        for words in lexical:
+            yield Similarity(words, words, 0.0, partial(exact, words))
 
-    return BridgeStrategy("bridge-lexical", reader, parameters, similarity, positive_only=True)
+    def exact(words: NDArray[np.float64], rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return words[rows], words[rows]
+
+    return BridgeStrategy("bridge-lexical", reader, parameters, similarities, positive_only=True)

@@ -13,7 +13,8 @@ from pydantic import Field
 from polyhop.schemas.evidence import Evidence, Node
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
-from polyhop.warehouse.artefacts import GRAPH, NEAREST_PASSAGES, vectors_of
+from polyhop.warehouse.artefacts import ENTITIES, GRAPH, NEAREST_PASSAGES, vectors_of
+from polyhop.worker.ranking.chain_text import entity_line
 from polyhop.worker.ranking.order import best
 from polyhop.worker.ranking.similarity import cosines, mentioned_in, passages_of_entities
 from polyhop.worker.strategies.base import (
@@ -21,6 +22,7 @@ from polyhop.worker.strategies.base import (
     RankedStrategy,
     Ranker,
     Ranking,
+    entity_vector,
     question_vector,
     ranked_passages,
     retrieve_each,
@@ -107,6 +109,8 @@ class NearEntitiesStrategy:
         self._keys = graph.keys
         self._vectors = np.asarray(reader.artefact(vectors_of("entity")))
         self._entities = entities
+        has_texts = ENTITIES.name in reader.artefacts
+        self._texts = reader.artefact(ENTITIES) if has_texts else None
         self._mentioned_in = mentioned_in(graph)
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
@@ -115,16 +119,20 @@ class NearEntitiesStrategy:
 
     def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
         begun = time.perf_counter()
-        scores = cosines(self._vectors, question_vector(question, self.name))
+        scores = cosines(self._vectors, entity_vector(question, self.name))
         nearest = best(scores, self._entities)
         seeded = time.perf_counter()
         ranking = passages_of_entities(self._mentioned_in, nearest, scores[nearest], limit)
         nodes = tuple(Node(self._keys[n], self._keys[n], round(float(scores[n]), 6)) for n in nearest.tolist())
         return Retrieval(
             ranked_passages(self._passage_ids, ranking),
-            Evidence(nodes=nodes, measure="similarity", node_count=len(nodes)),
+            Evidence(nodes=nodes, measure="similarity", node_count=len(nodes), context=self._context(nearest.tolist())),
             {"seed": seeded - begun, "traversal": time.perf_counter() - seeded},
         )
+
+    def _context(self, nearest: list[int]) -> str:
+        """Their descriptions, which are all that a model reads in the paper; "" if the version has no texts of them."""
+        return "" if self._texts is None else "\n".join(map(entity_line, self._texts(nearest)))
 
 
 @strategy(
@@ -156,6 +164,7 @@ def build_dense_ann(reader: IndexReader, parameters: DenseAnnParameters, _servic
     "Passages that mention the entities nearest to the question.",
     NaiveVectorParameters,
     needs={"graph", "vectors:entity"},
+    writes_context=True,
 )
 def build_naive_vector(
     reader: IndexReader, parameters: NaiveVectorParameters, _services: Services

@@ -1,6 +1,7 @@
 """`rrf`: BM25 and cosine, fused by their ranks. Source: algorithms.md 2.9, 0.5."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -15,6 +16,9 @@ from polyhop.worker.strategies.lexical import LexicalRanker
 
 class FusionParameters(LexicalParameters):
     """Parameters of `rrf`, and of the fusion that seeds `graph-rrf`."""
+
+    grid: ClassVar[Mapping[str, str]] = {"rrf_k": "10,20,60,100", "depth": "50,100,200"}
+    """Chosen around the defaults."""
 
     depth: int = Field(100, ge=1, le=10_000, description="Passages taken from each of the two rankings, default 100.")
     rrf_k: float = Field(60.0, ge=0, le=10_000, description="Damping of the first ranks in the fusion, default 60.")

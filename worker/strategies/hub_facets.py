@@ -4,7 +4,8 @@ Source: algorithms.md 4B.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +25,19 @@ from polyhop.worker.ranking.facets.soft import SoftRule
 from polyhop.worker.ranking.facets.units import units_of
 from polyhop.worker.reading.facets import FacetReader
 from polyhop.worker.reading.model import ModelReader
-from polyhop.worker.strategies.base import LexicalParameters, has_word, question_vector, ranked_passages, strategy
+from polyhop.worker.strategies.base import LexicalParameters, entity_vector, has_word, ranked_passages, strategy
 from polyhop.worker.strategies.hub_facets_evidence import FACET_ANSWER, FacetEvidence
 
 
 class HubFacetsParameters(LexicalParameters):
     """Parameters of `hub-facets`."""
+
+    grid: ClassVar[Mapping[str, str]] = {
+        "least_coverage": ".4,.6,.8",
+        "floor": ".05,.15,.3",
+        "soft_weight": ".35,.7,1.4",
+    }
+    """Chosen around the defaults: what a question names, and what naming it is worth."""
 
     least_coverage: float = Field(
         0.6, gt=0, le=1, description="Least share of a label's words that a question must name, by rarity, default 0.6."
@@ -125,7 +133,7 @@ class HubFacetsStrategy:
         rest: list[NDArray[np.float32] | None] = [None] * len(asked)
         before = time.perf_counter()
         if asked and self._ranking.compares_signatures:
-            rest = list(self._services.encode([question.rest for question in read]))
+            rest = list(self._services.encode_entities([question.rest for question in read]))
         share = 1 / max(1, len(asked))
         seconds = {"seed": (before - begun) * share, "encoding": (time.perf_counter() - before) * share}
         found = [Retrieval(())] * len(questions)
@@ -142,7 +150,7 @@ class HubFacetsStrategy:
         seconds: dict[str, float],
     ) -> Retrieval:
         begun = time.perf_counter()
-        scores = self._ranking.score(read, question_vector(question, self.name), rest)
+        scores = self._ranking.score(read, entity_vector(question, self.name), rest)
         paths = best_paths(scores.paths, self._last_triples, max(limit, FacetEvidence.shown))
         triples = tuple(
             self._stored.ranked_triple(int(self._last_triples[path]), rank, float(scores.paths[path]))

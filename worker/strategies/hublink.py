@@ -25,7 +25,7 @@ from polyhop.worker.ranking.hubs.search import PathSearch, Scores
 from polyhop.worker.ranking.hubs.topic import NamedEntities, Topics
 from polyhop.worker.reading.hub_steps import hub_tasks
 from polyhop.worker.reading.hubs import HubModel, HubReader
-from polyhop.worker.strategies.base import question_vector, ranked_passages, retrieve_each, strategy
+from polyhop.worker.strategies.base import entity_vector, question_vector, ranked_passages, retrieve_each, strategy
 from polyhop.worker.strategies.hublink_evidence import FoundLevel, HubEvidence, TopicChoice
 from polyhop.worker.strategies.hublink_parameters import HubLinkParameters, HubLinkTopicParameters, prompt_of
 
@@ -139,9 +139,9 @@ class HubStrategy:
 
     def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
         begun = time.perf_counter()
-        vector = question_vector(question, self.name)
+        vector, short = question_vector(question, self.name), entity_vector(question, self.name)
         components, use = self._components.of(question) if self._components else ((), None)
-        queries = np.vstack([vector, self._services.encode(components)]) if components else vector[np.newaxis]
+        queries = np.vstack([short, self._services.encode_entities(components)]) if components else short[np.newaxis]
         scores = self._search.scores(queries, self._parameters.min_path_score)
         scored = time.perf_counter()
         found = self._searching.find(question, scores.paths)

@@ -3,8 +3,9 @@
 Source: algorithms.md 4.8, 4.10.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -22,6 +23,9 @@ By = Literal["model", "rules"]
 
 class HubLinkParameters(Parameters):
     """Parameters of `hublink`; defaults are the published code's, or the thesis' where that has none."""
+
+    grid: ClassVar[Mapping[str, str]] = {"path_weight_alpha": "0,3,6,9", "diversity_penalty": "0,.01,.05,.1"}
+    """The thesis' tuning grid: algorithms.md 4."""
 
     number_of_hubs: int = Field(
         5,

@@ -4,8 +4,7 @@ from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
 from polyhop.schemas.stems import ANALYSERS
 from polyhop.warehouse.artefacts import lexical_of
-from polyhop.worker.ranking.bm25 import count_terms, impacts, score
-from polyhop.worker.ranking.order import best_positive
+from polyhop.worker.ranking.bm25 import count_terms, impacts, top
 from polyhop.worker.strategies.base import LexicalParameters, RankedStrategy, Ranking, strategy
 
 ANALYSER = "plain"
@@ -20,9 +19,7 @@ class LexicalRanker:
 
     def rank(self, question: Question, count: int) -> Ranking:
         """At most `count` passages, in descending order of score."""
-        scores = score(self._impacts, count_terms(self._tokens(question.text), self._impacts.terms))
-        numbers = best_positive(scores, count)
-        return numbers, scores[numbers]
+        return top(self._impacts, count_terms(self._tokens(question.text), self._impacts.terms), count)
 
 
 @strategy(

@@ -4,8 +4,8 @@ Source: algorithms.md 3.
 """
 
 import time
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from polyhop.worker.ranking.proposition_walks import Similarities, weighted_grap
 from polyhop.worker.ranking.similarity import cosines
 from polyhop.worker.strategies.base import (
     Parameters,
+    entity_vector,
     has_word,
     question_vector,
     ranked_passages,
@@ -34,6 +35,9 @@ from polyhop.worker.strategies.proprag_evidence import PathEvidence
 
 class PropRagParameters(Parameters):
     """Parameters of `proprag`; defaults are the paper's, or the preset's."""
+
+    grid: ClassVar[Mapping[str, str]] = {"beam_width": "2,4,6", "max_length": "1..4"}
+    """Around the default B = 4; L_max as the paper varies it: algorithms.md 3."""
 
     preset: PathPreset = Field(
         "proprag",
@@ -122,6 +126,9 @@ class PropRagParameters(Parameters):
 class TripleParameters(PropRagParameters):
     """Parameters of `triple-ppr`: those of `proprag` with another preset."""
 
+    grid: ClassVar[Mapping[str, str]] = {}
+    """Its preset searches no paths."""
+
     preset: PathPreset = Field(
         "hipporag2",
         description="Values of the parameters not given: one walk as HippoRAG 2 (hipporag2, default), or PropRAG's "
@@ -182,10 +189,9 @@ class PropositionStrategy:
         return Retrieval(passages, self._evidence.of(ranking), dict(seconds))
 
     def _similarities(self, question: Question) -> Similarities:
-        vector = question_vector(question, self.name)
-        return Similarities(
-            vector.astype(np.float64), cosines(self._propositions, vector), cosines(self._passages, vector)
-        )
+        vector = entity_vector(question, self.name)
+        by_passage = cosines(self._passages, question_vector(question, self.name))
+        return Similarities(vector.astype(np.float64), cosines(self._propositions, vector), by_passage)
 
 
 @strategy(
@@ -194,6 +200,7 @@ class PropositionStrategy:
     PropRagParameters,
     needs={"graph:propositions", "vectors:proposition", "vectors:passage"},
     batches=True,
+    writes_context=True,
 )
 def build_proprag(reader: IndexReader, parameters: PropRagParameters, services: Services) -> PropositionStrategy:
     """`proprag` on an open version."""
@@ -206,6 +213,7 @@ def build_proprag(reader: IndexReader, parameters: PropRagParameters, services: 
     TripleParameters,
     needs={"graph:triples", "vectors:triple", "vectors:passage"},
     batches=True,
+    writes_context=True,
 )
 def build_triple_ppr(reader: IndexReader, parameters: TripleParameters, services: Services) -> PropositionStrategy:
     """`triple-ppr` on an open version."""

@@ -5,8 +5,8 @@ parameters (1.7); `naive-vector` is the one without a graph. Source: algorithms.
 """
 
 import time
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -26,7 +26,7 @@ from polyhop.schemas.spreading import (
 )
 from polyhop.warehouse.artefacts import GRAPH
 from polyhop.worker.ranking.similarity import mentioned_in, passages_of_entities
-from polyhop.worker.strategies.base import Parameters, question_vector, ranked_passages, retrieve_each, strategy
+from polyhop.worker.strategies.base import Parameters, entity_vector, ranked_passages, retrieve_each, strategy
 from polyhop.worker.strategies.lookup import NameLookup
 from polyhop.worker.strategies.qasa_evidence import QasaEvidence
 from polyhop.worker.strategies.spreading import EmbeddedEngine, Engine, QasaRules
@@ -38,6 +38,9 @@ _FALLBACKS = {"question_vector": QUESTION_VECTOR, "empty": NOTHING_SEARCHED}
 
 class QasaParameters(Parameters):
     """Parameters of `qasa`; the defaults are the paper's."""
+
+    grid: ClassVar[Mapping[str, str]] = {"steps": "1..4", "decay": ".3,.5,.7,.9,1"}
+    """The sweeps of the paper: algorithms.md 1.5."""
 
     engine: Literal["embedded", "neo4j"] = Field(
         "embedded",
@@ -108,7 +111,7 @@ class QasaStrategy:
 
     def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
         begun = time.perf_counter()
-        asked = SpreadQuestion(question_vector(question, NAME), self._names(question))
+        asked = SpreadQuestion(entity_vector(question, NAME), self._names(question))
         (activation,) = self._engine.activate([asked])
         numbers, scores = passages_of_entities(
             self._mentioned_in, activation.entities, activation.values, max(limit, 0)
@@ -126,7 +129,7 @@ class QasaStrategy:
         if question.names:
             return tuple(self._seed_name(question, name) for name in question.names)
         is_empty = self._parameters.no_entity_policy == "empty"
-        return () if is_empty else (SeedName("", "vector", vector=question_vector(question, NAME)),)
+        return () if is_empty else (SeedName("", "vector", vector=entity_vector(question, NAME)),)
 
     def _seed_name(self, question: Question, name: QuestionName) -> SeedName:
         match, entities = self._lookup.find(name)
@@ -139,6 +142,7 @@ class QasaStrategy:
     QasaParameters,
     needs={"graph", "graph:relations", "vectors:entity"},
     needs_question_names=True,
+    writes_context=True,
 )
 def build_qasa(reader: IndexReader, parameters: QasaParameters, services: Services) -> QasaStrategy:
     """`qasa` on an open version."""

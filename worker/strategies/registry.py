@@ -8,7 +8,7 @@ entry points of the group `polyhop.strategies` (name: the strategy; value: the m
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
@@ -17,6 +17,7 @@ from polyhop.schemas.errors import ConfigurationError, UnknownSettingError, Unkn
 from polyhop.schemas.extensions import extensions, load_extension, unusable_extension
 from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
 from polyhop.worker.strategies.base import DECLARED, NoServices, Parameters, StrategySpec
+from polyhop.worker.strategies.rerank_parameters import Reranking, RerankParameters
 
 MODULES: Mapping[str, str] = {
     "bridge": "bridge",
@@ -48,6 +49,8 @@ MODULES: Mapping[str, str] = {
 """Our strategies, in the order in which they are listed, and the module beside this one that declares each."""
 
 GROUP = "polyhop.strategies"
+
+P = TypeVar("P", bound=Parameters)
 
 
 class Registry(Mapping[str, StrategySpec]):
@@ -97,26 +100,43 @@ def needed_artefacts(strategies: Iterable[str]) -> frozenset[str]:
 
 
 def parse_parameters(spec: StrategySpec, given: Mapping[str, object]) -> Parameters:
-    """A strategy's parameters from names and values; values may be strings.
+    """A strategy's own parameters from names and values; values may be strings.
 
     Raises:
-        ConfigurationError: If one is unknown or out of its range.
+        ConfigurationError: If one is unknown or out of its range, also of those that every strategy takes.
     """
-    known = spec.parameters.model_fields
-    where = f"strategy '{spec.name}'"
+    return parse_setting(spec, given)[0]
+
+
+def parse_setting(spec: StrategySpec, given: Mapping[str, object]) -> tuple[Parameters, Reranking | None]:
+    """A strategy's own parameters, and how it is re-ranked (None if it is not); equal for equal settings.
+
+    Raises:
+        ConfigurationError: As `parse_parameters`.
+    """
+    where, known = f"strategy '{spec.name}'", spec.parameters.model_fields
+    common = {} if issubclass(spec.parameters, RerankParameters) else Reranking.model_fields
     for key in given:
-        if key not in known:
-            raise (
-                UnknownSettingError(key, known, where)
-                if known
-                else ConfigurationError(f"Unknown setting '{key}' in {where}, which has none.")
-            )
+        if key == "rerank" and not common:
+            raise ConfigurationError(f"Strategy '{spec.name}' re-ranks by itself; leave out '{key}'.")
+        if key not in known and key not in common:
+            raise UnknownSettingError(key, {*known, *common}, where)
+    own = _validated(spec.parameters, {key: value for key, value in given.items() if key in known}, where)
+    shared = {key: value for key, value in given.items() if key not in known}
+    reranking = _validated(Reranking, shared, where)
+    idle = sorted(shared.keys() - {"rerank"})
+    if idle and not reranking.rerank:
+        raise ConfigurationError(f"'{idle[0]}' of {where} counts with rerank=true only; add it.")
+    return own, reranking if reranking.rerank else None
+
+
+def _validated(kind: type[P], given: Mapping[str, object], where: str) -> P:
     try:
-        return spec.parameters.model_validate(dict(given))
+        return kind.model_validate(dict(given))
     except ValidationError as error:
         key = str(error.errors()[0]["loc"][0])
         raise ConfigurationError(
-            f"Parameter '{key}' of {where} is {given[key]!r}; it must be {_allowed(known[key])}."
+            f"Parameter '{key}' of {where} is {given[key]!r}; it must be {_allowed(kind.model_fields[key])}."
         ) from error
 
 
@@ -126,7 +146,7 @@ def make(name: str, reader: IndexReader, params: Mapping[str, object], services:
     Args:
         name: One of `STRATEGIES`.
         reader: The open version; it must hold what the strategy needs.
-        params: Parameters that differ from their defaults.
+        params: Parameters that differ from their defaults, and those of `Reranking`.
         services: What a strategy may ask of models and databases when it answers; None: of nothing.
 
     Raises:
@@ -134,8 +154,14 @@ def make(name: str, reader: IndexReader, params: Mapping[str, object], services:
         ConfigurationError: If a parameter is unknown or out of its range.
         MissingArtefactError: If the version was built without something it needs.
     """
-    spec = spec_of(name)
-    return spec.build(reader, parse_parameters(spec, params), services or NoServices())
+    spec, offered = spec_of(name), services or NoServices()
+    own, reranking = parse_setting(spec, params)
+    built = spec.build(reader, own, offered)
+    if reranking is None:
+        return built
+    from polyhop.worker.strategies.reranked import RerankedStrategy
+
+    return RerankedStrategy(built, reader, reranking, offered.reranker())
 
 
 def make_reader(

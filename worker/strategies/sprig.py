@@ -5,9 +5,9 @@ Source: algorithms.md 2.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,13 @@ class GraphParameters(EntityWalkParameters, LexicalParameters):
 
 class SeededParameters(EntityWalkParameters):
     """How passages found first take part; base of the three that have them."""
+
+    grid: ClassVar[Mapping[str, str]] = {
+        "seeds": "3,5,10",
+        "seed_weighting": "rank,raw,softmax",
+        "restart": ".1,.15,.2",
+    }
+    """SPRIG, tables A.1 and A.2 and figure A.3; 5 steps, the default, are the best ones of both tables."""
 
     seeds: int = Field(10, ge=1, le=10_000, description="k: passages found first that start the walk, default 10.")
     seed_weighting: Weighting = Field(

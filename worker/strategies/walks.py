@@ -3,21 +3,25 @@
 Knows neither names nor rankers (sprig.py). Source: algorithms.md 2.4-2.6.
 """
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from polyhop.schemas.graph import BipartiteGraph
-from polyhop.worker.ranking.pagerank import BipartiteTransition, WalkSeeds, bipartite_transition, joined, walk_passages
+from polyhop.worker.ranking.pagerank import BipartiteTransition, WalkSeeds, bipartite_transition, joined
 from polyhop.worker.ranking.push import ppr_push
+from polyhop.worker.ranking.touched_walk import TouchedWalk
 from polyhop.worker.strategies.base import Parameters
 
 
 class WalkParameters(Parameters):
     """How a walk goes, and how question entities weigh."""
+
+    grid: ClassVar[Mapping[str, str]] = {"restart": ".1,.15,.2", "max_iter": "5,10,20", "hub_penalty": "0,.5,1"}
+    """SPRIG, tables A.1 and A.2 and figure A.4."""
 
     entity_penalty: float = Field(
         0.5, ge=0, le=10, description="q: a question entity starts with df ** -q, default 0.5; 0 makes all equal."
@@ -44,8 +48,7 @@ def make_walk(graph: BipartiteGraph, kept: NDArray[np.bool_] | None, parameters:
 
 
 def _power_walk(parts: BipartiteTransition, parameters: WalkParameters) -> Walk:
-    restart, steps = parameters.restart, parameters.max_iter
-    return lambda seeds: walk_passages(parts, seeds, restart, steps, return_dangling=True)
+    return TouchedWalk(parts, parameters.restart, parameters.max_iter, return_dangling=True).passages
 
 
 def _push_walk(parts: BipartiteTransition, parameters: WalkParameters) -> Walk:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.versions import current_version, read_manifest
-from polyhop.warehouse.open import close_encoders
+from polyhop.warehouse.open_encoders import close_encoders
 
 MATRIX, HASHES = "vectors-name_matrix.npy", "vectors-name_hashes.npy"
 
@@ -47,12 +48,19 @@ class Places:
         return run_index(self.settings, IndexRequest("places", self.corpus, full=full), DirectRunner())
 
 
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with the first version, to copy."""
+    folder = tmp_path_factory.mktemp("places")
+    Places(folder / "root", folder / "corpus.jsonl").index()
+    return folder / "root"
+
+
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def places(indexed: Path, tmp_path: Path) -> Places:
     close_encoders()
-    places = Places(tmp_path / "root", tmp_path / "corpus.jsonl")
-    places.index()
-    return places
+    shutil.copytree(indexed, tmp_path / "root")
+    return Places(tmp_path / "root", tmp_path / "corpus.jsonl")
 
 
 @pytest.fixture
@@ -76,10 +84,15 @@ def test_only_what_the_version_before_lacks_is_asked_of_the_cache(places: Places
     edited = places.manifest
     assert places.index(3, full=True).computed["embed-name"] == 0
     assert len(keys_read) > 3 * 10
-    assert places.manifest.arrays == edited.arrays
+    assert lasting(places.manifest.arrays) == lasting(edited.arrays)
     assert {n: r for n, r in places.manifest.tables.items() if n != "version_stages"} == {
         n: r for n, r in edited.tables.items() if n != "version_stages"
     }
+
+
+def lasting(arrays: dict[str, str]) -> dict[str, str]:
+    """Checksums of arrays that earlier versions have no say in: raw rows may be in several files."""
+    return {name: checksum for name, checksum in arrays.items() if not name.startswith("extraction")}
 
 
 def flip(path: Path) -> None:
@@ -101,7 +114,7 @@ def test_a_damaged_matrix_is_not_copied_from(
     assert len(keys_read) > 10
     edited = places.manifest.arrays
     places.index(3, full=True)
-    assert places.manifest.arrays == edited
+    assert lasting(places.manifest.arrays) == lasting(edited)
 
 
 def test_vectors_survive_a_cache_that_is_lost(places: Places, keys_read: list[str]) -> None:
@@ -144,4 +157,4 @@ def test_a_killed_run_is_finished_without_the_version_that_it_would_have_copied_
     assert places.index(3).computed["embed-name"] == 0
     resumed = places.manifest.arrays
     places.index(3, full=True)
-    assert places.manifest.arrays == resumed
+    assert lasting(places.manifest.arrays) == lasting(resumed)

@@ -24,7 +24,7 @@ from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.versions import current_version, read_manifest
 from polyhop.warehouse.integrity import find_damage
-from polyhop.warehouse.open import close_encoders
+from polyhop.warehouse.open_encoders import close_encoders
 from polyhop.warehouse.tables.checksum import table_record
 
 FIX = "polyhop verify --index towns --repair"

@@ -31,7 +31,10 @@ def test_scores_in_descending_order_need_no_word() -> None:
     ("evidence", "reason"),
     [
         ({}, "  ranked so that together they cover the question; a score is of its passage alone"),
-        ({"reranked": 2}, "  the first 2 in the reranker's order with its scores, the others with their own"),
+        (
+            {"notes": [{"label": "Re-ranked", "text": "the top 2 passages, by shared words"}]},
+            "  the first ones have the scores of who re-ranked them, the others their own",
+        ),
     ],
 )
 def test_scores_out_of_order_are_explained(evidence: dict[str, Any], reason: str) -> None:

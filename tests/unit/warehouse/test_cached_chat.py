@@ -13,8 +13,9 @@ from pydantic import BaseModel
 import polyhop.warehouse.models.cached_chat
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Role, Rung, Usage
 from polyhop.schemas.errors import BudgetExceededError, ConfigurationError, StoreError
+from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.prompts import Prompt
-from polyhop.schemas.settings import ModelSettings, Settings
+from polyhop.schemas.settings import Settings
 from polyhop.warehouse.cache.replies import ReplyCache, StoredFailure
 from polyhop.warehouse.models.budget import Budget, Price
 from polyhop.warehouse.models.cached_chat import CachedChat, canonical_json

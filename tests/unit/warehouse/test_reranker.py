@@ -17,9 +17,10 @@ from polyhop.api import open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
+from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.ports import Reranker
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import ModelSettings, Settings
+from polyhop.schemas.settings import Settings
 from polyhop.warehouse.models.reranker import FastembedReranker, OnnxReranker, open_reranker
 from polyhop.worker.pool import IndexPool
 

@@ -67,7 +67,7 @@ GROUP BY key;
 -- name: names_to_resolve
 -- Names with their type and number of mentions; dates and numbers take no part.
 SELECT m.key, any_value(n.name), any_value(t.type), sum(m.tf)::BIGINT
-FROM keyed_mentions AS m
+FROM resolved_mentions AS m
 JOIN names_of_keys AS n ON n.key = m.key
 LEFT JOIN types_of_keys AS t ON t.key = m.key
 WHERE m.key NOT LIKE 'date:%' AND m.key NOT LIKE 'number:%'

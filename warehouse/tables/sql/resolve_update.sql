@@ -10,6 +10,27 @@ UNION
 SELECT p.passage_id FROM passages AS p JOIN published.passages AS b USING (passage_id)
 WHERE p.document_id <> b.document_id;
 
+-- name: named_keys
+-- Keys of names that changed passages mention, before or now.
+CREATE OR REPLACE TEMP TABLE named_keys AS
+SELECT key FROM all_mentions SEMI JOIN changed_passages USING (passage_id)
+UNION
+SELECT key FROM mentions_before SEMI JOIN changed_passages USING (passage_id);
+
+-- name: named_before
+-- All mentions of these names in the version before.
+CREATE OR REPLACE TEMP TABLE resolved_mentions AS
+SELECT *, key AS own_key FROM mentions_before SEMI JOIN named_keys USING (key);
+
+-- name: named_now
+-- All mentions of these names now.
+CREATE OR REPLACE TEMP TABLE resolved_mentions AS
+SELECT *, key AS own_key FROM all_mentions SEMI JOIN named_keys USING (key);
+
+-- name: count_changed_names
+-- Names that came, went, or have another spelling, type or number of mentions.
+SELECT count(*) FROM ((FROM names_now EXCEPT FROM names_before) UNION ALL (FROM names_before EXCEPT FROM names_now));
+
 -- name: key_map_before
 -- Keys that were merged into another entity's.
 CREATE OR REPLACE TEMP TABLE key_map_before AS
@@ -26,9 +47,7 @@ WHERE m.canonical IS DISTINCT FROM b.canonical;
 -- name: changed_keys
 -- Keys of names in changed passages, before or now, and remapped ones.
 CREATE OR REPLACE TEMP TABLE changed_keys AS
-SELECT own_key AS key FROM keyed_mentions SEMI JOIN changed_passages USING (passage_id)
-UNION
-SELECT key FROM mentions_before SEMI JOIN changed_passages USING (passage_id)
+FROM named_keys
 UNION
 SELECT unnest(keys) FROM all_propositions SEMI JOIN changed_passages USING (passage_id)
 UNION
@@ -42,6 +61,27 @@ CREATE OR REPLACE TEMP TABLE touched_entities AS
 SELECT coalesce(m.canonical, k.key) AS key FROM changed_keys AS k LEFT JOIN key_map AS m USING (key)
 UNION
 SELECT coalesce(b.canonical, k.key) FROM changed_keys AS k LEFT JOIN key_map_before AS b USING (key);
+
+-- name: keep_key_map
+-- The same names are merged as before, each into the same entity.
+INSERT INTO key_map
+FROM key_map_before
+UNION
+SELECT canonical, canonical FROM key_map_before;
+
+-- name: keep_decisions
+-- The same decisions.
+INSERT INTO decisions
+SELECT a.alias_key, a.kind, a.scope, e.key, a.ambiguous, a.reason
+FROM published.aliases AS a LEFT JOIN published.entities AS e USING (entity_id)
+WHERE a.kind = 'er';
+
+-- name: keyed_mentions_of_changes
+-- Mentions in changed passages and of touched entities; `key` is the entity's, `own_key` the name's.
+CREATE OR REPLACE TEMP TABLE keyed_mentions AS
+SELECT m.* REPLACE (coalesce(k.canonical, m.key) AS key), m.key AS own_key
+FROM all_mentions AS m LEFT JOIN key_map AS k ON k.key = m.key
+WHERE coalesce(k.canonical, m.key) IN (FROM touched_entities) OR m.passage_id IN (FROM changed_passages);
 
 -- name: resolved_mentions
 -- Mentions of these entities.

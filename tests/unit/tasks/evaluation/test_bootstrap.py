@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.tasks.evaluation import bootstrap
-from polyhop.tasks.evaluation.bootstrap import PairedDifference, bootstrap_columns
+from polyhop.tasks.evaluation.bootstrap import PairedDifference, bootstrap_columns, bootstrap_p
 
 A = [1, 0.5, 1, 0, 0.5, 1, 1, 0.5]
 B = [0.5, 0.5, 1, 0.5, 0, 1, 0.5, 0.5]
@@ -82,3 +82,27 @@ def test_a_comparison_without_questions_is_refused() -> None:
 def test_differences_of_rounding_noise_are_ties() -> None:
     result = paired_bootstrap([0.1 + 0.2, 0.5], [0.3, 0.5])
     assert result == PairedDifference(0, 0, 0, 0, 2, 0)
+
+
+def test_p_is_twice_the_share_of_resamples_that_turn_the_sign() -> None:
+    differences = np.array(A) - np.array(B)
+    drawn = np.random.default_rng(13).integers(0, 8, size=(10_000, 8))
+    means = np.round(differences[drawn].mean(axis=1), 12)
+    assert bootstrap_p(differences) == 2 * (int((means <= 0).sum()) + 1) / 10_001
+    assert bootstrap_p(-differences) == bootstrap_p(differences)
+
+
+def test_p_is_one_where_nothing_differs_and_never_zero() -> None:
+    assert bootstrap_p(np.zeros(5)) == 1.0
+    assert bootstrap_p(np.full(5, 0.1), resamples=99) == 0.02
+    with pytest.raises(AlgorithmError, match="at least one question"):
+        bootstrap_p(np.zeros(0))
+
+
+@given(VALUES)
+def test_p_below_five_percent_means_an_interval_without_zero(rows: list[tuple[float, float]]) -> None:
+    a, b = [row[0] for row in rows], [row[1] for row in rows]
+    p = bootstrap_p(np.array(a) - np.array(b), resamples=200)
+    assert 0 < p <= 1
+    if p < 0.04:  # the percentile is interpolated between two resamples
+        assert paired_bootstrap(a, b, resamples=200).significant

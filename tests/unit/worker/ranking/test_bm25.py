@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.graph import LexicalIndex
-from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score
+from polyhop.worker.ranking import bm25
+from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score, top
+from polyhop.worker.ranking.order import best_positive
 
 MakeLexical = Callable[..., LexicalIndex]
 GOLDEN = [
@@ -106,3 +108,35 @@ def test_copies_count_as_the_same_text_so_many_times(make_lexical: MakeLexical) 
     all_of_them = impacts(make_lexical(written_out), 1.5, 0.75)
     asked = count_terms(["red", "stop"], once.terms)
     np.testing.assert_allclose(np.repeat(score(once, asked), copies), score(all_of_them, asked))
+
+
+@pytest.mark.parametrize("read_share", [0.25, 1.0])
+@given(
+    corpus=st.lists(st.lists(WORDS, min_size=1, max_size=12), min_size=1, max_size=40),
+    question=st.dictionaries(WORDS, st.sampled_from([0, 0.5, 1, 2]), min_size=1, max_size=6),
+    count=st.integers(0, 8),
+)
+def test_the_top_is_that_of_all_scores_bit_by_bit(
+    make_lexical: MakeLexical, corpus: list[list[str]], question: dict[str, float], count: int, read_share: float
+) -> None:
+    index = impacts(make_lexical(corpus), 1.5, 0.75)
+    counts = dict(sorted((index.terms[word], times) for word, times in question.items() if word in index.terms))
+    scores = score(index, counts)
+    expected = best_positive(scores, count)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bm25, "_FEW_POSTINGS", 0)
+        patch.setattr(bm25, "_READ_SHARE", read_share)
+        patch.setattr(bm25, "_SEARCH_SHARE", 1000)
+        numbers, found = top(index, counts, count)
+    assert numbers.tolist() == expected.tolist()
+    assert found.tolist() == scores[expected].tolist()
+
+
+def test_a_rare_word_leaves_most_postings_unread(make_lexical: MakeLexical, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All passages have the common word; only those with the rare one are summed."""
+    monkeypatch.setattr(bm25, "_FEW_POSTINGS", 0)
+    monkeypatch.setattr(bm25, "_SEARCH_SHARE", 1)
+    index = impacts(make_lexical([["common", "rare"] if n % 50 == 7 else ["common"] for n in range(500)]), 1.5, 0.75)
+    monkeypatch.setattr(bm25, "score", lambda *_: pytest.fail("all postings were read"))
+    numbers, _ = top(index, count_terms(["common", "rare"], index.terms), 5)
+    assert numbers.tolist() == [7, 57, 107, 157, 207]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.graph import BipartiteGraph
-from polyhop.worker.ranking.bridge import cover, fuse, relative, seed_passages
+from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part
 from polyhop.worker.ranking.pagerank import (
     WalkSeeds,
     bipartite_transition,
@@ -84,16 +84,15 @@ def test_golden_fusion(golden_bridge: BipartiteGraph) -> None:
     matrices = bipartite_transition(golden_bridge, title_boost=5.0)
     mass = walk_passages(matrices, golden_seeds(golden_bridge), 0.1, 5, return_dangling=False)
     expected = [2.6, 1.619262, 0.695758, 1.34264, 0.501502, 1.160576, 0.340141, 0.48074, 0.02, 0.01, 0, -0.05]
-    assert fuse(COSINES, mass, 0.2, 10) == pytest.approx(expected, abs=1e-6)
+    assert COSINES + walk_part(mass, 0.2, 10) == pytest.approx(expected, abs=1e-6)
 
 
-def test_without_mass_the_fused_score_is_the_similarity() -> None:
-    similarity = np.array([0.5, -0.1])
-    assert fuse(similarity, np.zeros(2), 0.2, 10).tolist() == similarity.tolist()
+def test_without_mass_the_walk_adds_nothing() -> None:
+    assert walk_part(np.zeros(2), 0.2, 10).tolist() == [0.0, 0.0]
 
 
 def test_the_mass_of_the_reference_rank_counts_as_one() -> None:
-    assert fuse(np.zeros(4), np.array([0.4, 0.1, 0.025, 0.0]), 0.2, 2) == pytest.approx([0.4, 0.2, 0.1, 0])
+    assert walk_part(np.array([0.4, 0.1, 0.025, 0.0]), 0.2, 2) == pytest.approx([0.4, 0.2, 0.1, 0])
 
 
 def test_relative_scores_of_nothing_are_zero() -> None:

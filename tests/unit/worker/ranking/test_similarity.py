@@ -2,10 +2,20 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
 from polyhop.schemas.errors import AlgorithmError
-from polyhop.worker.ranking.similarity import cosines, passages_of_entities
+from polyhop.worker.ranking import similarity
+from polyhop.worker.ranking.order import best, contenders
+from polyhop.worker.ranking.similarity import (
+    cosine_error,
+    cosines,
+    exact_cosines,
+    passages_of_entities,
+    rough_cosines,
+)
 
 
 def test_cosines_come_as_float64_without_rounding_again() -> None:
@@ -43,3 +53,40 @@ def test_one_close_entity_outranks_several_of_a_larger_sum() -> None:
 def test_no_entities_give_no_passages() -> None:
     none = np.array([], dtype=np.intp)
     assert passages_of_entities(sparse.csr_array((0, 3)), none, np.array([]), 5)[0].tolist() == []
+
+
+def unit_rows(numbers: np.random.Generator, count: int) -> np.ndarray:
+    rows = numbers.normal(size=(count, 48)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    questions=st.integers(1, 9),
+    block=st.sampled_from([1, 200, 500]),
+    count=st.integers(0, 70),
+)
+def test_the_first_by_exact_cosine_are_among_those_chosen_by_a_product_of_any_size(
+    seed: int, questions: int, block: int, count: int
+) -> None:
+    """Many rows are nearly equal: closer than a product in float32 can tell."""
+    numbers = np.random.default_rng(seed)
+    near = unit_rows(numbers, 1) + 1e-7 * numbers.normal(size=(40, 48)).astype(np.float32)
+    matrix = np.concatenate((near / np.linalg.norm(near, axis=1, keepdims=True), unit_rows(numbers, 60)))
+    vectors = list(unit_rows(numbers, questions))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(similarity, "_BLOCK_VALUES", block)
+        products = list(rough_cosines(matrix, vectors))
+    assert len(products) == questions
+    for rough, vector in zip(products, vectors, strict=True):
+        everywhere = exact_cosines(matrix, np.arange(100), vector)
+        assert np.abs(rough - everywhere).max() <= cosine_error(48) / 2
+        found = contenders(rough, count, cosine_error(48))
+        exact = exact_cosines(matrix, found, vector)
+        assert exact.tolist() == everywhere[found].tolist()
+        assert found[best(exact, count)].tolist() == best(everywhere, count).tolist()
+
+
+def test_a_product_with_a_vector_of_another_model_is_refused() -> None:
+    with pytest.raises(AlgorithmError, match=r"vector has shape \(5,\)"):
+        list(rough_cosines(np.zeros((3, 4), dtype=np.float32), [np.zeros(5, dtype=np.float32)]))

@@ -96,9 +96,32 @@ def test_an_unknown_parameter_names_the_strategy_and_the_nearest() -> None:
         parse_parameters(spec_of("bridge"), {"restrat": 0.2})
 
 
-def test_a_parameter_of_a_strategy_without_any_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="strategy 'dense', which has none"):
+def test_an_unknown_parameter_of_a_strategy_without_any_lists_what_all_take() -> None:
+    with pytest.raises(ConfigurationError, match="strategy 'dense'; known settings: proximity_weight, rerank,"):
         parse_parameters(spec_of("dense"), {"k1": 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "words"),
+    [
+        ("bm25-ce", {"rerank": "true"}, "Strategy 'bm25-ce' re-ranks by itself; leave out 'rerank'."),
+        ("dense", {"rerank_depth": 5}, "'rerank_depth' of strategy 'dense' counts with rerank=true only; add it."),
+        (
+            "bridge",
+            {"rerank": "yes, please"},
+            "Parameter 'rerank' of strategy 'bridge' is 'yes, please'; it",
+        ),
+        (
+            "bridge",
+            {"rerank": True, "rerank_depth": -1},
+            "'rerank_depth' of strategy 'bridge' is -1; it must be",
+        ),
+    ],
+)
+def test_reranking_is_asked_for_once_and_in_its_range(name: str, given: dict[str, object], words: str) -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        parse_parameters(spec_of(name), given)
+    assert words in str(refusal.value)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
-"""bm25-ce and rrf-ce: what is put in order, by whom, and what stays as it was."""
+"""Re-ranking, of bm25-ce, rrf-ce and with rerank=true: what is put in order, by whom, and what stays as it was."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from memory_index import MemoryServices
 from numpy.typing import NDArray
 
 from polyhop.schemas.evidence import Note
@@ -137,3 +138,34 @@ def test_the_depths_are_the_specified_ones() -> None:
     """algorithms.md 2.9."""
     depths = {name: STRATEGIES[name].parameters().model_dump()["rerank_depth"] for name in ("bm25-ce", "rrf-ce")}
     assert depths == {"bm25-ce": 100, "rrf-ce": 20}
+
+
+@pytest.mark.parametrize("cross_encoder", [None, len])
+def test_rerank_after_bm25_is_bm25_ce(make_index: Any, corpus: Any, cross_encoder: Any) -> None:
+    index = make_index(corpus)
+    index.cross_encoder = ScriptedReranker(cross_encoder) if cross_encoder else None
+    after, own = ask(index, "bm25", 5, rerank="true"), ask(index, "bm25-ce", 5)
+    assert (after.passages, after.evidence) == (own.passages, own.evidence)
+
+
+@pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"bm25-ce", "rrf-ce"}))
+def test_every_strategy_can_be_reranked(make_index: Any, corpus: Any, name: str) -> None:
+    """The last of its passages comes first where the reranker says so, also from beyond the limit."""
+    plain = make_index(corpus)
+    before = make(name, plain, {}, MemoryServices(plain)).retrieve([asked(plain, name)], limit=13)[0]
+    last = before.passages[-1].passage_id
+    text_of = {row[0]: row[2] for row in corpus}
+    index, reranker = with_reranker(make_index, corpus, lambda passage: float(passage.endswith(text_of[last])))
+    services = MemoryServices(index)
+    services.reranker = lambda: reranker
+    made = make(name, index, {"rerank": True, "rerank_depth": 13}, services)
+    found = made.retrieve([asked(index, name)], limit=2)[0]
+    assert (text_of[found.passages[0].passage_id], found.passages[0].score) == (text_of[last], 1.0)
+    assert len(found.passages) == min(2, len(before.passages))
+    assert found.evidence.notes[:-1] == before.evidence.notes
+    assert found.evidence.notes[-1].label == "Re-ranked"
+    assert found.seconds["traversal"] > 0
+
+
+def asked(index: Any, name: str) -> Question:
+    return Question(TEXT, vector=index.encode([TEXT])[0], topic="Warsaw" if name == "hublink-topic" else None)

@@ -196,6 +196,10 @@ def test_a_run_from_before_ranges_and_intervals_has_its_report(documents: Make) 
     ("sample", "said"),
     [
         (None, None),
+        (
+            {"size": 20, "seed": 3, "of": 100, "rest": True},
+            "80 of 100 usable questions: all but a random sample of 20, seed 3",
+        ),
         ({"size": 20, "seed": 3, "of": 100}, "20 of 100 usable questions, random, seed 3"),
         ({"size": 500, "seed": 3, "of": 100}, "all 100 usable questions (500 were asked for)"),
         ({"size": 100, "seed": 3, "of": 100}, "all 100 usable questions (100 were asked for)"),

@@ -1,0 +1,180 @@
+"""Tuning a strategy: settings tried on a sample of the questions, the best one and the default judged on the rest.
+
+Measures nothing itself (evaluation/run.py does), changes no setting and prints nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyhop.flows.evaluate import left_out_sentences
+from polyhop.flows.evaluation.run import Evaluation, OnProgress, run_evaluation
+from polyhop.schemas.errors import ConfigurationError, SourceError, StoreConflictError
+from polyhop.schemas.requests import EvaluationRequest, TuningRequest
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.variants import Range, labels_in, parse_range, parse_variant
+from polyhop.tasks.evaluation.report import ALL_METRICS, ANSWER_METRICS
+from polyhop.tasks.evaluation.run_documents import json_bytes, rounded
+from polyhop.tasks.evaluation.sampling import DEFAULT_SEED, rest_of, sampled
+from polyhop.tasks.evaluation.triple_metrics import TRIPLE_METRICS
+from polyhop.tasks.evaluation.tuning import MOST_TUNED, Part, check_parts, chosen_setting, tuning_document
+from polyhop.warehouse.files.evaluations import REPORT, TUNING, check_folder, store_run
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.files.versions import default_strategy_of
+from polyhop.worker.strategies.base import StrategySpec
+from polyhop.worker.strategies.registry import STRATEGIES, parse_setting, spec_of
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What came out: the JSON of `polyhop tune`, and what is to be said beside it."""
+
+    report: dict[str, Any]
+    sentences: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is tried: the strategy, its settings, and how many questions they are tried on."""
+
+    default: str
+    label: str
+    tried: Range
+    sample: int
+    seed: int
+
+
+def tune_index(settings: Settings, request: TuningRequest, on_progress: OnProgress = None) -> Tuning:
+    """Tries settings on a sample, judges the best one and the default on the rest, stores both with a report.
+
+    Raises:
+        ConfigurationError: For a metric that does not exist or is not measured, settings that are malformed, out of
+            their range, too many or only one, or too few questions, before anything runs.
+        UnknownStrategyError: If there is no such strategy.
+        UnknownIndexError: If there is no such index.
+        MissingArtefactError: If the index was not built for the strategy.
+        SourceError: If the file has no usable question.
+        StoreError: If the result cannot be stored, or another version was published meanwhile.
+    """
+    plan = _plan(settings, request)
+    if request.is_stored:
+        check_folder(Layout(settings.root).tunings)
+    tuning = run_evaluation(settings, _evaluation(request, plan, (plan.default, plan.label)), on_progress)
+    chosen = chosen_setting(request.metric, plan.default, [plan.default, *plan.tried.points], tuning.run)
+    rest = run_evaluation(settings, _evaluation(request, plan, (plan.default, chosen), asks_rest=True), on_progress)
+    if rest.report["version"] != tuning.report["version"]:
+        raise StoreConflictError(
+            f"Version {rest.report['version']} of '{request.index}' was published while version "
+            f"{tuning.report['version']} was tuned, so that the two parts cannot be compared; run polyhop tune again."
+        )
+    report = _report(request, plan, tuning, rest)
+    report |= {"run": None, "folder": None}
+    if request.is_stored:
+        number, folder = store_run(Layout(settings.root).tunings, _files(report, tuning), TUNING)
+        report |= {"run": number, "folder": str(folder)}
+    return Tuning(report, list(dict.fromkeys([*left_out_sentences(tuning), *left_out_sentences(rest)])))
+
+
+def _plan(settings: Settings, request: TuningRequest) -> _Plan:
+    """Everything that can be refused before anything runs."""
+    label = request.strategy or default_strategy_of(Layout(settings.root), request.index)
+    labels = labels_in(label, STRATEGIES)
+    if len(labels) != 1:
+        raise ConfigurationError(f"polyhop tune takes one strategy, not {len(labels)}: {', '.join(labels) or 'none'}.")
+    spec = spec_of(label.partition(":")[0].strip())
+    _check_metric(settings, request.metric, spec)
+    label = _with_grid(label, spec)
+    tried = parse_range(label)
+    _check_settings(spec, tried, request.parameters)
+    records, _ = read_questions(request.questions)
+    if not records:
+        raise SourceError(f"There is no usable question in {request.questions}.")
+    size = min(MOST_TUNED, len(records) // 2) if request.sample is None else request.sample
+    if size < 1:
+        raise ConfigurationError(f"A sample has at least 1 question, not {size}; leave it out to take half of them.")
+    seed = DEFAULT_SEED if request.seed is None else request.seed
+    sample = sampled(records, size, seed)
+    check_parts((sample, rest_of(records, sample)), request.metric)
+    return _Plan(spec.name, label, tried, size, seed)
+
+
+def _check_metric(settings: Settings, metric: str, spec: StrategySpec) -> None:
+    if metric not in ALL_METRICS:
+        raise ConfigurationError(f"There is no metric '{metric}' to tune by; metrics: {', '.join(ALL_METRICS)}.")
+    if metric in ANSWER_METRICS and not settings.reader.reads:
+        raise ConfigurationError(f"Tuning by {metric} needs answers, and --reader none reads none.")
+    if metric in TRIPLE_METRICS and not spec.ranks_triples:
+        raise ConfigurationError(f"Tuning by {metric} needs ranked triples, and strategy '{spec.name}' ranks none.")
+
+
+def _with_grid(label: str, spec: StrategySpec) -> str:
+    """The label with its own ranges; without any, with the strategy's grid, but for parameters that the label fixes."""
+    if parse_range(label).parameters:
+        return label
+    fixed = parse_variant(label, {}).parameters
+    grid = [f"{name}={values}" for name, values in spec.parameters.grid.items() if name not in fixed]
+    if not grid:
+        raise ConfigurationError(
+            f"Strategy '{spec.name}' has no values of its own to try; name some, like bridge:graph_weight=.2,.35,.5."
+        )
+    return ":".join((label, *grid))
+
+
+def _check_settings(spec: StrategySpec, tried: Range, common: Mapping[str, object]) -> None:
+    """Refuses values out of their range, and a single setting."""
+    parse_setting(spec, common)
+    first, *others = [parse_setting(spec, parse_variant(label, common).parameters) for label in tried.points]
+    if all(other == first for other in others):
+        raise ConfigurationError(
+            f"'{tried.label}' is a single setting, so there is nothing to choose from; give a parameter several "
+            "values, or compare it with the default by polyhop eval."
+        )
+
+
+def _evaluation(
+    request: TuningRequest, plan: _Plan, strategies: Sequence[str], *, asks_rest: bool = False
+) -> EvaluationRequest:
+    return EvaluationRequest(
+        questions=request.questions,
+        index=request.index,
+        strategies=tuple(dict.fromkeys(strategies)),
+        parameters=request.parameters,
+        baselines=(plan.default,),
+        is_stored=False,
+        sample=plan.sample,
+        seed=plan.seed,
+        asks_rest=asks_rest,
+    )
+
+
+def _report(request: TuningRequest, plan: _Plan, tuning: Evaluation, rest: Evaluation) -> dict[str, Any]:
+    on_sample, on_rest = (Part(one.run, one.rows) for one in (tuning, rest))
+    questions = tuning.run["questions"]
+    document = tuning_document(request.metric, plan.default, plan.tried, on_sample, on_rest, request.parameters)
+    report: dict[str, Any] = rounded(
+        {
+            "index": tuning.report["index"],
+            "version": tuning.report["version"],
+            "questions": {"file": questions["file"], "sha256": questions["sha256"], "of": questions["sample"]["of"]},
+            "seed": plan.seed,
+            "reader": tuning.report["reader"],
+            **document,
+            "interval": tuning.run["interval"],
+            "failures": {label: found["failures"] for label, found in rest.run["results"].items()},
+            "settings_hash": tuning.run["settings_hash"],
+        }
+    )
+    return report
+
+
+def _files(report: Mapping[str, Any], tuning: Evaluation) -> dict[str, bytes]:
+    from polyhop.tasks.evaluation.tuning_page import tuning_page, tuning_plots
+
+    plots = tuning_plots(tuning.run)
+    page = tuning_page(report, tuning.run, tuning.timings, plots)
+    return {
+        TUNING: json_bytes({k: v for k, v in report.items() if k not in {"run", "folder"}}),
+        REPORT: page.encode(),
+        **plots,
+    }

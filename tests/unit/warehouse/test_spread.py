@@ -1,0 +1,95 @@
+"""How far apart an encoder holds texts, and what its cosines are worth: laws, and `bridge` on such a version."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.query import Question
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import CHECKSUM
+from polyhop.warehouse.open import open_published
+from polyhop.warehouse.vectors.spread import MOST, cosine_scale, sampled_sentences, sampled_texts, spread
+from polyhop.worker.session import IndexSession
+from polyhop.worker.strategies.bridge import IN_COSINES, BridgeParameters
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    shifted = rows + np.array([2.0, *[0.0] * (rows.shape[1] - 1)])  # none is zero
+    return (shifted / np.linalg.norm(shifted, axis=1, keepdims=True)).astype(np.float32)
+
+
+ROWS = arrays(np.float64, st.tuples(st.integers(1, 12), st.just(4)), elements=st.floats(-1, 1, width=32))
+
+
+@given(ROWS, ROWS, st.integers(1, 15))
+def test_the_gap_is_that_of_sorted_cosines_and_ignores_order(asked: np.ndarray, rows: np.ndarray, rank: int) -> None:
+    questions, texts = unit(asked), unit(rows)
+    gaps = []
+    for question in questions.astype(np.float64):
+        cosines = sorted((float(question @ text) for text in texts.astype(np.float64)), reverse=True)
+        gaps.append(cosines[0] - cosines[min(rank, len(cosines)) - 1])
+    found = spread(questions, texts, rank)
+    assert found == pytest.approx(np.median(gaps), abs=1e-9)
+    assert 0 <= found <= 2 + 1e-6
+    assert spread(questions[::-1], texts[::-1], rank) == pytest.approx(found, abs=1e-12)
+
+
+@given(st.floats(1e-6, 2), st.floats(1e-6, 2))
+def test_scales_are_ratios_within_bounds(own: float, reference: float) -> None:
+    assert 1 / MOST <= cosine_scale(own, reference) <= MOST
+    assert cosine_scale(own, own) == 1
+    if 1 / MOST <= own / reference <= MOST:
+        assert cosine_scale(own, reference) == pytest.approx(own / reference, abs=1e-4)
+
+
+def test_nothing_to_measure_scales_nothing() -> None:
+    none = np.empty((0, 3), np.float32)
+    assert spread(none, unit(np.zeros((2, 3)))) == spread(unit(np.zeros((2, 3))), none) == 0
+    assert cosine_scale(0, 0.4) == cosine_scale(0.4, 0) == 1
+
+
+@given(st.lists(st.text("ab. ", max_size=40), max_size=12), st.randoms())
+def test_the_sample_depends_on_the_words_and_not_on_their_order(bodies: list[str], shuffle: object) -> None:
+    other = list(bodies)
+    shuffle.shuffle(other)  # type: ignore[attr-defined]
+    assert sampled_sentences(bodies) == sampled_sentences(other)
+    assert [bodies[n] for n in sampled_texts(bodies)] == [other[n] for n in sampled_texts(other)]
+
+
+def test_bridge_scales_what_is_in_cosines_and_nothing_by_default(tmp_path: Path) -> None:
+    """A version of another encoder, as its manifest says: the weights are as if they had been given scaled."""
+    corpus = tmp_path / "corpus.jsonl"
+    names = ("Oslo", "Bergen", "Tromso", "Hamar", "Molde", "Voss")
+    rows = [
+        {"id": n, "title": n, "text": f"{n} lies north of {names[k - 1]}. It has a port."} for k, n in enumerate(names)
+    ]
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    settings = Settings(root=tmp_path / "root", strategies=("bridge",))
+    run_index(settings, IndexRequest("i", corpus), DirectRunner())
+    defaults = BridgeParameters()
+
+    def scores(**parameters: float) -> list[tuple[str, float]]:
+        session = IndexSession(open_published(settings.root, "i"), settings)
+        asked = Question("What lies north of Bergen?")
+        found = session.answerer("bridge", parameters).retrieve([asked], limit=6)[0]
+        session.close()
+        return [(passage.passage_id, passage.score) for passage in found.passages]
+
+    path = Layout(settings.root).index("i").version(1).manifest
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document.pop(CHECKSUM)
+    assert document["vectors"]["passage"]["encoder"]["cosine_scale"] == 1
+    expected = {scale: scores(**{name: getattr(defaults, name) * scale for name in IN_COSINES}) for scale in (1, 0.25)}
+    assert scores() == expected[1] != expected[0.25]
+    document["vectors"]["passage"]["encoder"]["cosine_scale"] = 0.25
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert scores() == expected[0.25]
