@@ -1,6 +1,6 @@
-"""Comparison questions: which of two has the larger or smaller value, with the values and where they stand.
+"""Comparison questions: which of two or more has the larger or smaller value, with the values and where they stand.
 
-An answer has both values of what is asked, from sentences that state it of these two; otherwise it is "" and shows
+An answer has the values of all that are compared, from sentences that state them of these; otherwise it is "" and shows
 which value is missing. Source: reader.md 6.4.
 """
 
@@ -39,6 +39,7 @@ _OLD_THINGS = ("release", "founding", "opening", "building", "launch")
 """What `older` compares of things, in this order: the first kind of date that is stated of both."""
 _SIZES = ("area", "population")
 _COVERED, _BARELY = 0.75, 0.35
+_PAIR = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +83,36 @@ def compare(question: ParsedQuestion, pages: Sequence[Page], idf: Idf) -> Comput
     if names is None:
         return None
     role = shared_role_of(question)
-    options = (option_of(question, names[0], pages, role), option_of(question, names[1], pages, role))
-    tried = measure(question, options, pages)
-    if tried is not None and tried.sign:
-        winner = options[0] if (tried.sign > 0) == larger_wins(question) else options[1]
-        return Computed(winner.name, tried.rule, tried.values)
-    if not lets_choose(question):
+    options = [option_of(question, name, pages, role) for name in names]
+    tried = []
+    for rule in rules_of(question):
+        found = _winner(question, options, rule, pages)
+        if found.answer:
+            return found
+        tried.append(found)
+    if len(options) == _PAIR and not lets_choose(question):
         return None
-    if tried is not None or compares(question):
-        return Computed("", tried.rule if tried else "", tried.values if tried else ())
+    if tried or compares(question):
+        return min(tried, key=_missing, default=Computed("", "", ()))
     return _by_cover(question, options, idf)
+
+
+def _winner(question: ParsedQuestion, options: Sequence[Option], rule: "Rule", pages: Sequence[Page]) -> Computed:
+    """The option that beats all others by one rule, "" unless each comparison on the way decides."""
+    best, decides, name = 0, True, ""
+    values: dict[int, ComparedValue] = {}
+    for other in range(1, len(options)):
+        found = rule((options[best], options[other]), pages)
+        name = found.rule
+        values[best], values[other] = found.values
+        decides = decides and found.sign != 0
+        if found.sign and (found.sign > 0) != larger_wins(question):
+            best = other
+    return Computed(options[best].name if decides else "", name, tuple(values[number] for number in sorted(values)))
+
+
+def _missing(found: Computed) -> int:
+    return sum(value.sentence is None for value in found.values)
 
 
 def compares(question: ParsedQuestion) -> bool:
@@ -246,8 +267,8 @@ def _count(page: Page | None, stem: str) -> Value | None:
     return None
 
 
-def _by_cover(question: ParsedQuestion, options: Pair, idf: Idf) -> Computed | None:
-    """The option of whom one sentence says what the question says, where no sentence says it of the other one."""
+def _by_cover(question: ParsedQuestion, options: Sequence[Option], idf: Idf) -> Computed | None:
+    """The option of whom one sentence says what the question says, where no sentence says it of another one."""
     names = {word for option in options for word in name_tokens(option.name)} | {"one"}
     others = sorted({stem for word in question.words if word not in names | STOP_WORDS and (stem := stem_of(word))})
     found = [_best_cover(option.page, others, idf) for option in options]
@@ -256,9 +277,10 @@ def _by_cover(question: ParsedQuestion, options: Pair, idf: Idf) -> Computed | N
         for option, (share, sentence) in zip(options, found, strict=True)
     )
     shares = [share for share, _ in found]
-    if max(shares) < _COVERED or min(shares) > _BARELY:
+    second, largest = sorted(shares)[-2:]
+    if largest < _COVERED or second > _BARELY:
         return Computed("", "cover", values)
-    return Computed(options[0 if shares[0] > shares[1] else 1].name, "cover", values)
+    return Computed(options[shares.index(largest)].name, "cover", values)
 
 
 def _best_cover(page: Page | None, stems: Sequence[str], idf: Idf) -> tuple[float, PageSentence | None]:
