@@ -5,29 +5,22 @@ which value is missing. Source: reader.md 6.4.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.schemas.query import ComparedValue
 from polyhop.schemas.values import find_numbers
 from polyhop.worker.reading.attributes import Stated, stated_date
+from polyhop.worker.reading.computed import MISSING, Computed
 from polyhop.worker.reading.options import Option, choice, lets_choose, option_of, plain_words, role_of, shared_role_of
 from polyhop.worker.reading.pages import Page, PageSentence
 from polyhop.worker.reading.parsing import ParsedQuestion, stem_of
 from polyhop.worker.reading.quantities import order, stated_measure, written, years_of
 from polyhop.worker.reading.subjects import is_about
+from polyhop.worker.reading.superlatives import candidates_of
 from polyhop.worker.reading.word_lists import DateAttribute, Measure, comparison_lists, date_attributes, measures
 
-CONFIDENCES: Mapping[str, float] = {
-    "life span": 0.85, "birth": 0.85, "death": 0.85, "founding": 0.80, "opening": 0.80, "building": 0.80,
-    "release": 0.80, "launch": 0.80, "country": 0.80, "demonym": 0.75, "number": 0.70, "measure": 0.70,
-    "shared name": 0.60, "definition": 0.60, "statement": 0.60, "cover": 0.40,
-}  # fmt: skip
-"""How often each rule is right. Source: reader.md, Confidence and silence."""
-
-MISSING = "not stated in the passages read"
-"""What is shown of a thing whose value no sentence states."""
 _LONG = re.compile(
     r"\b(?:lived?|lives|living) (?:the )?(?:long|short)|\b(?:long|short)er (?:life|lived)", re.IGNORECASE
 )
@@ -40,20 +33,6 @@ _OLD_THINGS = ("release", "founding", "opening", "building", "launch")
 _SIZES = ("area", "population")
 _COVERED, _BARELY = 0.75, 0.35
 _PAIR = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """An answer that a rule computed, with what it compared; "" if a value is missing."""
-
-    answer: str
-    rule: str
-    values: tuple[ComparedValue, ...]
-
-    @property
-    def confidence(self) -> float:
-        """How often the rule is right, 0 without an answer."""
-        return CONFIDENCES[self.rule] if self.answer else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +54,13 @@ Pair = tuple[Option, Option]
 
 
 def compare(question: ParsedQuestion, pages: Sequence[Page], idf: Idf) -> Computed | None:
-    """The option that wins a comparison, None if the question lets choose between no two names.
+    """The option that wins a comparison, None if the question lets choose between no two names and describes none.
 
     Source: reader.md 6.4. Cost: O(characters of the context).
     """
     names = choice(question)
     if names is None:
-        return None
+        return _superlative(question, pages)
     role = shared_role_of(question)
     options = [option_of(question, name, pages, role) for name in names]
     tried = []
@@ -95,6 +74,16 @@ def compare(question: ParsedQuestion, pages: Sequence[Page], idf: Idf) -> Comput
     if tried or compares(question):
         return min(tried, key=_missing, default=Computed("", "", ()))
     return _by_cover(question, options, idf)
+
+
+def _superlative(question: ParsedQuestion, pages: Sequence[Page]) -> Computed | None:
+    """The first or last of the things that a question describes, None unless at least two are dated."""
+    options = candidates_of(question, pages)
+    if len(options) < _PAIR:
+        return None
+    found = (_winner(question, options, rule, pages) for rule in rules_of(question))
+    decided = next((one for one in found if one.answer), None)
+    return None if decided is None else replace(decided, names_all=False)
 
 
 def _winner(question: ParsedQuestion, options: Sequence[Option], rule: "Rule", pages: Sequence[Page]) -> Computed:

@@ -13,7 +13,8 @@ from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import Question, Reading, ReadingItem, Sentence
 from polyhop.warehouse.artefacts import NAMES, lexical_of, vectors_of
 from polyhop.worker.reading.candidates import find_candidates
-from polyhop.worker.reading.comparisons import Computed, compare
+from polyhop.worker.reading.comparisons import compare
+from polyhop.worker.reading.computed import Computed
 from polyhop.worker.reading.corpus_pages import CorpusPages
 from polyhop.worker.reading.evidence import factors_of
 from polyhop.worker.reading.features import Situation, features_of, keys_of, question_share
