@@ -47,14 +47,15 @@ def main(root, name, questions, repeats="5"):
         blocks = {name: [some[i : i + BATCH] for i in range(0, len(some), BATCH)] for name, some in vectors.items()}
         row("retrieval, one by one, p50", retrieve, ones, repeats, np.median)
         row(f"retrieval, {BATCH} at once", retrieve, blocks, repeats, np.mean)
-        row("encoding, one by one", encoded, dict.fromkeys(STRATEGIES, [[q] for q in asked]), repeats, np.mean)
-        row(f"encoding, {BATCH} at once", encoded, dict.fromkeys(STRATEGIES, batches), repeats, np.mean)
+        single, grouped = (dict.fromkeys(STRATEGIES, some) for some in ([[one] for one in asked], batches))
+        row("encoding, one by one", encoded, single, repeats, np.mean)
+        row(f"encoding, {BATCH} at once", encoded, grouped, repeats, np.mean)
         whole = {name: asking_all(answerer) for name, answerer in answerers.items()}
-        row("both, one by one", whole, dict.fromkeys(STRATEGIES, [[q] for q in asked]), repeats, np.mean)
-        row(f"both, {BATCH} at once", whole, dict.fromkeys(STRATEGIES, batches), repeats, np.mean)
+        row("both, one by one", whole, single, repeats, np.mean)
+        row(f"both, {BATCH} at once", whole, grouped, repeats, np.mean)
     with open_index(name, settings=Settings(root=Path(root))) as index:
         whole = {strategy: asking_all(index.session.answerer(strategy, {})) for strategy in STRATEGIES}
-        row(f"both, {BATCH} at once, masks cached", whole, dict.fromkeys(STRATEGIES, batches), repeats, np.mean)
+        row(f"both, {BATCH} at once, masks cached", whole, grouped, repeats, np.mean)
 
 
 def encoding(answerer, services):

@@ -18,7 +18,7 @@ _APOSTROPHES = frozenset("'’")
 
 def common_count(passage_count: int, share: float) -> float:
     """L: passages up to which a name is rare, at least `LEAST_COMMON`. Source: bridge-masked.md 3."""
-    return max(float(LEAST_COMMON), passage_count * share)
+    return max(float(LEAST_COMMON), round(passage_count * share, 9))  # 1890 * .01 is above 18.9
 
 
 def is_unnested(keys: Sequence[str]) -> NDArray[np.bool_]:
