@@ -91,6 +91,15 @@ class Services(Protocol):
         """Vectors of shape (len(texts), dimension), float32, length 1, by the encoder of the version's passages."""
         ...
 
+    def encode_beside(
+        self, questions: Sequence[str], repeated: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """As `encode`, bit for bit, for questions, and for texts that come again with others, whose vectors are cached.
+
+        All that have to be encoded are encoded in one call.
+        """
+        ...
+
     @property
     def has_two_encoders(self) -> bool:
         """Whether entities, propositions and other short texts have vectors by another encoder than passages."""
@@ -181,6 +190,15 @@ class NameSearching(Protocol):
 
     def searched_hints(self, question: Question) -> Sequence[str]:
         """Search hints whose vectors this question must bring."""
+        ...
+
+
+@runtime_checkable
+class TextComparing(Protocol):
+    """A strategy that compares passages with further texts besides the question."""
+
+    def further_texts(self, question: Question) -> Sequence[str]:
+        """Texts whose vectors by the encoder of passages this question should bring; none of them is empty."""
         ...
 
 

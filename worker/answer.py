@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from polyhop.schemas.errors import EmptyQuestionError, MissingArtefactError, ModelUnavailableError, QuestionTooLongError
-from polyhop.schemas.ports import IndexReader, NameSearching, Reader, Services, Strategy
+from polyhop.schemas.ports import IndexReader, NameSearching, Reader, Services, Strategy, TextComparing
 from polyhop.schemas.query import (
     UNREAD,
     ContextPassage,
@@ -202,7 +202,10 @@ class Answerer:
         check_questions(questions)
         if not self._spec.needs_question_vector or not questions:
             return list(questions)
-        return with_vectors(questions, self._services)
+        further: list[Sequence[str]] = []
+        if isinstance(self.strategy, TextComparing):
+            further = [self.strategy.further_texts(question) for question in questions]
+        return with_vectors(questions, self._services, further)
 
     def _with_names(self, questions: Sequence[Question], turns: Turns) -> tuple[list[Question], list[ModelUse | None]]:
         if not self._spec.needs_question_names or not questions:

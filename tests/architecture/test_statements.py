@@ -12,6 +12,7 @@ from polyhop.schemas.tables import CHANGES, NODE_PASSAGES, NODES, TABLES
 from polyhop.tasks.corpus.records import RECORD_PARTS
 from polyhop.tasks.embeddings.things import SCHEMA as THINGS
 from polyhop.tasks.extraction.kept import EXTRACTED
+from polyhop.tasks.graph.chunk_stage import TITLE_CHUNKS
 from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS
 from polyhop.tasks.graph_source.texts import ATTACHED_PARTS
 from polyhop.tasks.hubs.tables import HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS, HUBS
@@ -52,7 +53,7 @@ def test_names_are_not_used_twice(file: str) -> None:
 
 def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection = duckdb.connect()
-    for table in (*TABLES, NODES, NODE_PASSAGES, HUBS, HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS):
+    for table in (*TABLES, NODES, NODE_PASSAGES, TITLE_CHUNKS, HUBS, HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS):
         connection.execute(create_statement(table))
     connection.execute("CREATE VIEW things AS " + statements("vectors")["passages"])
     connection.execute("CREATE VIEW covered_nodes AS SELECT 0 AS n, true AS is_covered")
@@ -60,6 +61,7 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection.execute(
         "CREATE TEMP TABLE first_in_source AS SELECT '' AS origin, '' AS record_id, '' AS record_hash, ('', 0) AS place"
     )
+    connection.execute("CREATE TEMP TABLE found_chunks AS FROM title_chunks")
     connection.execute("ATTACH ':memory:' AS before")
     connection.execute("ATTACH ':memory:' AS published")
     for database in ("before", "published"):

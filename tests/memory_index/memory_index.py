@@ -20,11 +20,13 @@ from polyhop.schemas.names import NameFinder, title_forms, title_keys
 from polyhop.schemas.stems import ANALYSERS
 from polyhop.schemas.stored_texts import StoredTexts
 from polyhop.schemas.text import norm_ws
+from polyhop.tasks.graph.title_chunks import chunk_keys
 from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
 from polyhop.tasks.propositions.graph import proposition_graph
 from polyhop.warehouse.artefacts import (
     ALIASES,
+    CHUNK_GRAPH,
     COSINE_SCALE,
     ENTITIES,
     ENTITY_IDS,
@@ -127,6 +129,7 @@ class MemoryIndex:
         self._texts = [f"{title}\n{text}" for _, title, text in self._rows]
         self._makers: dict[Artefact[Any], Callable[[], object]] = {
             GRAPH: self._graph,
+            CHUNK_GRAPH: self._chunk_graph,
             SURFACES: self._surfaces,
             RELATIONS: self._relations,
             ENTITIES: lambda: self._entities,
@@ -187,6 +190,20 @@ class MemoryIndex:
     def _graph(self) -> BipartiteGraph:
         keys = [Counter(mention.key for mention in found) for found in self._mentions]
         return _with_titles(keys, [title_keys(title) for title in self.passage_titles])
+
+    def _chunk_graph(self) -> BipartiteGraph:
+        """The graph with an edge to every name that is part of a passage's title, one passage after the other."""
+        graph = self._value(GRAPH)
+        rows: list[dict[str, float]] = [{} for _ in self._rows]
+        titles: dict[int, list[str]] = {}
+        for row, entity, tf, is_title in zip(graph.rows, graph.indices, graph.tf, graph.is_title, strict=True):
+            rows[row][graph.keys[entity]] = float(tf)
+            if is_title:
+                titles.setdefault(int(row), []).append(graph.keys[entity])
+        for row, title in enumerate(self.passage_titles):
+            for key in chunk_keys(title) & set(graph.keys) - rows[row].keys():
+                rows[row][key] = 1.0
+        return graph_from(rows, titles)
 
     def _surfaces(self) -> BipartiteGraph:
         """As written in the text; what is found in a title counts under the title's own form of that name."""
