@@ -115,7 +115,7 @@ def _show_raw(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[str]]
     for table in ("names_now", "names_before"):
         connection.execute(f"CREATE TEMP TABLE {table} AS SELECT key FROM all_mentions")
     connection.execute("CREATE TEMP TABLE stated_relations AS FROM all_relations")
-    for table in ("stated", "naming", "stated_now", "stated_before"):
+    for table in ("stated", "naming", "stated_now", "differing"):
         connection.execute(f"CREATE TEMP TABLE {table} AS FROM all_propositions")
 
 
