@@ -90,6 +90,8 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "version": 1,
         "passages": ["a"],
         "recipe": "r",
+        "line": -1,
+        "gone": ["a"],
         "database": "memory",
         "name": "passages",
     }
@@ -170,7 +172,7 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
     parts |= {"graph_texts.passages": [str(passages)], "graph_texts.quarantine": [str(quarantine)]}
     pq.write_table(RECORD_PARTS.empty_table(), folder / "records.parquet")
     parts |= {"sources.records": [str(folder / "records.parquet")], "sources.passages": [str(passages)]}
-    parts |= {"changes.files": [str(folder / "records.parquet")]}
+    parts |= {"sources.same": [str(folder / "records.parquet")], "changes.files": [str(folder / "records.parquet")]}
     parts |= {"sources.quarantine": [str(quarantine)], "sources.files": [str(quarantine)]}
     lines = folder / "lines.parquet"
     connection.execute(f"COPY (SELECT 0::BIGINT AS good LIMIT 0) TO '{lines}' (FORMAT parquet)")
