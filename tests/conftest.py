@@ -43,6 +43,7 @@ sys.path.append(str(PROJECT / "tests" / "command_processes"))
 sys.path.append(str(PROJECT / "tests" / "memory_folder"))
 sys.path.append(str(PROJECT / "tests" / "dying_processes"))
 sys.path.append(str(PROJECT / "tests" / "llama_server"))
+sys.path.append(str(PROJECT / "tests" / "repeated_tests"))
 
 
 _MEMORY_FOLDER = pytest.StashKey[Any]()
@@ -57,8 +58,10 @@ _LONG_FILES = {"architecture", "e2e", "property"}
 
 def pytest_configure(config: pytest.Config) -> None:
     """Temporary files in memory, for this session and its test processes, which inherit the variable."""
+    import repeated_tests
     from memory_folder import MemoryFolder, has_room
 
+    config.pluginmanager.register(repeated_tests)
     if not hasattr(config, "workerinput") and has_room():
         config.stash[_MEMORY_FOLDER] = MemoryFolder()
 
