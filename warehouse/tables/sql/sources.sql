@@ -51,20 +51,25 @@ WHERE source NOT IN (SELECT unnest($read::VARCHAR[]))
 
 -- name: records_to_keep
 -- The accepted records of the source that was read.
-SELECT DISTINCT ON (r.record_id) r.record_id, r.title, r.text, r.source, r.metadata_json, r.origin
+SELECT DISTINCT ON (r.record_id) r.record_id, r.title, r.text, r.source, r.metadata_json, r.origin, r.sections_json
 FROM read_parquet($records) AS r
 JOIN first_in_source AS f ON f.origin = $origin AND f.record_id = r.record_id AND f.place = (r.source, r.line)
 ORDER BY r.record_id;
+
+-- name: has_sections
+-- Whether any record that was read has sections.
+SELECT bool_or(sections_json <> '') FROM read_parquet($records);
 
 -- name: refused_to_keep
 -- The refused records of the source that was read.
 SELECT source, line, reason, excerpt FROM refused ORDER BY source, line, reason;
 
 -- name: count_read
--- Usable records that the source itself gave, and those of no use.
+-- Usable records that the source itself gave, those of no use, and how many of these lack a package.
 SELECT
     (SELECT count(DISTINCT record_id) FROM read_parquet($records)),
-    (SELECT count(DISTINCT (source, line)) FROM read_parquet($quarantine));
+    (SELECT count(DISTINCT (source, line)) FROM read_parquet($quarantine)),
+    (SELECT count(*) FROM read_parquet($quarantine) WHERE contains(reason, $lacking));
 
 -- name: first_refused
 -- The first record of no use that the source itself gave.
