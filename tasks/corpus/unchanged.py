@@ -1,7 +1,8 @@
 """Records whose passages the version before has: their rows are copied, nothing of them is split and counted again.
 
-A passage that is a whole record depends on id, title and text alone, unless the record has sections (pages, headings). So a record with the id and the sha256 of such a
-passage has that passage's row; where it stands in the source, and its metadata, it says itself.
+A passage that is a whole record depends on id, title and text alone, unless the record has sections (pages, headings).
+So a record without them, with the id and the sha256 of such a passage, has that passage's row; where it stands in the
+source, and its metadata, it says itself.
 """
 
 from collections.abc import Collection, Iterator
