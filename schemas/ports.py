@@ -3,7 +3,7 @@
 Implementations live in warehouse/; strategies, readers and stages see only these.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -13,6 +13,7 @@ from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.chat import ChatModel
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
+from polyhop.schemas.sections import Location
 from polyhop.schemas.spreading import Activation, ChainRule, SeedRule, SpreadQuestion, SpreadRule
 
 T = TypeVar("T")
@@ -158,6 +159,10 @@ class IndexReader(Protocol):
 
     def record_of(self, passage_id: str) -> str:
         """Id of the source record that a passage is, or is a piece of."""
+        ...
+
+    def locations(self, passage_ids: Collection[str]) -> Mapping[str, Location]:
+        """Where passages stand in their files (page, headings…), by id, of those of which anything is known."""
         ...
 
     def artefact(self, handle: Artefact[T]) -> T:

@@ -17,6 +17,7 @@ from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
 from polyhop.schemas.ids import entity_id
 from polyhop.schemas.names import NameFinder, title_forms, title_keys
+from polyhop.schemas.sections import Location
 from polyhop.schemas.stems import ANALYSERS
 from polyhop.schemas.stored_texts import StoredTexts
 from polyhop.schemas.text import norm_ws
@@ -160,6 +161,9 @@ class MemoryIndex:
 
     def passages(self, numbers: Sequence[int]) -> list[Passage]:
         return [self._rows[number] for number in numbers]
+
+    def locations(self, passage_ids: Collection[str]) -> Mapping[str, Location]:
+        return {}
 
     def record_of(self, passage_id: str) -> str:
         return passage_id

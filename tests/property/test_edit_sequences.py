@@ -49,7 +49,10 @@ class Corpus:
 
     def _row(self) -> Row:
         chosen = [self.random.choice(NAMES) for _ in range(4)]
-        text = f"{chosen[0]} lies near {chosen[1]}. It was founded by the people of {chosen[2]} in 19{len(chosen[3])}0."
+        text = (
+            f"{chosen[0]} lies near {chosen[1]}. It was founded by the people of {chosen[2]} in 19{len(chosen[3])}0. "
+        )
+        text *= self.random.choice((1, 1, 3))  # some are too long for one passage
         row = {"title": self.random.choice([*NAMES, f"{chosen[0]} and {chosen[3]}"]), "text": text}
         return row | ({"year": self.random.randrange(9)} if self.random.random() < 0.5 else {})
 
@@ -102,7 +105,8 @@ class Corpus:
 
 
 def settings_of(root: Path) -> Settings:
-    return Settings(root=root, strategies=STRATEGIES, batch_size=7, corpus=CorpusSettings(max_quarantine_share=0.95))
+    corpus = CorpusSettings(max_quarantine_share=0.95, max_passage_characters=200)  # some records are cut
+    return Settings(root=root, strategies=STRATEGIES, batch_size=7, corpus=corpus)
 
 
 def content(root: Path) -> tuple[dict[str, str], dict[str, str]]:
