@@ -205,6 +205,7 @@ INGEST = Stage(
     finish=ingest_finish,
     batches=lambda _: [0],
     run=ingest_batch,
+    revision=2,
     settings=_settings,
     unit=named("records"),
     tables=(DOCUMENTS, PASSAGES, QUARANTINE, LOCATIONS),

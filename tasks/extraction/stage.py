@@ -248,6 +248,7 @@ EXTRACT = Stage(
     run=run_batch,
     kept=kept,
     is_portable=is_by_rules,
+    is_one_core=True,
     unit=unit,
     tables=(EXTRACTION_LEDGER,),
     arrays=PREFIX,

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from polyhop.flows.index import run_index
@@ -89,6 +90,20 @@ def test_a_record_that_another_source_holds_with_another_text_is_split(tmp_path:
     whole = read(fresh, ROWS | {"d": "Oslo is a city."})
     tables = ("passages", "documents", "quarantine")
     assert [edited.tables[name] for name in tables] == [whole.tables[name] for name in tables]
+
+
+def test_the_excerpt_of_a_long_record_that_another_source_has_depends_on_no_order(tmp_path: Path) -> None:
+    long = "".join(f"Town {n} lies near Lake {n}. " for n in range(60))
+    read(tmp_path, ROWS | {"c": long})
+    edited = read(tmp_path, {"c": "Rome is in Italy."}, name="news")
+    (fresh := tmp_path / "fresh").mkdir()
+    read(fresh, {"c": "Rome is in Italy."}, name="news")
+    assert edited.tables["quarantine"] == read(fresh, ROWS | {"c": long}).tables["quarantine"]
+    with duckdb.connect(require_version(Layout(fresh), "i")[1].tables, read_only=True) as connection:
+        shown = connection.execute("SELECT excerpt FROM quarantine").fetchall()
+    ((excerpt,),) = shown
+    assert excerpt in long
+    assert excerpt.startswith("Town 0 "), "the smallest of its pieces"
 
 
 def test_an_index_above_the_limit_splits_every_record(

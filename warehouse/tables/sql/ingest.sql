@@ -12,9 +12,10 @@ FROM first_in_source
 GROUP BY record_id;
 
 -- name: fill_quarantine
--- Everything that was refused in a source, and ids that another source or a piece of a record has.
+-- Everything that was refused in a source, and ids that another source or a piece of a record has. A long record has
+-- several pieces: which of them is shown must not depend on the order in which they were read.
 INSERT INTO quarantine
-SELECT source, line, reason, any_value(excerpt) FROM (
+SELECT source, line, reason, min(excerpt) FROM (
     SELECT source, line, reason, excerpt FROM refused
     UNION ALL
     SELECT source, line, reason, excerpt FROM kept_refused
