@@ -140,6 +140,8 @@ class Converter:
         except BaseException:  # Ctrl-C: the reply of this file must not be taken for that of the next
             self._end()
             raise
+        if found.get("is_last"):
+            self._end()
         return found
 
     def _started(self) -> "subprocess.Popen[bytes]":

@@ -32,8 +32,6 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # it reads only
     for line in sys.stdin.buffer:
         _answer(json.loads(line), replies)
-        if _has_taken(_NEARLY_ALL):  # its highest mark would be held against the next file
-            return
 
 
 def _answer(request: Mapping[str, Any], replies: BinaryIO) -> None:
@@ -43,7 +41,9 @@ def _answer(request: Mapping[str, Any], replies: BinaryIO) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
     seconds = math.ceil(time.process_time() + float(request["seconds"])) + _SPARE_SECONDS
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
-    replies.write(json.dumps(_reply(request)).encode() + b"\n")
+    # the most that it ever took would be held against the next file: that needs another process
+    reply = {**_reply(request), "is_last": _has_taken(_NEARLY_ALL)}
+    replies.write(json.dumps(reply).encode() + b"\n")
     replies.flush()
 
 

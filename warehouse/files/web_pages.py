@@ -111,7 +111,9 @@ class Page:
         self._open_tags.append((tag, is_hidden, is_around))
         self._count(tag, 1, is_hidden=is_hidden, is_around=is_around)
         self._separate(tag)
-        if tag in _HEADINGS and tag not in self._headings:
+        if is_around and tag not in _PARAGRAPHS:
+            self._next_block(0)
+        if tag in _HEADINGS and not self.heading(tag):
             self._headings[tag] = []
             self._open = tag
 
@@ -119,6 +121,8 @@ class Page:
         """A tag closes, in the file or because the parser closes what the file left open."""
         if self._open_tags:
             _, is_hidden, is_around = self._open_tags.pop()
+            if is_around and tag not in _PARAGRAPHS:
+                self._next_block(0)
             self._count(tag, -1, is_hidden=is_hidden, is_around=is_around)
         if tag in _LISTS and self._counts["list"]:
             self._blocks[-1].pieces.append("\n")

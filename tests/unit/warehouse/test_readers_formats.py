@@ -121,30 +121,120 @@ def test_a_folder_is_read_recursively_in_order_without_hidden_and_other_files(tm
 @pytest.mark.parametrize(
     ("content", "title", "text"),
     [
-        ("Intro\n# Ada  Lovelace #\nText", "Ada  Lovelace", "Intro\n# Ada  Lovelace #\nText"),
-        ("# C#\nText", "C#", "# C#\nText"),
-        ("# ##\n# Second", "Second", "# ##\n# Second"),
-        ("```\n# comment\n```\n# Real\n", "Real", "```\n# comment\n```\n# Real\n"),
-        ('---\ntitle: "Front"\ntags: [x]\n---\nText', "Front", "Text"),
-        ("---\r\ntitle: Front\r\n---\r\nText\r\n", "Front", "Text\r\n"),
-        ("---\ntitle: Front\n---\n# Heading\nText", "Heading", "# Heading\nText"),
-        ("---\na rule, not front matter", "file", "---\na rule, not front matter"),
-        ("## only a second level", "file", "## only a second level"),
+        ("Intro\n# Ada  Lovelace #\nText", "Ada Lovelace", "Intro\n\nAda Lovelace\n\nText"),
+        ("# C#\nText", "C#", "C#\n\nText"),
+        ("# ##\n# Second", "Second", "Second"),
+        ("```\n# comment\n```\n# Real\n", "Real", "# comment\n\nReal"),
+        ('---\ntitle: "Front"\n---\nText', "Front", "Text"),
+        ("---\r\ntitle: Front\r\n---\r\nText\r\n", "Front", "Text"),
+        ("---\ntitle: Front\n---\n# Heading\nText", "Heading", "Heading\n\nText"),
+        ("---\na rule, not front matter", "file", "a rule, not front matter"),
+        ("## only a second level", "file", "only a second level"),
+        ("Underlined\n===\nText", "Underlined", "Underlined\n\nText"),
     ],
 )
 def test_markdown_title_and_front_matter(tmp_path: Path, content: str, title: str, text: str) -> None:
-    assert read(write(tmp_path / "file.md", content)) == [SourceRecord("file.md", title, text, "file.md", 0, {})]
+    (record,) = read(write(tmp_path / "file.md", content))
+    assert isinstance(record, SourceRecord)
+    assert (record.id, record.title, record.text) == ("file.md", title, text)
+
+
+def test_the_fields_of_front_matter_are_metadata(tmp_path: Path) -> None:
+    (record,) = read(write(tmp_path / "f.md", "---\ntitle: x\nauthor: 'Ada'\ntags: [a, b]\n  deep: 1\n---\nText"))
+    assert isinstance(record, SourceRecord)
+    assert record.metadata == {"author": "Ada", "tags": "[a, b]"}
+
+
+def test_markup_of_markdown_is_gone_and_its_lists_tables_and_code_can_be_read(tmp_path: Path) -> None:
+    content = """Some *bold* [link](http://x) and `code` &amp; <b>more</b>
+over two lines.
+
+- one
+  - inner
+- two
+
+| Name | Born |
+|------|-----:|
+| Ada  | 1815 |
+
+```python
+if x:
+
+    return "a   b"
+```
+
+> quoted
+"""
+    (record,) = read(write(tmp_path / "f.md", content))
+    assert isinstance(record, SourceRecord)
+    assert record.text == (
+        "Some bold link and code & more over two lines.\n\none\ninner\ntwo\n\nName | Born\nAda | 1815\n\n"
+        'if x:\n\n    return "a   b"\n\nquoted'
+    )
+
+
+def test_headings_of_markdown_are_paths(tmp_path: Path) -> None:
+    (record,) = read(write(tmp_path / "f.md", "Before\n# A\none\n### C\ntwo\n## B\nthree\n# D\n"))
+    assert isinstance(record, SourceRecord)
+    assert [(record.text[s.start :].split("\n")[0], s.headings) for s in record.sections] == [
+        ("Before", ()),
+        ("A", ("A",)),
+        ("C", ("A", "C")),
+        ("B", ("A", "B")),
+        ("D", ("D",)),
+    ]
 
 
 def test_html_keeps_visible_text_with_blocks_on_their_own_lines(tmp_path: Path) -> None:
     content = """<!DOCTYPE html><html><head><title> Ada
       Lovelace</title><style>p {}</style></head><body><nav>Home</nav><script>x()</script><!-- no -->
       <h1>Ada</h1><p>She <b>wrote</b>\n the first&nbsp;program.<p>In 1843.<ul><li>one<li>two</ul>
-      <table><tr><td>a</td><td>b</td></tr></table>first<br>second</body></html>"""
+      <table><tr><td>a</td><td>b</td></tr></table>first<br>second<pre>a\n  b</pre></body></html>"""
     (record,) = read(write(tmp_path / "x.html", content))
-    text = "Ada\n\nShe wrote\nthe first program.\n\nIn 1843.\n\none\ntwo\n\na b\n\nfirst\nsecond"
+    text = "Ada\n\nShe wrote the first program.\n\nIn 1843.\n\none\ntwo\n\na | b\n\nfirst\nsecond\n\na\n  b"
     assert isinstance(record, SourceRecord)
     assert record.title == "Ada Lovelace"
+    assert record.text == text
+
+
+MAIN = "<p>The engine weaves patterns. " * 5
+LINKS = "<ul><li><a href=1>Home</a><li><a href=2>News</a><li><a href=3>Imprint</a></ul>"
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        f"{LINKS}{{}}<div>{LINKS}</div>",
+        "<header>Home</header><main>{}</main><aside>Imprint</aside><footer>News</footer>",
+        "<div role=banner>Home</div><article>{}</article><p>News and more from elsewhere</p>",
+        "<div class='cookie-banner big'>Home News</div>{}<div id=sidebar>Imprint</div>",
+        "<p hidden>Home</p>{}<div aria-hidden=true>News</div>",
+        "{}<dialog>Home</dialog><select><option>News</select><button>Imprint</button>",
+    ],
+)
+def test_what_stands_around_the_text_of_a_page_is_left_out(tmp_path: Path, around: str) -> None:
+    (record,) = read(write(tmp_path / "x.html", around.format(MAIN)))
+    assert isinstance(record, SourceRecord)
+    assert record.text.count("The engine weaves patterns.") == 5
+    assert not any(word in record.text for word in ("Home", "News", "Imprint"))
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        (LINKS, "Home\nNews\nImprint"),
+        ("<footer>all there is</footer>", "all there is"),
+        (
+            "<article>Teaser</article>" + "<p>long text of the page</p>" * 3,
+            "Teaser\n\n" + "\n\n".join(["long text of the page"] * 3),
+        ),
+        ("<body class='sidebar'><p>text</body>", "text"),
+        ("<p>See <a href=1>one</a> link.", "See one link."),
+    ],
+)
+def test_a_page_is_never_left_without_its_text(tmp_path: Path, page: str, text: str) -> None:
+    (record,) = read(write(tmp_path / "x.html", page))
+    assert isinstance(record, SourceRecord)
     assert record.text == text
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from polyhop.schemas.corpus import Passage, SourceRecord
 from polyhop.schemas.ids import document_id, record_id
+from polyhop.schemas.sections import Location, Section, location_of, sections_json, sections_of
 from polyhop.tasks.passages.split import split_record
 
 
@@ -100,3 +101,134 @@ def test_a_long_text_without_pause_or_of_nothing_but_pauses_is_split_in_time(uni
     text = "y" + unit * (length // len(unit)) + "z"
     pieces = split_record(record(text), max_characters=2_000)
     assert (pieces[0].text[0], pieces[-1].text[-1]) == ("y", "z")
+
+
+PARTS = (
+    "Title",
+    "Alpha is long. " * 3,
+    "Beta",
+    "Beta is long. " * 3,
+    "Gamma",
+    "Short.",
+    "Delta",
+    "Delta is long. " * 3,
+)
+PATHS = (("T",), ("T",), ("T", "Beta"), ("T", "Beta"), ("T", "Gamma"), ("T", "Gamma"), ("T", "Delta"), ("T", "Delta"))
+
+
+def document(**places: object) -> SourceRecord:
+    """A record whose headings are Title, Beta, Gamma and Delta; Gamma has next to nothing below it."""
+    text, sections = "", []
+    for part, path in zip(PARTS, PATHS, strict=True):
+        if part in {"Title", *path}:
+            sections.append(Section(len(text), path, **places))  # type: ignore[arg-type]
+        text += part.strip() + "\n\n"
+    return SourceRecord("r", "T", text, "a.md", 0, {}, tuple(sections))
+
+
+def test_a_text_with_headings_is_cut_at_them_unless_what_is_before_is_too_short() -> None:
+    found = split_record(document(), max_characters=200, min_section_characters=20)
+    beginnings = [passage.text.split("\n")[0] for passage in found]
+    assert beginnings == ["Title", "Beta", "Gamma"]
+    assert [passage.passage_id for passage in found] == ["r#0", "r#1", "r#2"]
+    found = split_record(document(), max_characters=200, min_section_characters=0)
+    assert [passage.text.split("\n")[0] for passage in found] == ["Title", "Beta", "Gamma", "Delta"]
+
+
+def test_short_sections_are_not_joined_to_more_than_a_passage() -> None:
+    found = split_record(document(), max_characters=60, min_section_characters=1_000)
+    assert [passage.text.split("\n")[0] for passage in found] == ["Title", "Beta", "Gamma", "Delta"]
+
+
+def test_a_heading_stays_with_what_stands_below_it() -> None:
+    text = "One\n\nTwo\n\nBody."
+    sections = (Section(0, ("One",)), Section(5, ("One", "Two")))
+    (passage,) = split_record(SourceRecord("r", "T", text, "a", 0, {}, sections), max_characters=99)
+    assert (passage.passage_id, passage.text) == ("r", text)
+    assert location_of(sections, text, passage.start, passage.end) == Location(headings=("One", "Two"))
+
+
+def test_slides_sheets_and_chapters_are_never_joined_pages_are() -> None:
+    text = "a b\n\nc d"
+    for name, first, second in (("slide", 1, 2), ("sheet", "x", "y"), ("chapter", "x", "y")):
+        parts = (Section(0, **{name: first}), Section(5, **{name: second}))  # type: ignore[arg-type]
+        found = split_record(SourceRecord("r", "T", text, "a", 0, {}, parts), max_characters=99)
+        assert [passage.text for passage in found] == ["a b", "c d"]
+    pages = (Section(0, page=1), Section(5, page=2))
+    (passage,) = split_record(SourceRecord("r", "T", text, "a", 0, {}, pages), max_characters=99)
+    assert location_of(pages, text, passage.start, passage.end) == Location(first_page=1, last_page=2)
+
+
+@pytest.mark.parametrize(
+    ("location", "words"),
+    [
+        (Location(), ""),
+        (Location(first_page=3, last_page=3, headings=("A", "B")), "page 3, A > B"),
+        (Location(first_page=3, last_page=5), "pages 3-5"),
+        (Location(slide=2, headings=("A",)), "slide 2, A"),
+        (Location(sheet="S"), "sheet S"),
+        (Location(chapter="One", headings=("One",)), "One"),
+    ],
+)
+def test_a_location_in_words(location: Location, words: str) -> None:
+    assert location.words() == words
+
+
+def test_a_piece_repeats_the_last_sentences_of_the_one_before() -> None:
+    text = "Aa bb cc. Dd ee ff. Gg hh ii. Jj kk ll. Mm nn oo."
+    found = split_record(record(text), max_characters=30, overlap_sentences=1)
+    assert [passage.text for passage in found] == [
+        "Aa bb cc. Dd ee ff. Gg hh ii.",
+        "Gg hh ii. Jj kk ll. Mm nn oo.",
+    ]
+    assert all(text[passage.start : passage.end] == passage.text for passage in found)
+
+
+def test_what_is_repeated_is_at_most_half_a_passage_and_never_above_a_heading() -> None:
+    long = "A" * 18 + ". B" * 2
+    assert [p.text for p in split_record(record(f"{long}. Cc dd."), max_characters=24, overlap_sentences=3)][-1] != long
+    found = split_record(document(), max_characters=60, min_section_characters=0, overlap_sentences=2)
+    assert [passage.text.split("\n")[0] for passage in found] == ["Title", "Beta", "Gamma", "Delta"]
+
+
+headings = st.lists(st.sampled_from("AB"), max_size=2).map(tuple)
+marks = st.tuples(
+    st.integers(0, 120),
+    headings,
+    st.none() | st.integers(1, 3),
+    st.none() | st.integers(1, 2),
+    st.sampled_from(["", "s"]),
+)
+
+
+@given(
+    st.text("aB. \n", max_size=120),
+    st.lists(marks, max_size=6),
+    st.integers(1, 40),
+    st.integers(0, 3),
+    st.integers(0, 50),
+)
+def test_cuts_at_sections_lose_no_word_and_cross_no_slide(
+    text: str,
+    found: list[tuple[int, tuple[str, ...], int | None, int | None, str]],
+    most: int,
+    overlap: int,
+    least: int,
+) -> None:
+    sections = tuple(
+        Section(start, path, page, slide, sheet)
+        for start, path, page, slide, sheet in sorted(found, key=lambda one: one[0])
+        if start < len(text)
+    )
+    source = SourceRecord("r", "T", text, "a", 0, {}, sections)
+    pieces = split_record(source, max_characters=most, overlap_sentences=overlap, min_section_characters=least)
+    covered = {place for p in pieces for place in range(p.start, p.end)}
+    assert all(text[place].isspace() or place in covered for place in range(len(text)))
+    assert all(text[p.start : p.end] == p.text and p.text.strip() for p in pieces)
+    assert all(len(p.text) <= most for p in pieces) or len(pieces) == 1
+    assert all(b.start > a.start and b.end > a.end for a, b in pairwise(pieces))
+    for piece in pieces:
+        inside = [s for s, after in pairwise([*sections, Section(len(text))]) if after.start > piece.start]
+        held = {s.container for s in inside if s.start < piece.end and text[max(s.start, piece.start) :].strip()}
+        assert len(held) <= 1 or any(a.start == b.start for a, b in pairwise(sections)) or sections[0].start > 0
+    assert sections_of(sections_json(sections)) == sections
