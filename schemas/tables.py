@@ -4,6 +4,7 @@ Says what a row is; how rows are made is the stages' business. Columns follow al
 """
 
 from polyhop.schemas.columns import Derived, Table, count, flag, real, text
+from polyhop.schemas.record_tables import METADATA_COLUMNS, METADATA_VALUES, RECORDS
 
 DOCUMENTS = Table(
     "documents",
@@ -255,6 +256,9 @@ CHANGES = Table(
 
 TABLES: tuple[Table, ...] = (
     DOCUMENTS,
+    RECORDS,
+    METADATA_VALUES,
+    METADATA_COLUMNS,
     PASSAGES,
     ENTITIES,
     MENTIONS,

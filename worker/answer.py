@@ -274,14 +274,18 @@ def _all_or_outage(answered: list[AnsweredQuestion]) -> list[AnsweredQuestion]:
 
 
 def passage_rows(index: IndexReader, retrieval: Retrieval) -> list[dict[str, Any]]:
-    """Ranked passages as the JSON contract wants them; pieces of a split record name it as `record`."""
+    """Ranked passages as the JSON contract wants them; pieces of a split record name it as `record`.
+
+    Each has its document, file, offsets in the record's text and metadata.
+    """
     number_of = index.number_of_passage
     rows = []
-    for p in retrieval.passages:
+    origins = index.origins([number_of[p.passage_id] for p in retrieval.passages]) if retrieval.passages else []
+    for p, origin in zip(retrieval.passages, origins, strict=True):
         title = index.passage_titles[number_of[p.passage_id]]
         row: dict[str, Any] = {"id": p.passage_id, "title": title, "score": round(p.score, 6), "rank": p.rank}
         record = index.record_of(p.passage_id)
-        rows.append(row if record == p.passage_id else {**row, "record": record})
+        rows.append({**row, **({} if record == p.passage_id else {"record": record}), **origin.row()})
     return rows
 
 
