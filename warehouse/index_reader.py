@@ -121,7 +121,7 @@ class PublishedIndex:
         name = "origins" if "records" in self.manifest.tables else "origins_in_documents"
         with translated(self._folder.tables):
             rows = self._connection.cursor().execute(statement("read", name), {"ids": ids}).fetchall()
-        by_id = {row[0]: PassageOrigin(*row[1:6], json.loads(row[6])) for row in rows}
+        by_id = {row[0]: _origin(*row[1:]) for row in rows}
         return [by_id[passage_id] for passage_id in ids]
 
     def _read_passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
@@ -146,6 +146,10 @@ class PublishedIndex:
             stored = StoredVersion(self, self._folder.arrays, self._connection)
             self._opened.setdefault(handle, handle.open(stored))  # of two threads, both get the first one's
         return cast("T", self._opened[handle])
+
+
+def _origin(record_id: str, document_id: str, source: str, start: int, end: int, metadata: str) -> PassageOrigin:
+    return PassageOrigin(record_id, document_id, source, start, end, json.loads(metadata))
 
 
 class StoredVersion(ArrayFolder):

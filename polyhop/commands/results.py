@@ -137,9 +137,8 @@ def _draw(document: Any, settings: "Settings") -> None:
 
     names = ("question", "answer", "strategy", "version", "passages", "evidence", "seconds")
     kept = {name: document[name] for name in names}
-    answer = Answer(
-        **kept, reading=document.get("reading", {}), triples=document.get("triples"), filter=document.get("filter")
-    )
+    later = {name: document.get(name) for name in ("triples", "filter")}
+    answer = Answer(**kept, reading=document.get("reading", {}), **later)
     print_answer(answer, stored_texts(document, settings), explain=True)
 
 
