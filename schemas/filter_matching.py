@@ -33,6 +33,7 @@ Truth = tuple[Mask, Mask]
 """Shape (records,) each: where a condition is true, and where it is known."""
 
 _LATEST_YEAR = 9999
+_SHOWN_FIELDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +100,13 @@ def check_filter(asked: Filter, types: Mapping[str, str]) -> None:
 
 
 def _unknown(field: str, types: Mapping[str, str]) -> str:
-    near = nearest_name(field, types)
-    known = sorted(name for name in types if name.startswith(METADATA))
-    shown = ", ".join(known[:10]) + (" and others" if len(known) > 10 else "")
+    known = sorted(name.removeprefix(METADATA) for name in types if name.startswith(METADATA))
+    near = nearest_name(field.removeprefix(METADATA), known)
     if near:
-        advice = f"did you mean {near}?"
-    else:
-        advice = f"there are {shown}" if known else "the records of this index have no metadata"
-    return f"no record has a field {field}; {advice}".rstrip("?") + ("?" if near else "")
+        return f"no record has a field {field}; did you mean {METADATA}{near}?"
+    shown = ", ".join(METADATA + name for name in known[:_SHOWN_FIELDS])
+    shown += " and others" if len(known) > _SHOWN_FIELDS else ""
+    return f"no record has a field {field}; {f'there are {shown}' if known else 'none of this index has metadata'}"
 
 
 def _misfit(leaf: Comparison, kind: str, value: Value) -> str | None:

@@ -32,7 +32,7 @@ class FilterError(ConfigurationError):
 
     def __init__(self, reason: str, column: int) -> None:
         self.column = column
-        super().__init__(f"The filter is wrong at column {column}: {reason}.")
+        super().__init__(f"The filter is wrong at column {column}: {reason}{'' if reason.endswith('?') else '.'}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,8 +257,9 @@ def _nearest_allowed(_: Artefact[NearestPassages], restriction: Restriction) -> 
 
     def search(vector: NDArray[np.float32], count: int, _ef_search: int) -> Sequence[int]:
         scores = vectors @ vector
-        nearest = np.argpartition(-scores, count)[:count] if count < len(scores) else np.arange(len(scores))
-        return nearest[np.argsort(-scores[nearest], kind="stable")].tolist()  # type: ignore[no-any-return]
+        least = np.partition(scores, -count)[-count] if 0 < count < len(scores) else -np.inf
+        nearest = np.flatnonzero(scores >= least)
+        return nearest[np.argsort(-scores[nearest], kind="stable")][:count].tolist()  # type: ignore[no-any-return]
 
     return search
 
