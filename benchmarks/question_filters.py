@@ -4,10 +4,10 @@ Run: uv run python benchmarks/question_filters.py build ROOT NAME CORPUS [SHARES
      uv run python benchmarks/question_filters.py measure ROOT NAME QUESTIONS STRATEGIES [SHARES] [REPEATS]
 The first makes the indexes NAME, and NAME-SHARE for each share. Every record gets the metadata `share`, from 0 to 99.99
 by the sha256 of its id; the filter is `metadata.share < SHARE` (default 50,10,1). Overlap is the mean share of the
-first ten passages that both indexes have in common; recall@5 counts gold passages that the filter allows, over the questions
-that have any. p50 is of a retrieval with its vector at hand, milliseconds of the processor, the least of REPEATS passes
-(default 3), and so is that of the same questions without the filter, asked in turns. "ready" is what the filter cost
-once: matching records and restricting arrays, in seconds.
+first ten passages that both indexes have in common; recall@5 counts gold passages that the filter allows, over the
+questions that have any. p50 is of a retrieval whose vector is at hand, in processor milliseconds, the least of REPEATS
+passes (default 3), and so is that of the same questions without the filter, asked in turns. "ready" is what the filter
+cost once: matching records and restricting arrays, in seconds.
 """
 
 import gzip

@@ -4,7 +4,7 @@ Opens no store: every value is the whole version's, restricted by its handle (po
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
@@ -15,6 +15,7 @@ from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.origins import PassageOrigin
 from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.sections import Location
 
 T = TypeVar("T")
 
@@ -64,6 +65,10 @@ class RestrictedIndex:
     def record_of(self, passage_id: str) -> str:
         """Id of the source record that a passage is, or is a piece of."""
         return self._whole.record_of(passage_id)
+
+    def locations(self, passage_ids: Collection[str]) -> Mapping[str, Location]:
+        """Where passages stand in their files, by id, of those of which anything is known."""
+        return self._whole.locations(passage_ids)
 
     def whole(self, handle: Artefact[T]) -> T:
         """What a handle opens for all passages."""

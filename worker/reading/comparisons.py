@@ -7,6 +7,7 @@ which value is missing. Source: reader.md 6.4.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.schemas.query import ComparedValue
@@ -19,7 +20,14 @@ from polyhop.worker.reading.parsing import ParsedQuestion, stem_of
 from polyhop.worker.reading.quantities import order, stated_measure, written, years_of
 from polyhop.worker.reading.subjects import is_about
 from polyhop.worker.reading.superlatives import candidates_of
-from polyhop.worker.reading.word_lists import DateAttribute, Measure, comparison_lists, date_attributes, measures
+from polyhop.worker.reading.word_lists import (
+    DateAttribute,
+    Measure,
+    comparison_lists,
+    date_attributes,
+    event_of,
+    measures,
+)
 
 _LONG = re.compile(
     r"\b(?:lived?|lives|living) (?:the )?(?:long|short)|\b(?:long|short)er (?:life|lived)", re.IGNORECASE
@@ -154,7 +162,14 @@ def date_kinds(question: ParsedQuestion) -> list[DateAttribute]:
         return [kind for kind in named if kind.name in _PERSONS][:1]
     if named:
         return sorted(named, key=lambda kind: _first_place(question, kind))[:1]
-    return [kinds[name] for name in _OLD_THINGS] if words & lists.start_words else []
+    if not words & lists.start_words:
+        return []
+    pairs = list(pairwise(question.words))
+    beside = {
+        word for pair in [*pairs, *((b, a) for a, b in pairs)] if pair[0] in lists.start_words for word in pair[1:]
+    }
+    verbs = sorted(word for word in words & beside if word.endswith("ed"))
+    return [event_of(verb) for verb in verbs] or [kinds[name] for name in _OLD_THINGS]
 
 
 def _first_place(question: ParsedQuestion, kind: DateAttribute) -> int:

@@ -10,7 +10,7 @@ from polyhop.schemas.query import ComparedValue
 
 CONFIDENCES: Mapping[str, float] = {
     "life span": 0.85, "birth": 0.85, "death": 0.85, "founding": 0.80, "opening": 0.80, "building": 0.80,
-    "release": 0.80, "launch": 0.80, "country": 0.80, "demonym": 0.75, "number": 0.70, "measure": 0.70,
+    "release": 0.80, "launch": 0.80, "event": 0.75, "country": 0.80, "demonym": 0.75, "number": 0.70, "measure": 0.70,
     "shared name": 0.60, "definition": 0.60, "statement": 0.60, "cover": 0.40,
 }  # fmt: skip
 """How often each rule is right. Source: reader.md, Confidence and silence."""
