@@ -46,14 +46,22 @@ def kept_entities(graph: BipartiteGraph, allowed: Numbers) -> Numbers:
     return np.flatnonzero(is_kept).astype(np.int64)
 
 
-def restricted_graph(graph: BipartiteGraph, allowed: Numbers) -> BipartiteGraph:
-    """Allowed passages and the entities that are left."""
-    kept = kept_entities(graph, allowed)
+def restricted_graph(graph: BipartiteGraph, allowed: Numbers, kept: Numbers | None = None) -> BipartiteGraph:
+    """Allowed passages and the entities that are left.
+
+    Args:
+        graph: All of them.
+        allowed: Passages, ascending.
+        kept: The entities that are left, ascending; edges to others are gone. None: those of `kept_entities`.
+    """
+    kept = kept_entities(graph, allowed) if kept is None else kept
     moved = new_numbers(kept, graph.entity_count)
     indptr, offsets = gathered(graph.indptr, allowed)
+    numbers = moved[graph.indices[offsets]]
+    indptr, offsets, numbers = _starts_without(indptr, numbers < 0), offsets[numbers >= 0], numbers[numbers >= 0]
     return BipartiteGraph(
         indptr=indptr,
-        indices=moved[graph.indices[offsets]].astype(np.int32),
+        indices=numbers.astype(np.int32),
         tf=np.asarray(graph.tf[offsets]),
         is_title=np.asarray(graph.is_title[offsets]),
         keys=tuple(graph.keys[number] for number in kept.tolist()),
@@ -125,6 +133,11 @@ def restricted_texts(texts: StoredTexts, kept: Sequence[int] | Numbers) -> Store
     """These texts, numbered in this order."""
     starts, offsets = gathered(np.asarray(texts.starts), np.asarray(kept, dtype=np.int64))
     return StoredTexts(starts, np.asarray(texts.data[offsets]))
+
+
+def _starts_without(indptr: Numbers, is_gone: NDArray[np.bool_]) -> Numbers:
+    """Where rows begin once some of what they hold is gone."""
+    return indptr - np.concatenate(([0], np.cumsum(is_gone)))[indptr]
 
 
 def _starts(counts: NDArray[np.int64]) -> Numbers:

@@ -3,14 +3,10 @@
 Says what a row is; how rows are made is the stages' business. Columns follow algorithms.md 7.2, names house-style.md.
 """
 
-<<<<<<< HEAD
-from polyhop.schemas.columns import Derived, Table, count, flag, real, text
-from polyhop.schemas.record_tables import METADATA_COLUMNS, METADATA_VALUES, RECORDS
-=======
 import pyarrow as pa
 
 from polyhop.schemas.columns import Column, Derived, Table, count, flag, real, text
->>>>>>> main
+from polyhop.schemas.record_tables import METADATA_COLUMNS, METADATA_VALUES, RECORDS
 
 DOCUMENTS = Table(
     "documents",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.artefacts import StoredArrays
-from polyhop.schemas.graph import BipartiteGraph, EntityTexts, LexicalIndex, RelationGraph
+from polyhop.schemas.graph import BipartiteGraph, EntityTexts, LexicalIndex, RelationGraph, with_edges
 from polyhop.schemas.propositions import Rows
 from polyhop.warehouse.graph.arrays import CHECKED_BYTES, save_arrays, save_lines
 
@@ -36,6 +36,20 @@ def open_bipartite(stored: StoredArrays, keys: tuple[str, ...], passage_count: i
         and graph.tf.shape == graph.is_title.shape == graph.indices.shape,
     )
     return graph
+
+
+def save_title_chunks(folder: Path, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> None:
+    """Writes the edges to names that are part of titles, compressed by passage."""
+    save_arrays(folder, "title-chunks", {"indptr": indptr, "indices": indices})
+
+
+def open_chunk_graph(stored: StoredArrays, graph: BipartiteGraph) -> BipartiteGraph:
+    """The graph with the edges to names that are part of titles: tf 1, not title edges. Source: bridge-masked.md 2."""
+    indptr = stored.array("title-chunks", "indptr").astype(np.int64, copy=False)
+    indices = stored.array("title-chunks", "indices").astype(np.int32, copy=False)
+    fits = indptr.shape == graph.indptr.shape and _fits(indptr, indices, graph.entity_count)
+    stored.require("title-chunks", fits=fits)
+    return with_edges(graph, indptr, indices)
 
 
 def surface_graph(columns: Mapping[str, NDArray[Any]], passage_count: int) -> BipartiteGraph:

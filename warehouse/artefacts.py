@@ -10,13 +10,8 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-<<<<<<< HEAD
 from polyhop.schemas.artefacts import Artefact, Restriction, Stored, unrestricted
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, RelationGraph
-=======
-from polyhop.schemas.artefacts import Artefact, Stored, StoredArrays
-from polyhop.schemas.graph import BipartiteGraph, Entity, EntityTexts, LexicalIndex, RelationGraph, with_edges
->>>>>>> main
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.propositions import Rows
 from polyhop.schemas.restricting import (
@@ -30,6 +25,7 @@ from polyhop.schemas.restricting import (
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.warehouse.artefact_arrays import (
     open_bipartite,
+    open_chunk_graph,
     open_entity_texts,
     open_lexical,
     open_passages_of_statements,
@@ -58,35 +54,8 @@ GRAPH = Artefact("graph", _graph, "graph", restrict=_allowed_rows)
 """Passages and the entities they mention."""
 
 
-<<<<<<< HEAD
 def _every_entity(stored: Stored) -> NDArray[np.int64]:
     return np.arange(stored.artefact(GRAPH).entity_count, dtype=np.int64)
-=======
-def save_title_chunks(folder: Path, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> None:
-    """Writes the edges to names that are part of titles, compressed by passage."""
-    save_arrays(folder, "title-chunks", {"indptr": indptr, "indices": indices})
-
-
-def open_chunk_graph(stored: StoredArrays, graph: BipartiteGraph) -> BipartiteGraph:
-    """The graph with the edges to names that are part of titles: tf 1, not title edges. Source: bridge-masked.md 2."""
-    indptr = stored.array("title-chunks", "indptr").astype(np.int64, copy=False)
-    indices = stored.array("title-chunks", "indices").astype(np.int32, copy=False)
-    fits = indptr.shape == graph.indptr.shape and _fits(indptr, indices, graph.entity_count)
-    stored.require("title-chunks", fits=fits)
-    return with_edges(graph, indptr, indices)
-
-
-def _chunk_graph(stored: Stored) -> BipartiteGraph:
-    return open_chunk_graph(stored, stored.artefact(GRAPH))
-
-
-CHUNK_GRAPH = Artefact("graph:title-chunks", _chunk_graph, "bridge-masked")
-"""`GRAPH` with edges from passages to names that are part of their titles, in the same numbering."""
-
-
-def surface_graph(columns: Mapping[str, NDArray[Any]], passage_count: int) -> BipartiteGraph:
-    """Passages and the spellings of names in them, ascending; each offset counts under its own spelling.
->>>>>>> main
 
 
 def _entities_left(_: Artefact[NDArray[np.int64]], restriction: Restriction) -> NDArray[np.int64]:
@@ -95,6 +64,18 @@ def _entities_left(_: Artefact[NDArray[np.int64]], restriction: Restriction) -> 
 
 ENTITY_NUMBERS: Artefact[NDArray[np.int64]] = Artefact("graph", _every_entity, "graph", restrict=_entities_left)
 """Shape (n,), int64, ascending: numbers, in the whole version, of the entities in `GRAPH`."""
+
+
+def _chunk_graph(stored: Stored) -> BipartiteGraph:
+    return open_chunk_graph(stored, stored.artefact(GRAPH))
+
+
+def _chunks_left(handle: Artefact[BipartiteGraph], restriction: Restriction) -> BipartiteGraph:
+    return restricted_graph(restriction.whole(handle), restriction.allowed, restriction.artefact(ENTITY_NUMBERS))
+
+
+CHUNK_GRAPH = Artefact("graph:title-chunks", _chunk_graph, "bridge-masked", restrict=_chunks_left)
+"""`GRAPH` with edges from passages to names that are part of their titles, in the same numbering."""
 
 
 def _surfaces(stored: Stored) -> BipartiteGraph:

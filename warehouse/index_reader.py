@@ -3,12 +3,8 @@
 Holds the version until closed; opens an artefact when it is first asked for, by its handle; writes nothing.
 """
 
-<<<<<<< HEAD
 import json
-from collections.abc import Mapping, Sequence
-=======
 from collections.abc import Collection, Mapping, Sequence
->>>>>>> main
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -19,11 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.artefacts import Artefact
-<<<<<<< HEAD
 from polyhop.schemas.origins import PassageOrigin
-=======
 from polyhop.schemas.sections import Location
->>>>>>> main
 from polyhop.schemas.stores import PinnedTable
 from polyhop.schemas.timings import StageTiming
 from polyhop.warehouse.files.layout import Layout

@@ -173,6 +173,12 @@ class _FilteredServices:
         """As the whole session."""
         return self._whole.encode_paths(texts)
 
+    def encode_beside(
+        self, questions: Sequence[str], repeated: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """As the whole session."""
+        return self._whole.encode_beside(questions, repeated)
+
     def chat(self) -> ChatModel | None:
         """As the whole session."""
         return self._whole.chat()

@@ -15,11 +15,7 @@ import pyarrow as pa
 from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.ids import content_hash
-<<<<<<< HEAD
 from polyhop.schemas.record_tables import RECORD_TABLES
-from polyhop.schemas.tables import DOCUMENTS, PASSAGES, QUARANTINE
-from polyhop.tasks.corpus.records import Mentions, drop_deleted, kept_content, load_refused, records_table, write_kept
-=======
 from polyhop.schemas.tables import DOCUMENTS, LOCATIONS, PASSAGES, QUARANTINE
 from polyhop.tasks.corpus.records import (
     Mentions,
@@ -31,7 +27,6 @@ from polyhop.tasks.corpus.records import (
     write_kept,
 )
 from polyhop.tasks.corpus.unchanged import Unchanged
->>>>>>> main
 from polyhop.tasks.cycles import no_search_for_cycles
 from polyhop.tasks.passages.chunks import Piece, chunks
 from polyhop.tasks.passages.metadata import drop_records, fill_records
@@ -186,12 +181,8 @@ def quarantine_passages(build: Build, faults: list[str]) -> Counts:
         connection.execute(statement("ingest", "number_again"))
         connection.execute(statement("ingest", "drop_empty_documents"))
         connection.execute(statement("ingest", "count_again"))
-<<<<<<< HEAD
         drop_records(connection)
-        good, bad = connection.execute(statement("ingest", "count_left")).fetchone() or (0, 0)
-=======
         good, bad, lacking = connection.execute(statement("ingest", "count_left"), _LACKING).fetchone() or (0, 0, 0)
->>>>>>> main
         first = connection.execute(statement("ingest", "first_quarantined")).fetchone()
         documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
     check_share(build, good, bad, first, lacking=lacking)
@@ -220,11 +211,7 @@ INGEST = Stage(
     run=ingest_batch,
     settings=_settings,
     unit=named("records"),
-<<<<<<< HEAD
-    tables=(DOCUMENTS, PASSAGES, *RECORD_TABLES, QUARANTINE),
-=======
-    tables=(DOCUMENTS, PASSAGES, QUARANTINE, LOCATIONS),
->>>>>>> main
+    tables=(DOCUMENTS, PASSAGES, *RECORD_TABLES, QUARANTINE, LOCATIONS),
     arrays=PREFIX,
     outcome=kept_content,
     contents=ingest_contents,

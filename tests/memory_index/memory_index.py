@@ -17,11 +17,8 @@ from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
 from polyhop.schemas.ids import entity_id
 from polyhop.schemas.names import NameFinder, title_forms, title_keys
-<<<<<<< HEAD
 from polyhop.schemas.origins import PassageOrigin
-=======
 from polyhop.schemas.sections import Location
->>>>>>> main
 from polyhop.schemas.stems import ANALYSERS
 from polyhop.schemas.stored_texts import StoredTexts
 from polyhop.schemas.text import norm_ws
@@ -174,15 +171,13 @@ class MemoryIndex:
     def passages(self, numbers: Sequence[int]) -> list[Passage]:
         return [self._rows[number] for number in numbers]
 
-<<<<<<< HEAD
     def origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
         """As of a file whose records are passages, each a document of its own."""
         rows = [self._rows[number] for number in numbers]
         return [PassageOrigin(row[0], row[0], "memory", 0, len(row[2])) for row in rows]
-=======
+
     def locations(self, passage_ids: Collection[str]) -> Mapping[str, Location]:
         return {}
->>>>>>> main
 
     def record_of(self, passage_id: str) -> str:
         return passage_id
