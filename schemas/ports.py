@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.chat import ChatModel
 from polyhop.schemas.graph import Mention
+from polyhop.schemas.origins import PassageOrigin
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
 from polyhop.schemas.sections import Location
 from polyhop.schemas.spreading import Activation, ChainRule, SeedRule, SpreadQuestion, SpreadRule
@@ -155,6 +156,10 @@ class IndexReader(Protocol):
 
     def passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
         """(passage id, title, text) of passages by number, in the order asked."""
+        ...
+
+    def origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
+        """Where passages come from, by number, in the order asked: record, file, offsets, metadata."""
         ...
 
     def record_of(self, passage_id: str) -> str:

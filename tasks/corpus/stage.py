@@ -15,6 +15,7 @@ import pyarrow as pa
 from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.ids import content_hash
+from polyhop.schemas.record_tables import RECORD_TABLES
 from polyhop.schemas.tables import DOCUMENTS, LOCATIONS, PASSAGES, QUARANTINE
 from polyhop.tasks.corpus.records import (
     Mentions,
@@ -28,6 +29,7 @@ from polyhop.tasks.corpus.records import (
 from polyhop.tasks.corpus.unchanged import Unchanged
 from polyhop.tasks.cycles import no_search_for_cycles
 from polyhop.tasks.passages.chunks import Piece, chunks
+from polyhop.tasks.passages.metadata import drop_records, fill_records
 from polyhop.tasks.passages.records import passages_table
 from polyhop.tasks.quarantine import check_share, quarantine_table
 from polyhop.tasks.stage import BatchResult, Counts, Stage, named
@@ -132,6 +134,7 @@ def ingest_finish(build: Build) -> Counts:
         connection.execute(statement("ingest", "fill_passages"), passages)
         connection.execute(statement("ingest", "fill_locations"), passages)
         connection.execute(statement("ingest", "fill_documents"), passages)
+        fill_records(connection, passages)
         write_kept(build, connection, folder)
         good, bad, lacking = connection.execute(statement("ingest", "count_records"), _LACKING).fetchone() or (0, 0, 0)
         first = connection.execute(statement("ingest", "first_quarantined")).fetchone()
@@ -178,6 +181,7 @@ def quarantine_passages(build: Build, faults: list[str]) -> Counts:
         connection.execute(statement("ingest", "number_again"))
         connection.execute(statement("ingest", "drop_empty_documents"))
         connection.execute(statement("ingest", "count_again"))
+        drop_records(connection)
         good, bad, lacking = connection.execute(statement("ingest", "count_left"), _LACKING).fetchone() or (0, 0, 0)
         first = connection.execute(statement("ingest", "first_quarantined")).fetchone()
         documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
@@ -208,7 +212,7 @@ INGEST = Stage(
     revision=2,
     settings=_settings,
     unit=named("records"),
-    tables=(DOCUMENTS, PASSAGES, QUARANTINE, LOCATIONS),
+    tables=(DOCUMENTS, PASSAGES, *RECORD_TABLES, QUARANTINE, LOCATIONS),
     arrays=PREFIX,
     outcome=kept_content,
     contents=ingest_contents,

@@ -10,7 +10,7 @@ import pyarrow as pa
 from polyhop.schemas.columns import Table, text
 from polyhop.tasks.graph.title_chunks import chunk_edges
 from polyhop.tasks.stage import Counts, Stage
-from polyhop.warehouse.artefacts import save_title_chunks
+from polyhop.warehouse.artefact_arrays import save_title_chunks
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.graph.arrays import open_array
 from polyhop.warehouse.statements import statement

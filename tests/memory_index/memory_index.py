@@ -17,6 +17,7 @@ from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
 from polyhop.schemas.ids import entity_id
 from polyhop.schemas.names import NameFinder, title_forms, title_keys
+from polyhop.schemas.origins import PassageOrigin
 from polyhop.schemas.sections import Location
 from polyhop.schemas.stems import ANALYSERS
 from polyhop.schemas.stored_texts import StoredTexts
@@ -31,13 +32,16 @@ from polyhop.warehouse.artefacts import (
     COSINE_SCALE,
     ENTITIES,
     ENTITY_IDS,
+    ENTITY_NUMBERS,
     EXACT_NAMES,
     GRAPH,
     NAMES,
     NEAREST_PASSAGES,
+    RELATION_PASSAGES,
     RELATIONS,
     SURFACES,
     lexical_of,
+    passages_of_statements,
     vectors_of,
 )
 from polyhop.warehouse.graph.arrays import text_arrays
@@ -138,6 +142,8 @@ class MemoryIndex:
             EXACT_NAMES: self._exact_names,
             ALIASES: dict,
             NAMES: lambda: NameFinder(self.passage_titles),
+            ENTITY_NUMBERS: lambda: np.arange(self._value(GRAPH).entity_count),
+            RELATION_PASSAGES: self._relation_passages,
             NEAREST_PASSAGES: lambda: self._nearest,
             COSINE_SCALE: lambda: 1.0,
             vectors_of("passage"): lambda: self.encode(self._texts),
@@ -150,6 +156,9 @@ class MemoryIndex:
             STORED_PROPOSITIONS: self._propositions,
             STORED_TRIPLES: self._propositions,
             **dict.fromkeys(
+                map(passages_of_statements, ("propositions", "triples")), lambda: self._propositions().graph.passages
+            ),
+            **dict.fromkeys(
                 map(vectors_of, ("proposition", "triple")),
                 lambda: self.encode([text for text, _, _ in self._sentences]),
             ),
@@ -161,6 +170,11 @@ class MemoryIndex:
 
     def passages(self, numbers: Sequence[int]) -> list[Passage]:
         return [self._rows[number] for number in numbers]
+
+    def origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
+        """As of a file whose records are passages, each a document of its own."""
+        rows = [self._rows[number] for number in numbers]
+        return [PassageOrigin(row[0], row[0], "memory", 0, len(row[2])) for row in rows]
 
     def locations(self, passage_ids: Collection[str]) -> Mapping[str, Location]:
         return {}
@@ -227,6 +241,19 @@ class MemoryIndex:
             self._value(GRAPH).keys,
             ((title, "mentions", mention.key) for titles, found in pairs for title in titles for mention in found),
         )
+
+    def _relation_passages(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Each relation with the passages whose title is its source and which mention its target."""
+        number_of = self._value(GRAPH).number_of
+        stated: dict[tuple[int, int], set[int]] = {}
+        for number, (title, found) in enumerate(zip(self.passage_titles, self._mentions, strict=True)):
+            for key in title_keys(title)[:1]:
+                for mention in found:
+                    if mention.key != key:
+                        stated.setdefault((number_of[key], number_of[mention.key]), set()).add(number)
+        rows = [(place, number) for place, pair in enumerate(sorted(stated)) for number in sorted(stated[pair])]
+        table = np.array(rows, dtype=np.int64).reshape(-1, 2)
+        return table[:, 0], table[:, 1]
 
     def _exact_names(self) -> dict[str, list[int]]:
         """An entity is called as its title says, or as it is written first."""

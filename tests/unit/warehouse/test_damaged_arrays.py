@@ -8,7 +8,7 @@ import pytest
 import polyhop.warehouse.artefacts
 from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.graph import LexicalIndex
-from polyhop.warehouse.artefacts import (
+from polyhop.warehouse.artefact_arrays import (
     open_bipartite,
     open_chunk_graph,
     open_entity_texts,

@@ -145,6 +145,7 @@ SELECT
     (SELECT coalesce(hex(bit_xor(md5_number(d::VARCHAR))), '') FROM documents AS d),
     (SELECT coalesce(hex(bit_xor(md5_number((p.passage_id, p.record_id, p.ordinal, p.start_offset)::VARCHAR))), '')
         FROM passages AS p),
+    (SELECT coalesce(hex(bit_xor(md5_number(r::VARCHAR))), '') FROM records AS r),
     (SELECT coalesce(hex(bit_xor(md5_number(q::VARCHAR))), '') FROM quarantine AS q);
 
 -- name: places_in_parts
