@@ -31,7 +31,7 @@ from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import quoted
 from polyhop.warehouse.updated_tables import begin_updates, clear_tables
 
-REVISION = 3
+REVISION = 4
 
 _COUNTED = ("entities", "mentions", "relations", "propositions", "triples", "merged_names")
 _DECIDED = ("clusters", "failed_clusters")

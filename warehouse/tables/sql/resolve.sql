@@ -34,20 +34,26 @@ FROM (
 GROUP BY key;
 
 -- name: types_of_keys
--- Type with the largest summed confidence (in whole thousandths: sums of floats would depend on their order);
--- ties in the order of the paper's list, then by name.
+-- Type with the largest summed confidence (in whole thousandths: sums of floats would depend on their order); ties in the
+-- order of the paper's list, then by name. '' stands for no type, which is a cue's vote, too. What a page says of its own
+-- title comes before cues, these before defaults (schemas/types.py: DEFINED, DEFAULT).
 CREATE OR REPLACE TEMP TABLE types_of_keys AS
-SELECT key, arg_max(type, (weight, preference, inverse)) AS type, round(max(weight) / sum(weight), 6) AS confidence
+SELECT
+    key,
+    nullif(arg_max(type, (weight, preference, inverse)), '') AS type,
+    round(max(weight) / sum(weight), 6) AS confidence
 FROM (
     SELECT
         key,
-        type,
+        coalesce(type, '') AS type,
+        CASE WHEN is_title AND type_confidence >= .9 THEN 2 WHEN type_confidence > .3 THEN 1 ELSE 0 END AS tier,
         sum(tf * round(1000 * type_confidence)::BIGINT) AS weight,
         -coalesce(
             list_position(['PERSON', 'ORGANIZATION', 'LOCATION', 'EVENT', 'WORK', 'DATE', 'NUMBER'], type), 8
         ) AS preference,
         -row_number() OVER (PARTITION BY key ORDER BY type) AS inverse
-    FROM resolved_mentions WHERE type IS NOT NULL GROUP BY key, type
+    FROM resolved_mentions WHERE type_confidence IS NOT NULL GROUP BY key, type, tier
+    QUALIFY tier = max(tier) OVER (PARTITION BY key)
 )
 GROUP BY key;
 
