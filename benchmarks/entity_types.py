@@ -64,7 +64,9 @@ def main() -> None:
                 right[row] += found in label["types"]
             if found not in label["types"] and label["part"] == "tuning":
                 wrong.append(f"{label['kind']} {key}: {found}, not {' or '.join(label['types'])}")
-    print(f"{describe_machine()}\n\n| entities | part | all | of a type | without | either |\n|---|---|---|---|---|")
+    print(
+        f"{describe_machine()}\n\n| entities | part | all | of a type | without | either |\n|---|---|---|---|---|---|"
+    )
     for entities, part in dict.fromkeys((entities, part) for entities, part, _ in asked):
         rows = [(entities, part, what) for what in ("all", "typed", "untyped", "either")]
         print(f"| {entities} | {part} | {' | '.join(f'{right[row]} of {asked[row]}' for row in rows)} |")

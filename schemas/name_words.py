@@ -58,7 +58,7 @@ playing practice principle prize procedure process product profession pronoun pr
 rank reactor religion rifle ritual rule scale science scholarship sector ship software species sport standard structure
 style subfamily subgenus subspecies substance surname symbol symptom syndrome system technique technology term test tax
 theorem theory title toponym tradition transformer tree tribe trophy typeface vehicle virus weapon weekday wine word
-words year zodiac
+words year zodiac probe spacecraft vessel boat yacht satellite slab engine tool artefact artifact script scripts
 """
 UNTYPED_HEADS = frozenset(_UNTYPED_HEADS.split())
 """Head nouns of what has none of the five types (`is a Bantu language`, `Academy Award`)."""

@@ -17,7 +17,7 @@ entertainer entrepreneur essayist executive explorer farmer father father-in-law
 founder friend general geographer geologist girl goalkeeper god goddess governor granddaughter grandfather grandmother
 grandson guitarist half-brother half-sister handballer heir heiress historian host hurler husband industrialist
 inventor investor jockey journalist judge jurist killer king knight lady landowner lawyer leader lecturer librarian
-linguist lord lyricist magnate man manager margrave marquess mathematician mayor mayor-elect medalist merchant
+linguist lord lyricist magnate maker man manager margrave marquess mathematician mayor mayor-elect medalist merchant
 minister missionary model monarch monk mother mother-in-law murderer musician musicologist nephew niece noble nobleman
 noblewoman novelist nun officer official outlaw owner painter parent partner patriarch peer performer person
 personality pharaoh philanthropist philosopher photographer physician physicist pianist pilot pioneer pirate pitcher
@@ -25,7 +25,7 @@ planner player playwright poet politician pope prelate premier presenter preside
 producer professor prophet psychiatrist psychologist publisher quarterback queen rapper regent representative
 researcher revolutionary rower rugby ruler sailor saint scholar scientist screenwriter sculptor secretary senator
 servant sibling singer singer-songwriter sister skater skier socialite sociologist soldier solicitor son songwriter
-sorcerer soprano spokesman sportscaster sprinter star statesman stepfather stepmother student sultan surgeon swimmer
+soprano sorcerer spokesman sportscaster sprinter star statesman stepfather stepmother student sultan surgeon swimmer
 teacher tenor theologian theorist trader translator twin uncle violinist viscount vocalist warrior widow wife winner
 woman wrestler writer
 """
@@ -36,8 +36,8 @@ college command commission committee communications companies company confederat
 congregation congress consortium cooperative corp corporation council court department diocese division duo electric
 ensemble enterprise enterprises entertainment factory faculty federation firm foods force forces foundation franchise
 fund gang government group guild holdings hotels inc industries initiative institute institution label laboratories
-laboratory league legislature library llc ltd maker manufacturer marines media ministry mission motors movement museum
-navy network networks newspaper office operator orchestra order organisation organization parliament partnership party
+laboratory league legislature library llc ltd manufacturer marines media ministry mission motors movement museum navy
+network networks newspaper office operator orchestra order organisation organization parliament partnership party
 pictures plc police politburo press productions publisher railroad railway railways records regiment registry resorts
 retailer school schools senate service services society squad squadron startup stores studio studios subsidiary
 symphony syndicate systems team technologies theatre trio troupe trust union unit universities university workshop
@@ -47,14 +47,14 @@ abbey aerodrome airfield airport airstrip aqueduct archipelago area arena avenue
 borough boulevard bridge building caliphate canal canton cape capital castle cathedral cave cemetery center centre
 chapel citadel cities city coast colony commonwealth commune community continent convent coral counties country county
 creek crossing dam desert district duchy electorate empire estate estuary falls farm forest fort fortress garden
-gardens glacier gulf hall hamlet harbor harbour headquarters highway hill hills home hometown hospital hotel house
-hundred inlet island islands isle isles junction khanate kingdom lagoon lake landmark lighthouse locality location mall
-manor mansion margraviate metropolis monastery monument mosque mount mountain mountains municipality nation
-neighborhood neighbourhood oasis oblast ocean palace parish park parkway pass peak peninsula place plain plateau plaza
-port prefecture principality priory prison province raion ranch range region republic reserve reservoir resort ridge
-river road route ruins sea seaport seat settlement shire shrine site skyscraper square stadium state states station
-strait street suburb sultanate summit synagogue temple territories territory tomb tower town township tributary valley
-venue village volcano ward waterfall watershed waterway wilderness woods zoo
+gardens glacier gorge gulf hall hamlet harbor harbour headquarters highway hill hills home hometown hospital hotel
+house hundred inlet island islands isle isles junction khanate kingdom lagoon lake landmark lighthouse locality
+location mall manor mansion margraviate metropolis monastery monument mosque mount mountain mountains municipality
+nation neighborhood neighbourhood oasis oblast observatory ocean palace parish park parkway pass peak peninsula place
+plain plateau plaza port prefecture principality priory prison province raion ranch range region republic reserve
+reservoir resort ridge river road route ruins sea seaport seat settlement shire shrine site skyscraper square stadium
+state states station strait street suburb sultanate summit synagogue temple territories territory tomb tower town
+township tributary valley venue viaduct village volcano ward waterfall watershed waterway wilderness woods zoo
 """
 _EVENT_HEADS = """
 accord accords agreement battle bombing campaign ceremony championship championships competition conference conquest
@@ -65,10 +65,10 @@ revolution riot riots rising season siege storm strike summit super-bowl tour to
 """
 _WORK_HEADS = """
 album albums anime anthem ballad ballet biography book books cartoon collection comedy comic comics compilation
-composition concerto diaries diary discography documentary drama encyclopedia ep episode epic essay film films game
+composition concerto diaries diary discography documentary drama encyclopedia ep epic episode essay film films game
 hymn journal magazine manga manuscript mass memoir miniseries movie musical mystery newspaper novel novella opera
-operetta painting play podcast poem programme program publication remake romance sculpture sequel serial series show
-sitcom single sonata song songs sonnet soundtrack story symphony telenovela thriller track trilogy video
+operetta painting play podcast poem program programme publication remake romance sculpture sequel serial series show
+single sitcom sonata song songs sonnet soundtrack story symphony telenovela thriller track trilogy video waltz
 """
 
 _PLACES = """
@@ -133,7 +133,7 @@ composed created daughter directed father husband married mother portrayed produ
 PERSON_LINKS = frozenset(_PERSON_LINKS.split())
 """Words before `by`, `of` or a name that make what follows a person."""
 
-PLACE_STARTS = frozenset(("cape", "fort", "gulf", "lake", "mount", "port", "rio"))
+PLACE_STARTS = frozenset(("cape", "fort", "gulf", "lake", "mount", "port", "rio", "river"))
 """First words of names of places (`Lake Ontario`)."""
 
 LOCATIVES = frozenset(("in", "at", "near"))

@@ -60,6 +60,7 @@ _SURNAMES = (
     "pike single stone street temple vale ward west wood woods young"
 )
 _AMBIGUOUS_HEADS = frozenset(_SURNAMES.split())
+_HEADS_OF_HEADS = frozenset(("name", "kind", "type", "sort", "form", "part", "variety", "piece", "term"))
 _PERSON_ENDINGS = ("er", "or", "ist", "man", "ician")
 _ABSTRACT_ENDINGS = ("tion", "ness", "ism", "ics", "logy", "graphy", "eering")
 _LEAD_CHARACTERS = 400
@@ -233,8 +234,9 @@ def _type_of_definition(key: str, plain: str, lead: str) -> Typed | None:
     stop = next((place for place, word in enumerate(words) if word in _STOPS), len(words))
     if stop and words[stop - 1].endswith(_PERSON_ENDINGS):
         return PERSON, 0.6
-    later = (HEADS.get(word) for word in words[stop:])
-    kind = next((kind for kind in later if kind), None)
+    if not stop or words[stop - 1] not in _HEADS_OF_HEADS:
+        return None
+    kind = next((HEADS[word] for word in words[stop:] if word in HEADS), None)
     return (kind, 0.4) if kind else None
 
 
