@@ -109,6 +109,7 @@ def _update_stated(
 def _describe(connection: duckdb.DuckDBPyConnection) -> None:
     """Name, type and description of the entities that are derived, and which of them occur in propositions."""
     _run(connection, "resolve", "names_of_keys", "types_of_keys", "descriptions_of_keys", "phrases")
+    _run(connection, "resolve", "rename_keys", "drop_retyped_keys", "retype_keys")
 
 
 def _run(connection: duckdb.DuckDBPyConnection, file: str, *names: str) -> None:

@@ -18,6 +18,12 @@ CREATE OR REPLACE TEMP TABLE decisions (
     alias_key VARCHAR, kind VARCHAR, scope VARCHAR, canonical VARCHAR, ambiguous BOOLEAN, reason VARCHAR
 );
 
+-- name: edited_keys
+-- What people decided about entities, by the keys that these have after merging.
+CREATE OR REPLACE TEMP TABLE edited_keys (
+    key VARCHAR, name VARCHAR, is_retyped BOOLEAN, type VARCHAR, is_deleted BOOLEAN
+);
+
 -- name: keyed_mentions
 -- All raw mentions; `key` will be the entity's, `own_key` stays the name's.
 CREATE OR REPLACE TEMP TABLE keyed_mentions AS
@@ -95,6 +101,23 @@ GROUP BY key;
 -- name: rewrite_mentions
 -- Gives merged names their entity's key.
 UPDATE keyed_mentions SET key = key_map.canonical FROM key_map WHERE key_map.key = keyed_mentions.own_key;
+
+-- name: drop_deleted_mentions
+-- Nothing mentions an entity that people deleted.
+DELETE FROM keyed_mentions WHERE key IN (SELECT key FROM edited_keys WHERE is_deleted);
+
+-- name: rename_keys
+-- Names that people gave.
+UPDATE names_of_keys SET name = e.name
+FROM edited_keys AS e WHERE e.key = names_of_keys.key AND e.name IS NOT NULL;
+
+-- name: drop_retyped_keys
+-- Types that people overruled.
+DELETE FROM types_of_keys WHERE key IN (SELECT key FROM edited_keys WHERE is_retyped);
+
+-- name: retype_keys
+-- Types that people gave.
+INSERT INTO types_of_keys SELECT key, type, 1.0 FROM edited_keys WHERE is_retyped AND type IS NOT NULL;
 
 -- name: phrases
 -- Keys that occur in a proposition.
