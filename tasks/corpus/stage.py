@@ -15,17 +15,30 @@ import pyarrow as pa
 from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.ids import content_hash
-from polyhop.schemas.tables import DOCUMENTS, PASSAGES, QUARANTINE
-from polyhop.tasks.corpus.records import Mentions, drop_deleted, kept_content, load_refused, records_table, write_kept
+from polyhop.schemas.tables import DOCUMENTS, LOCATIONS, PASSAGES, QUARANTINE
+from polyhop.tasks.corpus.records import (
+    Mentions,
+    drop_deleted,
+    kept_content,
+    load_refused,
+    records_table,
+    still_kept,
+    write_kept,
+)
+from polyhop.tasks.corpus.unchanged import Unchanged
 from polyhop.tasks.cycles import no_search_for_cycles
 from polyhop.tasks.passages.chunks import Piece, chunks
 from polyhop.tasks.passages.records import passages_table
 from polyhop.tasks.quarantine import check_share, quarantine_table
 from polyhop.tasks.stage import BatchResult, Counts, Stage, named
 from polyhop.warehouse.build import Build, part_files, write_part
+from polyhop.warehouse.documents.converter import ConversionLimits, Converter
+from polyhop.warehouse.files.formats import INSTALL_OFFICE
 from polyhop.warehouse.files.kept_records import PREFIX
 from polyhop.warehouse.files.readers import read_corpus
 from polyhop.warehouse.statements import statement, statements
+
+_LACKING = {"lacking": INSTALL_OFFICE}
 
 
 def parts_folder(build: Build) -> Path:
@@ -49,15 +62,21 @@ def _read(build: Build, batch: int) -> BatchResult:
     unread: Counter[str] = Counter()
     mentions = Mentions(build.is_partial)
     numbers, records = count(batch), 0
-    for pieces, bad, seen in chunks(build, mentions.noted(_source_records(build, unread))):
+    unchanged = Unchanged(build.earlier_tables("ingest", INGEST.recipe(build), ["passages"]), folder, numbers)
+    read = unchanged.others(mentions.noted(_source_records(build, unread)), build.source_name)
+    for pieces, bad, seen in chunks(build, read):
         write_part(folder, next(numbers), _parts(pieces, build.source_name) | {"quarantine": quarantine_table(bad)})
         records += seen
+    unchanged.write()
+    records += unchanged.count
     drop_deleted(folder, mentions.deleted)
     if not records and not mentions.deleted and not build.reads_kept_only:
         raise SourceError(f"There is no record in {build.source}; a corpus needs at least one passage.")
     for kept in build.kept:
         of_records = "carried" if kept.name == build.source_name else "others"
-        for pieces, _, _ in chunks(build, mentions.still_kept(build, kept)):
+        gone = mentions.ids if kept.name == build.source_name else set[str]()
+        left = unchanged.kept(kept, gone, of_records)
+        for pieces, _, _ in chunks(build, still_kept(kept, gone, left)):
             tables = _parts(pieces, kept.name)
             tables[of_records] = tables.pop("records")
             write_part(folder, next(numbers), tables)
@@ -67,13 +86,25 @@ def _read(build: Build, batch: int) -> BatchResult:
     return BatchResult(records, records, unread=dict(unread))
 
 
+def _settings(build: Build) -> dict[str, object]:
+    """What has a say in the passages of a record."""
+    return {"max_passage_characters": build.settings.corpus.max_passage_characters}
+
+
 def _source_records(build: Build, unread: Counter[str]) -> Iterator[SourceRecord | BadRecord | Tombstone]:
     """What is read: the source, or nothing where only what is kept of others stays."""
     if build.reads_kept_only:
-        return iter(())
+        return
     if not isinstance(build.source, Path):
         raise SourceError("There is nothing to read; name a corpus.")
-    return read_corpus(build.source, follow_links=build.settings.corpus.follow_links, unread=unread)
+    settings = build.settings.corpus
+    limits = ConversionLimits(
+        settings.max_file_mb, settings.max_unpacked_mb, settings.conversion_seconds, settings.conversion_memory_mb
+    )
+    with Converter(limits, build.layout.document_cache) as converter:
+        yield from read_corpus(
+            build.source, convert=converter.convert, follow_links=settings.follow_links, unread=unread
+        )
 
 
 def _parts(pieces: Sequence[Piece], origin: str) -> dict[str, pa.Table]:
@@ -99,12 +130,13 @@ def ingest_finish(build: Build) -> Counts:
         connection.execute(statement("ingest", "fill_quarantine"), passages)
         connection.execute(statement("ingest", "drop_piece_ids"), passages)
         connection.execute(statement("ingest", "fill_passages"), passages)
+        connection.execute(statement("ingest", "fill_locations"), passages)
         connection.execute(statement("ingest", "fill_documents"), passages)
         write_kept(build, connection, folder)
-        good, bad = connection.execute(statement("ingest", "count_records")).fetchone() or (0, 0)
+        good, bad, lacking = connection.execute(statement("ingest", "count_records"), _LACKING).fetchone() or (0, 0, 0)
         first = connection.execute(statement("ingest", "first_quarantined")).fetchone()
         documents, found = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-    check_share(build, good, bad, first)
+    check_share(build, good, bad, first, lacking=lacking)
     if not found:
         raise SourceError(
             f"Nothing would be left of index '{build.index}' after {build.source or 'this'}; nothing was published. To "
@@ -116,9 +148,10 @@ def ingest_finish(build: Build) -> Counts:
 def _check_read(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     """Refuses a source that is itself unusable, however many records other sources have."""
     read = {"quarantine": part_files(folder, "quarantine")}
-    counted = {**read, "records": part_files(folder, "records")}
-    good, bad = connection.execute(statement("sources", "count_read"), counted).fetchone() or (0, 0)
-    check_share(build, good, bad, connection.execute(statement("sources", "first_refused"), read).fetchone())
+    counted = {**read, **_LACKING, "records": part_files(folder, "records")}
+    good, bad, lacking = connection.execute(statement("sources", "count_read"), counted).fetchone() or (0, 0, 0)
+    first = connection.execute(statement("sources", "first_refused"), read).fetchone()
+    check_share(build, good, bad, first, lacking=lacking)
 
 
 def quarantine_passages(build: Build, faults: list[str]) -> Counts:
@@ -141,13 +174,14 @@ def quarantine_passages(build: Build, faults: list[str]) -> Counts:
             connection.execute(statement("ingest", "places_in_documents"))
         connection.execute(statement("ingest", "quarantine_faults"), {"faults": faults})
         connection.execute(statement("ingest", "drop_faults"), {"faults": faults})
+        connection.execute(statement("ingest", "drop_locations"))
         connection.execute(statement("ingest", "number_again"))
         connection.execute(statement("ingest", "drop_empty_documents"))
         connection.execute(statement("ingest", "count_again"))
-        good, bad = connection.execute(statement("ingest", "count_left")).fetchone() or (0, 0)
+        good, bad, lacking = connection.execute(statement("ingest", "count_left"), _LACKING).fetchone() or (0, 0, 0)
         first = connection.execute(statement("ingest", "first_quarantined")).fetchone()
         documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-    check_share(build, good, bad, first)
+    check_share(build, good, bad, first, lacking=lacking)
     return {"records": good, "quarantined": bad, "documents": documents, "passages": passages}
 
 
@@ -156,7 +190,12 @@ def ingest_contents(build: Build) -> dict[str, str]:
     with build.tables(read_only=True) as connection:
         row = connection.execute(statement("ingest", "content_of_passages")).fetchone() or ("",)
         places = connection.execute(statement("ingest", "content_of_the_rest")).fetchone() or ("",)
-    return {"source": content_hash("ingest", row[0], *places), "passages": content_hash("passages", row[0])}
+        located = connection.execute(statement("ingest", "content_of_locations")).fetchone() or ("",)
+    # nothing where nothing is known, so that a corpus of records is what it was before there were locations
+    return {
+        "source": content_hash("ingest", row[0], *places, *filter(None, located)),
+        "passages": content_hash("passages", row[0]),
+    }
 
 
 INGEST = Stage(
@@ -166,8 +205,9 @@ INGEST = Stage(
     finish=ingest_finish,
     batches=lambda _: [0],
     run=ingest_batch,
+    settings=_settings,
     unit=named("records"),
-    tables=(DOCUMENTS, PASSAGES, QUARANTINE),
+    tables=(DOCUMENTS, PASSAGES, QUARANTINE, LOCATIONS),
     arrays=PREFIX,
     outcome=kept_content,
     contents=ingest_contents,

@@ -94,7 +94,7 @@ def finish(build: Build) -> Counts:
         if before is None:
             fill_all(build, connection)
         else:
-            fill_changed(build, connection, are_names_kept=is_decided)
+            fill_changed(build, connection)
         clear_tables(build, connection, [ALIASES])
         aliases = {"title_aliases": [str(_write_aliases(build, titles))]}
         connection.execute(statement("resolve", "fill_title_aliases"), aliases)
@@ -109,17 +109,13 @@ def _has_links(build: Build) -> bool:
 
 
 def _decide(build: Build, connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """Decides about all names and keys all mentions by their entities; counts what was decided."""
-    connection.execute(statement("resolve", "keyed_mentions"))
+    """Decides about all names; counts what was decided."""
     describe_names(connection)
     edits = read_edits(build.folder)
     with no_search_for_cycles():
         resolution = _resolve(build, connection, edits)
     _write_resolution(connection, resolution)
-    if resolution.canonical_of:
-        connection.execute(statement("resolve", "rewrite_mentions"))
     _insert(connection, "edited_keys", EditedEntity._fields, edited_entities(edits, resolution.canonical_of))
-    connection.execute(statement("resolve", "drop_deleted_mentions"))
     counts = dict(zip(_DECIDED, (resolution.cluster_count, resolution.failed_clusters), strict=True))
     if build.settings.resolution.method == "model":
         counts["prompt_tokens"] = resolution.usage.prompt_tokens

@@ -28,8 +28,9 @@ from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import Stated, clean, distribute, named, stated_page
 from polyhop.tasks.passages.records import count_words
 from polyhop.tasks.passages.split import split_record
-from polyhop.warehouse.files.markup import read_html, read_markdown
+from polyhop.warehouse.files.markup import read_markdown
 from polyhop.warehouse.files.records import FaultError
+from polyhop.warehouse.files.web_pages import read_html
 from polyhop.warehouse.names import RegexNames
 from polyhop.worker.questions.names import RuleNaming
 from polyhop.worker.reading.asked import asked_of

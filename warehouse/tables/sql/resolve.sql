@@ -24,10 +24,15 @@ CREATE OR REPLACE TEMP TABLE edited_keys (
     key VARCHAR, name VARCHAR, is_retyped BOOLEAN, type VARCHAR, is_deleted BOOLEAN
 );
 
+-- name: own_mentions
+-- All raw mentions while nothing is decided: `key` is the name's.
+CREATE OR REPLACE TEMP VIEW own_mentions AS SELECT *, key AS own_key FROM all_mentions;
+
 -- name: keyed_mentions
--- All raw mentions; `key` will be the entity's, `own_key` stays the name's.
+-- All raw mentions once it is decided: `key` is the entity's, `own_key` the name's.
 CREATE OR REPLACE TEMP TABLE keyed_mentions AS
-SELECT *, key AS own_key FROM all_mentions;
+SELECT m.* REPLACE (coalesce(k.canonical, m.key) AS key), m.key AS own_key
+FROM all_mentions AS m LEFT JOIN key_map AS k ON k.key = m.key;
 
 -- name: names_of_keys
 -- Most frequent spelling of each key; ties to the smaller. Merged names do not rename their entity.
@@ -91,16 +96,12 @@ ORDER BY m.key;
 SELECT key, list(description ORDER BY is_title DESC, passage_id, description)
 FROM (
     SELECT key, description, bool_or(is_title) AS is_title, min(passage_id) AS passage_id
-    FROM keyed_mentions
+    FROM resolved_mentions
     WHERE description <> '' AND key IN (SELECT unnest($keys))
     GROUP BY key, description
     QUALIFY row_number() OVER (PARTITION BY key ORDER BY bool_or(is_title) DESC, min(passage_id), description) <= 5
 )
 GROUP BY key;
-
--- name: rewrite_mentions
--- Gives merged names their entity's key.
-UPDATE keyed_mentions SET key = key_map.canonical FROM key_map WHERE key_map.key = keyed_mentions.own_key;
 
 -- name: drop_deleted_mentions
 -- Nothing mentions an entity that people deleted.
