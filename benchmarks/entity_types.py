@@ -65,7 +65,7 @@ def main() -> None:
             if found not in label["types"] and label["part"] == "tuning":
                 wrong.append(f"{label['kind']} {key}: {found}, not {' or '.join(label['types'])}")
     print(
-        f"{describe_machine()}\n\n| entities | part | all | of the five types | without a type |\n|---|---|---|---|---|"
+        f"{describe_machine()}\n\n| entities | part | all | of a type | without | either |\n|---|---|---|---|---|---|"
     )
     for entities, part in dict.fromkeys((entities, part) for entities, part, _ in asked):
         rows = [(entities, part, what) for what in ("all", "typed", "untyped", "either")]

@@ -44,7 +44,7 @@ def describe_names(connection: duckdb.DuckDBPyConnection) -> None:
 def fill_all(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     """Fills the tables from all raw rows, once it is decided which names are which entity."""
     clear_tables(build, connection, FILLED)
-    _run(connection, "resolve", "keyed_mentions")
+    _run(connection, "resolve", "keyed_mentions", "drop_deleted_mentions")
     _view(connection, "resolved_mentions", "keyed_mentions")
     _view(connection, "placed_mentions", "keyed_mentions")
     _describe(connection)
@@ -69,7 +69,9 @@ def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     """
     connection.execute("DROP VIEW IF EXISTS resolved_mentions")
     _run(connection, "resolve_update", "remapped_keys", "changed_keys", "touched_entities")
-    _run(connection, "resolve_update", "keyed_mentions_of_changes", "resolved_mentions")
+    _run(connection, "resolve_update", "keyed_mentions_of_changes")
+    _run(connection, "resolve", "drop_deleted_mentions")
+    _run(connection, "resolve_update", "resolved_mentions")
     _describe(connection)
     _replace(build, connection, ENTITIES, "entities", "key IN (FROM touched_entities)")
     _run(connection, "resolve_update", "moved_keys", "moved_entities", "placed_mentions")
@@ -105,6 +107,7 @@ def _update_stated(
 def _describe(connection: duckdb.DuckDBPyConnection) -> None:
     """Name, type and description of the entities that are derived, and which of them occur in propositions."""
     _run(connection, "resolve", "names_of_keys", "types_of_keys", "descriptions_of_keys", "phrases")
+    _run(connection, "resolve", "rename_keys", "drop_retyped_keys", "retype_keys")
 
 
 def _run(connection: duckdb.DuckDBPyConnection, file: str, *names: str) -> None:

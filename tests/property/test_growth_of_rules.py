@@ -19,7 +19,8 @@ from polyhop.schemas.query import ContextPassage, Question, RankedPassage
 from polyhop.schemas.sentences import split_sentences
 from polyhop.schemas.stems import plain_tokens, stem_tokens
 from polyhop.schemas.text import fold, norm_answer, norm_simple, norm_ws, without_last_parenthesis
-from polyhop.schemas.types import mention_type, name_type, title_type
+from polyhop.schemas.type_cues import mention_type
+from polyhop.schemas.types import name_type, title_type
 from polyhop.schemas.values import find_dates, find_numbers
 from polyhop.tasks.extraction.places import PlacedText, key_of
 from polyhop.tasks.extraction.rows import bundle_of, cut
