@@ -4,12 +4,14 @@ Ranks nothing; says why scores do not descend where a strategy ranks by more tha
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
 from polyhop.schemas.errors import UnknownIdError, UnknownIndexError
 from polyhop.schemas.evidence import RERANKED
 from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.sections import Location
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.open import open_published
 
@@ -37,8 +39,19 @@ def passage_lines(
 
 
 def passage_line(passage: Mapping[str, Any]) -> str:
-    """Rank, score, title and id."""
-    return f"  {passage['rank']:>3}  {passage['score']:.3f}  {passage['title']}  [{passage['id']}]"
+    """Rank, score, title and id, and where the passage stands in its file, if that is known."""
+    where = location_words(passage)
+    line = f"  {passage['rank']:>3}  {passage['score']:.3f}  {passage['title']}  [{passage['id']}]"
+    return f"{line}  {where}" if where else line
+
+
+def location_words(passage: Mapping[str, Any]) -> str:
+    """Where a passage of the JSON contract stands in its file: `page 3, Methods`; "" if that is not known."""
+    location = passage.get("location")
+    if not isinstance(location, Mapping):
+        return ""
+    known = {field.name: location[field.name] for field in fields(Location) if field.name in location}
+    return _line(Location(**{**known, "headings": tuple(known.get("headings", ()))}).words())
 
 
 def text_line(text: str) -> str:

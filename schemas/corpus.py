@@ -10,6 +10,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.sections import Section
 
 SourceKind = Literal["corpus", "graph"]
 """What an index is made from: texts, or a knowledge graph."""
@@ -57,7 +58,8 @@ LINK_OUT = "link out of the folder"
 class SourceRecord:
     """One record as a reader found it, not yet split.
 
-    `line` counts from 1 (0 where a format has no lines); `id` is empty if the source gave none.
+    `line` counts from 1 (0 where a format has no lines); `id` is empty if the source gave none; `sections` say where in
+    its file each part of the text stands, empty where the format knows no pages, headings or the like.
     """
 
     id: str
@@ -66,6 +68,7 @@ class SourceRecord:
     source: str
     line: int
     metadata: dict[str, object] = field(default_factory=dict)
+    sections: tuple[Section, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 Implementations live in warehouse/; strategies, readers and stages see only these.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -13,6 +13,7 @@ from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.chat import ChatModel
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
+from polyhop.schemas.sections import Location
 from polyhop.schemas.spreading import Activation, ChainRule, SeedRule, SpreadQuestion, SpreadRule
 
 T = TypeVar("T")
@@ -91,6 +92,15 @@ class Services(Protocol):
         """Vectors of shape (len(texts), dimension), float32, length 1, by the encoder of the version's passages."""
         ...
 
+    def encode_beside(
+        self, questions: Sequence[str], repeated: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """As `encode`, bit for bit, for questions, and for texts that come again with others, whose vectors are cached.
+
+        All that have to be encoded are encoded in one call.
+        """
+        ...
+
     @property
     def has_two_encoders(self) -> bool:
         """Whether entities, propositions and other short texts have vectors by another encoder than passages."""
@@ -151,6 +161,10 @@ class IndexReader(Protocol):
         """Id of the source record that a passage is, or is a piece of."""
         ...
 
+    def locations(self, passage_ids: Collection[str]) -> Mapping[str, Location]:
+        """Where passages stand in their files (page, headings…), by id, of those of which anything is known."""
+        ...
+
     def artefact(self, handle: Artefact[T]) -> T:
         """What a handle opens (ours: warehouse/artefacts.py), opened when first asked for, then kept.
 
@@ -181,6 +195,15 @@ class NameSearching(Protocol):
 
     def searched_hints(self, question: Question) -> Sequence[str]:
         """Search hints whose vectors this question must bring."""
+        ...
+
+
+@runtime_checkable
+class TextComparing(Protocol):
+    """A strategy that compares passages with further texts besides the question."""
+
+    def further_texts(self, question: Question) -> Sequence[str]:
+        """Texts whose vectors by the encoder of passages this question should bring; none of them is empty."""
         ...
 
 

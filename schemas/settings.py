@@ -40,6 +40,30 @@ class CorpusSettings(Section):
     max_passage_characters: int = Field(
         2000, ge=200, le=1_000_000, description="Longer texts are split into passages of at most this many characters."
     )
+    min_section_characters: int = Field(
+        200,
+        ge=0,
+        le=1_000_000,
+        description="Parts of a file below one heading that are shorter than this are joined with the next part.",
+    )
+    overlap_sentences: int = Field(
+        0,
+        ge=0,
+        le=20,
+        description="Sentences that a piece of a split text repeats of the piece before, at most half a passage.",
+    )
+    max_file_mb: int = Field(
+        256, ge=1, le=16_384, description="Largest PDF, Office, EPUB or e-mail file that is read, in megabytes."
+    )
+    max_unpacked_mb: int = Field(
+        1024, ge=1, le=65_536, description="Largest unpacked size of a zipped file (.docx, .epub), in megabytes."
+    )
+    conversion_seconds: float = Field(
+        60.0, gt=0, le=86_400, description="Seconds after which reading one such file is given up."
+    )
+    conversion_memory_mb: int = Field(
+        2048, ge=256, le=1_048_576, description="Memory that reading one such file may take, in megabytes."
+    )
     max_quarantine_share: float = Field(
         0.05, ge=0, le=1, description="Share of unusable records above which a run fails and publishes nothing, 0 to 1."
     )

@@ -3,7 +3,9 @@
 Says what a row is; how rows are made is the stages' business. Columns follow algorithms.md 7.2, names house-style.md.
 """
 
-from polyhop.schemas.columns import Derived, Table, count, flag, real, text
+import pyarrow as pa
+
+from polyhop.schemas.columns import Column, Derived, Table, count, flag, real, text
 
 DOCUMENTS = Table(
     "documents",
@@ -34,6 +36,20 @@ PASSAGES = Table(
         count("end_offset", "offset after its last character in the record's text"),
         count("token_count", "words in title and text"),
         text("content_hash", "sha256 of title and text"),
+    ),
+)
+LOCATIONS = Table(
+    "locations",
+    "Where passages of documents (PDF, Word, Markdown…) stand in their files; no rows of records without such parts.",
+    ("passage_id",),
+    (
+        text("passage_id", "the passage; its offsets in the document's text are in passages"),
+        count("first_page", "page that it begins on, from 1, as a viewer counts", nullable=True),
+        count("last_page", "page that it ends on", nullable=True),
+        count("slide", "its slide, from 1", nullable=True),
+        text("sheet", "name of its sheet", nullable=True),
+        text("chapter", "title of its chapter", nullable=True),
+        Column("headings", pa.list_(pa.string()), "the headings that all of it stands below, outermost first"),
     ),
 )
 ENTITIES = Table(

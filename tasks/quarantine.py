@@ -20,7 +20,13 @@ def quarantine_table(bad: Iterable[BadRecord]) -> pa.Table:
 
 
 def check_share(
-    build: Build, good: int, bad: int, first: tuple[object, ...] | None, *, source: Source | None = None
+    build: Build,
+    good: int,
+    bad: int,
+    first: tuple[object, ...] | None,
+    *,
+    source: Source | None = None,
+    lacking: int = 0,
 ) -> None:
     """Refuses a source with too many unusable records.
 
@@ -30,11 +36,14 @@ def check_share(
         bad: Others.
         first: File, line (None: not known) and reason of the first of these.
         source: What they are of; None: the build's source.
+        lacking: How many of the others lack a package that is not installed: they do not count, as files of unknown
+            formats do not, unless nothing else is there.
 
     Raises:
         QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first bad record.
     """
     share = build.settings.corpus.max_quarantine_share
+    bad -= lacking if good else 0
     if first is not None and bad > share * (good + bad):
         where = source or build.source or build.index
         place = f"{first[0]} line {first[1]}" if first[1] else first[0]  # a whole file, or a line that is not known

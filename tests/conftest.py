@@ -35,6 +35,8 @@ SHARED_DATA = PROJECT.parent / "shared" / "data"
 MODEL_SERVER = PROJECT / "tests" / "model_server"
 sys.path.append(str(MODEL_SERVER))
 sys.path.append(str(PROJECT / "tests" / "memory_index"))
+sys.path.append(str(PROJECT / "tests" / "plain_ranking"))
+sys.path.append(str(PROJECT / "tests" / "document_files"))
 sys.path.append(str(PROJECT / "tests" / "neo4j_server"))
 sys.path.append(str(PROJECT / "tests" / "browser_fixture"))
 sys.path.append(str(PROJECT / "tests" / "prefect_server"))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.artefacts import Artefact, Stored, StoredArrays
-from polyhop.schemas.graph import BipartiteGraph, Entity, EntityTexts, LexicalIndex, RelationGraph
+from polyhop.schemas.graph import BipartiteGraph, Entity, EntityTexts, LexicalIndex, RelationGraph, with_edges
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.warehouse.graph.arrays import CHECKED_BYTES, save_arrays, save_lines
@@ -53,6 +53,28 @@ def _graph(stored: Stored) -> BipartiteGraph:
 
 GRAPH = Artefact("graph", _graph, "graph")
 """Passages and the entities they mention."""
+
+
+def save_title_chunks(folder: Path, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> None:
+    """Writes the edges to names that are part of titles, compressed by passage."""
+    save_arrays(folder, "title-chunks", {"indptr": indptr, "indices": indices})
+
+
+def open_chunk_graph(stored: StoredArrays, graph: BipartiteGraph) -> BipartiteGraph:
+    """The graph with the edges to names that are part of titles: tf 1, not title edges. Source: bridge-masked.md 2."""
+    indptr = stored.array("title-chunks", "indptr").astype(np.int64, copy=False)
+    indices = stored.array("title-chunks", "indices").astype(np.int32, copy=False)
+    fits = indptr.shape == graph.indptr.shape and _fits(indptr, indices, graph.entity_count)
+    stored.require("title-chunks", fits=fits)
+    return with_edges(graph, indptr, indices)
+
+
+def _chunk_graph(stored: Stored) -> BipartiteGraph:
+    return open_chunk_graph(stored, stored.artefact(GRAPH))
+
+
+CHUNK_GRAPH = Artefact("graph:title-chunks", _chunk_graph, "bridge-masked")
+"""`GRAPH` with edges from passages to names that are part of their titles, in the same numbering."""
 
 
 def surface_graph(columns: Mapping[str, NDArray[Any]], passage_count: int) -> BipartiteGraph:

@@ -3,7 +3,7 @@
 Holds the version until closed; opens an artefact when it is first asked for, by its handle; writes nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.artefacts import Artefact
+from polyhop.schemas.sections import Location
 from polyhop.schemas.stores import PinnedTable
 from polyhop.schemas.timings import StageTiming
 from polyhop.warehouse.files.layout import Layout
@@ -83,6 +84,16 @@ class PublishedIndex:
     def record_of(self, passage_id: str) -> str:
         """Id of the source record that a passage is, or is a piece of."""
         return self._record_of.get(passage_id, passage_id)
+
+    def locations(self, passage_ids: Collection[str]) -> dict[str, Location]:
+        """Where passages stand in their files, by id, of those of which anything is known."""
+        record = self.manifest.tables.get("locations")
+        if record is None or not record.rows or not passage_ids:
+            return {}
+        with translated(self._folder.tables):
+            values = {"ids": list(passage_ids)}
+            rows = self._connection.cursor().execute(statement("read", "locations_by_id"), values).fetchall()
+        return {row[0]: Location(row[1], row[2], row[3], row[4], row[5], tuple(row[6])) for row in rows}
 
     @cached_property
     def number_of_passage(self) -> Mapping[str, int]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyhop.pages.drawing import draw
 from polyhop.pages.graph import DRAWN_PASSAGES, EvidenceGraph, Triple, evidence_graph
+from polyhop.passages import location_words
 from polyhop.schemas.evidence import Evidence, evidence_of
 from polyhop.schemas.version import VERSION
 
@@ -70,6 +71,7 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
         is_reached=bool(evidence.all_edges() or document.get("triples")),
         draws_triples=bool(document.get("triples")) and not evidence.all_edges(),
         titles={row["id"]: row["title"] for row in document["passages"]},
+        where={row["id"]: location_words(row) for row in document["passages"]},
         triples=document.get("triples") or (),
         ranked=_ranked(document),
         passages=_passage_rows(document, evidence, material),

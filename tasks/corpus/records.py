@@ -15,11 +15,21 @@ import pyarrow.parquet as pq
 
 from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone
 from polyhop.schemas.ids import content_hash, record_id
+from polyhop.schemas.sections import sections_json
 from polyhop.tasks.passages.chunks import Piece
 from polyhop.tasks.passages.records import metadata_json, table_of_rows
 from polyhop.warehouse.build import Build, part_files
 from polyhop.warehouse.files.disk import file_checksum, link_or_copy
-from polyhop.warehouse.files.kept_records import PREFIX, RECORDS, REFUSED, KeptSource, kept_files, read_kept, write_rows
+from polyhop.warehouse.files.kept_records import (
+    PREFIX,
+    RECORDS,
+    REFUSED,
+    WITHOUT_SECTIONS,
+    KeptSource,
+    kept_files,
+    read_kept,
+    write_rows,
+)
 from polyhop.warehouse.statements import statement
 
 RECORD_PARTS = pa.schema([*RECORDS.arrow, pa.field("line", pa.int64())])
@@ -71,7 +81,10 @@ def records_table(pieces: Iterable[Piece], origin: str) -> pa.Table:
     for passage, record in pieces:
         if record is not last:
             last, metadata = record, metadata_json(record.metadata)
-            rows.append((passage.record_id, record.title, record.text, record.source, metadata, origin, record.line))
+            sections = sections_json(record.sections)
+            rows.append(
+                (passage.record_id, record.title, record.text, record.source, metadata, origin, sections, record.line)
+            )
     return table_of_rows(RECORD_PARTS, rows)
 
 
@@ -116,8 +129,12 @@ def write_kept(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path
         return
     records, refused = kept_files(build.source_name)
     parts = {"records": [*part_files(folder, "records"), *part_files(folder, "carried")], "origin": build.source_name}
+    ((has_sections,),) = connection.execute(
+        statement("sources", "has_sections"), {"records": parts["records"]}
+    ).fetchall()
     found = connection.sql(statement("sources", "records_to_keep"), params=parts)
-    write_rows(arrays / records, RECORDS.arrow, found.to_arrow_reader(_FETCHED))
+    schema = RECORDS.arrow if has_sections else WITHOUT_SECTIONS
+    write_rows(arrays / records, schema, found.select(*schema.names).to_arrow_reader(_FETCHED))
     found = connection.sql(statement("sources", "refused_to_keep"))
     write_rows(arrays / refused, REFUSED, found.to_arrow_reader(_FETCHED))
 

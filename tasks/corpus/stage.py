@@ -15,7 +15,7 @@ import pyarrow as pa
 from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.ids import content_hash
-from polyhop.schemas.tables import DOCUMENTS, PASSAGES, QUARANTINE
+from polyhop.schemas.tables import DOCUMENTS, LOCATIONS, PASSAGES, QUARANTINE
 from polyhop.tasks.corpus.records import (
     Mentions,
     drop_deleted,
@@ -32,9 +32,13 @@ from polyhop.tasks.passages.records import passages_table
 from polyhop.tasks.quarantine import check_share, quarantine_table
 from polyhop.tasks.stage import BatchResult, Counts, Stage, named
 from polyhop.warehouse.build import Build, part_files, write_part
+from polyhop.warehouse.documents.converter import ConversionLimits, Converter
+from polyhop.warehouse.files.formats import INSTALL_OFFICE
 from polyhop.warehouse.files.kept_records import PREFIX
 from polyhop.warehouse.files.readers import read_corpus
 from polyhop.warehouse.statements import statement, statements
+
+_LACKING = {"lacking": INSTALL_OFFICE}
 
 
 def parts_folder(build: Build) -> Path:
@@ -90,10 +94,17 @@ def _settings(build: Build) -> dict[str, object]:
 def _source_records(build: Build, unread: Counter[str]) -> Iterator[SourceRecord | BadRecord | Tombstone]:
     """What is read: the source, or nothing where only what is kept of others stays."""
     if build.reads_kept_only:
-        return iter(())
+        return
     if not isinstance(build.source, Path):
         raise SourceError("There is nothing to read; name a corpus.")
-    return read_corpus(build.source, follow_links=build.settings.corpus.follow_links, unread=unread)
+    settings = build.settings.corpus
+    limits = ConversionLimits(
+        settings.max_file_mb, settings.max_unpacked_mb, settings.conversion_seconds, settings.conversion_memory_mb
+    )
+    with Converter(limits, build.layout.document_cache) as converter:
+        yield from read_corpus(
+            build.source, convert=converter.convert, follow_links=settings.follow_links, unread=unread
+        )
 
 
 def _parts(pieces: Sequence[Piece], origin: str) -> dict[str, pa.Table]:
@@ -119,12 +130,13 @@ def ingest_finish(build: Build) -> Counts:
         connection.execute(statement("ingest", "fill_quarantine"), passages)
         connection.execute(statement("ingest", "drop_piece_ids"), passages)
         connection.execute(statement("ingest", "fill_passages"), passages)
+        connection.execute(statement("ingest", "fill_locations"), passages)
         connection.execute(statement("ingest", "fill_documents"), passages)
         write_kept(build, connection, folder)
-        good, bad = connection.execute(statement("ingest", "count_records")).fetchone() or (0, 0)
+        good, bad, lacking = connection.execute(statement("ingest", "count_records"), _LACKING).fetchone() or (0, 0, 0)
         first = connection.execute(statement("ingest", "first_quarantined")).fetchone()
         documents, found = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-    check_share(build, good, bad, first)
+    check_share(build, good, bad, first, lacking=lacking)
     if not found:
         raise SourceError(
             f"Nothing would be left of index '{build.index}' after {build.source or 'this'}; nothing was published. To "
@@ -136,9 +148,10 @@ def ingest_finish(build: Build) -> Counts:
 def _check_read(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     """Refuses a source that is itself unusable, however many records other sources have."""
     read = {"quarantine": part_files(folder, "quarantine")}
-    counted = {**read, "records": part_files(folder, "records")}
-    good, bad = connection.execute(statement("sources", "count_read"), counted).fetchone() or (0, 0)
-    check_share(build, good, bad, connection.execute(statement("sources", "first_refused"), read).fetchone())
+    counted = {**read, **_LACKING, "records": part_files(folder, "records")}
+    good, bad, lacking = connection.execute(statement("sources", "count_read"), counted).fetchone() or (0, 0, 0)
+    first = connection.execute(statement("sources", "first_refused"), read).fetchone()
+    check_share(build, good, bad, first, lacking=lacking)
 
 
 def quarantine_passages(build: Build, faults: list[str]) -> Counts:
@@ -161,13 +174,14 @@ def quarantine_passages(build: Build, faults: list[str]) -> Counts:
             connection.execute(statement("ingest", "places_in_documents"))
         connection.execute(statement("ingest", "quarantine_faults"), {"faults": faults})
         connection.execute(statement("ingest", "drop_faults"), {"faults": faults})
+        connection.execute(statement("ingest", "drop_locations"))
         connection.execute(statement("ingest", "number_again"))
         connection.execute(statement("ingest", "drop_empty_documents"))
         connection.execute(statement("ingest", "count_again"))
-        good, bad = connection.execute(statement("ingest", "count_left")).fetchone() or (0, 0)
+        good, bad, lacking = connection.execute(statement("ingest", "count_left"), _LACKING).fetchone() or (0, 0, 0)
         first = connection.execute(statement("ingest", "first_quarantined")).fetchone()
         documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-    check_share(build, good, bad, first)
+    check_share(build, good, bad, first, lacking=lacking)
     return {"records": good, "quarantined": bad, "documents": documents, "passages": passages}
 
 
@@ -176,7 +190,12 @@ def ingest_contents(build: Build) -> dict[str, str]:
     with build.tables(read_only=True) as connection:
         row = connection.execute(statement("ingest", "content_of_passages")).fetchone() or ("",)
         places = connection.execute(statement("ingest", "content_of_the_rest")).fetchone() or ("",)
-    return {"source": content_hash("ingest", row[0], *places), "passages": content_hash("passages", row[0])}
+        located = connection.execute(statement("ingest", "content_of_locations")).fetchone() or ("",)
+    # nothing where nothing is known, so that a corpus of records is what it was before there were locations
+    return {
+        "source": content_hash("ingest", row[0], *places, *filter(None, located)),
+        "passages": content_hash("passages", row[0]),
+    }
 
 
 INGEST = Stage(
@@ -189,7 +208,7 @@ INGEST = Stage(
     revision=2,
     settings=_settings,
     unit=named("records"),
-    tables=(DOCUMENTS, PASSAGES, QUARANTINE),
+    tables=(DOCUMENTS, PASSAGES, QUARANTINE, LOCATIONS),
     arrays=PREFIX,
     outcome=kept_content,
     contents=ingest_contents,

@@ -1,7 +1,8 @@
 """Records whose passages the version before has: their rows are copied, nothing of them is split and counted again.
 
-A passage that is a whole record depends on id, title and text alone. So a record with the id and the sha256 of such a
-passage has that passage's row; where it stands in the source, and its metadata, it says itself.
+A passage that is a whole record depends on id, title and text alone, unless the record has sections (pages, headings).
+So a record without them, with the id and the sha256 of such a passage, has that passage's row; where it stands in the
+source, and its metadata, it says itself.
 """
 
 from collections.abc import Collection, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from polyhop.schemas.corpus import BadRecord, SourceRecord
 from polyhop.schemas.ids import content_hash, record_id
@@ -71,7 +73,7 @@ class Unchanged:
     def others(self, items: Iterator[SourceRecord | BadRecord], origin: str) -> Iterator[SourceRecord | BadRecord]:
         """Records that have to be split, and bad ones."""
         for item in items:
-            if not self._hashes or isinstance(item, BadRecord):
+            if not self._hashes or isinstance(item, BadRecord) or item.sections:
                 yield item
                 continue
             id_ = item.id or record_id(item.title, item.text)
@@ -102,7 +104,7 @@ class Unchanged:
         Returns:
             Ids of its records that have to be split, some of which may be gone; None for all.
         """
-        if self.tables is None:
+        if self.tables is None or "sections_json" in pq.read_schema(source.records).names:
             return None
         said = {"records": str(source.records), "origin": source.name, "line": LINE_NOT_KNOWN, "gone": list(gone)}
         with connect(self.tables, read_only=True) as connection:

@@ -18,6 +18,7 @@ Chunk = tuple[list[Piece], list[BadRecord], int]
 
 def chunks(build: Build, records: Iterable[SourceRecord | BadRecord]) -> Iterator[Chunk]:
     """Passages, bad records and number of records; a record without an id gets one from title and text."""
+    settings = build.settings.corpus
     pieces: list[Piece] = []
     bad: list[BadRecord] = []
     seen = 0
@@ -27,7 +28,12 @@ def chunks(build: Build, records: Iterable[SourceRecord | BadRecord]) -> Iterato
             bad.append(record)
         else:
             try:
-                split = split_record(record, max_characters=build.settings.corpus.max_passage_characters)
+                split = split_record(
+                    record,
+                    max_characters=settings.max_passage_characters,
+                    overlap_sentences=settings.overlap_sentences,
+                    min_section_characters=settings.min_section_characters,
+                )
             except Exception as error:  # noqa: BLE001 - one odd text must not end the run; the quarantine says it
                 bad.append(BadRecord(record.source, record.line, fault_reason(error), record.text[:_EXCERPT]))
             else:

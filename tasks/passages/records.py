@@ -12,6 +12,7 @@ import pyarrow as pa
 from polyhop.schemas.columns import Column, Table
 from polyhop.schemas.corpus import Passage, SourceRecord
 from polyhop.schemas.ids import content_hash
+from polyhop.schemas.sections import location_of
 
 _WORD = re.compile(r"\w+")
 _ASCII_WORDS = bytes(code if _WORD.match(chr(code)) else ord(" ") for code in range(256))
@@ -36,6 +37,12 @@ PASSAGE_PARTS = Table(
         Column("line", pa.int64(), "line or record number from 1, 0 for a whole file"),
         Column("metadata_json", pa.string(), "the record's metadata, as JSON with sorted keys"),
         Column("origin", pa.string(), "name of the source"),
+        Column("first_page", pa.int64(), "page that it begins on", nullable=True),
+        Column("last_page", pa.int64(), "page that it ends on", nullable=True),
+        Column("slide", pa.int64(), "its slide", nullable=True),
+        Column("sheet", pa.string(), "name of its sheet", nullable=True),
+        Column("chapter", pa.string(), "title of its chapter", nullable=True),
+        Column("headings", pa.list_(pa.string()), "its headings, NULL if nothing of this is known", nullable=True),
     ),
 )
 
@@ -53,7 +60,7 @@ def passages_table(pieces: Iterable[tuple[Passage, SourceRecord]], origin: str =
     for passage, record in pieces:
         if record is not last:
             last, of_record = record, _record_columns(record)
-        rows.append((*_passage_columns(passage), *of_record, origin))
+        rows.append((*_passage_columns(passage), *of_record, origin, *_location_columns(passage, record)))
     return table_of_rows(PASSAGE_PARTS.arrow, rows)
 
 
@@ -96,6 +103,19 @@ def _passage_columns(passage: Passage) -> tuple[object, ...]:
         count_words(passage.title, passage.text),
         content_hash(passage.title, passage.text),
     )
+
+
+_NOWHERE = (None,) * 6
+
+
+def _location_columns(passage: Passage, record: SourceRecord) -> tuple[object, ...]:
+    """In the order of PASSAGE_PARTS, last of all."""
+    if not record.sections:
+        return _NOWHERE
+    found = location_of(record.sections, record.text, passage.start, passage.end)
+    if found is None:
+        return _NOWHERE
+    return found.first_page, found.last_page, found.slide, found.sheet, found.chapter, list(found.headings)
 
 
 def _record_columns(record: SourceRecord) -> tuple[object, ...]:

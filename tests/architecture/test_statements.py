@@ -8,13 +8,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
-from polyhop.schemas.tables import CHANGES, NODE_PASSAGES, NODES, TABLES
+from polyhop.schemas.tables import CHANGES, LOCATIONS, NODE_PASSAGES, NODES, TABLES
 from polyhop.tasks.corpus.records import RECORD_PARTS
 from polyhop.tasks.embeddings.things import SCHEMA as THINGS
 from polyhop.tasks.extraction.kept import EXTRACTED
+from polyhop.tasks.graph.chunk_stage import TITLE_CHUNKS
 from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS
 from polyhop.tasks.graph_source.texts import ATTACHED_PARTS
 from polyhop.tasks.hubs.tables import HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS, HUBS
+from polyhop.tasks.passages.records import PASSAGE_PARTS
 from polyhop.warehouse.statements import SQL_FOLDER, statements
 from polyhop.warehouse.tables.definitions import create_statement
 
@@ -52,7 +54,7 @@ def test_names_are_not_used_twice(file: str) -> None:
 
 def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection = duckdb.connect()
-    for table in (*TABLES, NODES, NODE_PASSAGES, HUBS, HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS):
+    for table in (*TABLES, LOCATIONS, NODES, NODE_PASSAGES, TITLE_CHUNKS, HUBS, HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS):
         connection.execute(create_statement(table))
     connection.execute("CREATE VIEW things AS " + statements("vectors")["passages"])
     connection.execute("CREATE VIEW covered_nodes AS SELECT 0 AS n, true AS is_covered")
@@ -60,6 +62,7 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection.execute(
         "CREATE TEMP TABLE first_in_source AS SELECT '' AS origin, '' AS record_id, '' AS record_hash, ('', 0) AS place"
     )
+    connection.execute("CREATE TEMP TABLE found_chunks AS FROM title_chunks")
     connection.execute("ATTACH ':memory:' AS before")
     connection.execute("ATTACH ':memory:' AS published")
     for database in ("before", "published"):
@@ -92,6 +95,7 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "gone": ["a"],
         "database": "memory",
         "name": "passages",
+        "lacking": "a",
     }
     for file in FILES:
         for name, sql in statements(file).items():
@@ -139,13 +143,7 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
     )
     parts["resolve.title_aliases"] = [str(aliases)]
     passages = folder / "passages.parquet"
-    connection.execute(
-        "COPY (SELECT ''::VARCHAR AS passage_id, ''::VARCHAR AS record_id, ''::VARCHAR AS document_id, "
-        "''::VARCHAR AS title, ''::VARCHAR AS text, 0::BIGINT AS start_offset, 0::BIGINT AS end_offset, "
-        "0::BIGINT AS token_count, ''::VARCHAR AS content_hash, ''::VARCHAR AS record_hash, ''::VARCHAR AS source, "
-        "0::BIGINT AS line, ''::VARCHAR AS metadata_json, ''::VARCHAR AS origin LIMIT 0) "
-        f"TO '{passages}' (FORMAT parquet)"
-    )
+    pq.write_table(PASSAGE_PARTS.arrow.empty_table(), passages)
     ledger = folder / "ledger.parquet"
     connection.execute(f"COPY extraction_ledger TO '{ledger}' (FORMAT parquet)")
     counts = folder / "counts.parquet"

@@ -17,14 +17,17 @@ from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
 from polyhop.schemas.ids import entity_id
 from polyhop.schemas.names import NameFinder, title_forms, title_keys
+from polyhop.schemas.sections import Location
 from polyhop.schemas.stems import ANALYSERS
 from polyhop.schemas.stored_texts import StoredTexts
 from polyhop.schemas.text import norm_ws
+from polyhop.tasks.graph.title_chunks import chunk_keys
 from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
 from polyhop.tasks.propositions.graph import proposition_graph
 from polyhop.warehouse.artefacts import (
     ALIASES,
+    CHUNK_GRAPH,
     COSINE_SCALE,
     ENTITIES,
     ENTITY_IDS,
@@ -127,6 +130,7 @@ class MemoryIndex:
         self._texts = [f"{title}\n{text}" for _, title, text in self._rows]
         self._makers: dict[Artefact[Any], Callable[[], object]] = {
             GRAPH: self._graph,
+            CHUNK_GRAPH: self._chunk_graph,
             SURFACES: self._surfaces,
             RELATIONS: self._relations,
             ENTITIES: lambda: self._entities,
@@ -158,6 +162,9 @@ class MemoryIndex:
     def passages(self, numbers: Sequence[int]) -> list[Passage]:
         return [self._rows[number] for number in numbers]
 
+    def locations(self, passage_ids: Collection[str]) -> Mapping[str, Location]:
+        return {}
+
     def record_of(self, passage_id: str) -> str:
         return passage_id
 
@@ -187,6 +194,20 @@ class MemoryIndex:
     def _graph(self) -> BipartiteGraph:
         keys = [Counter(mention.key for mention in found) for found in self._mentions]
         return _with_titles(keys, [title_keys(title) for title in self.passage_titles])
+
+    def _chunk_graph(self) -> BipartiteGraph:
+        """The graph with an edge to every name that is part of a passage's title, one passage after the other."""
+        graph = self._value(GRAPH)
+        rows: list[dict[str, float]] = [{} for _ in self._rows]
+        titles: dict[int, list[str]] = {}
+        for row, entity, tf, is_title in zip(graph.rows, graph.indices, graph.tf, graph.is_title, strict=True):
+            rows[row][graph.keys[entity]] = float(tf)
+            if is_title:
+                titles.setdefault(int(row), []).append(graph.keys[entity])
+        for row, title in enumerate(self.passage_titles):
+            for key in chunk_keys(title) & set(graph.keys) - rows[row].keys():
+                rows[row][key] = 1.0
+        return graph_from(rows, titles)
 
     def _surfaces(self) -> BipartiteGraph:
         """As written in the text; what is found in a title counts under the title's own form of that name."""

@@ -27,8 +27,9 @@ from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import Stated, clean, distribute, named, stated_page
 from polyhop.tasks.passages.records import count_words
 from polyhop.tasks.passages.split import split_record
-from polyhop.warehouse.files.markup import read_html, read_markdown
+from polyhop.warehouse.files.markup import read_markdown
 from polyhop.warehouse.files.records import FaultError
+from polyhop.warehouse.files.web_pages import read_html
 from polyhop.warehouse.names import RegexNames
 from polyhop.worker.questions.names import RuleNaming
 from polyhop.worker.reading.asked import asked_of
@@ -38,6 +39,7 @@ from polyhop.worker.reading.comparisons import compare
 from polyhop.worker.reading.context import lines_within_tokens, pack_context, within_tokens
 from polyhop.worker.reading.corpus_pages import is_person_page, own_page
 from polyhop.worker.reading.countries import places_in
+from polyhop.worker.reading.direct import answer_directly
 from polyhop.worker.reading.pages import pages_of
 from polyhop.worker.reading.parsing import ParsedQuestion, parse_question
 from polyhop.worker.reading.quantities import stated_measure
@@ -105,6 +107,7 @@ def ask(text: str) -> None:
     question = parsed(text)
     compare(question, PAGES, lambda _: 1.0)
     answer_yes_no(question, PAGES)
+    answer_directly(question, PAGES)
     asked_of(question)
     for page in PAGES:
         find_candidates(question, page)

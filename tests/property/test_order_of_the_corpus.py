@@ -16,7 +16,8 @@ from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.files.versions import read_manifest
 
 STRATEGIES = (
-    "bridge", "bridge-lexical", "bm25", "dense", "graph", "graph-hybrid", "graph-dense", "graph-rrf", "rrf", "qasa",
+    "bridge", "bridge-lexical", "bridge-masked", "bm25", "dense", "graph", "graph-hybrid", "graph-dense", "graph-rrf",
+    "rrf", "qasa",
 )  # fmt: skip
 
 

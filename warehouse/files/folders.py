@@ -1,4 +1,4 @@
-"""Text files, alone or in folders: each is one record, named by its path below the folder.
+"""Text and document files, alone or in folders: each is one record, named by its path below the folder.
 
 Decodes nothing (markup.py does). Hidden files and folders are skipped, links out of the folder too unless asked.
 """
@@ -6,15 +6,36 @@ Decodes nothing (markup.py does). Hidden files and folders are skipped, links ou
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from polyhop.schemas.corpus import LINK_OUT, BadRecord, SourceRecord, unread_words
 from polyhop.schemas.errors import SourceError
-from polyhop.warehouse.files.formats import TEXTS, folder_endings, is_of_others, records_of_others, text_reader
+from polyhop.schemas.sections import Document
+from polyhop.warehouse.files.formats import (
+    DOCUMENTS,
+    INSTALL_OFFICE,
+    TEXTS,
+    folder_endings,
+    is_of_others,
+    records_of_others,
+    text_reader,
+)
 from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, size_words
 from polyhop.warehouse.files.records import FaultError, Row, bad_record, to_record
 from polyhop.warehouse.files.sources import suffix_of
+
+Convert = Callable[[Path], Document]
+"""Reads a document file; raises FaultError if it is of no use."""
+
+
+def not_converted(_path: Path) -> Document:
+    """For whoever reads texts alone.
+
+    Raises:
+        FaultError: Always.
+    """
+    raise FaultError("files of this kind are not read here")
 
 
 def read_text_file(path: Path) -> Iterator[SourceRecord | BadRecord]:
@@ -25,12 +46,13 @@ def read_text_file(path: Path) -> Iterator[SourceRecord | BadRecord]:
 
 
 def read_folder(
-    folder: Path, *, follow_links: bool = False, unread: Counter[str] | None = None
+    folder: Path, *, convert: Convert, follow_links: bool = False, unread: Counter[str] | None = None
 ) -> Iterator[SourceRecord | BadRecord]:
     """A record for each text file below a folder, and those of other packages' files, in the order of the paths' parts.
 
     Args:
         folder: The folder.
+        convert: Reads a document file.
         follow_links: Whether links out of the folder are read.
         unread: Gets the number of files that are not read, by kind.
 
@@ -46,6 +68,12 @@ def read_folder(
         elif path.suffix.lower() in TEXTS:
             is_empty = False
             yield _record(path, name)
+        elif path.suffix.lower() in DOCUMENTS:
+            is_empty = False
+            record = document_record(path, name, convert)
+            if isinstance(record, BadRecord) and record.reason.endswith(INSTALL_OFFICE):
+                others[f"{path.suffix.lower()} without the extra office"] += 1
+            yield record
         elif is_of_others(suffix_of(path)):
             is_empty = False
             yield from _other_records(path, name)
@@ -116,7 +144,7 @@ class _Walk:
 
 
 def _is_read(path: Path) -> bool:
-    return path.suffix.lower() in TEXTS or is_of_others(suffix_of(path))
+    return path.suffix.lower() in {*TEXTS, *DOCUMENTS} or is_of_others(suffix_of(path))
 
 
 def _other_records(path: Path, name: str) -> Iterator[SourceRecord | BadRecord]:
@@ -132,9 +160,25 @@ def _record(path: Path, name: str) -> SourceRecord | BadRecord:
         size_bytes = path.stat().st_size
         if size_bytes > MAX_RECORD_BYTES:
             raise FaultError(f"the file is larger than {size_words(MAX_RECORD_BYTES)}; split it or use JSON lines")
-        title, text = text_reader(path.suffix.lower())(path.read_bytes(), path.stem)
+        found = text_reader(path.suffix.lower())(path.read_bytes(), path.stem)
     except FaultError as fault:
         return bad_record(name, 0, str(fault))
     except PermissionError:
         return bad_record(name, 0, "the file cannot be read: permission denied")
-    return to_record(Row(0, {"title": title, "text": text}, text[:800]), name, record_id=name)
+    return of_document(found, name)
+
+
+def document_record(path: Path, name: str, convert: Convert) -> SourceRecord | BadRecord:
+    """The record of a PDF, Office, EPUB or e-mail file; bad, with the reason, if it cannot be read."""
+    try:
+        return of_document(convert(path), name)
+    except FaultError as fault:
+        return bad_record(name, 0, str(fault))
+    except PermissionError:
+        return bad_record(name, 0, "the file cannot be read: permission denied")
+
+
+def of_document(found: Document, name: str) -> SourceRecord | BadRecord:
+    """The record of a document file, whose id is its path below the folder; bad if it breaks a rule for records."""
+    fields = {"title": found.title, "text": found.text, "metadata": found.metadata}
+    return to_record(Row(0, fields, found.text[:800], found.sections), name, record_id=name)

@@ -6,7 +6,9 @@ looked at only when an ending is not ours.
 
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import cast
@@ -14,6 +16,7 @@ from typing import cast
 from polyhop.schemas.corpus import BadRecord, SourceRecord
 from polyhop.schemas.errors import PolyhopError, SourceError
 from polyhop.schemas.extensions import described, extensions, load_extension, unusable_extension
+from polyhop.schemas.sections import Document
 from polyhop.warehouse.files.records import FaultError, Row, bad_record, to_record
 
 GROUP = "polyhop.formats"
@@ -22,7 +25,7 @@ GROUP = "polyhop.formats"
 NOUN = "format"
 
 RowReader = Callable[[Path, Collection[str]], Iterator[Row | BadRecord]]
-TextReader = Callable[[bytes, str], tuple[str, str]]
+TextReader = Callable[[bytes, str], Document]
 OtherReader = Callable[[Path], Iterable[Row | BadRecord]]
 
 ROWS: Mapping[str, str] = {
@@ -39,10 +42,62 @@ ROWS: Mapping[str, str] = {
 TEXTS: Mapping[str, str] = {
     ".txt": "markup:read_text",
     ".md": "markup:read_markdown",
-    ".html": "markup:read_html",
-    ".htm": "markup:read_html",
+    ".markdown": "markup:read_markdown",
+    ".html": "web_pages:read_html",
+    ".htm": "web_pages:read_html",
+    ".xhtml": "web_pages:read_html",
 }
-"""Formats of one text, which folders are searched for: how to get (title, text) from a file's bytes and stem."""
+"""Formats of one text, which folders are searched for: how to get a Document from a file's bytes and stem."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFormat:
+    """A format of files that are not text, read in a process of its own.
+
+    Attributes:
+        reader: The function, in polyhop.warehouse.documents.
+        has_signature: Whether every such file is known by its first bytes.
+        package: What it needs besides Polyhop, as packages are called; "" if nothing.
+        module: As it is imported.
+        revision: To be raised with every change of the reader that changes what it gives.
+    """
+
+    reader: str
+    has_signature: bool = True
+    package: str = ""
+    module: str = ""
+    revision: int = 1
+
+    def require(self) -> None:
+        """Makes sure that the package is installed.
+
+        Raises:
+            NotInstalledError: If it is not.
+        """
+        if self.module and find_spec(self.module) is None:
+            raise NotInstalledError(f"reading it needs {self.package}; {INSTALL_OFFICE}")
+
+
+INSTALL_OFFICE = 'install it with: pip install "polyhop[office]"'
+"""Ends the reason of each file that was not read because its package is missing; statements look for it."""
+
+DOCUMENTS: Mapping[str, DocumentFormat] = {
+    ".pdf": DocumentFormat("pdf:read_pdf", package="pypdfium2", module="pypdfium2"),
+    ".docx": DocumentFormat("word:read_word", package="python-docx", module="docx"),
+    ".pptx": DocumentFormat("slides:read_slides", package="python-pptx", module="pptx"),
+    ".xlsx": DocumentFormat("sheets:read_sheets", package="openpyxl", module="openpyxl"),
+    ".epub": DocumentFormat("epub:read_epub"),
+    ".eml": DocumentFormat("mail:read_mail", has_signature=False),
+}
+"""Formats of documents, which folders are searched for: each file is one record."""
+
+
+OURS = frozenset((*ROWS, *TEXTS, *DOCUMENTS))
+"""Endings that are ours."""
+
+
+class NotInstalledError(FaultError):
+    """The package that reads a file is not installed."""
 
 
 def row_reader(ending: str) -> RowReader:
@@ -62,17 +117,17 @@ def _ours(reader: str) -> object:
 def formats_of_others() -> Mapping[str, EntryPoint]:
     """Corpus formats that installed packages bring, by ending; ours keep their endings."""
     theirs = {name.lower(): point for name, point in extensions(GROUP).items()}
-    return {ending: point for ending, point in theirs.items() if ending not in ROWS and ending not in TEXTS}
+    return {ending: point for ending, point in theirs.items() if ending not in OURS}
 
 
 def is_of_others(ending: str) -> bool:
     """Whether an installed package reads this ending; asks the packages only if it is not ours."""
-    return ending not in ROWS and ending not in TEXTS and ending in formats_of_others()
+    return ending not in OURS and ending in formats_of_others()
 
 
 def folder_endings() -> list[str]:
     """Endings of the files that a folder is searched for."""
-    return [*TEXTS, *formats_of_others()]
+    return [*TEXTS, *DOCUMENTS, *formats_of_others()]
 
 
 def described_formats() -> str:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from polyhop.schemas.columns import Table, text
 from polyhop.schemas.corpus import SourceRecord
+from polyhop.schemas.sections import sections_of
 from polyhop.schemas.tables import QUARANTINE
 
 PREFIX = "records"
@@ -28,8 +29,11 @@ RECORDS = Table(
         text("source", "file"),
         text("metadata_json", "its metadata, as JSON with sorted keys"),
         text("origin", "name of the source"),
+        text("sections_json", "its sections, as JSON; empty if it has none"),
     ),
 )
+WITHOUT_SECTIONS = pa.schema([field for field in RECORDS.arrow if field.name != "sections_json"])
+"""The columns of a file of records of which none has sections: it is what it was before there were any."""
 
 REFUSED = pa.schema([field.with_nullable(False) for field in QUARANTINE.arrow])  # noqa: FBT003
 """The columns of refused records: whoever read them knew their lines."""
@@ -61,7 +65,10 @@ def read_kept(source: KeptSource) -> Iterator[SourceRecord]:
         for batch in file.iter_batches(batch_size=1_000):
             for row in batch.to_pylist():
                 metadata = json.loads(row["metadata_json"])
-                yield SourceRecord(row["record_id"], row["title"], row["text"], row["source"], LINE_NOT_KNOWN, metadata)
+                sections = sections_of(row.get("sections_json", ""))
+                yield SourceRecord(
+                    row["record_id"], row["title"], row["text"], row["source"], LINE_NOT_KNOWN, metadata, sections
+                )
 
 
 def write_rows(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:

@@ -117,6 +117,11 @@ class Layout:
         return self.caches / "paths.sqlite"
 
     @property
+    def document_cache(self) -> Path:
+        """The cache of texts of document files."""
+        return self.caches / "documents.sqlite"
+
+    @property
     def reply_cache(self) -> Path:
         """The cache of model replies."""
         return self.caches / "replies.sqlite"

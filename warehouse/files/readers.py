@@ -4,13 +4,21 @@ Splits nothing, and compares no ids: the same id may come twice. Source: algorit
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone
 from polyhop.schemas.errors import SourceError
-from polyhop.warehouse.files.folders import read_folder, read_text_file
-from polyhop.warehouse.files.formats import ROWS, TEXTS, formats_of_others, is_of_others, records_of_others, row_reader
+from polyhop.warehouse.files.folders import Convert, document_record, not_converted, read_folder, read_text_file
+from polyhop.warehouse.files.formats import (
+    DOCUMENTS,
+    ROWS,
+    TEXTS,
+    formats_of_others,
+    is_of_others,
+    records_of_others,
+    row_reader,
+)
 from polyhop.warehouse.files.graph_files import GRAPHS
 from polyhop.warehouse.files.question_sets import QuestionSet, paragraph_record, question_set_of
 from polyhop.warehouse.files.records import (
@@ -30,14 +38,21 @@ _Items = Iterator[SourceRecord | BadRecord | Tombstone]
 _CORPUS_FIELDS = (*TEXT_FIELDS, "context", "paragraphs")
 
 
-def read_corpus(source: Path, *, follow_links: bool = False, unread: Counter[str] | None = None) -> _Items:
+def read_corpus(
+    source: Path,
+    *,
+    convert: Convert = not_converted,
+    follow_links: bool = False,
+    unread: Counter[str] | None = None,
+) -> _Items:
     """Yields the records of a corpus, and the rows that delete one, in its order; memory does not grow with its size.
 
     A file of HotpotQA, 2WikiMultiHopQA or MuSiQue questions is the corpus of all their paragraphs, each once; that is
     decided by its first record. Only there memory grows, by about 80 bytes for each different paragraph.
 
     Args:
-        source: A file of a known format, or a folder of such texts.
+        source: A file of a known format, or a folder of such texts and documents.
+        convert: Reads a document file (polyhop.warehouse.documents.converter).
         follow_links: Whether symbolic links out of a folder are read.
         unread: Gets the number of a folder's files that are not read, by kind, while iterating.
 
@@ -47,12 +62,20 @@ def read_corpus(source: Path, *, follow_links: bool = False, unread: Counter[str
     suffix = suffix_of(source)
     if suffix in GRAPHS and suffix not in CORPUS_FORMATS and source.is_file():
         raise SourceError(f"{source} is a knowledge graph, not a corpus; name it with --graph.")
-    check_source(source, CORPUS_FORMATS, accepts_folder=True, others=formats_of_others)
+    check_source(source, CORPUS_FORMATS, accepts_folder=True, others=_formats_besides)
     if source.is_dir():
-        return guarded(source, read_folder(source, follow_links=follow_links, unread=unread), "record")
+        found = read_folder(source, convert=convert, follow_links=follow_links, unread=unread)
+        return guarded(source, found, "record")
+    if suffix in DOCUMENTS:
+        return guarded(source, iter([document_record(source, source.name, convert)]), "record")
     if is_of_others(suffix):
         return guarded(source, records_of_others(source, suffix, source.name), "record")
     return guarded(source, CORPUS_FORMATS[suffix](source), "record")
+
+
+def _formats_besides() -> Collection[str]:
+    """Endings of files that need not be text: documents, and what other packages read."""
+    return {*DOCUMENTS, *formats_of_others()}
 
 
 def read_graph_sources(source: Path) -> _Records:

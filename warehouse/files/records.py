@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone
 from polyhop.schemas.errors import SourceError
+from polyhop.schemas.sections import Section
 
 ID_FIELDS = ("id", "_id")
 TEXT_FIELDS = ("text", "contents", "body")
@@ -35,11 +36,15 @@ _KINDS: tuple[tuple[type, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The fields of one record as its format gave them; `line` counts from 1, `raw` is the beginning of the line."""
+    """The fields of one record as its format gave them; `line` counts from 1, `raw` is the beginning of the line.
+
+    `sections` say where in the file each part of the field `text` stands; empty where the format does not know.
+    """
 
     line: int
     fields: Mapping[str, object]
     raw: str = ""
+    sections: tuple[Section, ...] = ()
 
 
 class FaultError(ValueError):
@@ -122,7 +127,7 @@ def to_record(row: Row, source: str, *, record_id: str | None = None) -> SourceR
         metadata = metadata_of(row.fields, {*ID_FIELDS, "title", _first(row.fields, TEXT_FIELDS) or ""})
     except FaultError as fault:
         return bad_row(source, row, str(fault))
-    return SourceRecord(id_, title, text, storable(source), row.line, metadata)
+    return SourceRecord(id_, title, text, storable(source), row.line, metadata, row.sections)
 
 
 def to_tombstone(row: Row, source: str) -> Tombstone | BadRecord | None:

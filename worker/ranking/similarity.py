@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _BLOCK_VALUES = 1 << 24
 """Cosines computed at once, 64 MB: 800 questions on 20,748 passages, 55 on 300,000."""
 
+_FEW = 2
+"""So many vectors are multiplied one by one: a product of matrices packs the large one first (2 vectors: 2.3, not 5.6
+ms on 20,748 passages; from 3 on it is no slower, benchmarks/masked_questions.py)."""
+
 
 def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:
     """Cosines of one vector with every row.
@@ -62,8 +66,9 @@ def rough_cosines(matrix: NDArray[np.float32], vectors: Sequence[NDArray[np.floa
         _check_dimension(matrix, vector)
     size = max(1, _BLOCK_VALUES // max(1, len(matrix)))
     for begin in range(0, len(vectors), size):
-        block = np.stack([vector.astype(np.float32, copy=False) for vector in vectors[begin : begin + size]])
-        yield from (row.astype(np.float64) for row in block @ matrix.T)
+        some = [vector.astype(np.float32, copy=False) for vector in vectors[begin : begin + size]]
+        products = (matrix @ vector for vector in some) if len(some) <= _FEW else np.stack(some) @ matrix.T
+        yield from (row.astype(np.float64) for row in products)
 
 
 def cosine_error(dimension: int) -> float:

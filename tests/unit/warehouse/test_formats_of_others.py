@@ -86,10 +86,11 @@ def test_an_unknown_ending_and_the_help_name_all_formats(tmp_path: Path, install
     install(".odd", f"{__name__}:two_rows")
     path = tmp_path / "corpus.docs"
     path.write_text("text", encoding="utf-8")
-    with pytest.raises(SourceError, match=r"known formats are \.csv, .*\.odd, \.parquet, \.txt\."):
+    with pytest.raises(SourceError, match=r"known formats are \.csv, .*\.odd, \.parquet, \.pdf, .*\.txt, .*\.xlsx\."):
         read_corpus(path)
     assert described_formats() == (
-        ".jsonl(.gz), .json(.gz), .csv(.gz), .parquet, .odd, or a folder of .txt, .md, .html, .htm, .odd files"
+        ".jsonl(.gz), .json(.gz), .csv(.gz), .parquet, .odd, or a folder of .txt, .md, .markdown, .html, .htm, "
+        ".xhtml, .pdf, .docx, .pptx, .xlsx, .epub, .eml, .odd files"
     )
 
 

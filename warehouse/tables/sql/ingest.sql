@@ -66,6 +66,22 @@ FROM read_parquet($passages) AS p JOIN first_use AS f USING (record_id)
 WHERE p.origin = f.origin AND (p.source, p.line) = f.place
 ORDER BY passage_id;
 
+-- name: fill_locations
+-- Where the accepted passages stand in their files, of those of which anything is known.
+INSERT INTO locations
+SELECT p.passage_id, p.first_page, p.last_page, p.slide, p.sheet, p.chapter, p.headings
+FROM read_parquet($passages) AS p JOIN first_use AS f USING (record_id)
+WHERE p.origin = f.origin AND (p.source, p.line) = f.place AND p.headings IS NOT NULL
+ORDER BY p.passage_id;
+
+-- name: content_of_locations
+-- Checksum of the locations of passages, empty if there are none.
+SELECT coalesce(hex(bit_xor(md5_number(l::VARCHAR))), '') FROM locations AS l;
+
+-- name: drop_locations
+-- Locations of passages that are no more.
+DELETE FROM locations WHERE passage_id NOT IN (SELECT passage_id FROM passages);
+
 -- name: fill_documents
 -- Documents: passages that share a title.
 INSERT INTO documents
@@ -87,10 +103,11 @@ GROUP BY q.document_id
 ORDER BY q.document_id;
 
 -- name: count_records
--- Accepted and refused records; of those without a line each has a reason of its own.
+-- Accepted and refused records, and how many of these lack a package; of those without a line each has its own reason.
 SELECT
     (SELECT count(*) FROM first_use),
-    (SELECT count(DISTINCT (source, line, if(line IS NULL, reason, ''))) FROM quarantine);
+    (SELECT count(DISTINCT (source, line, if(line IS NULL, reason, ''))) FROM quarantine),
+    (SELECT count(*) FROM quarantine WHERE contains(reason, $lacking));
 
 -- name: first_quarantined
 -- The first refused record, for the message of a failed run.
@@ -178,7 +195,8 @@ FROM (
 WHERE q.document_id = documents.document_id AND q.content_hash <> documents.content_hash;
 
 -- name: count_left
--- Accepted records and refused ones after passages were refused.
+-- Accepted records and refused ones after passages were refused, and how many of these lack a package.
 SELECT
     (SELECT count(DISTINCT record_id) FROM passages),
-    (SELECT count(DISTINCT (source, line, if(line IS NULL, reason, ''))) FROM quarantine);
+    (SELECT count(DISTINCT (source, line, if(line IS NULL, reason, ''))) FROM quarantine),
+    (SELECT count(*) FROM quarantine WHERE contains(reason, $lacking));

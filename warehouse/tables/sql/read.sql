@@ -25,6 +25,11 @@ WHERE database_name = current_database() AND table_name = 'mentions';
 -- Texts of the passages asked for.
 SELECT passage_id, title, text FROM passages WHERE passage_id IN (SELECT unnest($ids));
 
+-- name: locations_by_id
+-- Where the passages asked for stand in their files.
+SELECT passage_id, first_page, last_page, slide, sheet, chapter, headings
+FROM locations WHERE passage_id IN (SELECT unnest($ids));
+
 -- name: exact_names
 -- Normalised names that are written otherwise than their key; several entities may share one.
 SELECT norm_name, key FROM entities WHERE is_named AND norm_name <> key ORDER BY key;

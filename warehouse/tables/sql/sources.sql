@@ -51,20 +51,25 @@ WHERE source NOT IN (SELECT unnest($read::VARCHAR[]))
 
 -- name: records_to_keep
 -- The accepted records of the source that was read.
-SELECT DISTINCT ON (r.record_id) r.record_id, r.title, r.text, r.source, r.metadata_json, r.origin
+SELECT DISTINCT ON (r.record_id) r.record_id, r.title, r.text, r.source, r.metadata_json, r.origin, r.sections_json
 FROM read_parquet($records) AS r
 JOIN first_in_source AS f ON f.origin = $origin AND f.record_id = r.record_id AND f.place = (r.source, r.line)
 ORDER BY r.record_id;
+
+-- name: has_sections
+-- Whether any record that was read has sections.
+SELECT bool_or(sections_json <> '') FROM read_parquet($records);
 
 -- name: refused_to_keep
 -- The refused records of the source that was read.
 SELECT source, line, reason, excerpt FROM refused ORDER BY source, line, reason;
 
 -- name: count_read
--- Usable records that the source itself gave, and those of no use.
+-- Usable records that the source itself gave, those of no use, and how many of these lack a package.
 SELECT
     (SELECT count(DISTINCT record_id) FROM read_parquet($records)),
-    (SELECT count(DISTINCT (source, line)) FROM read_parquet($quarantine));
+    (SELECT count(DISTINCT (source, line)) FROM read_parquet($quarantine)),
+    (SELECT count(*) FROM read_parquet($quarantine) WHERE contains(reason, $lacking));
 
 -- name: first_refused
 -- The first record of no use that the source itself gave.
@@ -94,7 +99,14 @@ SELECT
     s.source,
     s.line,
     s.metadata_json,
-    s.origin
+    s.origin,
+    NULL::BIGINT AS first_page,
+    NULL::BIGINT AS last_page,
+    NULL::BIGINT AS slide,
+    NULL::VARCHAR AS sheet,
+    NULL::VARCHAR AS chapter,
+    NULL::VARCHAR[] AS headings,
+    '' AS sections_json
 FROM read_parquet($same) AS s JOIN passages AS p ON p.passage_id = s.record_id;
 
 -- name: kept_passages
@@ -113,7 +125,14 @@ SELECT
     r.source,
     $line::BIGINT AS line,
     r.metadata_json,
-    $origin AS origin
+    $origin AS origin,
+    NULL::BIGINT AS first_page,
+    NULL::BIGINT AS last_page,
+    NULL::BIGINT AS slide,
+    NULL::VARCHAR AS sheet,
+    NULL::VARCHAR AS chapter,
+    NULL::VARCHAR[] AS headings,
+    '' AS sections_json
 FROM read_parquet($records) AS r
 JOIN passages AS p ON p.passage_id = r.record_id AND p.record_id = r.record_id
 WHERE p.title = r.title AND p.text = r.text AND r.record_id NOT IN (SELECT unnest($gone::VARCHAR[]));

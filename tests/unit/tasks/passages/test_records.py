@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from polyhop.schemas.corpus import BadRecord, SourceRecord
 from polyhop.schemas.ids import content_hash, document_id
+from polyhop.schemas.sections import Section
 from polyhop.schemas.tables import QUARANTINE
 from polyhop.tasks.passages.records import PASSAGE_PARTS, count_words, metadata_json, passages_table
 from polyhop.tasks.passages.split import split_record
@@ -16,6 +17,7 @@ from polyhop.tasks.quarantine import quarantine_table
 
 LONG = SourceRecord("r", "Ada", "One two.\n\nThree four.", "c.jsonl", 3, {"b": 1, "a": "é"})
 SHORT = SourceRecord("s", "", "Five.", "c.jsonl", 4)
+NOWHERE = dict.fromkeys(("first_page", "last_page", "slide", "sheet", "chapter", "headings"))
 
 
 def test_passages_with_the_record_they_were_cut_from() -> None:
@@ -31,6 +33,7 @@ def test_passages_with_the_record_they_were_cut_from() -> None:
         "line": 3,
         "origin": "letters",
         "metadata_json": '{"a": "é", "b": 1}',
+        **NOWHERE,
     }
     first = {"text": "One two.", "start_offset": 0, "end_offset": 8, "content_hash": content_hash("Ada", "One two.")}
     second = {"text": "Three four.", "start_offset": 10, "end_offset": 21}
@@ -53,8 +56,18 @@ def test_passages_with_the_record_they_were_cut_from() -> None:
             "line": 4,
             "origin": "letters",
             "metadata_json": "{}",
+            **NOWHERE,
         },
     ]
+
+
+def test_where_passages_stand_in_their_file_comes_with_them() -> None:
+    sections = (Section(0, ("A",), page=1), Section(5, ("A", "B"), page=2))
+    record = SourceRecord("r", "Ada", "A one\nB two", "c.pdf", 0, {}, sections)
+    (piece,) = split_record(record, max_characters=100)
+    (row,) = passages_table([(piece, record)]).to_pylist()
+    place = {name: row[name] for name in NOWHERE}
+    assert place == {**NOWHERE, "first_page": 1, "last_page": 2, "headings": ["A"]}
 
 
 def test_bad_records() -> None:

@@ -1,0 +1,212 @@
+"""Reads document files in a process of limited time and memory, once for each content.
+
+The process is started with the first file and serves for the next ones, until a file ends it: by its time, its memory
+or a crash of the library. The file is then of no use, with the reason; the run goes on.
+"""
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from polyhop.schemas.ids import content_hash
+from polyhop.schemas.sections import Document, document_of
+from polyhop.warehouse.cache.documents import DocumentCache
+from polyhop.warehouse.files.disk import file_checksum
+from polyhop.warehouse.files.formats import DOCUMENTS, DocumentFormat, NotInstalledError
+from polyhop.warehouse.files.records import FaultError
+
+_MEGABYTE = 1024 * 1024
+_MODULE = "polyhop.warehouse.documents.reading_process"
+_LAST_SECONDS = 5
+"""Until a process that has closed its pipe is gone; chosen."""
+_PIECE = 1 << 20
+_LONGEST_REPLY = 1 << 30
+"""Bytes; a text of the longest record with all its characters escaped stays below."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionLimits:
+    """How large a file may be, packed and unpacked, and what reading it may take; see the settings of a corpus."""
+
+    max_file_mb: int = 256
+    max_unpacked_mb: int = 1024
+    seconds: float = 60.0
+    memory_mb: int = 2048
+
+
+class Converter:
+    """Document files to documents; to be closed.
+
+    Args:
+        limits: What a file may take.
+        cache: Where documents are kept by the content of their files; None: nowhere.
+    """
+
+    def __init__(self, limits: ConversionLimits | None = None, cache: Path | None = None) -> None:
+        self._limits = limits or ConversionLimits()
+        self._cache_path = cache
+        self._opened_cache: DocumentCache | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "Converter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def convert(self, path: Path) -> Document:
+        """The document that a file holds; what its content is counts for more than its ending.
+
+        Raises:
+            FaultError: If it is too large, encrypted or damaged, has no text, or takes too long or too much memory.
+            NotInstalledError: If the package that reads it is not installed.
+        """
+        size = path.stat().st_size
+        if size > self._limits.max_file_mb * _MEGABYTE:
+            raise FaultError(
+                f"the file is larger than {self._limits.max_file_mb:,} MB; split it, or raise corpus.max_file_mb"
+            )
+        if not size:
+            raise FaultError("the file is empty")
+        ending = path.suffix.lower()
+        DOCUMENTS[ending].require()
+        key = document_key(DOCUMENTS[ending], file_checksum(path))
+        kept = self._cache()
+        found = kept.get(key) if kept is not None else None
+        if found is None:
+            found = self._read(path, ending)
+            if kept is not None:
+                kept.put(key, found)
+        return Document(found.title or path.stem, found.text, found.sections, found.metadata)
+
+    def close(self) -> None:
+        """Ends the process and closes the cache."""
+        self._end()
+        if self._opened_cache is not None:
+            self._opened_cache.close()
+            self._opened_cache = None
+
+    def _cache(self) -> DocumentCache | None:
+        """Opened with the first file: a corpus without documents has no such cache."""
+        if self._opened_cache is None and self._cache_path is not None:
+            self._opened_cache = DocumentCache(self._cache_path)
+        return self._opened_cache
+
+    def _read(self, path: Path, ending: str) -> Document:
+        reply = self._asked(
+            {
+                "path": str(path.resolve()),
+                "ending": ending,
+                "max_unpacked_mb": self._limits.max_unpacked_mb,
+                "memory_mb": self._limits.memory_mb,
+                "seconds": self._limits.seconds,
+            }
+        )
+        if "missing" in reply:
+            raise NotInstalledError(str(reply["missing"]))
+        if "fault" in reply:
+            raise FaultError(str(reply["fault"]))
+        return document_of(reply["document"])
+
+    def _asked(self, request: Mapping[str, object]) -> Mapping[str, Any]:
+        """The reply of the process, which is ended if it gives none."""
+        process = self._started()
+        try:
+            stdin, stdout = _pipes(process)
+            stdin.write(json.dumps(request).encode() + b"\n")
+            stdin.flush()
+            found: Mapping[str, Any] = json.loads(_line(stdout, time.monotonic() + self._limits.seconds))
+        except (TimeoutError, BrokenPipeError, ValueError) as error:
+            status = self._end(is_over=not isinstance(error, TimeoutError))
+            if isinstance(error, TimeoutError):
+                raise FaultError(
+                    f"reading it takes longer than {self._limits.seconds:g} s (corpus.conversion_seconds)"
+                ) from error
+            raise FaultError(
+                f"the package that reads it crashed ({_status_words(status)}): it is damaged, or takes more than "
+                f"{self._limits.memory_mb:,} MB of memory (corpus.conversion_memory_mb)"
+            ) from error
+        except BaseException:  # Ctrl-C: the reply of this file must not be taken for that of the next
+            self._end()
+            raise
+        return found
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        if self._process is None or self._process.poll() is not None:
+            self._end()
+            command = [sys.executable, "-P", "-m", _MODULE]
+            self._process = subprocess.Popen(  # noqa: S603 - our own module, by this very interpreter
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+            )
+        return self._process
+
+    def _end(self, *, is_over: bool = False) -> int | None:
+        """Ends the process; returns how it ended. If it is over, it said that it is ending by itself."""
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        status = process.poll()
+        if is_over:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                status = process.wait(timeout=_LAST_SECONDS)
+        process.kill()
+        process.wait()
+        for pipe in _pipes(process):
+            pipe.close()
+        return status if status is not None else process.returncode
+
+
+def document_key(format_: DocumentFormat, checksum: str) -> str:
+    """sha256 of all that determines what a file is read as: its content, and the revision of what reads it."""
+    return content_hash("document", format_.reader, str(format_.revision), _library(format_.package), checksum)
+
+
+@cache
+def _library(package: str) -> str:
+    try:
+        return f"{package} {version(package)}" if package else ""
+    except PackageNotFoundError:
+        return package
+
+
+def _pipes(process: "subprocess.Popen[bytes]") -> tuple[IO[bytes], IO[bytes]]:
+    if process.stdin is None or process.stdout is None:  # both were asked for
+        raise BrokenPipeError
+    return process.stdin, process.stdout
+
+
+def _line(stream: IO[bytes], deadline: float) -> bytes:
+    """The next line of a pipe.
+
+    Raises:
+        TimeoutError: If it is not there by the deadline.
+        BrokenPipeError: If the other side ended before, or never ends its line.
+    """
+    pieces: list[bytes] = []
+    length = 0
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([stream], [], [], left)[0]:
+            raise TimeoutError
+        piece = os.read(stream.fileno(), _PIECE)
+        length += len(piece)
+        if not piece or length > _LONGEST_REPLY:
+            raise BrokenPipeError
+        pieces.append(piece)
+        if piece.endswith(b"\n"):
+            return b"".join(pieces)
+
+
+def _status_words(status: int | None) -> str:
+    return f"signal {-status}" if status is not None and status < 0 else f"exit code {status}"

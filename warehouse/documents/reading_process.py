@@ -1,0 +1,96 @@
+"""The process that reads document files for another one: a request a line on standard input, a reply a line.
+
+Run as a module. It limits its own memory, processor time and files before it reads anything, since a hostile file may
+lead a library to take all there is. Knows no index.
+"""
+
+import contextlib
+import json
+import math
+import os
+import resource
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, BinaryIO
+
+_NEARLY_ALL = 0.8
+"""A library asks for blocks of some size: what was refused may have been a fifth. Chosen."""
+_SPARE_SECONDS = 5
+"""Of processor time beyond the limit of elapsed time: the parent ends what takes long, this what lost its parent."""
+
+
+def main() -> None:
+    """Answers requests until there are no more."""
+    replies = os.fdopen(os.dup(1), "wb")
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)  # what a library prints must not end up among the replies
+    os.dup2(silence, 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # it reads only
+    for line in sys.stdin.buffer:
+        _answer(json.loads(line), replies)
+        if _has_taken(_NEARLY_ALL):  # its highest mark would be held against the next file
+            return
+
+
+def _answer(request: Mapping[str, Any], replies: BinaryIO) -> None:
+    """Sets the limits, reads the file and replies."""
+    memory = int(request["memory_mb"]) * 1024 * 1024
+    with contextlib.suppress(ValueError, OSError):  # macOS refuses this one
+        resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    seconds = math.ceil(time.process_time() + float(request["seconds"])) + _SPARE_SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    replies.write(json.dumps(_reply(request)).encode() + b"\n")
+    replies.flush()
+
+
+def _reply(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The document, or why there is none."""
+    from polyhop.schemas.sections import document_json
+    from polyhop.warehouse.documents.building import damage
+    from polyhop.warehouse.documents.containers import kind_of_content
+    from polyhop.warehouse.files.formats import DOCUMENTS, NotInstalledError
+    from polyhop.warehouse.files.records import FaultError
+
+    path, stated = Path(request["path"]), str(request["ending"])
+    try:
+        kind = kind_of_content(path)
+        if not kind and DOCUMENTS[stated].has_signature:
+            raise FaultError(f"it is not a {stated} file: its content is something else, or damaged")
+        format_ = DOCUMENTS[kind or stated]
+        format_.require()
+        read = resolve_name(f"polyhop.warehouse.documents.{format_.reader}")
+        return {"document": document_json(read(path, int(request["max_unpacked_mb"])))}
+    except NotInstalledError as missing:
+        return {"missing": str(missing)}
+    except FaultError as fault:
+        return {"fault": str(fault)}
+    except MemoryError:
+        return _memory_fault(request)
+    except RecursionError:
+        return {"fault": "it is nested too deeply"}
+    except Exception as error:  # noqa: BLE001 - a library may fail in any way on a file of any content
+        # libxml2 says "unknown error" where it gets no memory
+        return _memory_fault(request) if _has_taken(_NEARLY_ALL) else {"fault": f"it is damaged ({damage(error)})"}
+
+
+def _memory_fault(request: Mapping[str, Any]) -> dict[str, Any]:
+    memory_mb = request["memory_mb"]
+    return {"fault": f"reading it takes more than {memory_mb:,} MB of memory (corpus.conversion_memory_mb)"}
+
+
+def _has_taken(share: float) -> bool:
+    """Whether this process has ever had such a share of the memory that it may have; False where nobody can say."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmPeak:"):
+                return 0 < share * limit <= int(line.split()[1]) * 1024
+    return False
+
+
+if __name__ == "__main__":
+    main()

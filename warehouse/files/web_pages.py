@@ -1,0 +1,279 @@
+"""The text of an HTML file: its main part, with headings, list items, table rows and code as lines.
+
+Opens nothing. What stands around the main part (navigation, footers, asides, lists of links) is left out, unless
+nothing else is there. Measured against trafilatura and readability with benchmarks/document_formats.py.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bs4.dammit import EncodingDetector
+from lxml import etree
+
+from polyhop.schemas.sections import Document, Section
+from polyhop.warehouse.files.lines import encoding_fault
+from polyhop.warehouse.files.records import FaultError
+
+MOST_NESTED = 6_000
+"""Open tags: libxml2 looks for each end tag among them (some 2 ns each, measured), so no character costs over 2 µs."""
+_PARSED_BYTES = 1 << 16
+_DECLARATION_BYTES = 8192
+"""Where a page may declare its encoding; browsers read 1024 (HTML standard, section 13.2.3.2)."""
+_UNREAD = frozenset(("script", "style", "nav", "head", "noscript", "template", "svg"))
+_AROUND = frozenset(("aside", "button", "dialog", "footer", "menu", "select"))
+_AROUND_ROLES = frozenset(("banner", "complementary", "contentinfo", "dialog", "navigation", "search"))
+_AROUND_NAMES = re.compile(
+    r"(?:^|[\s_-])(?:advert(?:isement)?s?|breadcrumbs?|consent|cookies?|newsletter|sidebar|share|social)(?:$|[\s_-])"
+)
+"""Names of classes and ids; each stands for one kind of thing that pages have around their text."""
+_MAIN = frozenset(("article", "main"))
+_HEADINGS = ("title", "h1")
+_LEVELS = {f"h{level}": level for level in range(1, 7)}
+_PARAGRAPHS = frozenset(
+    (
+        *("address", "article", "aside", "blockquote", "body", "dl", "div", "fieldset", "figcaption", "figure"),
+        *("footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "main", "ol", "p", "pre", "section"),
+        *("table", "ul"),
+    )
+)
+_LISTS = frozenset(("ol", "ul"))
+_LINES = frozenset(("br", "caption", "dd", "dt", "li", "option", "tr"))
+_CELLS = frozenset(("td", "th"))
+_MAIN_SHARE = 0.25
+"""Of the text that is not around it: a smaller <main> or <article> is not all of the page. Chosen."""
+_LINKED_SHARE = 0.8
+_FEWEST_LINKS = 3
+"""A block of so many links, and hardly anything else, leads to other pages. Chosen, as Readability's rule of 2010."""
+
+
+def read_html(data: bytes, stem: str) -> Document:
+    """Title, main text and headings of an HTML file: an empty line between blocks, a line for list items and rows.
+
+    The title is that of `<title>`, else the first `<h1>`, else the file's stem.
+
+    Raises:
+        FaultError: If it is in no known encoding, holds half a surrogate pair, or is nested too deeply.
+    Cost: O(characters), whatever the markup: unclosed tags, comments and attributes included.
+    """
+    page = parse_page(decode_html(data))
+    return page.document(page.heading("title") or page.heading("h1") or stem)
+
+
+@dataclass(slots=True)
+class _Block:
+    """A paragraph, list, table or heading; characters of its text, and how many of them are of some kind."""
+
+    level: int = 0
+    is_code: bool = False
+    pieces: list[str] = field(default_factory=list)
+    characters: int = 0
+    around: int = 0
+    main: int = 0
+    linked: int = 0
+    links: int = 0
+
+    def text(self) -> str:
+        joined = "".join(self.pieces)
+        if self.is_code:
+            return "\n".join(line.rstrip() for line in joined.split("\n")).strip("\n")
+        lines = (" ".join(line.split()) for line in joined.split("\n"))
+        return "\n".join(line for line in lines if line)
+
+    @property
+    def is_around(self) -> bool:
+        """Whether it is not part of what the page says."""
+        leads_away = self.links >= _FEWEST_LINKS and self.linked >= _LINKED_SHARE * self.characters
+        return self.around * 2 > self.characters or (leads_away and not self.level)
+
+
+class Page:
+    """Collects the blocks of a page, and the first `<title>` and `<h1>`, while the parser goes through it."""
+
+    def __init__(self) -> None:
+        self._blocks: list[_Block] = [_Block()]
+        self._open_tags: list[tuple[str, bool, bool]] = []
+        self._counts = {"hidden": 0, "around": 0, "main": 0, "a": 0, "pre": 0, "list": 0}
+        self._headings: dict[str, list[str]] = {}
+        self._open = ""
+        self._is_in_row = False
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """A tag opens.
+
+        Raises:
+            FaultError: If too many are open.
+        """
+        if len(self._open_tags) >= MOST_NESTED:
+            raise FaultError(f"its tags are nested more than {MOST_NESTED:,} deep")
+        is_hidden = tag in _UNREAD or "hidden" in attributes or attributes.get("aria-hidden") == "true"
+        is_around = not is_hidden and self._stands_around(tag, attributes)
+        self._open_tags.append((tag, is_hidden, is_around))
+        self._count(tag, 1, is_hidden=is_hidden, is_around=is_around)
+        self._separate(tag)
+        if tag in _HEADINGS and tag not in self._headings:
+            self._headings[tag] = []
+            self._open = tag
+
+    def end(self, tag: str) -> None:
+        """A tag closes, in the file or because the parser closes what the file left open."""
+        if self._open_tags:
+            _, is_hidden, is_around = self._open_tags.pop()
+            self._count(tag, -1, is_hidden=is_hidden, is_around=is_around)
+        if tag in _LISTS and self._counts["list"]:
+            self._blocks[-1].pieces.append("\n")
+        elif tag in _PARAGRAPHS:
+            self._next_block(0)
+        if tag == self._open:
+            self._open = ""
+
+    def data(self, text: str) -> None:
+        """Text between tags, entities resolved."""
+        counts = self._counts
+        if self._open == "title" or (self._open and not counts["hidden"]):
+            self._headings[self._open].append(text)
+        if counts["hidden"]:
+            return
+        block = self._blocks[-1]
+        block.pieces.append(text if counts["pre"] else text.replace("\n", " "))
+        length = len(text) if not text.isspace() else 0
+        block.characters += length
+        block.around += length if counts["around"] else 0
+        block.main += length if counts["main"] else 0
+        block.linked += length if counts["a"] else 0
+
+    def close(self) -> "Page":
+        """The end of the page."""
+        return self
+
+    def heading(self, tag: str) -> str:
+        """The first element of this name on one line, "" without one."""
+        return " ".join("".join(self._headings.get(tag, ())).split())
+
+    def document(self, title: str, *, is_whole: bool = False) -> Document:
+        """The text and its sections; with `is_whole` all that is visible."""
+        blocks = [block for block in self._blocks if block.characters]
+        return _document(title, blocks if is_whole else _main_blocks(blocks))
+
+    def _stands_around(self, tag: str, attributes: Mapping[str, str]) -> bool:
+        if tag == "header":
+            return not self._counts["main"]
+        if tag in _AROUND or attributes.get("role") in _AROUND_ROLES:
+            return True
+        if tag in _MAIN or tag in {"body", "html"}:
+            return False
+        named = f"{attributes.get('class', '')} {attributes.get('id', '')}"
+        return len(named) > 1 and _AROUND_NAMES.search(named[:_LONGEST_NAMES].lower()) is not None
+
+    def _count(self, tag: str, step: int, *, is_hidden: bool, is_around: bool) -> None:
+        counts = self._counts
+        counts["hidden"] += step * is_hidden
+        counts["around"] += step * is_around
+        counts["main"] += step * (tag in _MAIN)
+        counts["list"] += step * (tag in _LISTS)
+        if tag in {"a", "pre"}:
+            counts[tag] += step
+
+    def _separate(self, tag: str) -> None:
+        """What stands between the text before a tag and that in it."""
+        block = self._blocks[-1]
+        is_inner_list = tag in _LISTS and self._counts["list"] > 1
+        if tag in _PARAGRAPHS and not is_inner_list:
+            self._next_block(_LEVELS.get(tag, 0))
+        elif tag in _LINES or is_inner_list:
+            block.pieces.append("\n")
+            self._is_in_row = False
+        elif tag in _CELLS:
+            block.pieces.append(" | " if self._is_in_row else " ")
+            self._is_in_row = True
+        elif tag == "a":
+            block.links += 1
+
+    def _next_block(self, level: int) -> None:
+        if self._blocks[-1].characters:
+            self._blocks.append(_Block())
+        self._blocks[-1] = _Block(level, self._counts["pre"] > 0)
+
+
+_LONGEST_NAMES = 1_000
+"""Characters of a class and an id that are looked at."""
+
+
+def _main_blocks(blocks: Sequence[_Block]) -> Sequence[_Block]:
+    """The blocks of the main part: <main> and <article> if they hold a good part of it; all if nothing is left."""
+    rest = [block for block in blocks if not block.is_around]
+    main = [block for block in rest if block.main]
+    size, whole = (sum(block.characters for block in some) for some in (main, rest))
+    return main if main and size >= _MAIN_SHARE * whole else rest or blocks
+
+
+def _document(title: str, blocks: Sequence[_Block]) -> Document:
+    sections: list[Section] = []
+    texts: list[str] = []
+    path: list[tuple[int, str]] = []
+    start = 0
+    for block in blocks:
+        text = block.text()
+        if not text:
+            continue
+        if block.level:
+            path = [*(above for above in path if above[0] < block.level), (block.level, " ".join(text.split()))]
+            sections.append(Section(start, tuple(heading for _, heading in path)))
+        texts.append(text)
+        start += len(text) + 2
+    if sections and sections[0].start:
+        sections.insert(0, Section(0))
+    return Document(title, "\n\n".join(texts), tuple(sections))
+
+
+def parse_page(markup: str) -> Page:
+    """Goes through a page with libxml2, which reads any markup in time linear in its length.
+
+    Python's html.parser takes quadratic time for unclosed comments and attributes, parsers that repair misnested tags
+    as the HTML standard asks do so for those.
+
+    Raises:
+        FaultError: If it holds half a surrogate pair, or is nested too deeply.
+    """
+    page = Page()
+    parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)
+    try:
+        data = markup.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise FaultError(f"the file holds half a surrogate pair, U+{ord(markup[error.start]):04X}") from error
+    # piece by piece, because an error of the target ends the parser only after the piece
+    for start in range(0, len(data), _PARSED_BYTES):
+        parser.feed(data[start : start + _PARSED_BYTES])
+    if data:
+        parser.close()
+    return page
+
+
+def decode_utf8(data: bytes) -> str:
+    """The text of UTF-8, without a byte order mark.
+
+    Raises:
+        FaultError: If it is not UTF-8.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FaultError(f"the file is {encoding_fault(error)}") from error
+
+
+def decode_html(data: bytes) -> str:
+    """UTF-8, or what the page itself says that it is.
+
+    Raises:
+        FaultError: If it is neither.
+    """
+    try:
+        return decode_utf8(data)
+    except FaultError:
+        declared = EncodingDetector.find_declared_encoding(data[:_DECLARATION_BYTES], is_html=True)
+        try:
+            if declared:
+                return data.decode(declared)
+        except (LookupError, UnicodeDecodeError):
+            pass
+        raise
