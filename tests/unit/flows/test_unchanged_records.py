@@ -26,9 +26,9 @@ def split(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
     real = chunks.split_record
 
-    def spy(record: SourceRecord, *, max_characters: int) -> list[Passage]:
+    def spy(record: SourceRecord, **chosen: int) -> list[Passage]:
         asked.append(record.id)
-        return real(record, max_characters=max_characters)
+        return real(record, **chosen)
 
     monkeypatch.setattr(chunks, "split_record", spy)
     return asked
