@@ -1,60 +1,98 @@
 """What an index costs: seconds per stage, milliseconds per passage, peak memory, size on disk; and an edit of 1 %.
 
-Run: uv run python benchmarks/index_cost.py [--processes] [--cached ROOT] CORPUS [CORPUS …] | --save FOLDER CORPUS
+Run: uv run python benchmarks/index_cost.py [--one-process] [--cached ROOT] CORPUS [CORPUS …] | --save FOLDER CORPUS
 Each corpus in a process of its own, with empty caches, or with the vectors that ROOT has cached. Of a corpus in
 .jsonl(.gz) every hundredth text gets one more sentence, and the source is read again: as a whole, and with --partial
 (those records only, with another sentence). Nothing is encoded meanwhile if ROOT has the vectors of the edited texts,
-too: --save FOLDER writes the two edited files, to be indexed there before. Seconds are wall seconds; of whole runs also
-processor seconds, without those of the processes that do batches with --processes (runner.kind = processes).
+too: --save FOLDER writes the two edited files, to be indexed there before. Seconds are wall seconds, with processor
+seconds of the run's own process beside them; of whole runs those of the processes that do its batches, too (none with
+--one-process, runner.kind = local).
 """
 
 import gzip
 import json
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from machine import describe_machine
 
+from polyhop.flows.runner import DirectRunner
 
-def measure(corpus: Path, root: Path, *, on_all_cores: bool) -> dict[str, object]:
-    """Indexes a corpus from nothing, then again, in this process, or with batches in further ones."""
+_Measured = dict[str, dict[str, float]]
+
+
+class TimedRunner(DirectRunner):
+    """Counts the processor seconds of this process for each stage."""
+
+    def __init__(self, pool: Any) -> None:
+        super().__init__(pool=pool)
+        self.processor: Counter[str] = Counter()
+
+    def batches(self, stage: Any, build: Any, numbers: list[int]) -> Iterator[Any]:
+        """As usual."""
+        start = time.process_time()
+        yield from super().batches(stage, build, numbers)
+        self.processor[stage.name] += time.process_time() - start
+
+    def step(self, stage: str, run: Callable[[Any], Any], build: Any) -> Any:
+        """As usual."""
+        start = time.process_time()
+        done = super().step(stage, run, build)
+        self.processor[stage] += time.process_time() - start
+        return done
+
+
+def timed(settings: Any, request: Any) -> tuple[Any, _Measured]:
+    """A run's report, and its wall and processor seconds by stage and in the whole."""
     from polyhop.flows.index import run_index
-    from polyhop.flows.pools import ProcessPool, usable_cores
-    from polyhop.flows.runner import DirectRunner
+    from polyhop.flows.pools import batch_pool
+
+    wall, before = time.perf_counter(), processor_seconds()
+    with batch_pool(settings) as pool:
+        runner = TimedRunner(pool)
+        report = run_index(settings, request, runner)
+    stages = {name: {"wall": s, "processor": runner.processor[name]} for name, s in report.seconds.items()}
+    own, others = (now - then for now, then in zip(processor_seconds(), before, strict=True))
+    whole = {"wall": time.perf_counter() - wall, "processor": own, "in other processes": others}
+    return report, stages | {"whole run": whole}
+
+
+def processor_seconds() -> tuple[float, float]:
+    """Of this process, and of those that it started and that ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time(), ended.ru_utime + ended.ru_stime
+
+
+def measure(corpus: Path, root: Path, *, in_one_process: bool) -> dict[str, object]:
+    """Indexes a corpus from nothing, then again, then edited."""
     from polyhop.schemas.requests import IndexRequest
-    from polyhop.schemas.settings import Settings
+    from polyhop.schemas.settings import parse_settings
     from polyhop.warehouse.machine import peak_rss_mb
 
-    settings = Settings(root=root)
-    runner = DirectRunner(pool=ProcessPool(usable_cores()) if on_all_cores else None)
-    start, processor = time.perf_counter(), time.process_time()
-    report = run_index(settings, IndexRequest("bench", corpus), runner)
-    whole = {"whole run": time.perf_counter() - start, "processor": time.process_time() - processor}
-    start = time.perf_counter()
-    again = run_index(settings, IndexRequest("bench", corpus), runner)
-    again_seconds = time.perf_counter() - start
+    settings = parse_settings({"benchmark": {"root": str(root)} | ({"runner.kind": "local"} if in_one_process else {})})
+    report, seconds = timed(settings, IndexRequest("bench", corpus))
+    again, seconds_again = timed(settings, IndexRequest("bench", corpus))
     measured = {
         "corpus": corpus.parent.name,
         "passages": report.counts["passages"],
-        "seconds": report.seconds,
-        "whole": whole,
-        "again_seconds": again_seconds,
+        "seconds": seconds,
+        "again_seconds": seconds_again["whole run"]["wall"],
         "again_changed": again.changed,
         "peak_mb": peak_rss_mb(),
         "disk_mb": sum(f.stat().st_size for f in root.rglob("*") if f.is_file()) / 1e6,
         "edits": {},
     }
     for name, path, is_partial in edited(corpus, root):
-        start, processor = time.perf_counter(), time.process_time()
-        request = IndexRequest("bench", path, source_name="corpus", is_partial=is_partial)
-        report = run_index(settings, request, runner)
-        whole = {"whole run": time.perf_counter() - start, "processor": time.process_time() - processor}
-        measured["edits"][name] = {"seconds": {**report.seconds, **whole}, "changes": report.changes}
+        report, seconds = timed(settings, IndexRequest("bench", path, source_name="corpus", is_partial=is_partial))
+        measured["edits"][name] = {"seconds": seconds, "changes": report.changes}
     return measured
 
 
@@ -85,11 +123,11 @@ def written(rows: list[dict[str, object]], path: Path) -> Path:
 
 def main() -> None:
     """Measures each corpus and prints a Markdown table per corpus."""
-    on_all_cores = "--processes" in sys.argv
-    if on_all_cores:
-        sys.argv.remove("--processes")
+    in_one_process = "--one-process" in sys.argv
+    if in_one_process:
+        sys.argv.remove("--one-process")
     if sys.argv[1] == "--measure":
-        print(json.dumps(measure(Path(sys.argv[2]), Path(sys.argv[3]), on_all_cores=on_all_cores)))
+        print(json.dumps(measure(Path(sys.argv[2]), Path(sys.argv[3]), in_one_process=in_one_process)))
         return
     if sys.argv[1] == "--save":
         print(*(path for _, path, _ in edited(Path(sys.argv[3]), Path(sys.argv[2]))), sep="\n")
@@ -100,24 +138,39 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as root:
             if cached:
                 shutil.copytree(cached / "caches", Path(root) / "caches")
-            command = [sys.executable, __file__, "--measure", corpus, root, *["--processes"] * on_all_cores]
+            command = [sys.executable, __file__, "--measure", corpus, root, *["--one-process"] * in_one_process]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
-        result = json.loads(done.stdout.splitlines()[-1])
-        passages = result["passages"]
-        state = "vectors from the cache" if cached else "empty caches"
-        print(f"\n{result['corpus']}: {passages:,} passages, {state}\n\n| stage | s | ms per passage |\n|---|---|---|")
-        for stage, seconds in result["seconds"].items():
-            print(f"| {stage} | {seconds:.2f} | {1000 * seconds / passages:.3f} |")
-        rest = sum(s for stage, s in result["seconds"].items() if not stage.startswith("embed"))
-        print(f"| all but encoding | {rest:.2f} | {1000 * rest / passages:.3f} |")
-        print(f"| whole run | {result['whole']['whole run']:.2f} (processor {result['whole']['processor']:.2f}) | |")
-        print(
-            f"\npeak memory {result['peak_mb']:.0f} MB, {result['disk_mb']:.0f} MB on disk, "
-            f"the same corpus again {result['again_seconds']:.2f} s (changed: {result['again_changed']})"
-        )
-        for name, edit in result["edits"].items():
-            stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in edit["seconds"].items())
-            print(f"\n{name} {edit['changes']}: {stages}")
+        show(json.loads(done.stdout.splitlines()[-1]), "vectors from the cache" if cached else "empty caches")
+
+
+def show(result: dict[str, Any], state: str) -> None:
+    """Prints a table: stages of the first run and of each edit, wall and processor seconds."""
+    runs: dict[str, _Measured] = {"first run": result["seconds"]}
+    runs |= {name: edit["seconds"] for name, edit in result["edits"].items()}
+    passages = result["passages"]
+    print(f"\n{result['corpus']}: {passages:,} passages, {state}; wall seconds / processor seconds\n")
+    print(f"| stage | {' | '.join(runs)} |\n|---|{'---|' * len(runs)}")
+    for stage in dict.fromkeys(stage for seconds in runs.values() for stage in seconds):
+        print(f"| {stage} | {' | '.join(_cell(seconds.get(stage)) for seconds in runs.values())} |")
+    first = result["seconds"]["whole run"]
+    others = first["in other processes"]
+    encoding = [seconds for stage, seconds in result["seconds"].items() if stage.startswith("embed")]
+    for kind, whole in (("wall", first["wall"]), ("processor", first["processor"] + others)):
+        rest = whole - sum(seconds[kind] for seconds in encoding)
+        print(f"\nall but encoding: {1000 * rest / passages:.2f} ms of {kind} time per passage")
+    print(f"\nof the first run, {others:.1f} processor seconds more in other processes")
+    for name, edit in result["edits"].items():
+        whole = edit["seconds"]["whole run"]
+        shares = whole["wall"] / first["wall"], whole["processor"] / (first["processor"] + others)
+        print(f"{name} {edit['changes']}: {shares[0]:.1%} of its wall and {shares[1]:.1%} of its processor seconds")
+    print(
+        f"\npeak memory {result['peak_mb']:.0f} MB, {result['disk_mb']:.0f} MB on disk, "
+        f"the same corpus again {result['again_seconds']:.2f} s (changed: {result['again_changed']})"
+    )
+
+
+def _cell(seconds: dict[str, float] | None) -> str:
+    return "" if seconds is None else f"{seconds['wall']:.2f} / {seconds['processor']:.2f}"
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from polyhop.schemas.settings import known_settings
 PROJECT = Path(__file__).resolve().parent.parent
 README = PROJECT / "README.md"
 MUSIQUE = PROJECT.parent / "shared" / "data" / "musique100"
-ADDED = ("qasa", "naive-vector", "dense-ann")
+ADDED = ("bridge-masked", "qasa", "naive-vector", "dense-ann")
 """Strategies that an index is not built for by default."""
 SHOWN = ("recall@2", "recall@5", "recall@10", "mrr")
 

@@ -3,10 +3,13 @@
 Answers nothing: workers do, wherever they run.
 """
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.errors import MissingArtefactError, SourceError
+from polyhop.schemas.filter_matching import check_filter
+from polyhop.schemas.filter_parser import parse_filter
 from polyhop.schemas.queue import NewQuestion
 from polyhop.schemas.requests import SubmissionRequest
 from polyhop.schemas.settings import Settings
@@ -14,7 +17,9 @@ from polyhop.schemas.strategies import default_strategy
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.files.versions import read_manifest, require_version
+from polyhop.warehouse.open import open_published
 from polyhop.warehouse.queue.queue import QuestionQueue
+from polyhop.warehouse.record_fields import RECORD_FIELD_VALUES
 from polyhop.worker.strategies.registry import needed_artefacts, parse_parameters, spec_of
 
 
@@ -31,6 +36,18 @@ class Submitted:
     bad: list[BadRecord]
 
 
+def check_where(settings: Settings, index: str, where: str) -> None:
+    """Makes sure that questions can be filtered so.
+
+    Raises:
+        FilterError: If the filter does not parse, or does not fit the metadata of the current version.
+        ContractError: If that version was built before questions could be filtered.
+    """
+    asked = parse_filter(where)
+    with closing(open_published(settings.root, index)) as published:
+        check_filter(asked, published.artefact(RECORD_FIELD_VALUES).types)
+
+
 def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionRequest) -> Submitted:
     """Submits a file as one job.
 
@@ -40,6 +57,7 @@ def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionReq
 
     Raises:
         ConfigurationError: If a parameter does not exist or is out of its range.
+        FilterError: If the filter does not parse, or does not fit the metadata of the current version.
         SourceError: If a record is bad and `skip_bad` is not set, or no question is usable; nothing is submitted.
         SubmissionError: If the job could never be answered.
         UnknownStrategyError: If there is no such strategy.
@@ -53,6 +71,8 @@ def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionReq
     parse_parameters(spec_of(job.strategy), job.parameters)
     for artefact in sorted(needed_artefacts([job.strategy]) - set(manifest.artefacts)):
         raise MissingArtefactError(artefact, job.index, job.strategy)
+    if job.where is not None:
+        check_where(settings, job.index, job.where)
     records, bad = read_questions(request.questions)
     if bad and not request.skip_bad:
         first = bad[0]

@@ -10,7 +10,7 @@ from typing import Any
 from polyhop.flows.batch_work import BatchWork, do_batch
 from polyhop.flows.pools import dead_workers_error, usable_cores
 from polyhop.schemas.errors import ConfigurationError, StoreUnavailableError
-from polyhop.tasks.stage import BatchResult
+from polyhop.tasks.stage import BatchResult, Stage
 
 CONNECT_SECONDS = 10
 """Seconds to wait for a scheduler; chosen: ten times what one on the same network needs."""
@@ -60,6 +60,10 @@ class DaskPool:
     def width(self) -> int:
         """Two batches per worker."""
         return max(1, _QUEUED * len(self._started().nthreads()))
+
+    def takes(self, stage: Stage, units: int) -> bool:
+        """Every stage's."""
+        return True
 
     def run(self, work: BatchWork, number: int) -> BatchResult:
         """Does one batch on a worker; Dask gives it to another one if that worker dies.

@@ -28,7 +28,7 @@ from polyhop.schemas.stores import (
 from polyhop.tasks.export.delta import Difference, compare, wanted_rows
 from polyhop.tasks.export.rows import MAKERS, ExportRow, graph_row
 from polyhop.tasks.registry import source_kind
-from polyhop.warehouse.artefacts import open_vectors
+from polyhop.warehouse.artefact_arrays import open_vectors
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.graph.address import Address

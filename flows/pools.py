@@ -19,13 +19,17 @@ from typing import TYPE_CHECKING, Protocol
 from polyhop.flows.batch_work import BatchWork, do_batch
 from polyhop.schemas.errors import StoreError
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.stage import BatchResult
+from polyhop.tasks.stage import BatchResult, Stage
+from polyhop.warehouse.build import Build
 
 if TYPE_CHECKING:
     from polyhop.flows.dask_pool import DaskPool
 
 MOST_DEATHS = 3
 """Processes that may die on one batch before the run gives up; chosen: as Dask does."""
+LEAST_UNITS = 10_000
+"""Units below which runner.kind = auto starts no process: on two cores extraction by rules pays above some 5,000
+passages (1 ms each, and 2 s for a process to start); chosen."""
 _ORPHANED = 1
 
 
@@ -37,9 +41,20 @@ class Pool(Protocol):
         """How many batches it takes at once."""
         ...
 
+    def takes(self, stage: Stage, units: int) -> bool:
+        """Whether it pays to have a stage's batches of so many units done there."""
+        ...
+
     def run(self, work: BatchWork, number: int) -> BatchResult:
         """Does one batch and waits for it; safe for many threads."""
         ...
+
+
+def chosen_pool(pool: Pool | None, stage: Stage, build: Build, numbers: list[int]) -> Pool | None:
+    """The pool, if batches of a stage should be done there; a single one is not worth it."""
+    if pool is None or len(numbers) < 2 or not stage.is_portable(build):
+        return None
+    return pool if pool.takes(stage, len(numbers) * build.settings.batch_size) else None
 
 
 @contextmanager
@@ -50,11 +65,14 @@ def batch_pool(settings: Settings) -> Iterator["Pool | None"]:
         ConfigurationError: If it is Dask's, and Dask is not installed or no scheduler answers.
     """
     chosen = settings.runner
-    if chosen.kind == "local":
+    workers = chosen.workers or usable_cores()
+    if chosen.kind == "local" or (chosen.kind == "auto" and workers == 1):
         yield None
         return
-    workers = chosen.workers or usable_cores()
-    pool = ProcessPool(workers) if chosen.kind == "processes" else _dask_pool(chosen.address, workers)
+    if chosen.kind == "dask":
+        pool: ProcessPool | DaskPool = _dask_pool(chosen.address, workers)
+    else:
+        pool = ProcessPool(workers, where_it_pays=chosen.kind == "auto")
     try:
         yield pool
     finally:
@@ -97,10 +115,14 @@ class ProcessPool:
 
     Args:
         workers: Number of processes.
+        where_it_pays: Whether they do long stages only, of which a batch keeps one core busy. Then the run does
+            batches itself where no process can start (a program without `if __name__ == "__main__"`).
     """
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, *, where_it_pays: bool = False) -> None:
         self._workers = workers
+        self._where_it_pays = where_it_pays
+        self._has_done_any = False
         self._threads = max(1, usable_cores() // workers)
         self._executor: ProcessPoolExecutor | None = None
         self._changing = Lock()
@@ -109,6 +131,10 @@ class ProcessPool:
     def width(self) -> int:
         """One batch per process."""
         return self._workers
+
+    def takes(self, stage: Stage, units: int) -> bool:
+        """Every stage's, or those that pay."""
+        return not self._where_it_pays or (stage.is_one_core and units >= LEAST_UNITS)
 
     def run(self, work: BatchWork, number: int) -> BatchResult:
         """Does one batch; again if a process dies meanwhile.
@@ -119,9 +145,14 @@ class ProcessPool:
         for _ in range(MOST_DEATHS):
             executor = self._started()
             try:
-                return executor.submit(do_batch, work, number, self._threads).result()
+                result = executor.submit(do_batch, work, number, self._threads).result()
             except BrokenProcessPool:
                 self._forget(executor)
+            else:
+                self._has_done_any = True
+                return result
+        if self._where_it_pays and not self._has_done_any:
+            return do_batch(work, number, usable_cores())
         raise dead_workers_error(work)
 
     def close(self) -> None:

@@ -70,6 +70,7 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
     workers: int = 1,
     min_confidence: float | None = None,
     settings: dict[str, Any] | None = None,
+    where: str | None = None,
 ) -> dict[str, Any]:
     """Answer a question file: submit it as one job and watch it to its end.
 
@@ -88,6 +89,7 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         workers: Worker processes to start while nobody serves the queue; 0: rely on others, and say if there are none.
         min_confidence: Leave answers by rules below this confidence empty.
         settings: Settings by dotted name, over polyhop.toml and the environment.
+        where: Only records that match, like metadata.year >= 2020 AND source = 'news.jsonl'.
     """
     flags = settings or {}
     job = JobSpec(
@@ -98,6 +100,7 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
         limit=limit,
         key=key or _own_key(runtime.flow_run.id),
         min_confidence=min_confidence,
+        where=where or None,
     )
     request = SubmissionRequest(Path(questions), job, skip_bad)
     log = get_run_logger()

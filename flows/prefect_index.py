@@ -25,7 +25,7 @@ from polyhop.flows.index_outcome import (
     stage_rows,
     summary_lines,
 )
-from polyhop.flows.pools import Pool, batch_pool
+from polyhop.flows.pools import Pool, batch_pool, chosen_pool
 from polyhop.flows.prefect_batches import run_as_tasks
 from polyhop.flows.prefect_run import clean_run, flow_settings, run_flow, warn_of_secrets
 from polyhop.flows.prefect_show import (
@@ -71,8 +71,9 @@ class PrefectRunner:
     def batches(self, stage: Stage, build: Build, numbers: list[int]) -> Iterator[BatchResult]:
         """One task run per group of batches, in order; a retry leaves out those that are done."""
         self._units[stage.name] = stage.unit(build)
-        if self._pool is not None and len(numbers) > 1 and stage.is_portable(build):
-            yield from run_as_tasks(self._pool, portable_work(stage, build), numbers)
+        pool = chosen_pool(self._pool, stage, build, numbers)
+        if pool is not None:
+            yield from run_as_tasks(pool, portable_work(stage, build), numbers)
             return
         size = max(1, -(-len(numbers) // TASK_RUNS))
         for first in range(0, len(numbers), size):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from polyhop.flows.batch_work import portable_work
-from polyhop.flows.pools import Pool, run_in_pool
+from polyhop.flows.pools import Pool, chosen_pool, run_in_pool
 from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.build import Build
 
@@ -52,9 +52,10 @@ class DirectRunner:
         self._on_note = on_note
 
     def batches(self, stage: Stage, build: Build, numbers: list[int]) -> Iterator[BatchResult]:
-        """Runs the batches in the pool if there is one for them, else sequentially; a single one is not worth it."""
-        if self._pool is not None and len(numbers) > 1 and stage.is_portable(build):
-            yield from run_in_pool(self._pool, portable_work(stage, build), numbers)
+        """Runs the batches in the pool if there is one for them, else sequentially."""
+        pool = chosen_pool(self._pool, stage, build, numbers)
+        if pool is not None:
+            yield from run_in_pool(pool, portable_work(stage, build), numbers)
             return
         for number in numbers:
             yield stage.run(build, number)

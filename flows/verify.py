@@ -24,7 +24,7 @@ from polyhop.tasks.export.delta import Difference, compare
 from polyhop.tasks.export.rows import row_hash
 from polyhop.tasks.publish.removal import begin_removal, clean_vectors
 from polyhop.tasks.registry import source_kind, stages_for
-from polyhop.warehouse.artefacts import open_vectors
+from polyhop.warehouse.artefact_arrays import open_vectors
 from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.run_history import drop_damaged_lines, find_history_damage

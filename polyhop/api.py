@@ -38,12 +38,15 @@ class Answer:
         answer: A short answer, "" if none was found.
         strategy: Strategy that ranked the passages.
         version: Version of the index.
-        passages: {id, title, score, rank}, in descending order of score.
+        passages: {id, title, score, rank, document, source, start, end, metadata}, in descending order of score; of a
+            piece of a split record also `record`.
         evidence: What led there: question entities, seeds, links between passages, cited sentences.
         seconds: Cost by part.
         reading: Who read the answer; of a model also prompt, tokens, cost, reasoning and checked citations.
         triples: {id, subject{id, name}, predicate, object{id, name}, score, rank}, in descending order of score; None
             if the strategy ranks no triples.
+        filter: {where, passages, of, seconds} of a filtered question: how many passages the filter leaves of how many,
+            and what making it ready took, once; None without a filter.
     """
 
     question: str
@@ -55,12 +58,14 @@ class Answer:
     seconds: dict[str, float]
     reading: dict[str, Any] = field(default_factory=dict)
     triples: list[dict[str, Any]] | None = None
+    filter: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `polyhop ask` (architecture.md section 9); `triples` only if the strategy ranks any."""
         document = dataclasses.asdict(self)
-        if self.triples is None:
-            del document["triples"]
+        for name in ("triples", "filter"):
+            if document[name] is None:
+                del document[name]
         return document
 
 
@@ -99,6 +104,7 @@ class Index:
         limit: int = 10,
         parameters: Mapping[str, object] | None = None,
         topic: str | None = None,
+        where: str | None = None,
     ) -> Answer:
         """Answers one question.
 
@@ -108,8 +114,10 @@ class Index:
             limit: Passages to return, at least 1; of a strategy that ranks triples as many triples, too.
             parameters: The strategy's own settings.
             topic: The entity that the question is about, by name or id; a strategy without use for it ignores it.
+            where: A filter; only passages of records that it allows are ranked and read, and walked over.
 
         Raises:
+            FilterError: If the filter does not parse, or does not fit the index's metadata.
             EmptyQuestionError: If the question, or the topic, has no word in it.
             UnknownStrategyError: If there is no such strategy.
             MissingArtefactError: If the index was not built for it.
@@ -118,7 +126,9 @@ class Index:
             BudgetExceededError: If the model's call would exceed the budget.
         """
         topics = None if topic is None else [topic]
-        return self.ask_batch([question], strategy=strategy, limit=limit, parameters=parameters, topics=topics)[0]
+        return self.ask_batch(
+            [question], strategy=strategy, limit=limit, parameters=parameters, topics=topics, where=where
+        )[0]
 
     def ask_batch(
         self,
@@ -128,6 +138,7 @@ class Index:
         limit: int = 10,
         parameters: Mapping[str, object] | None = None,
         topics: Sequence[str | None] | None = None,
+        where: str | None = None,
     ) -> list[Answer]:
         """Answers several questions; each result is the same as if it had been asked alone.
 
@@ -136,8 +147,9 @@ class Index:
         if limit < 1:
             raise ConfigurationError(f"The limit is {limit}; ask for at least 1 passage.")
         asked, chosen = _with_topics(questions, topics), strategy or self.default_strategy
-        answered = self._session.answerer(chosen, parameters or {}).answer(asked, limit=limit)
-        return [Answer(**self._session.document(chosen, one)) for one in answered]
+        session = self._session.where(where)
+        answered = session.answerer(chosen, parameters or {}).answer(asked, limit=limit)
+        return [Answer(**session.document(chosen, one)) for one in answered]
 
     def sql(self, query: str, *, allow_files: str | Path | Sequence[str | Path] = ()) -> "pa.Table":
         """Runs read-only SQL on the version's tables; other files, the network and Python's variables are closed to it.

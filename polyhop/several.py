@@ -67,6 +67,7 @@ class Indexes:
         limit: int = 10,
         parameters: Mapping[str, object] | None = None,
         topic: str | None = None,
+        where: str | None = None,
     ) -> SeveralAnswers:
         """Asks each index, and fuses their passages by rank.
 
@@ -76,12 +77,15 @@ class Indexes:
             limit: Passages to return, at least 1; also of each index.
             parameters: The strategy's own settings.
             topic: The entity that the question is about, by name or id.
+            where: A filter, for each of them.
 
         Raises:
             PolyhopError: As `Index.ask`, if it fails on one of the indexes.
         """
         answers = {
-            index.name: index.ask(question, strategy=strategy, limit=limit, parameters=parameters, topic=topic)
+            index.name: index.ask(
+                question, strategy=strategy, limit=limit, parameters=parameters, topic=topic, where=where
+            )
             for index in self._opened
         }
         chosen = _most_certain(answers)

@@ -5,7 +5,7 @@ that another package can declare a stage, its handle and the strategy that reads
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from numpy.typing import NDArray
@@ -27,12 +27,15 @@ class Artefact(Generic[T]):
         open: Reads the value; called when it is first asked for.
         strategy: One whose index has the artefact, for the advice of `MissingArtefactError`.
         is_optional: Whether versions are built without it; False for what every version has.
+        restrict: Makes of it what is left under a filter of questions, where only some passages count, numbered from 0
+            without gaps; gets this handle and the restriction. None: strategies that read it cannot be filtered.
     """
 
     name: str
     open: Callable[["Stored"], T]
     strategy: str = "STRATEGY"
     is_optional: bool = True
+    restrict: "Callable[[Artefact[T], Restriction], T] | None" = field(default=None, compare=False)
 
     def require_in(self, artefacts: Collection[str], index: str) -> None:
         """Makes sure that a version has it.
@@ -46,6 +49,34 @@ class Artefact(Generic[T]):
         """
         if self.is_optional and self.name not in artefacts:
             raise MissingArtefactError(self.name, index, self.strategy)
+
+
+class Restriction(Protocol):
+    """A version of which a filter leaves some passages, as handles restrict their values.
+
+    Attributes:
+        allowed: Shape (n,), int64, ascending: numbers of the passages that count; the i-th gets the number i.
+        is_allowed: Shape (all passages,), bool: the same as flags.
+    """
+
+    @property
+    def allowed(self) -> NDArray[Any]: ...  # noqa: D102 - above
+
+    @property
+    def is_allowed(self) -> NDArray[Any]: ...  # noqa: D102 - above
+
+    def whole(self, handle: Artefact[T]) -> T:
+        """What a handle opens for all passages."""
+        ...
+
+    def artefact(self, handle: Artefact[T]) -> T:
+        """What is left of it."""
+        ...
+
+
+def unrestricted(handle: Artefact[T], restriction: Restriction) -> T:
+    """For values that do not depend on which passages count."""
+    return restriction.whole(handle)
 
 
 class StoredArrays(Protocol):

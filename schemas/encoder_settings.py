@@ -104,7 +104,9 @@ class EncoderSettings(EncoderChoice):
     )
     threads: int = Field(0, ge=0, le=256, description="Threads of the encoder; 0 means as many as cores.")
     path_vectors: int = Field(
-        100_000, ge=0, description="Vectors of path texts (proprag) kept on disk, the newest, 2 kB each; 0: none."
+        100_000,
+        ge=0,
+        description="Vectors of path texts and masked questions kept on disk, the newest, 2 kB each; 0: none.",
     )
 
     def choice_of(self, space: Space) -> EncoderChoice:

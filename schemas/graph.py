@@ -67,6 +67,28 @@ class BipartiteGraph:
         return np.repeat(np.arange(self.passage_count, dtype=np.int32), np.diff(self.indptr))
 
 
+def with_edges(graph: BipartiteGraph, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> BipartiteGraph:
+    """The graph with further edges: one mention each, not title edges.
+
+    Args:
+        graph: Passages and the entities they mention.
+        indptr: Shape (n_passages + 1,): where the further edges of each passage begin.
+        indices: Shape (m,): their entity numbers, ascending inside a passage, none of an edge that the graph has.
+
+    Cost: O(edges).
+    """
+    rows = np.repeat(np.arange(graph.passage_count, dtype=np.int64), np.diff(indptr))
+    present = graph.rows.astype(np.int64) * graph.entity_count + graph.indices
+    places = np.searchsorted(present, rows * graph.entity_count + indices)
+    return BipartiteGraph(
+        indptr=graph.indptr + indptr,
+        indices=np.insert(graph.indices, places, indices),
+        tf=np.insert(graph.tf, places, 1.0),
+        is_title=np.insert(graph.is_title, places, np.False_),
+        keys=graph.keys,
+    )
+
+
 @dataclass(frozen=True)
 class RelationGraph:
     """Entities and their labelled relations, compressed by entity, each pair of neighbours in both rows.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.chat import ChatModel
 from polyhop.schemas.graph import Mention
+from polyhop.schemas.origins import PassageOrigin
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
 from polyhop.schemas.sections import Location
 from polyhop.schemas.spreading import Activation, ChainRule, SeedRule, SpreadQuestion, SpreadRule
@@ -92,6 +93,15 @@ class Services(Protocol):
         """Vectors of shape (len(texts), dimension), float32, length 1, by the encoder of the version's passages."""
         ...
 
+    def encode_beside(
+        self, questions: Sequence[str], repeated: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """As `encode`, bit for bit, for questions, and for texts that come again with others, whose vectors are cached.
+
+        All that have to be encoded are encoded in one call.
+        """
+        ...
+
     @property
     def has_two_encoders(self) -> bool:
         """Whether entities, propositions and other short texts have vectors by another encoder than passages."""
@@ -148,6 +158,10 @@ class IndexReader(Protocol):
         """(passage id, title, text) of passages by number, in the order asked."""
         ...
 
+    def origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
+        """Where passages come from, by number, in the order asked: record, file, offsets, metadata."""
+        ...
+
     def record_of(self, passage_id: str) -> str:
         """Id of the source record that a passage is, or is a piece of."""
         ...
@@ -186,6 +200,15 @@ class NameSearching(Protocol):
 
     def searched_hints(self, question: Question) -> Sequence[str]:
         """Search hints whose vectors this question must bring."""
+        ...
+
+
+@runtime_checkable
+class TextComparing(Protocol):
+    """A strategy that compares passages with further texts besides the question."""
+
+    def further_texts(self, question: Question) -> Sequence[str]:
+        """Texts whose vectors by the encoder of passages this question should bring; none of them is empty."""
         ...
 
 

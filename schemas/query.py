@@ -30,6 +30,7 @@ class Question:
 
     `hint_vectors` holds the vectors of those search hints of its names that a strategy searches by. `entity_vector` is
     its vector among entities, propositions and other short texts; None where one encoder made all vectors.
+    `further_vectors` holds vectors of other texts that a strategy compares passages with, by text.
     """
 
     text: str
@@ -39,6 +40,7 @@ class Question:
     names: tuple[QuestionName, ...] = ()
     hint_vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
     entity_vector: NDArray[np.float32] | None = None
+    further_vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

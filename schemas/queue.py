@@ -39,7 +39,7 @@ class JobSpec:
 
     `limit` is the number of passages per question; a higher `priority` goes first; `deadline_seconds` counts from
     submission; the same `key` again submits nothing and gives the same job; answers by rules below `min_confidence` are
-    left empty (None: as the worker's settings say).
+    left empty (None: as the worker's settings say); `where` is a filter of the passages (None: all).
     """
 
     index: str
@@ -53,6 +53,7 @@ class JobSpec:
     key: str | None = None
     max_attempts: int = 3
     min_confidence: float | None = None
+    where: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class ClaimedQuestion:
     lease_until: float
     deadline: float | None
     min_confidence: float | None = None
+    where: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,7 @@ class JobRow:
     min_confidence: float | None = None
     deadline_seconds: float | None = None
     damage: str | None = None
+    where: str | None = None
 
     @property
     def open_count(self) -> int:
@@ -218,6 +221,7 @@ def submission_hash(spec: JobSpec, questions: Sequence[NewQuestion]) -> str:
     """What a job asks, and of what: equal for the same work whatever its name, priority, deadline or attempts."""
     how = [spec.queue, spec.index, spec.strategy, dict(spec.parameters), spec.limit]
     how += [] if spec.min_confidence is None else [spec.min_confidence]
+    how += [] if spec.where is None else ["where", spec.where]
     asked = [[q.id, q.question, q.topic, list(q.answers), list(q.supporting), dict(q.metadata)] for q in questions]
     return content_hash(to_json([how, asked]))
 

@@ -71,6 +71,7 @@ class EvaluationRequest:
         asks_rest: Whether the questions that the sample leaves out are asked in place of it.
         closed_book: Whether the model that reads also answers without passages, as one more row.
         measures_memory: Whether every strategy is asked once more in a process of its own, whose peak memory counts.
+        where: A filter of the passages; None: all.
     """
 
     questions: Path
@@ -87,6 +88,7 @@ class EvaluationRequest:
     closed_book: bool = False
     measures_memory: bool = False
     asks_rest: bool = False
+    where: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Says what a row is; how rows are made is the stages' business. Columns follow al
 import pyarrow as pa
 
 from polyhop.schemas.columns import Column, Derived, Table, count, flag, real, text
+from polyhop.schemas.record_tables import METADATA_COLUMNS, METADATA_VALUES, RECORDS
 
 DOCUMENTS = Table(
     "documents",
@@ -271,6 +272,9 @@ CHANGES = Table(
 
 TABLES: tuple[Table, ...] = (
     DOCUMENTS,
+    RECORDS,
+    METADATA_VALUES,
+    METADATA_COLUMNS,
     PASSAGES,
     ENTITIES,
     MENTIONS,

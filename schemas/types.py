@@ -1,72 +1,70 @@
-"""Types of names by cues in the name and around it (F-TYPE), a confidence with each.
+"""Types of names by their words and by what their own page says, a confidence with each.
 
-Word lists are in type_words.py; dates and numbers, whose type is their form, are in values.py.
-Source: algorithms.md 0.8 (F-TYPE). Decided here: the order of cues and their confidences, and that a page's own
-parenthesis and first `is a …` come before every other cue for its title.
+Cues around a name are in type_cues.py, word lists in type_words.py and name_words.py; dates and numbers, whose type is
+their form, are in values.py. Source: algorithms.md 0.8 (F-TYPE). Decided here: the order of cues and their confidences;
+that a page's own parenthesis and first `is a …` come before every other cue for its title; that a name without a
+cue, a demonym, a language or an award has no type (decision 0029).
 """
 
 import re
 from functools import lru_cache
 
+from polyhop.schemas.name_words import COMMON_WORDS, GIVEN_NAMES, NAME_PARTICLES, UNTYPED, UNTYPED_HEADS
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.type_words import (
     EVENT,
     HEADS,
     LOCATION,
-    LOCATIVES,
     ORGANIZATION,
     PERSON,
-    PERSON_LINKS,
-    PERSON_VERBS,
+    PLACE_STARTS,
     PLACES,
     TITLES_OF_PERSONS,
     WORK,
 )
 
-Typed = tuple[str, float]
-"""Type and confidence (0 to 1)."""
+Typed = tuple[str | None, float]
+"""Type, None for none of the five, and confidence (0 to 1)."""
 
-_WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
+DEFAULT = 0.3
+"""Largest confidence of a type that no cue shows: it counts only where no mention of the name has a cue."""
+DEFINED = 0.9
+"""Least confidence of a type that a page's definition gives its title: it comes before the cues of all mentions."""
+ALIAS = 0.8
+"""Most that a page's definition says of its title without the parenthesis, which may be another thing's name, too."""
+
 _WORD_OR_STOP = re.compile(r"[^\W_]+(?:-[^\W_]+)*|[,.;:]")
 _PARENTHESES = re.compile(r"\([^()]*\)")
-_LIFE = re.compile(r"[^(]{0,80}\([^()]{0,120}?\b(?:born|died|reigned)\b")
+_LIFE = re.compile(r"[^(]{0,80}\([^()]{0,120}?(?:\b(?:born|died|reigned|née)\b|\b(?:b|d|fl)\.|†)")
+_DATES = re.compile(
+    r"[^(]{0,80}\([^()]{0,120}?\b(?:[12]?\d|3[01]) [A-Z][a-z]{2,8},? \d{3,4}[^()]{0,40}[-–−]"
+    r"|[^(]{0,80}\([^()]{0,120}?\b[A-Z][a-z]{2,8} \d{1,2}, \d{3,4}[^()]{0,40}[-–−]"
+)
 _DEFINITION = re.compile(r"\b(?:is|was|are|were)\s+(?:one\s+of\s+)?(?:a|an|the)\s+(.{1,200})", re.DOTALL)
-_QUOTES = frozenset("\"'“”‘’«»")
+_BARE_DEFINITION = re.compile(r"\b(?:is|was|are|were)\s+(?!(?:a|an|the)\s)(.{1,200})", re.DOTALL)
+_RANK = re.compile(r"[^,.;]{1,80},\s+(?:the\s+)?([^,.;]{1,60})")
+_MAY_REFER = re.compile(r"\bmay\s+(?:also\s+)?refer\s+to\b")
+_NUMERAL = re.compile(r"[ivx]+|\d+")
+_REGNAL = re.compile(r"[ivx]+")
 _STOPS = frozenset(
     (",", ".", ";", ":", "of", "in", "by", "from", "who", "whose", "which", "that", "for", "on", "to", "at", "with")
 )
+_PARTICIPLES = (
+    "starring directed featuring written produced based set played located known called named born as during between "
+    "under near over into after through when where while released published owned operated about situated created "
+    "following including formed"
+)
+_STOPS_AFTER_HEAD = frozenset((",", *_PARTICIPLES.split()))
 _SURNAMES = (
     "banks bay bishop bush chase church cliff coast court field ford forest hall hill hills house lake lane park parks "
     "pike single stone street temple vale ward west wood woods young"
 )
 _AMBIGUOUS_HEADS = frozenset(_SURNAMES.split())
-_WORKS = "album book film movie musical novel opera series song soundtrack single episode sitcom"
-_WORK_AFTER = frozenset(_WORKS.split())
+_HEADS_OF_HEADS = frozenset(("name", "kind", "type", "sort", "form", "part", "variety", "piece", "term"))
 _PERSON_ENDINGS = ("er", "or", "ist", "man", "ician")
+_ABSTRACT_ENDINGS = ("tion", "ness", "ism", "ics", "logy", "graphy", "eering")
 _LEAD_CHARACTERS = 400
-_AROUND = 32
-
-
-def mention_type(key: str, text: str, start: int, end: int) -> Typed:
-    """Type of a name at one place of a text.
-
-    Args:
-        key: The name's key.
-        text: The text that holds it.
-        start: Offset of its first character.
-        end: Offset after its last character.
-
-    Returns:
-        One of PERSON, ORGANIZATION, LOCATION, EVENT, WORK, and how sure the cue makes it.
-    Source: algorithms.md 0.8 (F-TYPE).
-    """
-    by_name = name_type(key)
-    if by_name[1] >= 0.9:
-        return by_name
-    before = text[max(0, start - _AROUND) : start]
-    after = text[end : end + _AROUND]
-    around = _type_after(before, after) or _type_before(before)
-    return around if around and around[1] > by_name[1] else by_name
+_NO_TYPE = "no type"
 
 
 def title_type(title: str, key: str, lead: str) -> Typed:
@@ -79,17 +77,21 @@ def title_type(title: str, key: str, lead: str) -> Typed:
 
     Source: algorithms.md 0.8 (F-TYPE); the definition in the first sentence is ours.
     """
-    kind = _type_in_parenthesis(title)
-    if kind:
-        return kind, 0.95
     lead = lead[:_LEAD_CHARACTERS]
+    plain = _without_parentheses(lead)
+    said = _type_in_parenthesis(title)
+    if said and not (said[1] and (_type_of_definition(key, plain, lead) or (None, 0.0))[1] >= DEFINED):
+        return said[0], 0.95
     if _LIFE.match(lead):
         return PERSON, 0.9
-    defined = _type_of_definition(key, _PARENTHESES.sub(" ", lead))
-    if defined and defined[1] >= 0.9:
+    defined = _type_of_definition(key, plain, lead)
+    if defined and defined[1] >= DEFINED:
         return defined
     by_name = name_type(key)
-    return max((by_name, defined), key=lambda typed: typed[1]) if defined else by_name
+    if _MAY_REFER.search(plain):
+        return by_name if by_name[1] > 0.5 else (None, DEFAULT)
+    found = [defined, by_name, (PERSON, 0.85) if _DATES.match(lead) else None, _type_of_rank(key, plain)]
+    return max((typed for typed in found if typed), key=lambda typed: typed[1])
 
 
 @lru_cache(maxsize=1 << 15)
@@ -98,83 +100,154 @@ def name_type(key: str) -> Typed:
     if key in PLACES:
         return LOCATION, 0.9
     words = key.split() or [""]
+    if UNTYPED.issuperset(words):
+        return None, 0.9
+    numbered = len(words)
+    while numbered > 1 and _NUMERAL.fullmatch(words[numbered - 1]):
+        numbered -= 1
+    core = words[:numbered]
     # an `of` at the very beginning (`OF THE SECURITIES EXCHANGE ACT OF` on a cover page) has no head noun before it
-    front = words[: words.index("of", 1)] if "of" in words[1:] else words
-    for head in (front[-1], words[-1]):
-        kind = HEADS.get(head)
-        if kind and kind != PERSON and len(words) > 1:
-            return kind, (0.5 if head in _AMBIGUOUS_HEADS else 0.75 if kind == WORK else 0.9)
-    if len(words) > 1 and (words[0] in TITLES_OF_PERSONS or front[-1] in TITLES_OF_PERSONS):
-        return PERSON, 0.85
+    front = core[: core.index("of", 1)] if "of" in core[1:] else core
+    is_king = any(_REGNAL.fullmatch(part[-1]) for part in (words, front) if len(part) > 1)
+    return _type_of_words(words, core, front) or _type_of_bearer(words, core, front, is_king=is_king)
+
+
+def _type_of_words(words: list[str], core: list[str], front: list[str]) -> Typed | None:
+    """By head nouns, ranks and first words."""
+    if len(words) > 1:
+        typed = _type_of_phrase(words, core, front) or _type_of_heads(core, front) or _type_of_first_word(words, front)
+        if typed:
+            return typed
     if "university" in words or "olympics" in words:
         return (ORGANIZATION, 0.9) if "university" in words else (EVENT, 0.9)
-    if 2 <= len(words) <= 3 and not any(word[0].isdigit() for word in words):
-        return PERSON, 0.3
-    return ORGANIZATION, 0.2
+    return (None, 0.8) if len(words) > 1 and core[-1] in UNTYPED_HEADS else None
 
 
-def _type_after(before: str, after: str) -> Typed | None:
-    """By the words after the name, and by quotes around it."""
-    if before[-1:] in _QUOTES and after[:1] in _QUOTES and before:
-        return WORK, 0.8
-    words = _WORD.findall(after)[:2]
-    if not words or not after[0].isspace():
-        return (PERSON, 0.85) if after[:1] == "(" and words[:1] in (["born"], ["died"]) else None
-    if words[0] in _WORK_AFTER and after.lstrip()[0] not in ",.;":
-        return WORK, 0.8
-    if words[0] in ("born", "died") or words == ["was", "born"]:
-        return PERSON, 0.85
-    return (PERSON, 0.7) if words[0] in PERSON_VERBS else None
-
-
-def _type_before(before: str) -> Typed | None:
-    """By the words in front of the name."""
-    bare = before.rstrip()
-    if not bare or bare == before:
-        return None
-    words = [word.lower() for word in _WORD.findall(bare[:-1] if bare[-1] == "." else bare)[-2:]]
-    if not words or (bare[-1] in ",;:!?)" or (bare[-1] == "." and len(words[-1]) > 4)):
-        return None
-    last = words[-1]
-    if last in TITLES_OF_PERSONS:
-        return PERSON, 0.85
-    if last in PERSON_LINKS or (last in ("by", "of", "to") and words[0] in PERSON_LINKS):
-        return PERSON, 0.7
-    if last in LOCATIVES or (last == "the" and words[0] in LOCATIVES):
-        return LOCATION, 0.55 if last in LOCATIVES else 0.35
+def _type_of_phrase(words: list[str], core: list[str], front: list[str]) -> Typed | None:
+    if front == ["house"] and len(core) > 2:
+        return ORGANIZATION, 0.6  # House of Lords, House of Habsburg
+    if words[0] == "best":
+        return None, 0.6  # Best Director
+    if len(front) < len(core) and HEADS.get(front[-1]) == PERSON:
+        return PERSON, 0.85 if front[-1] in TITLES_OF_PERSONS else 0.5  # Duke of Legnica, Leader of the Opposition
     return None
 
 
-def _type_in_parenthesis(title: str) -> str | None:
+def _type_of_heads(core: list[str], front: list[str]) -> Typed | None:
+    head = next((head for head in (front[-1], core[-1]) if HEADS.get(head, PERSON) != PERSON), "")
+    if not head:
+        return None
+    if head in _AMBIGUOUS_HEADS:
+        return (PERSON, 0.6) if front[0] in GIVEN_NAMES else (HEADS[head], 0.5)
+    return HEADS[head], (0.75 if HEADS[head] == WORK else 0.9)
+
+
+def _type_of_first_word(words: list[str], front: list[str]) -> Typed | None:
+    if words[0] in PLACE_STARTS:
+        return LOCATION, 0.85
+    return (PERSON, 0.85) if words[0] in TITLES_OF_PERSONS or front[-1] in TITLES_OF_PERSONS else None
+
+
+def _type_of_bearer(words: list[str], core: list[str], front: list[str], *, is_king: bool) -> Typed:
+    """By what names of persons look like; the defaults where they do not."""
+    if len(words) == 1:
+        return (PERSON, 0.4) if words[0] in GIVEN_NAMES else (None, 0.2)
+    is_plain = COMMON_WORDS.isdisjoint({*words} - {"of"})
+    is_of_a_place = len(front) < len(core)
+    if core[0] in GIVEN_NAMES and "and" not in words and len(front) <= 4:
+        if is_plain or len(core) == 2 or is_of_a_place:
+            return PERSON, 0.65
+    elif is_king and is_plain and len(front) <= 2 and core[0] not in PLACES:
+        return PERSON, 0.6
+    if is_plain and len(core) <= 4 and any(len(word) == 1 and word.isalpha() and word != "s" for word in core[:-1]):
+        return PERSON, 0.6
+    if is_plain and len(front) <= 5 and not NAME_PARTICLES.isdisjoint(core[1:-1]):
+        return PERSON, 0.5
+    is_noun = words[-1].endswith(_ABSTRACT_ENDINGS) or "s" in words[1:-1] or not UNTYPED.isdisjoint(words)
+    is_short = len(core) <= 3 and not is_of_a_place and not any(word[0].isdigit() for word in words)
+    return (PERSON, DEFAULT) if is_short and is_plain and not is_noun else (None, 0.2)
+
+
+def is_of_common_words(key: str) -> bool:
+    """Whether a name has common words only (`The Time`): then `in` or `by` before it show nothing."""
+    return COMMON_WORDS.issuperset(key.split())
+
+
+def head_type(words: list[str]) -> Typed | None:
+    """Type of the last head noun before a preposition, None if there is none; a comma ends only after a head.
+
+    Args:
+        words: Lower-case words and signs of a noun phrase without its article.
+    """
+    kind = None
+    for word in words:
+        if word in _STOPS_AFTER_HEAD and not kind:
+            continue
+        if word in _STOPS or word in _STOPS_AFTER_HEAD:
+            break
+        kind = _head(word) or kind
+    return (None if kind == _NO_TYPE else kind, DEFINED) if kind else None
+
+
+def _head(word: str) -> str | None:
+    singular = f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
+    kind = HEADS.get(word) or HEADS.get(singular) or HEADS.get(word.rpartition("-")[2])
+    return kind or (_NO_TYPE if word in UNTYPED_HEADS else None)
+
+
+def phrase_words(phrase: str) -> list[str]:
+    """Lower-case words and signs of a phrase."""
+    return _WORD_OR_STOP.findall(phrase.lower())
+
+
+def _without_parentheses(lead: str) -> str:
+    """The same length, what stands in parentheses blank; two of them may be nested."""
+    for _ in range(2):
+        lead = _PARENTHESES.sub(lambda hit: " " * len(hit[0]), lead)
+    return lead
+
+
+def _type_in_parenthesis(title: str) -> tuple[str | None, bool] | None:
+    """Type, and whether its head has a capital: it may be the name of something else (`(Faerie Tale Theatre)`)."""
     if not title.endswith(")") or "(" not in title:
         return None
-    return _last_head(_WORD_OR_STOP.findall(title[title.rindex("(") + 1 : -1].lower()))
+    inside = title[title.rindex("(") + 1 : -1]
+    typed = head_type(phrase_words(inside))
+    return (typed[0], inside[:1].isupper()) if typed else None
 
 
-def _type_of_definition(key: str, lead: str) -> Typed | None:
+def _type_of_definition(key: str, plain: str, lead: str) -> Typed | None:
     """By the head noun of the first `is a …` about `key`; a head after a preposition counts less."""
-    match = _DEFINITION.search(lead)
-    if match is None or set(key.split()).isdisjoint(name_tokens(lead[: match.start()])):
-        return None
-    words = _WORD_OR_STOP.findall(match[1].lower())
-    kind = _last_head(words)
-    if kind:
-        return kind, 0.9
+    match = _DEFINITION.search(plain)
+    if match is not None and _is_about(key, lead[: match.start()]):
+        words = phrase_words(match[1])
+        typed = head_type(words)
+        if typed:
+            return typed
+    else:
+        match = _BARE_DEFINITION.search(plain)
+        if match is None or not _is_about(key, lead[: match.start()]):
+            return None
+        words = phrase_words(match[1])
+        typed = head_type(words)
+        return (PERSON, DEFINED) if typed and typed[0] == PERSON else None
     stop = next((place for place, word in enumerate(words) if word in _STOPS), len(words))
     if stop and words[stop - 1].endswith(_PERSON_ENDINGS):
         return PERSON, 0.6
-    later = (HEADS.get(word) for word in words[stop:])
-    kind = next((kind for kind in later if kind), None)
+    if not stop or words[stop - 1] not in _HEADS_OF_HEADS:
+        return None
+    kind = next((HEADS[word] for word in words[stop:] if word in HEADS), None)
     return (kind, 0.4) if kind else None
 
 
-def _last_head(words: list[str]) -> str | None:
-    """Type of the last head noun before a preposition; a comma ends only after a head."""
-    kind = None
-    for word in words:
-        if word in _STOPS:
-            if kind or word != ",":
-                break
-            continue
-        kind = HEADS.get(word) or HEADS.get(word.removesuffix("s")) or HEADS.get(word.rpartition("-")[2]) or kind
-    return kind
+def _is_about(key: str, before: str) -> bool:
+    return not set(key.split()).isdisjoint(name_tokens(before))
+
+
+def _type_of_rank(key: str, plain: str) -> Typed | None:
+    """By a rank behind the name at the very beginning: `Mugain, daughter of …`, `Dietrich, count of …`."""
+    match = _RANK.match(plain)
+    if match is None or not _is_about(key, plain[: match.start(1)]):
+        return None
+    typed = head_type(phrase_words(match[1]))
+    return (PERSON, 0.8) if typed and typed[0] == PERSON else None

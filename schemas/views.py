@@ -70,6 +70,26 @@ VIEWS: tuple[View, ...] = (
         ),
     ),
     View(
+        "dates",
+        "Dates that passages state, and what they say happened then: WHERE role = 'birth' AND year < 1900.",
+        (
+            _PASSAGE_ID,
+            _TITLE,
+            text("value", "the date as YYYY, YYYY-MM or YYYY-MM-DD, so that text order is order in time"),
+            count("year", "its year"),
+            text("precision", "year, month or day"),
+            text(
+                "role",
+                "birth, death, founding, opening, building, release or launch: the last event named before the date in "
+                "its sentence, of whatever the sentence is about; NULL if none is",
+                nullable=True,
+            ),
+            text("stated", "the sentence around the date, up to 120 characters before and 60 after it"),
+            count("start_offset", "first character of the date in the passage's text"),
+            count("end_offset", "offset after its last character in the passage's text"),
+        ),
+    ),
+    View(
         "stages",
         "What each stage of this version counted.",
         (text("stage", "stage"), text("what", "what was counted"), count("count", "how many")),

@@ -17,6 +17,7 @@ from polyhop.schemas.tables import TABLE_OF
 from polyhop.tasks.corpus.stage import INGEST
 from polyhop.tasks.embeddings.stage import ann_stage, embed_stage
 from polyhop.tasks.extraction.stage import EXTRACT
+from polyhop.tasks.graph.chunk_stage import CHUNKS
 from polyhop.tasks.graph.stage import GRAPH, RELATIONS
 from polyhop.tasks.graph_source.stage import INGEST_GRAPH
 from polyhop.tasks.hubs.stage import HUB_STAGES
@@ -33,6 +34,7 @@ STAGES: Sequence[Stage] = (
     RESOLVE,
     GRAPH,
     RELATIONS,
+    CHUNKS,
     *LEXICAL,
     PROPOSITIONS,
     TRIPLES,

@@ -100,6 +100,8 @@ class Stage:
         kept: How many units need no batch, because the version before has what comes of them.
         is_portable: Whether `run` may run in another process: it can be pickled, asks no model (the run's own process
             keeps their budget), and writes nothing but part files and caches.
+        is_one_core: Whether a batch keeps one core busy, because it holds the interpreter's lock; so more processes on
+            the same machine do more batches at once.
         unit: What the batches hold, for people who watch: passages, texts.
         tables: Tables that it fills; those that no version has by itself (polyhop.schemas.tables) come with it.
         rows: (table, column, value) of the rows that it fills in tables shared with other stages.
@@ -129,6 +131,7 @@ class Stage:
     run: Callable[[Build, int], BatchResult] = nothing_to_run
     kept: Callable[[Build], int] = nothing_kept
     is_portable: Callable[[Build], bool] = stays_here
+    is_one_core: bool = False
     unit: Callable[[Build], str] = plain_units
     tables: tuple[Table, ...] = ()
     rows: tuple[tuple[str, str, str], ...] = ()

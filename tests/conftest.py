@@ -35,6 +35,7 @@ SHARED_DATA = PROJECT.parent / "shared" / "data"
 MODEL_SERVER = PROJECT / "tests" / "model_server"
 sys.path.append(str(MODEL_SERVER))
 sys.path.append(str(PROJECT / "tests" / "memory_index"))
+sys.path.append(str(PROJECT / "tests" / "plain_ranking"))
 sys.path.append(str(PROJECT / "tests" / "document_files"))
 sys.path.append(str(PROJECT / "tests" / "neo4j_server"))
 sys.path.append(str(PROJECT / "tests" / "browser_fixture"))
@@ -43,6 +44,7 @@ sys.path.append(str(PROJECT / "tests" / "command_processes"))
 sys.path.append(str(PROJECT / "tests" / "memory_folder"))
 sys.path.append(str(PROJECT / "tests" / "dying_processes"))
 sys.path.append(str(PROJECT / "tests" / "llama_server"))
+sys.path.append(str(PROJECT / "tests" / "repeated_tests"))
 
 
 _MEMORY_FOLDER = pytest.StashKey[Any]()
@@ -57,8 +59,10 @@ _LONG_FILES = {"architecture", "e2e", "property"}
 
 def pytest_configure(config: pytest.Config) -> None:
     """Temporary files in memory, for this session and its test processes, which inherit the variable."""
+    import repeated_tests
     from memory_folder import MemoryFolder, has_room
 
+    config.pluginmanager.register(repeated_tests)
     if not hasattr(config, "workerinput") and has_room():
         config.stash[_MEMORY_FOLDER] = MemoryFolder()
 

@@ -3,6 +3,7 @@
 Holds the version until closed; opens an artefact when it is first asked for, by its handle; writes nothing.
 """
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.artefacts import Artefact
+from polyhop.schemas.origins import PassageOrigin
 from polyhop.schemas.sections import Location
 from polyhop.schemas.stores import PinnedTable
 from polyhop.schemas.timings import StageTiming
@@ -45,6 +47,7 @@ class PublishedIndex:
         self.name = name
         self._opened: dict[Artefact[Any], object] = {}
         self._texts: dict[int, tuple[str, str, str]] = {}
+        self._origins: dict[int, PassageOrigin] = {}
         with ExitStack() as opened:  # what was opened is closed again if the rest cannot be
             held = opened.enter_context(hold_version(layout, name, version))
             self.version, self._folder = held.number, held.folder
@@ -63,6 +66,7 @@ class PublishedIndex:
         """Releases the version, and all that was opened of it: arrays stay mapped while anybody knows them."""
         self._opened.clear()
         self._texts.clear()
+        self._origins.clear()
         self.__dict__.pop("number_of_passage", None)
         self._closing.close()
 
@@ -111,6 +115,26 @@ class PublishedIndex:
                 self._keep(read)
         return [found[number] for number in numbers]
 
+    def origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
+        """Where passages come from, by number, in the order asked; those read last are kept."""
+        found = {number: origin for number in numbers if (origin := self._origins.get(number)) is not None}
+        missing = [number for number in dict.fromkeys(numbers) if number not in found]
+        if missing:
+            read = dict(zip(missing, self._read_origins(missing), strict=True))
+            found.update(read)
+            self._origins.update(read)
+            for number in list(self._origins)[: max(0, len(self._origins) - KEPT_PASSAGES)]:
+                self._origins.pop(number, None)
+        return [found[number] for number in numbers]
+
+    def _read_origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
+        ids = [self.passage_ids[number] for number in numbers]
+        name = "origins" if "records" in self.manifest.tables else "origins_in_documents"
+        with translated(self._folder.tables):
+            rows = self._connection.cursor().execute(statement("read", name), {"ids": ids}).fetchall()
+        by_id = {row[0]: _origin(*row[1:]) for row in rows}
+        return [by_id[passage_id] for passage_id in ids]
+
     def _read_passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
         ids = [self.passage_ids[number] for number in numbers]
         with translated(self._folder.tables):
@@ -133,6 +157,10 @@ class PublishedIndex:
             stored = StoredVersion(self, self._folder.arrays, self._connection)
             self._opened.setdefault(handle, handle.open(stored))  # of two threads, both get the first one's
         return cast("T", self._opened[handle])
+
+
+def _origin(record_id: str, document_id: str, source: str, start: int, end: int, metadata: str) -> PassageOrigin:
+    return PassageOrigin(record_id, document_id, source, start, end, json.loads(metadata))
 
 
 class StoredVersion(ArrayFolder):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from polyhop.schemas.errors import EmptyQuestionError, MissingArtefactError, ModelUnavailableError, QuestionTooLongError
-from polyhop.schemas.ports import IndexReader, NameSearching, Reader, Services, Strategy
+from polyhop.schemas.ports import IndexReader, NameSearching, Reader, Services, Strategy, TextComparing
 from polyhop.schemas.query import (
     UNREAD,
     ContextPassage,
@@ -202,7 +202,10 @@ class Answerer:
         check_questions(questions)
         if not self._spec.needs_question_vector or not questions:
             return list(questions)
-        return with_vectors(questions, self._services)
+        further: list[Sequence[str]] = []
+        if isinstance(self.strategy, TextComparing):
+            further = [self.strategy.further_texts(question) for question in questions]
+        return with_vectors(questions, self._services, further)
 
     def _with_names(self, questions: Sequence[Question], turns: Turns) -> tuple[list[Question], list[ModelUse | None]]:
         if not self._spec.needs_question_names or not questions:
@@ -276,12 +279,14 @@ def _all_or_outage(answered: list[AnsweredQuestion]) -> list[AnsweredQuestion]:
 def passage_rows(index: IndexReader, retrieval: Retrieval) -> list[dict[str, Any]]:
     """Ranked passages as the JSON contract wants them; pieces of a split record name it as `record`.
 
-    `location` says where a passage stands in its file, where that is known: pages, slide, sheet, chapter, headings.
+    Each has its document, file, offsets in the record's text and metadata. `location` says where a passage stands in
+    its file, where that is known: pages, slide, sheet, chapter, headings.
     """
     number_of = index.number_of_passage
     locations = index.locations([p.passage_id for p in retrieval.passages])
     rows = []
-    for p in retrieval.passages:
+    origins = index.origins([number_of[p.passage_id] for p in retrieval.passages]) if retrieval.passages else []
+    for p, origin in zip(retrieval.passages, origins, strict=True):
         title = index.passage_titles[number_of[p.passage_id]]
         row: dict[str, Any] = {"id": p.passage_id, "title": title, "score": round(p.score, 6), "rank": p.rank}
         record = index.record_of(p.passage_id)
@@ -289,7 +294,7 @@ def passage_rows(index: IndexReader, retrieval: Retrieval) -> list[dict[str, Any
             row["record"] = record
         if p.passage_id in locations:
             row["location"] = locations[p.passage_id].document()
-        rows.append(row)
+        rows.append(row | origin.row())
     return rows
 
 

@@ -42,8 +42,8 @@ class BatchOutcome:
 
 
 def grouped(claimed: Iterable[ClaimedQuestion]) -> list[list[ClaimedQuestion]]:
-    """Questions that can be answered together (same index, strategy, parameters…), in claimed order."""
-    groups: dict[tuple[str, str, str, int, float | None], list[ClaimedQuestion]] = {}
+    """Questions that can be answered together (same index, strategy, parameters, filter…), in claimed order."""
+    groups: dict[tuple[str, str, str, int, float | None, str | None], list[ClaimedQuestion]] = {}
     for question in claimed:
         key = (
             question.index,
@@ -51,6 +51,7 @@ def grouped(claimed: Iterable[ClaimedQuestion]) -> list[list[ClaimedQuestion]]:
             to_json(dict(question.parameters)),
             question.limit,
             question.min_confidence,
+            question.where,
         )
         groups.setdefault(key, []).append(question)
     return list(groups.values())
@@ -70,7 +71,7 @@ def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: Bat
         return
     first = group[0]
     try:
-        session = pool.session(first.index)
+        session = pool.session(first.index).where(first.where)
         answerer = session.answerer(first.strategy, first.parameters, first.min_confidence)
         asked = [Question(q.question, q.question_id, topic=q.topic) for q in group]
         # Nobody knows which question of a batch took its worker or its time away: tried again, none shares a turn.

@@ -19,7 +19,7 @@ from polyhop.warehouse.artefacts import GRAPH
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.open import open_graph_store
-from polyhop.warehouse.open_encoders import open_path_encoder, open_version_encoder
+from polyhop.warehouse.open_encoders import open_path_encoder, open_question_encoder, open_version_encoder
 from polyhop.warehouse.vectors.kinds import space_of
 
 
@@ -39,6 +39,12 @@ class SessionServices:
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of shape (len(texts), dimension), float32, length 1."""
         return open_version_encoder(self._settings, self._vectors(PASSAGES)).encode_questions(texts)
+
+    def encode_beside(
+        self, questions: Sequence[str], repeated: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Vectors of questions, and of texts that come again with others: cached (encoder.path_vectors)."""
+        return open_question_encoder(self._settings, self._vectors(PASSAGES)).encode_beside(questions, repeated)
 
     @property
     def has_two_encoders(self) -> bool:

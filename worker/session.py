@@ -7,12 +7,12 @@ import dataclasses
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polyhop.schemas.chat import Role
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import as_row
-from polyhop.schemas.ports import Reader
+from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import Retrieval
 from polyhop.schemas.reading_row import reading_row
 from polyhop.schemas.settings import Settings
@@ -25,6 +25,9 @@ from polyhop.worker.questions.names import ModelNaming, QuestionNaming, RuleNami
 from polyhop.worker.ranking.links import connect
 from polyhop.worker.services import SessionServices
 from polyhop.worker.strategies.registry import make_reader, spec_of
+
+if TYPE_CHECKING:
+    from polyhop.worker.filtered_sessions import FilteredSessions
 
 _CLOSED_BOOK_PROMPT = Path(__file__).parent / "reading" / "prompts" / "qa.closed_book.md"
 _ENTITIES_PROMPT = Path(__file__).parent / "questions" / "prompts" / "query.entities.md"
@@ -39,12 +42,19 @@ class IndexSession:
     With a model for reading (`models.read`), that model reads; with `models.name_questions`, it also finds the names
     in questions for the strategies that start from them. A strategy that declares a reader of its own is read by it.
     Without `reader.reads` nobody reads: passages are ranked and there are no answers.
+
+    Attributes:
+        published: The whole version.
+        index: What is ranked and read: the whole version, or what a filter leaves of it.
+        settings: Of the process.
+        services: What strategies may ask of models and databases.
     """
 
-    def __init__(self, published: PublishedIndex, settings: Settings) -> None:
+    def __init__(self, published: PublishedIndex, settings: Settings, services: Services | None = None) -> None:
         self.published = published
+        self.index: IndexReader = published
         self.settings = settings
-        self.services = SessionServices(published, settings)
+        self.services: Services = services or SessionServices(published, settings)
         self._answerers: dict[str, Answerer] = {}
 
     @property
@@ -83,8 +93,25 @@ class IndexSession:
             if len(self._answerers) >= KEPT_ANSWERERS:
                 self._answerers.pop(next(iter(self._answerers)))
             reader = self._reader_for(strategy, parameters, min_confidence)
-            self._answerers[key] = Answerer(self.published, strategy, parameters, self.services, reader, self._naming)
+            self._answerers[key] = self._make_answerer(strategy, parameters, reader)
         return self._answerers[key]
+
+    def where(self, text: str | None) -> "IndexSession":
+        """This session for the passages that a filter allows, made ready once per filter; None: for all passages.
+
+        Args:
+            text: The filter, as users write it (decision 0027).
+
+        Raises:
+            FilterError: If it does not parse, or does not fit the version's metadata.
+            ContractError: If the version was built before questions could be filtered.
+        """
+        return self if text is None else self._filtered.of(text)
+
+    @property
+    def filter_row(self) -> dict[str, Any] | None:
+        """What answers say of the filter; None without one."""
+        return None
 
     def closed_book(self) -> ClosedBookAnswerer:
         """Answers by the model for reading (models.read) without passages.
@@ -115,7 +142,7 @@ class IndexSession:
             "answer": answered.reading.answer,
             "strategy": strategy,
             "version": self.version,
-            "passages": passage_rows(self.published, answered.retrieval),
+            "passages": passage_rows(self.index, answered.retrieval),
             **({"triples": triple_rows(answered.retrieval)} if ranks_triples else {}),
             "evidence": evidence,
             "reading": reading_row(answered.reading, answered.naming),
@@ -124,11 +151,25 @@ class IndexSession:
 
     def close(self) -> None:
         """Releases the version; strategies and readers, which keep its arrays, are forgotten."""
-        self.services.close()
-        self._answerers.clear()
-        for name in ("_reader", "_naming"):
-            self.__dict__.pop(name, None)
+        if isinstance(self.services, SessionServices):
+            self.services.close()
+        self.forget()
         self.published.close()
+
+    def forget(self) -> None:
+        """Forgets strategies, readers and filters, which keep arrays of the version."""
+        self._answerers.clear()
+        for name in ("_reader", "_naming", "_filtered"):
+            self.__dict__.pop(name, None)
+
+    def _make_answerer(self, strategy: str, parameters: Mapping[str, object], reader: Reader | None) -> Answerer:
+        return Answerer(self.index, strategy, parameters, self.services, reader, self._naming)
+
+    @cached_property
+    def _filtered(self) -> "FilteredSessions":
+        from polyhop.worker.filtered_sessions import FilteredSessions
+
+        return FilteredSessions(self)
 
     @cached_property
     def _reader(self) -> Reader:
@@ -141,7 +182,7 @@ class IndexSession:
         if not self.settings.reader.reads:
             return None
         self._check_context(strategy)
-        return make_reader(strategy, self.published, parameters, self.services, self._reader_of(min_confidence))
+        return make_reader(strategy, self.index, parameters, self.services, self._reader_of(min_confidence))
 
     def _reader_of(self, min_confidence: float | None) -> Reader:
         return self._reader if min_confidence is None else self._open_reader(min_confidence)
@@ -156,7 +197,7 @@ class IndexSession:
             )
 
     def _open_reader(self, min_confidence: float) -> Reader:
-        return open_reader(self.settings.models, self.services.chat(), self.published, min_confidence)
+        return open_reader(self.settings.models, self.services.chat(), self.index, min_confidence)
 
     @cached_property
     def _naming(self) -> QuestionNaming:
@@ -173,4 +214,4 @@ class IndexSession:
         if "graph" not in self.published.artefacts:
             return []
         first = [passage.passage_id for passage in retrieval.passages[:LINKED_PASSAGES]]
-        return [dataclasses.asdict(link) for link in connect(self.published, retrieval.evidence.names, first)]
+        return [dataclasses.asdict(link) for link in connect(self.index, retrieval.evidence.names, first)]

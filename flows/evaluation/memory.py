@@ -31,6 +31,7 @@ class MemoryOrder:
         version: The version that was evaluated.
         records: The questions that were asked.
         variants: Strategies by label; a label that is none of them is the closed-book row.
+        where: A filter of the passages; None: all.
     """
 
     settings: Settings
@@ -38,6 +39,7 @@ class MemoryOrder:
     version: int
     records: Sequence[QuestionRecord]
     variants: Mapping[str, Variant]
+    where: str | None = None
 
 
 def memory_rows(order: MemoryOrder, labels: Sequence[str], on_progress: OnProgress = None) -> dict[str, dict[str, Any]]:
@@ -84,6 +86,7 @@ def _document(order: MemoryOrder, label: str) -> dict[str, Any]:
         "version": order.version,
         "questions": [{"id": one.id, "text": one.question, "topic": one.topic} for one in order.records],
         "strategy": None if variant is None else variant.strategy,
+        "where": order.where,
         "parameters": {} if variant is None else dict(variant.parameters),
     }
 

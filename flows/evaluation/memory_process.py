@@ -28,7 +28,8 @@ def measure(order: Mapping[str, Any]) -> dict[str, float]:
     """
     settings = Settings.model_validate(order["settings"])
     published = open_published(Path(settings.root), order["index"], order["version"])
-    with closing(IndexSession(published, settings)) as session:
+    with closing(IndexSession(published, settings)) as whole:
+        session = whole.where(order.get("where"))
         strategy = order["strategy"]
         answerer = session.closed_book() if strategy is None else session.answerer(strategy, order["parameters"])
         ready = peak_rss_mb()

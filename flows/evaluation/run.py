@@ -111,7 +111,8 @@ def run_evaluation(
         raise SourceError(f"There is no usable question in {request.questions}.")
     records, sample = sample_of(request, records)
     with closing(IndexSession(open_published(settings.root, request.index), settings)) as session:
-        answerers, left_out = served(session, variants, named_labels(request))
+        filtered = session.where(request.where)
+        answerers, left_out = served(filtered, variants, named_labels(request))
         answerers |= closed_book_answerers(session, request)
         baselines = baselines_of(request, list(answerers))
         gold = gold_of(records, session.published)
@@ -123,7 +124,7 @@ def run_evaluation(
         record_of = session.published.record_of
         values = {name: question_values(gold.questions, given, record_of) for name, given in outcomes.items()}
         evaluated = evaluate(gold.questions, outcomes, record_of, baselines)
-        report = {"index": session.name, "version": session.version, **evaluated}
+        report = {"index": session.name, "version": session.version, "filter": filtered.filter_row, **evaluated}
         report |= golden_triples_row(gold, outcomes)
         by_label = {variant.label: variant for variant in variants}
         report["costs"] = cost_rows(session.published, by_label, evaluated)
@@ -131,7 +132,7 @@ def run_evaluation(
         asked = _questions_row(request, len(bad), gold, sample)
         facts = _facts(settings, request, session, left_out, baselines, asked)
     if request.measures_memory:
-        order = MemoryOrder(settings, facts.index, facts.version, records, by_label)
+        order = MemoryOrder(settings, facts.index, facts.version, records, by_label, request.where)
         _add_memory(report["costs"], memory_rows(order, list(outcomes), on_progress))
     rows = _rows(records, outcomes, values, facts.version)
     run = run_document(facts, report, values)
@@ -181,7 +182,7 @@ def _facts(
         questions=questions,
         parameters=request.parameters,
         left_out=left_out,
-        settings=answering_settings(settings, session.published.manifest.settings),
+        settings=answering_settings(settings, session.published.manifest.settings, request.where),
         reader=(settings.models.read or "rules") if settings.reader.reads else "none",
         depth=DEPTH,
         baselines=baselines,

@@ -20,13 +20,17 @@ _NOT_ANSWERING: Mapping[str, bool | set[str]] = {
 }
 
 
-def answering_settings(settings: Settings, built_with: Mapping[str, object]) -> dict[str, object]:
+def answering_settings(
+    settings: Settings, built_with: Mapping[str, object], where: str | None = None
+) -> dict[str, object]:
     """{name: value}; those that the version was built with begin with `index.`.
 
     Args:
         settings: Of this run.
         built_with: The settings in the version's manifest.
+        where: The filter of the questions, if there is one: it is a setting, `questions.where`, too.
     """
     own = flatten(settings.model_dump(mode="json", exclude=_NOT_ANSWERING))
     building = {name: section for name, section in built_with.items() if name in _BUILDING}
+    own |= {} if where is None else {"questions.where": where}
     return {**own, **{f"index.{name}": value for name, value in flatten(building).items()}}

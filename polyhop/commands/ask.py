@@ -15,6 +15,7 @@ from polyhop.commands.options import (
     Root,
     Set,
     Strategy,
+    Where,
     pairs,
     settings_of,
     with_reader,
@@ -43,6 +44,7 @@ def ask(
     topic: Annotated[
         str | None, typer.Option("--topic", help="The entity that the question is about, by name or id.")
     ] = None,
+    where: Where = None,
     param: Parameters = None,
     reader: ReaderName = None,
     min_confidence: MinConfidence = None,
@@ -71,16 +73,19 @@ def ask(
         from polyhop.several import open_indexes
 
         with open_indexes(names, settings=settings) as several:
-            answers = several.ask(question, strategy=strategy, limit=limit, parameters=parameters, topic=topic)
+            answers = several.ask(
+                question, strategy=strategy, limit=limit, parameters=parameters, topic=topic, where=where
+            )
             shown = {} if json else several.texts(answers.passages)
         print_json(answers.to_json()) if json else print_several(answers, shown)
         return
     with open_index(index, settings=settings) as opened:
-        answer = opened.ask(question, strategy=strategy, limit=limit, parameters=parameters, topic=topic)
+        answer = opened.ask(question, strategy=strategy, limit=limit, parameters=parameters, topic=topic, where=where)
         if html is not None:
             from polyhop.pages.material import material_of, write_page
 
-            write_page(html, answer.to_json(), material_of(opened.session, answer.to_json(), parameters))
+            session = opened.session.where(where)
+            write_page(html, answer.to_json(), material_of(session, answer.to_json(), parameters))
             print_error(f"Page written to {html}")
         texts = {} if json else passage_texts(opened.session.published, answer.passages)
     if json:
@@ -122,9 +127,12 @@ def _ranked(answer: "Answer") -> str:
 
 
 def _print_rankings(answer: "Answer", texts: Mapping[str, str]) -> None:
-    """Triples, then passages; of a strategy that found triples alone, no heading without passages below it."""
+    """The filter, triples, passages; of a strategy that found triples alone, no heading without passages below it."""
     from polyhop.passages import passage_lines, triple_lines
 
+    if answer.filter is not None:
+        left = f"{answer.filter['passages']:,} of {answer.filter['of']:,} passages"
+        print_line(f"Filter    {answer.filter['where']}  ({left})")
     milliseconds = 1000 * sum(answer.seconds.values())
     how = f"({answer.strategy}, version {answer.version}, {milliseconds:.0f} ms)"
     if answer.triples is not None:

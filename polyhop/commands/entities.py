@@ -1,14 +1,16 @@
-"""`polyhop entities`: what became of names."""
+"""`polyhop entities`: what became of names, and what people decide about them."""
 
 import dataclasses
 from typing import Annotated, Any
 
 import typer
 
+from polyhop.commands.entity_edits import app as edit_app
 from polyhop.commands.options import IndexName, Json, Root, settings_of
 from polyhop.output import print_json, print_line
 
-app = typer.Typer(help="What became of names.", no_args_is_help=True)
+app = typer.Typer(help="What became of names, and what you decide about them.", no_args_is_help=True)
+app.add_typer(edit_app, name="edit")
 
 _Name = typer.Argument(help="A name, as you would write it.")
 

@@ -13,6 +13,7 @@ from polyhop.commands.options import (
     ReaderName,
     Root,
     Set,
+    Where,
     pairs,
     settings_of,
     with_reader,
@@ -53,6 +54,7 @@ def evaluate(
     ] = None,
     index: Annotated[str | None, typer.Option("--index", help="Name of the index.")] = None,
     strategies: Strategies = None,
+    where: Where = None,
     param: Parameters = None,
     baseline: Baselines = None,
     sample: Annotated[
@@ -117,6 +119,7 @@ def evaluate(
         asks_rest=rest,
         closed_book=closed_book,
         measures_memory=measure_memory,
+        where=where,
     )
     _evaluate(settings, request, json=json)
 

@@ -78,8 +78,8 @@ RunnerKind = Annotated[
     str | None,
     typer.Option(
         "--runner",
-        help="Who does the batches: local (default), processes (further ones on this machine) or dask (a cluster; "
-        "settings runner.workers, runner.address).",
+        help="Who does the batches: auto (default: further processes for extraction of 10,000 passages and more), "
+        "local, processes (further ones on this machine) or dask (a cluster; settings runner.workers, runner.address).",
     ),
 ]
 

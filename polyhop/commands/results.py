@@ -122,6 +122,7 @@ def replay(
             limit=int(str(stored["limit"])),
             parameters=parameters,
             topic=row.topic,
+            where=(stored.get("filter") or {}).get("where"),  # type: ignore[attr-defined]
         ).to_json()
     if json:
         print_json({"stored": dict(stored), "replayed": again})
@@ -136,7 +137,8 @@ def _draw(document: Any, settings: "Settings") -> None:
 
     names = ("question", "answer", "strategy", "version", "passages", "evidence", "seconds")
     kept = {name: document[name] for name in names}
-    answer = Answer(**kept, reading=document.get("reading", {}), triples=document.get("triples"))
+    later = {name: document.get(name) for name in ("triples", "filter")}
+    answer = Answer(**kept, reading=document.get("reading", {}), **later)
     print_answer(answer, stored_texts(document, settings), explain=True)
 
 

@@ -15,6 +15,7 @@ from polyhop.commands.options import (
     Root,
     Set,
     Strategy,
+    Where,
     pairs,
     settings_of,
 )
@@ -30,6 +31,7 @@ def submit(
     strategy: Strategy = None,
     queue: Annotated[str, typer.Option("--queue", help="Queue to submit to.")] = "default",
     limit: Limit = 10,
+    where: Where = None,
     param: Parameters = None,
     min_confidence: MinConfidence = None,
     priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
@@ -64,6 +66,7 @@ def submit(
         key=key,
         max_attempts=max_attempts,
         min_confidence=min_confidence,
+        where=where,
     )
     with open_questions(settings) as opened:
         submitted = submit_file(settings, opened, SubmissionRequest(questions, spec, skip_bad))

@@ -30,7 +30,7 @@ def material_of(session: IndexSession, document: Mapping[str, Any], parameters: 
         document: The answer in the JSON contract of `polyhop ask`.
         parameters: Those that were given; the page shows the defaults of the others too.
     """
-    index = session.published
+    index = session.index
     ids = [str(row["id"]) for row in document["passages"]]
     numbers = [index.number_of_passage[passage_id] for passage_id in ids]
     texts = passage_texts(index, document["passages"])
@@ -98,8 +98,9 @@ def write_stored_page(path: Path, document: Mapping[str, Any], settings: Setting
         write_page(path, document, PageMaterial(name, None, all_parameters(document, given)))
         return
     session = IndexSession(published, settings)
+    where = (document.get("filter") or {}).get("where")
     try:
-        write_page(path, document, material_of(session, document, given))
+        write_page(path, document, material_of(session.where(where), document, given))
     finally:
         session.close()
 

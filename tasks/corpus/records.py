@@ -4,7 +4,7 @@ A source that is read as a whole replaces its own records and no others'; a part
 id. Splits no text and compares no ids of two sources (SQL does).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,10 +60,18 @@ class Mentions:
                 self.ids.add(item.id or record_id(item.title, item.text))
             yield item
 
-    def still_kept(self, build: Build, kept: KeptSource) -> Iterator[SourceRecord]:
-        """Records of the version before that stay: those of other sources, and those that a partial run leaves."""
-        is_own = kept.name == build.source_name
-        return (record for record in read_kept(kept) if not (is_own and record.id in self.ids))
+
+def still_kept(kept: KeptSource, gone: Collection[str], left: Collection[str] | None) -> Iterator[SourceRecord]:
+    """Records of the version before that stay and have to be split.
+
+    Args:
+        kept: Their source.
+        gone: Ids that do not count any more.
+        left: Ids of those whose passages are not known; None for all.
+    """
+    if left is not None and not left:
+        return
+    yield from (r for r in read_kept(kept) if r.id not in gone and (left is None or r.id in left))
 
 
 def records_table(pieces: Iterable[Piece], origin: str) -> pa.Table:

@@ -15,10 +15,21 @@ import pyarrow as pa
 from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.ids import content_hash
+from polyhop.schemas.record_tables import RECORD_TABLES
 from polyhop.schemas.tables import DOCUMENTS, LOCATIONS, PASSAGES, QUARANTINE
-from polyhop.tasks.corpus.records import Mentions, drop_deleted, kept_content, load_refused, records_table, write_kept
+from polyhop.tasks.corpus.records import (
+    Mentions,
+    drop_deleted,
+    kept_content,
+    load_refused,
+    records_table,
+    still_kept,
+    write_kept,
+)
+from polyhop.tasks.corpus.unchanged import Unchanged
 from polyhop.tasks.cycles import no_search_for_cycles
 from polyhop.tasks.passages.chunks import Piece, chunks
+from polyhop.tasks.passages.metadata import drop_records, fill_records
 from polyhop.tasks.passages.records import passages_table
 from polyhop.tasks.quarantine import check_share, quarantine_table
 from polyhop.tasks.stage import BatchResult, Counts, Stage, named
@@ -53,15 +64,21 @@ def _read(build: Build, batch: int) -> BatchResult:
     unread: Counter[str] = Counter()
     mentions = Mentions(build.is_partial)
     numbers, records = count(batch), 0
-    for pieces, bad, seen in chunks(build, mentions.noted(_source_records(build, unread))):
+    unchanged = Unchanged(build.earlier_tables("ingest", INGEST.recipe(build), ["passages"]), folder, numbers)
+    read = unchanged.others(mentions.noted(_source_records(build, unread)), build.source_name)
+    for pieces, bad, seen in chunks(build, read):
         write_part(folder, next(numbers), _parts(pieces, build.source_name) | {"quarantine": quarantine_table(bad)})
         records += seen
+    unchanged.write()
+    records += unchanged.count
     drop_deleted(folder, mentions.deleted)
     if not records and not mentions.deleted and not build.reads_kept_only:
         raise SourceError(f"There is no record in {build.source}; a corpus needs at least one passage.")
     for kept in build.kept:
         of_records = "carried" if kept.name == build.source_name else "others"
-        for pieces, _, _ in chunks(build, mentions.still_kept(build, kept)):
+        gone = mentions.ids if kept.name == build.source_name else set[str]()
+        left = unchanged.kept(kept, gone, of_records)
+        for pieces, _, _ in chunks(build, still_kept(kept, gone, left)):
             tables = _parts(pieces, kept.name)
             tables[of_records] = tables.pop("records")
             write_part(folder, next(numbers), tables)
@@ -69,6 +86,11 @@ def _read(build: Build, batch: int) -> BatchResult:
     nothing = {**_parts([], build.source_name), "quarantine": quarantine_table([])}
     write_part(folder, next(numbers), {**nothing, "files": files})
     return BatchResult(records, records, unread=dict(unread))
+
+
+def _settings(build: Build) -> dict[str, object]:
+    """What has a say in the passages of a record."""
+    return {"max_passage_characters": build.settings.corpus.max_passage_characters}
 
 
 def _source_records(build: Build, unread: Counter[str]) -> Iterator[SourceRecord | BadRecord | Tombstone]:
@@ -112,6 +134,7 @@ def ingest_finish(build: Build) -> Counts:
         connection.execute(statement("ingest", "fill_passages"), passages)
         connection.execute(statement("ingest", "fill_locations"), passages)
         connection.execute(statement("ingest", "fill_documents"), passages)
+        fill_records(connection, passages)
         write_kept(build, connection, folder)
         good, bad, lacking = connection.execute(statement("ingest", "count_records"), _LACKING).fetchone() or (0, 0, 0)
         first = connection.execute(statement("ingest", "first_quarantined")).fetchone()
@@ -158,6 +181,7 @@ def quarantine_passages(build: Build, faults: list[str]) -> Counts:
         connection.execute(statement("ingest", "number_again"))
         connection.execute(statement("ingest", "drop_empty_documents"))
         connection.execute(statement("ingest", "count_again"))
+        drop_records(connection)
         good, bad, lacking = connection.execute(statement("ingest", "count_left"), _LACKING).fetchone() or (0, 0, 0)
         first = connection.execute(statement("ingest", "first_quarantined")).fetchone()
         documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
@@ -185,8 +209,10 @@ INGEST = Stage(
     finish=ingest_finish,
     batches=lambda _: [0],
     run=ingest_batch,
+    revision=2,
+    settings=_settings,
     unit=named("records"),
-    tables=(DOCUMENTS, PASSAGES, QUARANTINE, LOCATIONS),
+    tables=(DOCUMENTS, PASSAGES, *RECORD_TABLES, QUARANTINE, LOCATIONS),
     arrays=PREFIX,
     outcome=kept_content,
     contents=ingest_contents,

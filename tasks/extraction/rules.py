@@ -12,8 +12,10 @@ from polyhop.schemas.graph import Mention
 from polyhop.schemas.names import title_forms
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.sentences import split_sentences
-from polyhop.schemas.types import mention_type, name_type, title_type
+from polyhop.schemas.type_cues import mention_type
+from polyhop.schemas.types import ALIAS, name_type, title_type
 from polyhop.schemas.values import find_dates, find_numbers
+from polyhop.tasks.extraction.page_types import type_page
 from polyhop.tasks.extraction.propositions import sentence_propositions
 from polyhop.tasks.extraction.relations import sentence_relations, title_relations
 from polyhop.tasks.extraction.rows import Page, Proposition, Relation, Row, bundle_of, merged, sentences_of
@@ -52,6 +54,7 @@ def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES) ->
 
     rows = title_rows(passage, extractor)
     _add_names(rows, passage, finder.find(passage.title), names, homes, extractor)
+    type_page(rows, passage.text, title_keys[:1], names, sentences)
     known = list(rows)
     _add_values(rows, dates, "DATE", sentences, extractor)
     _add_values(rows, find_numbers(passage.text, dates), "NUMBER", sentences, extractor)
@@ -82,8 +85,10 @@ def title_rows(passage: Passage, extractor: str) -> dict[str, Row]:
     forms = title_forms(passage.title)
     if not forms:
         return {}
-    typed = title_type(passage.title, forms[0][0], passage.text)
-    return {key: Row(surface, *typed, extractor, is_title=True) for key, surface in forms}
+    kind, confidence = title_type(passage.title, forms[0][0], passage.text)
+    rows = {key: Row(surface, kind, min(confidence, ALIAS), extractor, is_title=True) for key, surface in forms}
+    rows[forms[0][0]].confidence = confidence
+    return rows
 
 
 def _add_names(

@@ -40,7 +40,7 @@ from polyhop.warehouse.files.extractions import read_extractions
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
 
-REVISION = 2
+REVISION = 3
 """Raise it with every change of the extraction code that changes what is extracted."""
 
 _IMPORT = "import:"
@@ -248,6 +248,7 @@ EXTRACT = Stage(
     run=run_batch,
     kept=kept,
     is_portable=is_by_rules,
+    is_one_core=True,
     unit=unit,
     tables=(EXTRACTION_LEDGER,),
     arrays=PREFIX,

@@ -21,6 +21,7 @@ import pyarrow as pa
 from polyhop.schemas.corpus import BadRecord, GraphServer, Source
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.ids import content_hash
+from polyhop.schemas.record_tables import RECORD_TABLES
 from polyhop.schemas.requests import names_in
 from polyhop.schemas.statements import GraphLine, Neo4jMapping
 from polyhop.schemas.tables import DOCUMENTS, ENTITIES, NODE_PASSAGES, NODES, PASSAGES, QUARANTINE, RELATIONS
@@ -145,7 +146,7 @@ INGEST_GRAPH = Stage(
     batches=lambda _: [0],
     run=read_batch,
     unit=named("statements"),
-    tables=(DOCUMENTS, PASSAGES, ENTITIES, RELATIONS, NODES, NODE_PASSAGES, QUARANTINE),
+    tables=(DOCUMENTS, PASSAGES, *RECORD_TABLES, ENTITIES, RELATIONS, NODES, NODE_PASSAGES, QUARANTINE),
     contents=contents,
     invariants=statements("entity_invariants") | statements("graph_invariants") | statements("passage_invariants"),
     sources=("graph",),

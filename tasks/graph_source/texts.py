@@ -15,6 +15,7 @@ from polyhop.schemas.columns import Table, count, text
 from polyhop.schemas.corpus import BadRecord, SourceRecord
 from polyhop.schemas.ids import record_id
 from polyhop.tasks.passages.chunks import chunks
+from polyhop.tasks.passages.metadata import fill_records
 from polyhop.tasks.passages.records import metadata_json, passages_table
 from polyhop.tasks.quarantine import check_share, quarantine_table
 from polyhop.tasks.stage import Counts
@@ -100,6 +101,7 @@ def fill_texts(build: Build, folder: Path, connection: duckdb.DuckDBPyConnection
         connection.execute(statement("graph_texts", name), {part: parts[part] for part in read})
     for name in ("fill_passages", "fill_documents"):
         connection.execute(statement("ingest", name), {"passages": parts["passages"]})
+    fill_records(connection, {"passages": parts["passages"]})
     connection.execute(statement("graph_texts", "fill_node_passages"))
     good, bad = connection.execute(statement("graph_texts", "count_rows")).fetchone() or (0, 0)
     first = connection.execute(statement("graph_texts", "first_refused")).fetchone()

@@ -3,16 +3,18 @@
 A hub's id, like that of every node here, is the one that the graph gave it (of an entity of a text: its key).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.artefacts import Artefact, Stored
+from polyhop.schemas.artefacts import Artefact, Restriction, Stored
 from polyhop.schemas.hubs import HubGraph, HubPaths, HubRows, Numbers
 from polyhop.schemas.query import RankedTriple
+from polyhop.schemas.restricting import new_numbers, restricted_texts
 from polyhop.schemas.stored_texts import StoredTexts
+from polyhop.tasks.hubs.restricting import passages_left, paths_left, rows_left, triples_left
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,5 +145,27 @@ def _are_below(numbers: NDArray[Any], bound: int) -> bool:
     return len(numbers) == 0 or bool(numbers.min() >= 0 and numbers.max() < bound)
 
 
-STORED_HUBS = Artefact("hubs", _open, strategy="hub-facets")
+def _left(handle: Artefact[StoredHubs], restriction: Restriction) -> StoredHubs:
+    """Triples that allowed passages state, or none does; paths of such triples; hubs and nodes keep their numbers."""
+    stored, is_allowed = restriction.whole(handle), restriction.is_allowed
+    kept = triples_left(stored.triple_passages, len(stored.graph.subjects), is_allowed)
+    moved = new_numbers(kept, len(stored.graph.subjects))
+    passages = new_numbers(restriction.allowed, len(is_allowed))
+    graph = stored.graph
+    paths, kept_paths = paths_left(stored.paths, moved)
+    return replace(
+        stored,
+        graph=HubGraph.from_triples(
+            graph.subjects[kept], graph.predicates[kept], graph.objects[kept], np.asarray(graph.is_literal)
+        ),
+        paths=paths,
+        rows=rows_left(stored.rows, new_numbers(kept_paths, stored.paths.path_count), moved),
+        values=stored.values[kept_paths],
+        relation_ids=restricted_texts(stored.relation_ids, kept),
+        triple_passages=passages_left(stored.triple_passages, moved, passages),
+        hub_passages=passages_left(stored.hub_passages, np.arange(len(stored.paths.hubs)), passages),
+    )
+
+
+STORED_HUBS = Artefact("hubs", _open, strategy="hub-facets", restrict=_left)
 """The hubs of a version: graph, paths, and the texts that questions are compared with."""

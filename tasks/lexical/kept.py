@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.graph import LexicalIndex
 from polyhop.schemas.tables import PASSAGES
-from polyhop.warehouse.artefacts import LEXICAL_FILES, open_lexical
+from polyhop.warehouse.artefact_arrays import LEXICAL_FILES, open_lexical
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.files.layout import VersionFolder
 from polyhop.warehouse.graph.arrays import ArrayFolder

@@ -13,7 +13,7 @@ from polyhop.schemas.text import passage_text
 from polyhop.tasks.lexical.kept import changed_texts, kept_postings, tables_before
 from polyhop.tasks.lexical.postings import build_postings, merged_postings
 from polyhop.tasks.stage import Counts, Stage
-from polyhop.warehouse.artefacts import save_lexical
+from polyhop.warehouse.artefact_arrays import save_lexical
 from polyhop.warehouse.build import Build, chain_fingerprint
 from polyhop.warehouse.statements import statement
 

@@ -53,10 +53,15 @@ def _spellings(name: str) -> tuple[str, str]:
     return " ".join(words), " ".join(words[first:])
 
 
-def _key(name: str, records: NameRecords) -> str:
+def known_key(name: str, records: NameRecords) -> str:
     """The first of a name's keys that the version knows (`the beatles` may be a title), else that of the whole."""
     known = records.entities.keys() | {decision.key for decision in records.decisions}
     return next((key for key in _spellings(name) if key in known), link_key(name))
+
+
+def entity_of(name: str, records: NameRecords) -> str | None:
+    """Key of the one entity that a name as written means, None if no passage mentions it or it means several."""
+    return _entity(known_key(name, records), records)
 
 
 def explain(a: str, b: str, records: NameRecords) -> Explanation:
@@ -67,7 +72,7 @@ def explain(a: str, b: str, records: NameRecords) -> Explanation:
         b: Another one.
         records: What the version knows about both.
     """
-    keys = _key(a, records), _key(b, records)
+    keys = known_key(a, records), known_key(b, records)
     entities = [_entity(key, records) for key in keys]
     unseen = {name: records.nearest.get(key, []) for name, key, e in zip((a, b), keys, entities, strict=True) if not e}
     if unseen:
@@ -99,7 +104,7 @@ def _difference(a: str, b: str, records: NameRecords) -> str:
     """Why two known names are two entities; what people said comes first."""
     if not records.is_resolved:
         return "they are two nodes of the graph that this index was made from, and nodes are never merged"
-    keys = _key(a, records), _key(b, records)
+    keys = known_key(a, records), known_key(b, records)
     meant = [_entity(key, records) or key for key in keys]
     about = [d for d in records.decisions if _is_about_other(d, keys, meant)]
     told = _reasons(d for d in about if d.kind == "manual") or _reasons(about)

@@ -35,14 +35,17 @@ FILLED = (ENTITIES, MENTIONS, RELATIONS, RELATION_SOURCES, *(table for tables in
 
 
 def describe_names(connection: duckdb.DuckDBPyConnection) -> None:
-    """Name and type of each key of the keyed mentions."""
-    _view(connection, "resolved_mentions", "keyed_mentions")
+    """Name and type of each key of all mentions, while nothing is decided."""
+    _run(connection, "resolve", "own_mentions")
+    _view(connection, "resolved_mentions", "own_mentions")
     _run(connection, "resolve", "names_of_keys", "types_of_keys")
 
 
 def fill_all(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
-    """Fills the tables from all raw rows; keyed mentions have their entities' keys."""
+    """Fills the tables from all raw rows, once it is decided which names are which entity."""
     clear_tables(build, connection, FILLED)
+    _run(connection, "resolve", "keyed_mentions", "drop_deleted_mentions")
+    _view(connection, "resolved_mentions", "keyed_mentions")
     _view(connection, "placed_mentions", "keyed_mentions")
     _describe(connection)
     _insert(connection, ENTITIES, "entities")
@@ -59,20 +62,15 @@ def fill_all(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
         _insert(connection, entities, "entities_of_propositions")
 
 
-def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection, *, are_names_kept: bool) -> None:
+def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     """Changes the rows of the tables that differ: they begin as those of the version before, which is shown.
-
-    Args:
-        build: The build.
-        connection: To the staged tables.
-        are_names_kept: Whether nothing was decided anew: then no mention has the key of its entity yet.
 
     Cost: O(rows) to look through, O(rows of what changed) to derive and to write.
     """
     connection.execute("DROP VIEW IF EXISTS resolved_mentions")
     _run(connection, "resolve_update", "remapped_keys", "changed_keys", "touched_entities")
-    if are_names_kept:
-        _run(connection, "resolve_update", "keyed_mentions_of_changes")
+    _run(connection, "resolve_update", "keyed_mentions_of_changes")
+    _run(connection, "resolve", "drop_deleted_mentions")
     _run(connection, "resolve_update", "resolved_mentions")
     _describe(connection)
     _replace(build, connection, ENTITIES, "entities", "key IN (FROM touched_entities)")
@@ -87,7 +85,7 @@ def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection, *, are_nam
 def _update_relations(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     _run(connection, "resolve_update", "relations_of_changes")
     _run(connection, "resolve", "raw_relations")
-    _run(connection, "resolve_update", "touched_relations", "relations_beside")
+    _run(connection, "resolve_update", "relations_not_stated", "touched_relations", "relations_beside")
     _run(connection, "resolve", "raw_relations")
     _run(connection, "resolve_update", "drop_other_relations")
     for table in (RELATIONS, RELATION_SOURCES):
@@ -99,7 +97,7 @@ def _update_stated(
 ) -> None:
     texts, passages, entities = tables
     _view(connection, "stated_now", f"all_{name}")
-    _view(connection, "stated_before", f"{name}_before")
+    _view(connection, "differing", f"differing_{name}")
     _run(connection, "resolve_update", "touched_texts", "stated", "touched_names", "naming")
     _replace(build, connection, texts, "distinct_propositions", "proposition_id IN (FROM touched_texts)")
     _replace(build, connection, passages, "passages_of_propositions", "proposition_id IN (FROM touched_texts)")
@@ -109,6 +107,7 @@ def _update_stated(
 def _describe(connection: duckdb.DuckDBPyConnection) -> None:
     """Name, type and description of the entities that are derived, and which of them occur in propositions."""
     _run(connection, "resolve", "names_of_keys", "types_of_keys", "descriptions_of_keys", "phrases")
+    _run(connection, "resolve", "rename_keys", "drop_retyped_keys", "retype_keys")
 
 
 def _run(connection: duckdb.DuckDBPyConnection, file: str, *names: str) -> None:

@@ -14,6 +14,17 @@ from polyhop.tasks.raw_rows import RawRows
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import attached, quoted
 
+_DIFFERENCES = (
+    "moved_passages",
+    "mentions_that_differ",
+    "relations_that_differ",
+    "propositions_that_differ",
+    "triples_that_differ",
+    "named_keys",
+    "key_map_before",
+)
+"""Statements that compare the raw rows of changed passages: most of them are as they were."""
+
 
 @dataclass(frozen=True, slots=True)
 class Before:
@@ -47,7 +58,7 @@ def showing(connection: duckdb.DuckDBPyConnection, raw: Mapping[str, RawRows], b
         _show_raw(connection, {f"{name}_before": rows for name, rows in before.raw.items()})
         passages = {"passages": list(before.passages)}
         connection.execute(statement("resolve_update", "changed_passages"), passages)
-        for name in ("named_keys", "key_map_before"):
+        for name in _DIFFERENCES:
             connection.execute(statement("resolve_update", name))
         yield
 

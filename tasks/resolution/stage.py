@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from polyhop.schemas.chat import ChatModel, Role
+from polyhop.schemas.entity_edits import EntityEdit
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.model_settings import ReplySettings
 from polyhop.schemas.tables import ALIASES
@@ -17,6 +18,7 @@ from polyhop.tasks.cycles import no_search_for_cycles
 from polyhop.tasks.raw_rows import RAW, raw_rows, raw_rows_before, read_changed
 from polyhop.tasks.resolution.acceptance import accept
 from polyhop.tasks.resolution.candidates import Name, Pair
+from polyhop.tasks.resolution.edits import EditedEntity, edited_entities, edited_links
 from polyhop.tasks.resolution.filling import FILLED, describe_names, fill_all, fill_changed
 from polyhop.tasks.resolution.kept import Before, are_names_kept, keep_decisions, showing
 from polyhop.tasks.resolution.links import Links
@@ -26,12 +28,13 @@ from polyhop.tasks.resolution.verdict import Judge, Verdict
 from polyhop.tasks.resolution.verification import cluster_request, resolve_task, verdict_of
 from polyhop.tasks.stage import Counts, Stage
 from polyhop.warehouse.build import Build, part_file, write_part
+from polyhop.warehouse.edit_file import edits_hash, read_edits
 from polyhop.warehouse.link_files import links_hash, read_links
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import quoted
 from polyhop.warehouse.updated_tables import begin_updates, clear_tables
 
-REVISION = 3
+REVISION = 4
 
 _COUNTED = ("entities", "mentions", "relations", "propositions", "triples", "merged_names")
 _DECIDED = ("clusters", "failed_clusters")
@@ -43,7 +46,7 @@ def settings(build: Build) -> dict[str, object]:
     """Who decides about names, and how.
 
     Raises:
-        ConfigurationError: If a file of name pairs cannot be read, or the model that shall decide is not named.
+        ConfigurationError: If a file of pairs or edits cannot be read, or the model that shall decide is not named.
     """
     chosen = build.settings.resolution
     said: dict[str, object] = {
@@ -51,6 +54,9 @@ def settings(build: Build) -> dict[str, object]:
         "must_link": links_hash(chosen.must_link),
         "cannot_link": links_hash(chosen.cannot_link),
     }
+    edits = edits_hash(build.folder)
+    if edits:
+        said["edits"] = edits
     if chosen.method != "off":
         said["max_cluster"] = chosen.max_cluster
     if chosen.method == "model":
@@ -77,7 +83,7 @@ def finish(build: Build) -> Counts:
         begin_updates(build, before.tables, FILLED)
     with build.tables() as connection, showing(connection, raw, before):
         titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
-        for name in ("key_map", "written_descriptions", "decisions"):
+        for name in ("key_map", "written_descriptions", "decisions", "edited_keys"):
             connection.execute(statement("resolve", name))
         is_decided = before is not None and not _has_links(build) and are_names_kept(connection)
         if before is not None and is_decided:
@@ -88,7 +94,7 @@ def finish(build: Build) -> Counts:
         if before is None:
             fill_all(build, connection)
         else:
-            fill_changed(build, connection, are_names_kept=is_decided)
+            fill_changed(build, connection)
         clear_tables(build, connection, [ALIASES])
         aliases = {"title_aliases": [str(_write_aliases(build, titles))]}
         connection.execute(statement("resolve", "fill_title_aliases"), aliases)
@@ -99,18 +105,17 @@ def finish(build: Build) -> Counts:
 
 def _has_links(build: Build) -> bool:
     chosen = build.settings.resolution
-    return bool(chosen.must_link or chosen.cannot_link)
+    return bool(chosen.must_link or chosen.cannot_link or read_edits(build.folder))
 
 
 def _decide(build: Build, connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """Decides about all names and keys all mentions by their entities; counts what was decided."""
-    connection.execute(statement("resolve", "keyed_mentions"))
+    """Decides about all names; counts what was decided."""
     describe_names(connection)
+    edits = read_edits(build.folder)
     with no_search_for_cycles():
-        resolution = _resolve(build, connection)
+        resolution = _resolve(build, connection, edits)
     _write_resolution(connection, resolution)
-    if resolution.canonical_of:
-        connection.execute(statement("resolve", "rewrite_mentions"))
+    _insert(connection, "edited_keys", EditedEntity._fields, edited_entities(edits, resolution.canonical_of))
     counts = dict(zip(_DECIDED, (resolution.cluster_count, resolution.failed_clusters), strict=True))
     if build.settings.resolution.method == "model":
         counts["prompt_tokens"] = resolution.usage.prompt_tokens
@@ -143,12 +148,13 @@ def _before(build: Build) -> Before | None:
     return Before(tables, raw, passages, counts)
 
 
-def _resolve(build: Build, connection: duckdb.DuckDBPyConnection) -> Resolution:
+def _resolve(build: Build, connection: duckdb.DuckDBPyConnection, edits: Sequence[EntityEdit]) -> Resolution:
     """Names out of the tables, decisions about them."""
     chosen = build.settings.resolution
     rows = connection.execute(statement("resolve", "names_to_resolve")).fetchall()
     names = [Name(key, name, kind, count) for key, name, kind, count in rows]
     links = Links(read_links(chosen.must_link), read_links(chosen.cannot_link))
+    links = edited_links(links, edits, {name.key for name in names} if edits else ())
     return resolve(names, links, _judge(build, connection), chosen.max_cluster)
 
 

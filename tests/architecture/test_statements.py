@@ -12,6 +12,7 @@ from polyhop.schemas.tables import CHANGES, LOCATIONS, NODE_PASSAGES, NODES, TAB
 from polyhop.tasks.corpus.records import RECORD_PARTS
 from polyhop.tasks.embeddings.things import SCHEMA as THINGS
 from polyhop.tasks.extraction.kept import EXTRACTED
+from polyhop.tasks.graph.chunk_stage import TITLE_CHUNKS
 from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS
 from polyhop.tasks.graph_source.texts import ATTACHED_PARTS
 from polyhop.tasks.hubs.tables import HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS, HUBS
@@ -53,7 +54,7 @@ def test_names_are_not_used_twice(file: str) -> None:
 
 def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection = duckdb.connect()
-    for table in (*TABLES, LOCATIONS, NODES, NODE_PASSAGES, HUBS, HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS):
+    for table in (*TABLES, LOCATIONS, NODES, NODE_PASSAGES, TITLE_CHUNKS, HUBS, HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS):
         connection.execute(create_statement(table))
     connection.execute("CREATE VIEW things AS " + statements("vectors")["passages"])
     connection.execute("CREATE VIEW covered_nodes AS SELECT 0 AS n, true AS is_covered")
@@ -61,6 +62,7 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
     connection.execute(
         "CREATE TEMP TABLE first_in_source AS SELECT '' AS origin, '' AS record_id, '' AS record_hash, ('', 0) AS place"
     )
+    connection.execute("CREATE TEMP TABLE found_chunks AS FROM title_chunks")
     connection.execute("ATTACH ':memory:' AS before")
     connection.execute("ATTACH ':memory:' AS published")
     for database in ("before", "published"):
@@ -89,6 +91,8 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "version": 1,
         "passages": ["a"],
         "recipe": "r",
+        "line": -1,
+        "gone": ["a"],
         "database": "memory",
         "name": "passages",
         "lacking": "a",
@@ -115,7 +119,7 @@ def _show_raw(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[str]]
     for table in ("names_now", "names_before"):
         connection.execute(f"CREATE TEMP TABLE {table} AS SELECT key FROM all_mentions")
     connection.execute("CREATE TEMP TABLE stated_relations AS FROM all_relations")
-    for table in ("stated", "naming", "stated_now", "stated_before"):
+    for table in ("stated", "naming", "stated_now", "differing"):
         connection.execute(f"CREATE TEMP TABLE {table} AS FROM all_propositions")
 
 
@@ -164,7 +168,7 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
     parts |= {"graph_texts.passages": [str(passages)], "graph_texts.quarantine": [str(quarantine)]}
     pq.write_table(RECORD_PARTS.empty_table(), folder / "records.parquet")
     parts |= {"sources.records": [str(folder / "records.parquet")], "sources.passages": [str(passages)]}
-    parts |= {"changes.files": [str(folder / "records.parquet")]}
+    parts |= {"sources.same": [str(folder / "records.parquet")], "changes.files": [str(folder / "records.parquet")]}
     parts |= {"sources.quarantine": [str(quarantine)], "sources.files": [str(quarantine)]}
     lines = folder / "lines.parquet"
     connection.execute(f"COPY (SELECT 0::BIGINT AS good LIMIT 0) TO '{lines}' (FORMAT parquet)")

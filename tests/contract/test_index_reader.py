@@ -26,6 +26,7 @@ from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIP
 from polyhop.warehouse import index_reader
 from polyhop.warehouse.artefacts import (
     ALIASES,
+    CHUNK_GRAPH,
     ENTITIES,
     ENTITY_IDS,
     EXACT_NAMES,
@@ -45,8 +46,19 @@ CORPUS: tuple[Passage, ...] = (
     ("Z9", "Émile Zola", "ÉMILE ZOLA lived in Paris; the Seine was near. Émile Zola wrote of Nana."),
     ("a b", "Seine", "seine Seine SEINE."),
     ("é", "", "Łódź lies in Poland. 東京 does not."),
+    ("ü", "History of Warsaw", "It began beside a river."),
 )
-ALL_STRATEGIES = ("bridge", "bm25", "qasa", "dense-ann", "proprag", "triple-ppr", "hublink", "hub-facets")
+ALL_STRATEGIES = (
+    "bridge",
+    "bridge-masked",
+    "bm25",
+    "qasa",
+    "dense-ann",
+    "proprag",
+    "triple-ppr",
+    "hublink",
+    "hub-facets",
+)
 TITLE_COUNT: Artefact[int] = Artefact(
     "graph", lambda stored: stored.rows("SELECT count(DISTINCT title) FROM passages WHERE title <> ''")[0][0]
 )
@@ -55,7 +67,7 @@ TITLE_COUNT: Artefact[int] = Artefact(
 ANALYSERS, KINDS = ("plain", "stems"), ("passage", "entity")
 EVER_THERE = (SURFACES, ALIASES, NAMES)
 BUILT = (
-    *(GRAPH, RELATIONS, ENTITIES, ENTITY_IDS, EXACT_NAMES, NEAREST_PASSAGES, TITLE_COUNT),
+    *(GRAPH, CHUNK_GRAPH, RELATIONS, ENTITIES, ENTITY_IDS, EXACT_NAMES, NEAREST_PASSAGES, TITLE_COUNT),
     *map(lexical_of, ANALYSERS),
     *map(vectors_of, KINDS),
     *(STORED_PROPOSITIONS, vectors_of("proposition"), STORED_TRIPLES, vectors_of("triple")),
@@ -193,7 +205,7 @@ def test_what_every_version_has_needs_nothing_built(small: IndexReader, index: I
     assert small.artefact(ALIASES) == index.artefact(ALIASES)
 
 
-@pytest.mark.parametrize("handle", [GRAPH, SURFACES], ids=lambda handle: handle.name)
+@pytest.mark.parametrize("handle", [GRAPH, CHUNK_GRAPH, SURFACES], ids=lambda handle: handle.name)
 def test_a_graph_of_passages_keeps_its_laws(index: IndexReader, handle: Artefact[BipartiteGraph]) -> None:
     graph = index.artefact(handle)
     assert [graph.indptr.dtype, graph.indices.dtype, graph.tf.dtype, graph.is_title.dtype] == [
@@ -211,7 +223,7 @@ def test_a_graph_of_passages_keeps_its_laws(index: IndexReader, handle: Artefact
     assert graph.df.min() >= 1
 
 
-@pytest.mark.parametrize("handle", [GRAPH, SURFACES], ids=lambda handle: handle.name)
+@pytest.mark.parametrize("handle", [GRAPH, CHUNK_GRAPH, SURFACES], ids=lambda handle: handle.name)
 def test_both_have_the_same_graph(
     memory: MemoryIndex, published: PublishedIndex, handle: Artefact[BipartiteGraph]
 ) -> None:
@@ -219,6 +231,18 @@ def test_both_have_the_same_graph(
     assert ours.keys == theirs.keys
     for name in ("indptr", "indices", "tf", "is_title"):
         assert getattr(ours, name).tolist() == getattr(theirs, name).tolist(), name
+
+
+def test_parts_of_titles_are_edges_of_one_graph_only(index: IndexReader) -> None:
+    """`warsaw` is a name elsewhere, `history of` is not, and `thames` of River Thames is none."""
+    plain, more = index.artefact(GRAPH), index.artefact(CHUNK_GRAPH)
+    passage, entity = index.number_of_passage["ü"], plain.number_of["warsaw"]
+    assert more.keys == plain.keys
+    assert set(row_of(more, passage)) - set(row_of(plain, passage)) == {entity}
+    assert [len(row_of(more, p)) - len(row_of(plain, p)) for p in range(len(CORPUS))].count(0) == len(CORPUS) - 1
+    place = more.indptr[passage] + row_of(more, passage).index(entity)
+    assert (more.tf[place], more.is_title[place]) == (1, False)
+    assert more.df[entity] == plain.df[entity] + 1
 
 
 def test_both_find_the_same_names(memory: MemoryIndex, published: PublishedIndex) -> None:

@@ -59,6 +59,7 @@ def test_threads_never_get_the_same_question(open_one, make):
     assert {row.attempts for row in queue.results(job_id)} == {1}
 
 
+@pytest.mark.real_time
 def test_processes_never_get_the_same_question(open_one, url, start_python, make):
     queue = open_one()
     job_id = queue.submit(make.spec, make.questions(400))
@@ -72,6 +73,7 @@ def test_processes_never_get_the_same_question(open_one, url, start_python, make
     assert {row.state for row in queue.results(job_id)} == {QuestionState.DONE}
 
 
+@pytest.mark.real_time
 def test_questions_of_a_killed_worker_are_taken_over_when_its_leases_end(open_one, url, start_python, make):
     queue = open_one()
     job_id = queue.submit(make.spec, make.questions(8))
@@ -157,6 +159,7 @@ def test_work_whose_commit_was_not_confirmed_is_neither_lost_nor_done_twice(queu
     assert (counts[QuestionState.DONE], counts[QuestionState.QUEUED], counts[QuestionState.LEASED]) == (2, 2, 0)
 
 
+@pytest.mark.real_time
 @pytest.mark.postgres
 def test_a_restart_of_postgresql_is_survived_by_itself(postgres_server, postgres_url, make):
     with open_queue(postgres_url) as queue:

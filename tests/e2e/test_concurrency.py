@@ -46,6 +46,7 @@ def start(commands: Commands, tmp_path: Path) -> Callable[..., Running]:
     return partial(Running, commands, tmp_path)
 
 
+@pytest.mark.real_time
 def test_sql_duckdb_and_questions_work_while_an_index_run_writes(
     polyhop: Run, start: Callable[..., Running], write_corpus: WriteCorpus, tmp_path: Path
 ) -> None:

@@ -201,6 +201,7 @@ def restartable_server() -> Iterator[Any]:
     restartable.stop()
 
 
+@pytest.mark.real_time
 def test_a_worker_waits_while_the_model_is_away_and_then_answers_everything_once(
     towns: Any, restartable_server: Any
 ) -> None:
@@ -229,6 +230,7 @@ def test_a_worker_waits_while_the_model_is_away_and_then_answers_everything_once
     assert "Read by   openai/scripted, prompt qa.answer" in towns.run("explain", str(service.job_id), "q0").stdout
 
 
+@pytest.mark.real_time
 def test_a_storm_of_refusals_is_waited_out_as_long_as_the_server_asks(towns: Any, model_server: Any) -> None:
     """After 15, 30 and 45 replies, all calls are refused for some seconds: only those in flight then are seen.
 

@@ -36,6 +36,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("name", startup.COMMANDS)
 def test_a_command_starts_within_its_processor_seconds(root: Path, name: str) -> None:
     """The least of several runs counts: what else the machine does only adds; the yardstick's too."""

@@ -90,6 +90,57 @@ def test_a_batch_that_kills_every_process_ends_the_run_with_a_sentence(tmp_path:
     assert report.computed.get("extract", 0) <= SIZE * (BATCHES - 1), "finished batches were kept"
 
 
+def _noted(folder: Path, settings: Settings) -> dict[str, list[int]]:
+    with batch_pool(settings) as pool:
+        runner = NotingRunner(folder / "notes", pool, "", victims=0)
+        run_index(settings, _request(folder), runner)
+    return runner.processes()
+
+
+def test_by_default_a_long_extraction_is_done_in_other_processes_and_all_else_here(
+    tmp_path: Path, local: tuple[object, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polyhop.flows.pools.LEAST_UNITS", BATCHES * SIZE)
+    settings = _settings(tmp_path / "root")
+    assert settings.runner.kind == "auto"
+    done = _noted(tmp_path, settings)
+    assert {stage: len([p for p in done if p.startswith(stage)]) for stage in ("extract", "embed")} == {
+        "extract": BATCHES,
+        "embed": BATCHES,
+    }
+    assert all((processes == [os.getpid()]) == name.startswith("embed") for name, processes in done.items())
+    assert _published(tmp_path / "root") == local
+
+
+def test_by_default_a_short_extraction_starts_no_process(tmp_path: Path) -> None:
+    done = _noted(tmp_path, _settings(tmp_path / "root"))
+    assert {process for processes in done.values() for process in processes} == {os.getpid()}
+
+
+def test_a_program_that_no_process_can_import_does_the_batches_itself(
+    tmp_path: Path, local: tuple[object, object]
+) -> None:
+    request = _request(tmp_path)
+    program = (
+        "from pathlib import Path\n"
+        "from polyhop.flows import pools\n"
+        "from polyhop.flows.index import run_index\n"
+        "from polyhop.flows.runner import DirectRunner\n"
+        "from polyhop.schemas.requests import IndexRequest\n"
+        "from polyhop.schemas.settings import parse_settings\n"
+        "pools.LEAST_UNITS = 1\n"
+        f"known = {{'root': '{tmp_path}/root', 'batch_size': {SIZE}, 'strategies': 'dense', 'runner.workers': 2}}\n"
+        "settings = parse_settings({'test': known})\n"
+        "with pools.batch_pool(settings) as pool:\n"
+        f"    run_index(settings, IndexRequest('lakes', Path('{request.source}')), DirectRunner(pool=pool))\n"
+        "print('published')\n"
+    )
+    (tmp_path / "run.py").write_text(program)  # no `if __name__ == "__main__"`
+    done = subprocess.run([sys.executable, tmp_path / "run.py"], capture_output=True, text=True, check=False)
+    assert done.stdout == "published\n", done.stderr
+    assert _published(tmp_path / "root") == local
+
+
 def test_what_a_run_has_done_or_what_is_one_batch_starts_no_process(tmp_path: Path) -> None:
     settings = _settings(tmp_path / "root", runner__kind="dask", runner__address="tcp://127.0.0.1:9", batch_size=100)
     with batch_pool(settings) as pool:
@@ -143,7 +194,7 @@ def test_processes_of_a_run_that_is_killed_end_with_it(tmp_path: Path) -> None:
     run.send_signal(signal.SIGKILL)
     run.communicate()
     assert processes
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while any(Path(f"/proc/{process}").exists() for process in processes):
         assert time.monotonic() < end, "a process outlived its run"
         time.sleep(0.05)

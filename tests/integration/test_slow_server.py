@@ -16,6 +16,8 @@ from polyhop.warehouse.models.cached_chat import CachedChat
 from polyhop.warehouse.models.chat import ChatGateway
 from polyhop.warehouse.models.litellm_client import import_litellm
 
+pytestmark = pytest.mark.real_time
+
 
 class Names(BaseModel):
     entities: list[str]

@@ -17,25 +17,31 @@ from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
 from polyhop.schemas.ids import entity_id
 from polyhop.schemas.names import NameFinder, title_forms, title_keys
+from polyhop.schemas.origins import PassageOrigin
 from polyhop.schemas.sections import Location
 from polyhop.schemas.stems import ANALYSERS
 from polyhop.schemas.stored_texts import StoredTexts
 from polyhop.schemas.text import norm_ws
+from polyhop.tasks.graph.title_chunks import chunk_keys
 from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
 from polyhop.tasks.propositions.graph import proposition_graph
 from polyhop.warehouse.artefacts import (
     ALIASES,
+    CHUNK_GRAPH,
     COSINE_SCALE,
     ENTITIES,
     ENTITY_IDS,
+    ENTITY_NUMBERS,
     EXACT_NAMES,
     GRAPH,
     NAMES,
     NEAREST_PASSAGES,
+    RELATION_PASSAGES,
     RELATIONS,
     SURFACES,
     lexical_of,
+    passages_of_statements,
     vectors_of,
 )
 from polyhop.warehouse.graph.arrays import text_arrays
@@ -128,6 +134,7 @@ class MemoryIndex:
         self._texts = [f"{title}\n{text}" for _, title, text in self._rows]
         self._makers: dict[Artefact[Any], Callable[[], object]] = {
             GRAPH: self._graph,
+            CHUNK_GRAPH: self._chunk_graph,
             SURFACES: self._surfaces,
             RELATIONS: self._relations,
             ENTITIES: lambda: self._entities,
@@ -135,6 +142,8 @@ class MemoryIndex:
             EXACT_NAMES: self._exact_names,
             ALIASES: dict,
             NAMES: lambda: NameFinder(self.passage_titles),
+            ENTITY_NUMBERS: lambda: np.arange(self._value(GRAPH).entity_count),
+            RELATION_PASSAGES: self._relation_passages,
             NEAREST_PASSAGES: lambda: self._nearest,
             COSINE_SCALE: lambda: 1.0,
             vectors_of("passage"): lambda: self.encode(self._texts),
@@ -147,6 +156,9 @@ class MemoryIndex:
             STORED_PROPOSITIONS: self._propositions,
             STORED_TRIPLES: self._propositions,
             **dict.fromkeys(
+                map(passages_of_statements, ("propositions", "triples")), lambda: self._propositions().graph.passages
+            ),
+            **dict.fromkeys(
                 map(vectors_of, ("proposition", "triple")),
                 lambda: self.encode([text for text, _, _ in self._sentences]),
             ),
@@ -158,6 +170,11 @@ class MemoryIndex:
 
     def passages(self, numbers: Sequence[int]) -> list[Passage]:
         return [self._rows[number] for number in numbers]
+
+    def origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
+        """As of a file whose records are passages, each a document of its own."""
+        rows = [self._rows[number] for number in numbers]
+        return [PassageOrigin(row[0], row[0], "memory", 0, len(row[2])) for row in rows]
 
     def locations(self, passage_ids: Collection[str]) -> Mapping[str, Location]:
         return {}
@@ -192,6 +209,20 @@ class MemoryIndex:
         keys = [Counter(mention.key for mention in found) for found in self._mentions]
         return _with_titles(keys, [title_keys(title) for title in self.passage_titles])
 
+    def _chunk_graph(self) -> BipartiteGraph:
+        """The graph with an edge to every name that is part of a passage's title, one passage after the other."""
+        graph = self._value(GRAPH)
+        rows: list[dict[str, float]] = [{} for _ in self._rows]
+        titles: dict[int, list[str]] = {}
+        for row, entity, tf, is_title in zip(graph.rows, graph.indices, graph.tf, graph.is_title, strict=True):
+            rows[row][graph.keys[entity]] = float(tf)
+            if is_title:
+                titles.setdefault(int(row), []).append(graph.keys[entity])
+        for row, title in enumerate(self.passage_titles):
+            for key in chunk_keys(title) & set(graph.keys) - rows[row].keys():
+                rows[row][key] = 1.0
+        return graph_from(rows, titles)
+
     def _surfaces(self) -> BipartiteGraph:
         """As written in the text; what is found in a title counts under the title's own form of that name."""
         rows, own = [], []
@@ -210,6 +241,19 @@ class MemoryIndex:
             self._value(GRAPH).keys,
             ((title, "mentions", mention.key) for titles, found in pairs for title in titles for mention in found),
         )
+
+    def _relation_passages(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Each relation with the passages whose title is its source and which mention its target."""
+        number_of = self._value(GRAPH).number_of
+        stated: dict[tuple[int, int], set[int]] = {}
+        for number, (title, found) in enumerate(zip(self.passage_titles, self._mentions, strict=True)):
+            for key in title_keys(title)[:1]:
+                for mention in found:
+                    if mention.key != key:
+                        stated.setdefault((number_of[key], number_of[mention.key]), set()).add(number)
+        rows = [(place, number) for place, pair in enumerate(sorted(stated)) for number in sorted(stated[pair])]
+        table = np.array(rows, dtype=np.int64).reshape(-1, 2)
+        return table[:, 0], table[:, 1]
 
     def _exact_names(self) -> dict[str, list[int]]:
         """An entity is called as its title says, or as it is written first."""

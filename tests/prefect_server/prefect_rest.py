@@ -37,7 +37,7 @@ def runs_named(environment: Mapping[str, str], beginning: str) -> list[dict[str,
 def events_of(environment: Mapping[str, str], event: str, resource: str) -> list[dict[str, Any]]:
     """The events of that name about a resource, at least one: the server stores them a moment after they happen."""
     body: dict[str, object] = {"filter": {"event": {"name": [event]}, "resource": {"id": [resource]}}}
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not (found := post(environment, "/events/filter", body)["events"]):
         assert time.monotonic() < end, f"no event {event} about {resource}"
         time.sleep(0.2)

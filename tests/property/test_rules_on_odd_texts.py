@@ -20,8 +20,9 @@ from polyhop.schemas.names import FUNCTION_WORDS, NameFinder, name_tokens, title
 from polyhop.schemas.query import ContextPassage, Question, ReadingItem, Retrieval
 from polyhop.schemas.sentences import split_sentences
 from polyhop.schemas.stems import plain_tokens, stem_tokens
+from polyhop.schemas.type_cues import mention_type
 from polyhop.schemas.type_words import HEADS, PLACES, TITLES_OF_PERSONS
-from polyhop.schemas.types import mention_type, name_type, title_type
+from polyhop.schemas.types import name_type, title_type
 from polyhop.schemas.values import find_dates, find_numbers
 from polyhop.tasks.extraction.places import PlacedText, key_of
 from polyhop.tasks.extraction.rows import bundle_of
@@ -38,7 +39,7 @@ from polyhop.worker.reading.parsing import parse_question
 from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.reading.word_lists import date_attributes
 
-TYPES = {"PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK"}
+TYPES = {"PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK", None}
 TITLES = ["The Beatles", "Springfield, Illinois", "Paris (mythology)", "What If", "Of Mice and Men", "中国", "A"]
 FINDER = NameFinder(TITLES)
 
@@ -91,7 +92,7 @@ def is_inside(mentions: Sequence[Mention], text: str) -> bool:
 @given(KEYS.map(" ".join))
 @example("of the securities exchange act of")
 @example("of of")
-def test_any_words_have_a_type(key: str) -> None:
+def test_any_words_have_a_type_or_none_with_a_confidence(key: str) -> None:
     kind, confidence = name_type(key)
     assert kind in TYPES
     assert 0 < confidence <= 1

@@ -90,6 +90,11 @@ class IndexFolder:
         """The file with a line for every run; see run_history.py."""
         return self.path / "runs.jsonl"
 
+    @property
+    def edits(self) -> Path:
+        """The file with what people decided about its entities; see edit_file.py."""
+        return self.path / "edits.jsonl"
+
     def version(self, number: int) -> VersionFolder:
         """The folder of version `number`."""
         return VersionFolder(self.versions / f"{number:06d}")

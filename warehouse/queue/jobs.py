@@ -66,6 +66,7 @@ def _job_row(job: RowMapping, counts: dict[QuestionState, int], errors: list[Err
         errors=tuple(errors),
         min_confidence=job["min_confidence"],
         deadline_seconds=job["deadline_seconds"],
+        where=None if job["where_text"] is None else stored.text("filter", job["where_text"]),
         damage=stored.fault,
     )
 

@@ -139,6 +139,7 @@ def _claimed(
         lease_until=lease_until,
         deadline=row["deadline_at"],
         min_confidence=job["min_confidence"],
+        where=job["where_text"],
     )
 
 

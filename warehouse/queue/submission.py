@@ -96,6 +96,7 @@ def _job(job: CheckedJob, now: float, first_number: int, shared: dict[str, Any])
         "parameters_json": to_json(dict(spec.parameters)),
         "passage_limit": spec.limit,
         "min_confidence": spec.min_confidence,
+        "where_text": None if spec.where is None else storable(spec.where),
         "priority": spec.priority,
         "deadline_seconds": spec.deadline_seconds,
         "now": now,

@@ -56,3 +56,13 @@ def read_name_records(layout: Layout, index: str, keys: Sequence[str]) -> NameRe
     method = ResolutionSettings.model_validate(settings).method
     entities = {row[0]: (row[1], row[2]) for row in found}
     return NameRecords(entities, decisions, nearest, method, is_resolved="resolve" in manifest.stages)
+
+
+def read_types(layout: Layout, index: str) -> list[str]:
+    """Types that named entities of the current version have, sorted.
+
+    Raises:
+        UnknownIndexError: If there is no such index.
+    """
+    with hold_version(layout, index) as held, connect(held.folder.tables, read_only=True) as connection:
+        return [row[0] for row in connection.execute(statement("explain", "types_of_entities")).fetchall()]

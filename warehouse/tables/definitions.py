@@ -11,6 +11,7 @@ _TYPES = {
     "int64": "BIGINT",
     "bool": "BOOLEAN",
     "double": "DOUBLE",
+    "timestamp[us]": "TIMESTAMP",
     "list<item: string>": "VARCHAR[]",
 }
 

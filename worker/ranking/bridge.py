@@ -1,6 +1,7 @@
 """Bridge's four steps: seed, (spread,) fuse, cover.
 
-The walk between seed and fuse is pagerank.py's `walk_passages`. Source: algorithms.md 2B.3.
+The walk between seed and fuse is pagerank.py's `walk_passages`. Source: algorithms.md 2B.3; of `bridge-masked`
+bridge-masked.md 3.
 """
 
 import numpy as np
@@ -50,13 +51,34 @@ def walk_part(mass: NDArray[np.float64], weight: float, reference_rank: int) -> 
     Source: algorithms.md 2B.3 step 3.
     Cost: O(n).
     """
-    largest = float(mass.max(initial=0.0))
-    if largest <= 0:
+    reference = walk_reference(mass, reference_rank)
+    if reference <= 0:
         return np.zeros(len(mass))
-    reference = max(kth_largest(mass, reference_rank), largest * _LEAST_REFERENCE)
     spread = mass * (weight * weight / reference)
     np.sqrt(spread, out=spread)
     return spread
+
+
+def flat_walk_part(mass: NDArray[np.float64], weight: float, reference_rank: int) -> NDArray[np.float64]:
+    """As `walk_part` with a cube root, under which what is far from the seeds counts for more.
+
+    Returns:
+        Shape (n,): `weight * (mass / reference) ** (1/3)`.
+    Source: bridge-masked.md 3 step 3.
+    """
+    reference = walk_reference(mass, reference_rank)
+    if reference <= 0:
+        return np.zeros(len(mass))
+    return weight * np.cbrt(mass / reference)
+
+
+def walk_reference(mass: NDArray[np.float64], rank: int) -> float:
+    """The mass that counts as 1: that of a rank, at least a hundredth of the largest; 0 if no passage has any.
+
+    Source: algorithms.md 2B.3 step 3.
+    """
+    largest = float(mass.max(initial=0.0))
+    return max(kth_largest(mass, rank), largest * _LEAST_REFERENCE) if largest > 0 else 0.0
 
 
 def cover(

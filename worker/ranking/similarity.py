@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _BLOCK_VALUES = 1 << 24
 """Cosines computed at once, 64 MB: 800 questions on 20,748 passages, 55 on 300,000."""
 
+_BLOCK_ROWS = 512
+"""Rows multiplied with all vectors of a block while the cache has them. Measured (benchmarks/products.py)."""
+
 
 def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:
     """Cosines of one vector with every row.
@@ -42,7 +45,7 @@ def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray
 
 
 def rough_cosines(matrix: NDArray[np.float32], vectors: Sequence[NDArray[np.float32]]) -> Iterator[NDArray[np.float64]]:
-    """Cosines of several vectors with every row, one matrix product for a block of them; good for choosing only.
+    """Cosines of several vectors with every row, all of a block at once; good for choosing only.
 
     The last bits of a product depend on how many vectors it has. So only rows are chosen by it, with `cosine_error` to
     spare; what a ranking compares and shows are their `exact_cosines`, which depend on nothing else.
@@ -62,8 +65,19 @@ def rough_cosines(matrix: NDArray[np.float32], vectors: Sequence[NDArray[np.floa
         _check_dimension(matrix, vector)
     size = max(1, _BLOCK_VALUES // max(1, len(matrix)))
     for begin in range(0, len(vectors), size):
-        block = np.stack([vector.astype(np.float32, copy=False) for vector in vectors[begin : begin + size]])
-        yield from (row.astype(np.float64) for row in block @ matrix.T)
+        some = [vector.astype(np.float32, copy=False) for vector in vectors[begin : begin + size]]
+        yield from (row.astype(np.float64) for row in _products(matrix, some))
+
+
+def _products(matrix: NDArray[np.float32], vectors: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """Shape (len(vectors), n): the matrix is read once, and never packed as a whole, which a single product does."""
+    if len(vectors) == 1:
+        return np.asarray(matrix @ vectors[0])[np.newaxis]
+    columns = np.ascontiguousarray(np.stack(vectors, axis=1))
+    found = np.empty((len(vectors), len(matrix)), dtype=np.float32)
+    for begin in range(0, len(matrix), _BLOCK_ROWS):
+        found[:, begin : begin + _BLOCK_ROWS] = (matrix[begin : begin + _BLOCK_ROWS] @ columns).T
+    return found
 
 
 def cosine_error(dimension: int) -> float:

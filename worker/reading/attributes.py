@@ -91,6 +91,27 @@ def stated_date(name: str, own: Page | None, pages: Sequence[Page], kind: DateAt
     return None
 
 
+def stated_date_of_part(noun: str, page: Page, kind: DateAttribute) -> Stated | None:
+    """The date of a kind that a page states of something of its subject's: `the NOUN of NAME`, `its NOUN`.
+
+    Args:
+        noun: The word for it, lower case.
+        page: The page of NAME.
+        kind: Which date is asked for.
+
+    Cost: O(characters of the page).
+    """
+
+    def is_it(words: Sequence[Word], phrase: Phrase | None) -> bool:
+        return phrase is not None and noun in {word.low for word in words[phrase.first : phrase.last + 1]}
+
+    for sentence in page.sentences:
+        date = next(_of_verbs(sentence.text, kind, is_it), None)
+        if date is not None:
+            return Stated(date, sentence, page)
+    return None
+
+
 def _on_own_page(page: Page, kind: DateAttribute) -> Stated | None:
     defining = next((one for one in page.sentences[:2] if _SAID.search(one.text)), None)
     for sentence in page.sentences:

@@ -1,33 +1,34 @@
-"""Comparison questions: which of two has the larger or smaller value, with the values and where they stand.
+"""Comparison questions: which of two or more has the larger or smaller value, with the values and where they stand.
 
-An answer has both values of what is asked, from sentences that state it of these two; otherwise it is "" and shows
+An answer has the values of all that are compared, from sentences that state them of these; otherwise it is "" and shows
 which value is missing. Source: reader.md 6.4.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.schemas.query import ComparedValue
 from polyhop.schemas.values import find_numbers
 from polyhop.worker.reading.attributes import Stated, stated_date
+from polyhop.worker.reading.computed import MISSING, Computed
 from polyhop.worker.reading.options import Option, choice, lets_choose, option_of, plain_words, role_of, shared_role_of
 from polyhop.worker.reading.pages import Page, PageSentence
 from polyhop.worker.reading.parsing import ParsedQuestion, stem_of
 from polyhop.worker.reading.quantities import order, stated_measure, written, years_of
 from polyhop.worker.reading.subjects import is_about
-from polyhop.worker.reading.word_lists import DateAttribute, Measure, comparison_lists, date_attributes, measures
+from polyhop.worker.reading.superlatives import candidates_of
+from polyhop.worker.reading.word_lists import (
+    DateAttribute,
+    Measure,
+    comparison_lists,
+    date_attributes,
+    event_of,
+    measures,
+)
 
-CONFIDENCES: Mapping[str, float] = {
-    "life span": 0.85, "birth": 0.85, "death": 0.85, "founding": 0.80, "opening": 0.80, "building": 0.80,
-    "release": 0.80, "launch": 0.80, "country": 0.80, "demonym": 0.75, "number": 0.70, "measure": 0.70,
-    "shared name": 0.60, "definition": 0.60, "statement": 0.60, "cover": 0.40,
-}  # fmt: skip
-"""How often each rule is right. Source: reader.md, Confidence and silence."""
-
-MISSING = "not stated in the passages read"
-"""What is shown of a thing whose value no sentence states."""
 _LONG = re.compile(
     r"\b(?:lived?|lives|living) (?:the )?(?:long|short)|\b(?:long|short)er (?:life|lived)", re.IGNORECASE
 )
@@ -39,20 +40,7 @@ _OLD_THINGS = ("release", "founding", "opening", "building", "launch")
 """What `older` compares of things, in this order: the first kind of date that is stated of both."""
 _SIZES = ("area", "population")
 _COVERED, _BARELY = 0.75, 0.35
-
-
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """An answer that a rule computed, with what it compared; "" if a value is missing."""
-
-    answer: str
-    rule: str
-    values: tuple[ComparedValue, ...]
-
-    @property
-    def confidence(self) -> float:
-        """How often the rule is right, 0 without an answer."""
-        return CONFIDENCES[self.rule] if self.answer else 0.0
+_PAIR = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +62,54 @@ Pair = tuple[Option, Option]
 
 
 def compare(question: ParsedQuestion, pages: Sequence[Page], idf: Idf) -> Computed | None:
-    """The option that wins a comparison, None if the question lets choose between no two names.
+    """The option that wins a comparison, None if the question lets choose between no two names and describes none.
 
     Source: reader.md 6.4. Cost: O(characters of the context).
     """
     names = choice(question)
     if names is None:
-        return None
+        return _superlative(question, pages)
     role = shared_role_of(question)
-    options = (option_of(question, names[0], pages, role), option_of(question, names[1], pages, role))
-    tried = measure(question, options, pages)
-    if tried is not None and tried.sign:
-        winner = options[0] if (tried.sign > 0) == larger_wins(question) else options[1]
-        return Computed(winner.name, tried.rule, tried.values)
-    if not lets_choose(question):
+    options = [option_of(question, name, pages, role) for name in names]
+    tried = []
+    for rule in rules_of(question):
+        found = _winner(question, options, rule, pages)
+        if found.answer:
+            return found
+        tried.append(found)
+    if len(options) == _PAIR and not lets_choose(question):
         return None
-    if tried is not None or compares(question):
-        return Computed("", tried.rule if tried else "", tried.values if tried else ())
+    if tried or compares(question):
+        return min(tried, key=_missing, default=Computed("", "", ()))
     return _by_cover(question, options, idf)
+
+
+def _superlative(question: ParsedQuestion, pages: Sequence[Page]) -> Computed | None:
+    """The first or last of the things that a question describes, None unless at least two are dated."""
+    options = candidates_of(question, pages)
+    if len(options) < _PAIR:
+        return None
+    found = (_winner(question, options, rule, pages) for rule in rules_of(question))
+    decided = next((one for one in found if one.answer), None)
+    return None if decided is None else replace(decided, names_all=False)
+
+
+def _winner(question: ParsedQuestion, options: Sequence[Option], rule: "Rule", pages: Sequence[Page]) -> Computed:
+    """The option that beats all others by one rule, "" unless each comparison on the way decides."""
+    best, decides, name = 0, True, ""
+    values: dict[int, ComparedValue] = {}
+    for other in range(1, len(options)):
+        found = rule((options[best], options[other]), pages)
+        name = found.rule
+        values[best], values[other] = found.values
+        decides = decides and found.sign != 0
+        if found.sign and (found.sign > 0) != larger_wins(question):
+            best = other
+    return Computed(options[best].name if decides else "", name, tuple(values[number] for number in sorted(values)))
+
+
+def _missing(found: Computed) -> int:
+    return sum(value.sentence is None for value in found.values)
 
 
 def compares(question: ParsedQuestion) -> bool:
@@ -144,7 +162,14 @@ def date_kinds(question: ParsedQuestion) -> list[DateAttribute]:
         return [kind for kind in named if kind.name in _PERSONS][:1]
     if named:
         return sorted(named, key=lambda kind: _first_place(question, kind))[:1]
-    return [kinds[name] for name in _OLD_THINGS] if words & lists.start_words else []
+    if not words & lists.start_words:
+        return []
+    pairs = list(pairwise(question.words))
+    beside = {
+        word for pair in [*pairs, *((b, a) for a, b in pairs)] if pair[0] in lists.start_words for word in pair[1:]
+    }
+    verbs = sorted(word for word in words & beside if word.endswith("ed"))
+    return [event_of(verb) for verb in verbs] or [kinds[name] for name in _OLD_THINGS]
 
 
 def _first_place(question: ParsedQuestion, kind: DateAttribute) -> int:
@@ -246,8 +271,8 @@ def _count(page: Page | None, stem: str) -> Value | None:
     return None
 
 
-def _by_cover(question: ParsedQuestion, options: Pair, idf: Idf) -> Computed | None:
-    """The option of whom one sentence says what the question says, where no sentence says it of the other one."""
+def _by_cover(question: ParsedQuestion, options: Sequence[Option], idf: Idf) -> Computed | None:
+    """The option of whom one sentence says what the question says, where no sentence says it of another one."""
     names = {word for option in options for word in name_tokens(option.name)} | {"one"}
     others = sorted({stem for word in question.words if word not in names | STOP_WORDS and (stem := stem_of(word))})
     found = [_best_cover(option.page, others, idf) for option in options]
@@ -256,9 +281,10 @@ def _by_cover(question: ParsedQuestion, options: Pair, idf: Idf) -> Computed | N
         for option, (share, sentence) in zip(options, found, strict=True)
     )
     shares = [share for share, _ in found]
-    if max(shares) < _COVERED or min(shares) > _BARELY:
+    second, largest = sorted(shares)[-2:]
+    if largest < _COVERED or second > _BARELY:
         return Computed("", "cover", values)
-    return Computed(options[0 if shares[0] > shares[1] else 1].name, "cover", values)
+    return Computed(options[shares.index(largest)].name, "cover", values)
 
 
 def _best_cover(page: Page | None, stems: Sequence[str], idf: Idf) -> tuple[float, PageSentence | None]:

@@ -26,6 +26,8 @@ _PAIRED = re.compile(
     r"|\bof the two\b|\bwhich (?:was|is|came)\b|\bwho (?:is|was) (?:older|younger|first|born)\b",
     re.IGNORECASE | re.MULTILINE,
 )
+_SEPARATOR = re.compile(r"(?:,|,? (or|and)) (?:the )?")
+_AMONG = re.compile(r"\b(?:of|among|between)(?: the)? $", re.IGNORECASE)
 _ROLE_OF = re.compile(r"([a-z]+) of (?:the |both )?(?:[a-z]+ ){0,2}$", re.IGNORECASE)
 _POSSESSIVE_ROLE = re.compile(r"['’]s? (\w+)")
 _BORN = re.compile(r"\bborn\b")
@@ -50,8 +52,35 @@ class Option:
     via: Page | None = None
 
 
-def choice(question: ParsedQuestion) -> tuple[Mention, Mention] | None:
-    """The two names that a question lets choose between, None if it does not."""
+def choice(question: ParsedQuestion) -> tuple[Mention, ...] | None:
+    """The names that a question lets choose between, two or more; None if it does not."""
+    series = _series(question)
+    return series or _pair(question)
+
+
+def _series(question: ParsedQuestion) -> tuple[Mention, ...] | None:
+    """Three or more names in a row: `A, B or C`, and `of A, B and C` where the question compares."""
+    names, text = question.names, question.text
+    first = 0
+    while first < len(names):
+        last = first
+        while last + 1 < len(names) and _SEPARATOR.fullmatch(text, names[last].end, names[last + 1].start):
+            last += 1
+        if last - first >= 2:
+            sign = _SEPARATOR.fullmatch(text, names[last - 1].end, names[last].start)
+            is_among = bool(_AMONG.search(text, 0, names[first].start)) and _compares(question)
+            if sign and (sign[1] == "or" or (sign[1] == "and" and is_among)):
+                return names[first : last + 1]
+        first = last + 1
+    return None
+
+
+def _compares(question: ParsedQuestion) -> bool:
+    lists = comparison_lists()
+    return not (lists.larger | lists.smaller).isdisjoint(plain_words(question))
+
+
+def _pair(question: ParsedQuestion) -> tuple[Mention, Mention] | None:
     names = question.names
     starts = [name.start for name in names]
     for sign in reversed(list(_OR.finditer(question.text))):
@@ -62,9 +91,7 @@ def choice(question: ParsedQuestion) -> tuple[Mention, Mention] | None:
         chosen = _near(question, sign, last, names[after])
         if chosen is not None:
             return chosen
-    lists = comparison_lists()
-    compares = not (lists.larger | lists.smaller).isdisjoint(plain_words(question))
-    if compares and len(names) >= 2 and _PAIRED.search(question.text):
+    if len(names) >= 2 and _compares(question) and _PAIRED.search(question.text):
         return names[0], names[1]
     return None
 

@@ -166,6 +166,8 @@ def _head(text: str, tokens: Sequence[Token], wh: int, names: Sequence[Mention])
     place = wh + 1
     while place < len(tokens) and (tokens[place].low in lists.auxiliaries or tokens[place].low in _ARTICLES):
         place += 1
+    if [token.low for token in tokens[place : place + 2]] == ["most", "recent"]:
+        place += 1
     if place < len(tokens):
         skipped = _NAME_OF.match(text, tokens[place].start)
         if skipped:

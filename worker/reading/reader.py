@@ -13,8 +13,10 @@ from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import Question, Reading, ReadingItem, Sentence
 from polyhop.warehouse.artefacts import NAMES, lexical_of, vectors_of
 from polyhop.worker.reading.candidates import find_candidates
-from polyhop.worker.reading.comparisons import Computed, compare
+from polyhop.worker.reading.comparisons import compare
+from polyhop.worker.reading.computed import Computed
 from polyhop.worker.reading.corpus_pages import CorpusPages
+from polyhop.worker.reading.direct import answer_directly
 from polyhop.worker.reading.evidence import factors_of
 from polyhop.worker.reading.features import Situation, features_of, keys_of, question_share
 from polyhop.worker.reading.pages import Page, pages_of
@@ -68,8 +70,8 @@ class RuleReader:
             return Reading("")
         cosines = self._cosines(question, parsed, pages)
         computed = compare(parsed, pages, self._idf)
-        if computed is None and parsed.expected == YES_NO:
-            computed = answer_yes_no(parsed, pages)
+        if computed is None:
+            computed = answer_yes_no(parsed, pages) if parsed.expected == YES_NO else answer_directly(parsed, pages)
         if computed is not None:
             return self._computed(computed)
         return self._extracted(parsed, pages, cosines)

@@ -11,7 +11,7 @@ from polyhop.schemas.graph import Mention
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.schemas.query import ComparedValue
 from polyhop.worker.reading.clauses import words_of
-from polyhop.worker.reading.comparisons import MISSING, Computed
+from polyhop.worker.reading.computed import MISSING, Computed
 from polyhop.worker.reading.countries import nationalities, shared_countries
 from polyhop.worker.reading.lexicon import forms_of, groups_of, is_of_kind, is_of_other_kind
 from polyhop.worker.reading.options import Option

@@ -52,14 +52,23 @@ def _leads(sentence: PageSentence, words: Sequence[Word], phrase: Phrase) -> boo
 
 
 def is_named(words: Sequence[Word], phrase: Phrase, keys: Sequence[str]) -> bool:
-    """Whether a noun phrase is or ends with one of these names (`the architect Jørn Utzon`), as no genitive."""
+    """Whether a noun phrase is or ends with one of these names (`the architect Jørn Utzon`), as no genitive.
+
+    A name may go on after the phrase: `University of Middelby` where the phrase is `the University`.
+    """
     said = " ".join(name_tokens(" ".join(word.low for word in words[phrase.first : phrase.last + 1])))
     for key in keys:
-        if said in (key, f"the {key}"):
+        if said in (key, f"the {key}") or (" of " in key and _goes_on_as(words, phrase, key)):
             return True
         if said.endswith(f" {key}") and not _is_owner(words, phrase):
             return True
     return False
+
+
+def _goes_on_as(words: Sequence[Word], phrase: Phrase, key: str) -> bool:
+    first = phrase.first + (words[phrase.first].low == "the")
+    length = key.count(" ") + 1
+    return " ".join(name_tokens(" ".join(word.low for word in words[first : first + length]))) == key
 
 
 def _is_owner(words: Sequence[Word], phrase: Phrase) -> bool:

@@ -119,6 +119,12 @@ class DateAttribute:
     intransitive: frozenset[str]
 
 
+def event_of(verb: str) -> DateAttribute:
+    """A kind of date for a verb that no list names: `climbed`, or `close` with its past form."""
+    past = frozenset((verb,)) if verb.endswith("ed") else frozenset((f"{verb}ed", f"{verb.removesuffix('e')}ed"))
+    return DateAttribute("event", frozenset((verb,)), past, frozenset(), past)
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A kind of measure in lists/attributes.toml: what stands around the number, and its units in one base unit."""

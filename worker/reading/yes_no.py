@@ -12,15 +12,8 @@ from functools import reduce
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.query import ComparedValue, Sentence
 from polyhop.worker.reading.attributes import Stated, stated_date
-from polyhop.worker.reading.comparisons import (
-    MISSING,
-    Computed,
-    by_dates,
-    compares,
-    date_kinds,
-    larger_wins,
-    measure,
-)
+from polyhop.worker.reading.comparisons import by_dates, compares, date_kinds, larger_wins, measure
+from polyhop.worker.reading.computed import MISSING, Computed
 from polyhop.worker.reading.countries import Place, nationalities, places_in, shared_countries
 from polyhop.worker.reading.options import Option, option_of, plain_words, shared_role_of
 from polyhop.worker.reading.pages import Page

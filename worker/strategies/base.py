@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError
+from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.ports import IndexReader, Reader, Services, SpreadingDatabase, Strategy
 from polyhop.schemas.query import Question, RankedPassage, Retrieval
 
@@ -182,6 +183,13 @@ class NoServices:
         """
         raise AlgorithmError(f"No encoder was given to this strategy, which has to encode {len(texts)} texts.")
 
+    def encode_beside(
+        self, questions: Sequence[str], repeated: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """As `encode`, in one call."""
+        vectors = self.encode([*questions, *repeated])
+        return vectors[: len(questions)], vectors[len(questions) :]
+
     @property
     def has_two_encoders(self) -> bool:
         """Never."""
@@ -246,6 +254,21 @@ def retrieve_each(
     Source: algorithms.md 2.13.
     """
     return [retrieve_one(q, limit) if has_word(q) else Retrieval(()) for q in questions]
+
+
+def walked_retrievals(
+    questions: Sequence[Question], found: Sequence[tuple[tuple[RankedPassage, ...], Evidence, float]], seconds: float
+) -> list[Retrieval]:
+    """One Retrieval per question of a batch; a question without a word gets an empty one.
+
+    Args:
+        questions: All of them.
+        found: Ranking, evidence and seconds of the walk, for each question with a word, in order.
+        seconds: What the batch took; what no walk took is shared equally as "seed".
+    """
+    share = (seconds - sum(one[2] for one in found)) / max(1, len(found))
+    retrievals = iter([Retrieval(*one[:2], {"seed": share, "traversal": one[2]}) for one in found])
+    return [next(retrievals) if has_word(question) else Retrieval(()) for question in questions]
 
 
 def has_word(question: Question) -> bool:

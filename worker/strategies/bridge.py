@@ -24,7 +24,15 @@ from polyhop.worker.ranking.order import best, contenders
 from polyhop.worker.ranking.pagerank import WalkSeeds, bipartite_transition, entity_weights, mix
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
 from polyhop.worker.ranking.touched_walk import TouchedWalk
-from polyhop.worker.strategies.base import Parameters, Ranking, has_word, question_vector, ranked_passages, strategy
+from polyhop.worker.strategies.base import (
+    Parameters,
+    Ranking,
+    has_word,
+    question_vector,
+    ranked_passages,
+    strategy,
+    walked_retrievals,
+)
 from polyhop.worker.strategies.entities import EntityMatcher, Start
 
 ANALYSER = "stems"
@@ -143,10 +151,7 @@ class BridgeStrategy:
             ranking = self._ranking(similarity, self._walk.passages(start.seeds), some, limit)
             evidence = start.evidence(self._passage_ids, self._keys)
             found.append((ranked_passages(self._passage_ids, ranking), evidence, time.perf_counter() - seeded))
-        walked = sum(seconds for _, _, seconds in found)
-        share = (time.perf_counter() - begun - walked) / max(1, len(asked))
-        retrievals = iter([Retrieval(*one[:2], {"seed": share, "traversal": one[2]}) for one in found])
-        return [next(retrievals) if has_word(question) else Retrieval(()) for question in questions]
+        return walked_retrievals(questions, found, time.perf_counter() - begun)
 
     def _start(self, question: Question, similarity: Similarity) -> Start:
         count = self._parameters.seeds

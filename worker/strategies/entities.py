@@ -52,7 +52,11 @@ class NodeMatcher:
 
     def match(self, text: str) -> QuestionEntities:
         """The question's distinct entities. Source: algorithms.md 2.3, last point; 2.13 (pruned is unmatched)."""
-        keys = sorted({label for label in self._labels(text) if label})
+        return self.match_labels(self._labels(text))
+
+    def match_labels(self, labels: Iterable[str]) -> QuestionEntities:
+        """As `match`, for labels that are found already."""
+        keys = sorted({label for label in labels if label})
         known = sorted((self._number_of[key], key) for key in keys if key in self._number_of)
         mentioned = [(number, key) for number, key in known if self._is_node[number]]
         matched = tuple(key for _, key in mentioned)

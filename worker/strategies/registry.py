@@ -22,6 +22,7 @@ from polyhop.worker.strategies.rerank_parameters import Reranking, RerankParamet
 MODULES: Mapping[str, str] = {
     "bridge": "bridge",
     "bridge-lexical": "bridge",
+    "bridge-masked": "bridge_masked",
     "bm25": "lexical",
     "bm25-rm3": "feedback",
     "bm25-2step": "feedback",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.evidence import RERANKED, Note
-from polyhop.schemas.ports import IndexReader, NameSearching, Reranker, Strategy
+from polyhop.schemas.ports import IndexReader, NameSearching, Reranker, Strategy, TextComparing
 from polyhop.schemas.query import Question, RankedPassage, Retrieval
 from polyhop.schemas.stems import ANALYSERS
 from polyhop.schemas.text import passage_text
@@ -62,6 +62,10 @@ class RerankedStrategy:
     def searched_hints(self, question: Question) -> Sequence[str]:
         """Those of the strategy, if it searches by any; see `polyhop.schemas.ports.NameSearching`."""
         return self._strategy.searched_hints(question) if isinstance(self._strategy, NameSearching) else ()
+
+    def further_texts(self, question: Question) -> Sequence[str]:
+        """Those of the strategy, if it compares with any; see `polyhop.schemas.ports.TextComparing`."""
+        return self._strategy.further_texts(question) if isinstance(self._strategy, TextComparing) else ()
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""

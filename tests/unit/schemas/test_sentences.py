@@ -45,7 +45,7 @@ def test_sentences_are_trimmed_in_order_and_lose_only_white_space(text: str) -> 
     assert "".join("".join(text[start:end] for start, end in found).split()) == "".join(text.split())
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(300)  # quadratic takes hours
 @pytest.mark.parametrize(
     ("piece", "count"),
     [("a ", 1), (".", 1), (". ", 1), (". A", 2), ("\n", 0), ("\n ", 0), (" ", 0), ('."', 1), ("Ab. ", 250_000)],

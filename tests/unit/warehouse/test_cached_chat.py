@@ -178,6 +178,7 @@ def test_a_cached_reply_that_no_longer_has_the_form_counts_as_missing(cache):
         assert gateway.asked == expected_calls
 
 
+@pytest.mark.real_time
 def test_the_budget_stops_new_calls_and_keeps_those_in_flight(cache):
     large = Usage(calls=1, prompt_tokens=100, completion_tokens=50)
 
@@ -266,6 +267,7 @@ def test_threads_that_ask_the_same_pay_once(cache):
     assert found == [[[str(n)] for n in range(6)]] * 3
 
 
+@pytest.mark.real_time
 def test_no_more_calls_are_in_flight_than_allowed(cache):
     class Counting(FakeGateway):
         now = most = 0

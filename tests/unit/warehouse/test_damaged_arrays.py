@@ -8,13 +8,15 @@ import pytest
 import polyhop.warehouse.artefacts
 from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.graph import LexicalIndex
-from polyhop.warehouse.artefacts import (
+from polyhop.warehouse.artefact_arrays import (
     open_bipartite,
+    open_chunk_graph,
     open_entity_texts,
     open_lexical,
     open_relations,
     open_vectors,
     save_lexical,
+    save_title_chunks,
 )
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.graph.arrays import ArrayFolder, require_arrays, save_arrays
@@ -33,6 +35,7 @@ def folder(tmp_path: Path) -> Path:
         name: np.array(values, dtype=np.int64 if name == "indptr" else np.int32) for name, values in ints.items()
     }
     save_arrays(folder, "bipartite", bipartite | {"tf": np.ones(3), "title": np.zeros(3, np.bool_)})
+    save_title_chunks(folder, np.array([0, 0, 0, 1]), np.array([0], dtype=np.int32))
     relations = {"indptr": [0, 1, 2, 2], "indices": [1, 0], "label-indptr": [0, 1, 2], "labels": [0, 1]}
     save_arrays(folder, "relations", {name: np.array(values) for name, values in relations.items()})
     texts = np.frombuffer(b"abcdefghi", dtype=np.uint8)
@@ -51,7 +54,7 @@ def unchecked(folder: Path) -> ArrayFolder:
 
 
 def open_all(stored: ArrayFolder) -> None:
-    open_bipartite(stored, KEYS, 3)
+    open_chunk_graph(stored, open_bipartite(stored, KEYS, 3))
     open_relations(stored, ("r", "s"), 3)
     open_entity_texts(stored, 3)
     open_lexical(stored, "stems", 3)
@@ -76,6 +79,11 @@ def test_whole_arrays_are_opened(folder: Path) -> None:
         ("bipartite_indices", [0, -2, 1]),
         ("bipartite_tf", [1.0, 1.0]),
         ("bipartite_title", [True]),
+        ("title-chunks_indptr", [0, 0, 1]),
+        ("title-chunks_indptr", [0, 0, 2, 1]),
+        ("title-chunks_indices", [3]),
+        ("title-chunks_indices", [-1]),
+        ("title-chunks_indices", [1, 2]),
         ("relations_indptr", [0, 5, 2, 2]),
         ("relations_indices", [1, 3]),
         ("relations_label-indptr", [0, 9, 2]),

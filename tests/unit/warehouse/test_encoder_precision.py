@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import openvino
 import pytest
 
 from polyhop.api import open_index
@@ -21,7 +20,6 @@ from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.warehouse.models import openvino_session
 from polyhop.warehouse.models.encoder import LocalEncoder
 
-HAS_BFLOAT16 = "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 TEXTS = [
     f"The {word} flows through a town of {n} houses." * (1 + n % 5) for n, word in enumerate(["Thames", "Elbe"] * 9)
 ]
@@ -30,7 +28,9 @@ TEXTS = [
 @pytest.fixture(scope="module")
 def encode() -> Callable[..., Any]:
     """Vectors in bfloat16; a processor without it says so, which is then all that can be tested."""
-    if not HAS_BFLOAT16:
+    import openvino
+
+    if "BF16" not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
         with pytest.raises(ConfigurationError, match="does not multiply bfloat16 numbers"):
             LocalEncoder(precision="bfloat16")
         pytest.skip("this processor has no bfloat16; the refusal was tested")

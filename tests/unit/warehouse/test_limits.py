@@ -123,6 +123,7 @@ def test_a_pause_of_a_day_is_cut_to_five_minutes() -> None:
     assert _starts(limiter, clock, [1]) == pytest.approx([300])
 
 
+@pytest.mark.real_time
 def test_after_a_429_half_as_many_calls_are_in_flight_on_real_threads() -> None:
     limiter = RateLimiter(concurrency=4)
     for _ in range(4):

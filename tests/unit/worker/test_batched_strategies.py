@@ -207,6 +207,7 @@ def loop_if_slow(text: str) -> None:
             time.sleep(0.01)
 
 
+@pytest.mark.real_time
 def test_a_slow_question_of_a_batch_is_cut_alone(queue: QuestionQueue, tmp_path: Path) -> None:
     """This file as a program: one worker, whose batch of four may take 4 * .5 s."""
     job = submit(queue, "a", "b", "slow", "c")
@@ -222,6 +223,7 @@ def test_a_slow_question_of_a_batch_is_cut_alone(queue: QuestionQueue, tmp_path:
     }
 
 
+@pytest.mark.real_time
 def test_a_batch_that_nothing_can_interrupt_is_retrieved_one_by_one_by_others(
     queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,7 @@ def test_own_seconds_and_equal_shares_of_the_rest_add_up_to_what_the_batch_took(
     assert Turns(0).shares(1.0) == []
 
 
+@pytest.mark.real_time
 def test_a_slow_question_does_not_make_its_neighbours_slow(queue: QuestionQueue, scripted_pool: Any) -> None:
     job = submit(queue, "quick", "slow", "brisk")
     work(queue, scripted_pool(lambda text: time.sleep(0.6 if text == "slow" else 0.0) or text))
@@ -100,6 +101,7 @@ SCRIPT = """
 """
 
 
+@pytest.mark.real_time
 def test_a_question_that_takes_too_long_fails_alone_and_the_rest_of_its_batch_is_answered(
     queue: QuestionQueue, tmp_path: Path
 ) -> None:
@@ -116,6 +118,7 @@ def test_a_question_that_takes_too_long_fails_alone_and_the_rest_of_its_batch_is
     assert all(row.attempts == 1 for row in rows.values())
 
 
+@pytest.mark.real_time
 def test_a_question_that_nothing_can_interrupt_keeps_no_other_waiting(
     queue: QuestionQueue, scripted_pool: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +145,7 @@ def test_a_question_that_nothing_can_interrupt_keeps_no_other_waiting(
     assert (other.finished, reports[0].finished, reports[0].refused) == (2, 0, 3)
 
 
+@pytest.mark.real_time
 def test_a_deadline_counts_for_questions_that_wait_within_their_batch(queue: QuestionQueue, scripted_pool: Any) -> None:
     free = submit(queue, "slow", priority=1)
     late = submit(queue, "x", "y", deadline_seconds=0.8)
@@ -155,6 +159,7 @@ def test_a_deadline_counts_for_questions_that_wait_within_their_batch(queue: Que
     assert pool.asked == [["slow", "x", "y"], ["slow"]]
 
 
+@pytest.mark.real_time
 def test_a_question_that_was_begun_in_time_may_finish_after_its_deadline(
     queue: QuestionQueue, scripted_pool: Any
 ) -> None:
@@ -165,13 +170,17 @@ def test_a_question_that_was_begun_in_time_may_finish_after_its_deadline(
 
 def test_all_turns_of_a_question_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two turns of .3 s end a limit of .5 s; the alarm is called by hand here."""
+    clock = [100.0]
+    monkeypatch.setattr("polyhop.worker.turns.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("polyhop.worker.turns.time.monotonic", lambda: clock[0])
     watch = Watch(0.5)
     turns = watch.turns(["t"])
     with turns.turn(0):
-        time.sleep(0.3)
+        clock[0] += 0.3
+        watch._on_alarm(0, None)
     second = turns.turn(0)
     second.__enter__()
-    time.sleep(0.3)
+    clock[0] += 0.3
     with pytest.raises(TurnOverError) as raised:
         watch._on_alarm(0, None)
     assert raised.value.tokens == ("t",)

@@ -9,7 +9,7 @@ LIMIT :limit;
 
 -- name: job_specs
 -- How to answer questions of these jobs.
-SELECT job_id, index_name, strategy, parameters_json, passage_limit, min_confidence FROM jobs WHERE job_id IN :job_ids;
+SELECT job_id, index_name, strategy, parameters_json, passage_limit, min_confidence, where_text FROM jobs WHERE job_id IN :job_ids;
 
 -- name: lease
 -- Gives a locked question to a worker.

@@ -14,11 +14,12 @@ SELECT count(*) AS waiting FROM questions WHERE queue = :queue AND state = 'queu
 -- The job before its questions.
 INSERT INTO jobs (
     job_id, submission_key, content_hash, name, queue, index_name, strategy, parameters_json, passage_limit, priority,
-    max_attempts, deadline_seconds, deadline_at, submitted_at, changed_at, first_number, question_count, min_confidence
+    max_attempts, deadline_seconds, deadline_at, submitted_at, changed_at, first_number, question_count, min_confidence,
+    where_text
 ) VALUES (
     :job_id, :submission_key, :content_hash, :name, :queue, :index_name, :strategy, :parameters_json, :passage_limit,
     :priority, :max_attempts, :deadline_seconds, :deadline_at, :now, :now, :first_number, :question_count,
-    :min_confidence
+    :min_confidence, :where_text
 );
 
 -- name: add_question

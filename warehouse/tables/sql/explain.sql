@@ -20,3 +20,7 @@ QUALIFY row_number() OVER (
     PARTITION BY asked.key ORDER BY jaro_winkler_similarity(e.key, asked.key) DESC, e.key
 ) <= 3
 ORDER BY asked.key, jaro_winkler_similarity(e.key, asked.key) DESC, e.key;
+
+-- name: types_of_entities
+-- All types that named entities have.
+SELECT DISTINCT type FROM entities WHERE is_named AND type IS NOT NULL ORDER BY type;

@@ -34,3 +34,11 @@ ORDER BY s.n, t.n, l.n;
 -- name: entity_fields
 -- Name, type and description of named entities in number order.
 SELECT name, coalesce(type, ''), description FROM entities WHERE is_named ORDER BY key;
+
+-- name: entity_numbers
+-- Keys and ids of named entities in number order.
+SELECT key, entity_id FROM entities WHERE is_named ORDER BY key;
+
+-- name: fill_title_chunks
+-- Edges of passages to names that are part of their titles, as found.
+INSERT INTO title_chunks SELECT passage_id, entity_id FROM found_chunks ORDER BY passage_id, entity_id;

@@ -12,9 +12,10 @@ FROM first_in_source
 GROUP BY record_id;
 
 -- name: fill_quarantine
--- Everything that was refused in a source, and ids that another source or a piece of a record has.
+-- Everything that was refused in a source, and ids that another source or a piece of a record has. A long record has
+-- several pieces: which of them is shown must not depend on the order in which they were read.
 INSERT INTO quarantine
-SELECT source, line, reason, any_value(excerpt) FROM (
+SELECT source, line, reason, min(excerpt) FROM (
     SELECT source, line, reason, excerpt FROM refused
     UNION ALL
     SELECT source, line, reason, excerpt FROM kept_refused
@@ -144,6 +145,7 @@ SELECT
     (SELECT coalesce(hex(bit_xor(md5_number(d::VARCHAR))), '') FROM documents AS d),
     (SELECT coalesce(hex(bit_xor(md5_number((p.passage_id, p.record_id, p.ordinal, p.start_offset)::VARCHAR))), '')
         FROM passages AS p),
+    (SELECT coalesce(hex(bit_xor(md5_number(r::VARCHAR))), '') FROM records AS r),
     (SELECT coalesce(hex(bit_xor(md5_number(q::VARCHAR))), '') FROM quarantine AS q);
 
 -- name: places_in_parts

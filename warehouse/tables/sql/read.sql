@@ -92,3 +92,70 @@ SELECT s.key, s.name, r.relation, o.key, o.name
 FROM relations AS r
 JOIN entities AS s ON s.entity_id = r.source_id JOIN entities AS o ON o.entity_id = r.target_id
 WHERE s.key IN (SELECT unnest($ids));
+
+-- name: origins
+-- Where the passages asked for come from; of versions without records, as far as their documents say.
+SELECT p.passage_id, p.record_id, p.document_id, coalesce(r.source, d.source), p.start_offset, p.end_offset,
+    coalesce(r.metadata_json, d.metadata_json)
+FROM passages AS p
+JOIN documents AS d USING (document_id)
+LEFT JOIN records AS r USING (record_id)
+WHERE p.passage_id IN (SELECT unnest($ids));
+
+-- name: origins_in_documents
+-- The same of versions from before there was a table of records.
+SELECT p.passage_id, p.record_id, p.document_id, d.source, p.start_offset, p.end_offset, d.metadata_json
+FROM passages AS p JOIN documents AS d USING (document_id)
+WHERE p.passage_id IN (SELECT unnest($ids));
+
+-- name: records_of_passages
+-- Number of each passage's record, in number order of passages.
+WITH r AS (SELECT record_id, row_number() OVER (ORDER BY record_id) - 1 AS n FROM records)
+SELECT r.n AS record FROM passages AS p JOIN r USING (record_id) ORDER BY p.passage_id;
+
+-- name: metadata_types
+-- Fields of metadata and their types.
+SELECT name, type FROM metadata_columns ORDER BY name;
+
+-- name: metadata_values
+-- Values of a field, in number order of records.
+WITH r AS (SELECT record_id, row_number() OVER (ORDER BY record_id) - 1 AS n FROM records)
+SELECT r.n AS record, v.value, v.kind, v.number, v.moment
+FROM metadata_values AS v JOIN r USING (record_id) WHERE v.name = $name ORDER BY r.n, v.ordinal;
+
+-- name: id_values
+-- Ids of records.
+SELECT row_number() OVER (ORDER BY record_id) - 1 AS record, record_id AS value, 'text' AS kind,
+    NULL::DOUBLE AS number, NULL::TIMESTAMP AS moment
+FROM records ORDER BY record_id;
+
+-- name: document_values
+-- Documents of records.
+SELECT row_number() OVER (ORDER BY record_id) - 1 AS record, document_id AS value, 'text' AS kind,
+    NULL::DOUBLE AS number, NULL::TIMESTAMP AS moment
+FROM records ORDER BY record_id;
+
+-- name: title_values
+-- Titles of records.
+SELECT row_number() OVER (ORDER BY record_id) - 1 AS record, title AS value, 'text' AS kind,
+    NULL::DOUBLE AS number, NULL::TIMESTAMP AS moment
+FROM records ORDER BY record_id;
+
+-- name: source_values
+-- Files of records.
+SELECT row_number() OVER (ORDER BY record_id) - 1 AS record, source AS value, 'text' AS kind,
+    NULL::DOUBLE AS number, NULL::TIMESTAMP AS moment
+FROM records ORDER BY record_id;
+
+-- name: relation_passages
+-- Offset of each relation among those of relation_edges (graph.sql), and the passages that state it; NULL where none does.
+WITH e AS (SELECT entity_id, row_number() OVER (ORDER BY key) - 1 AS n FROM entities WHERE is_named),
+p AS (SELECT passage_id, row_number() OVER (ORDER BY passage_id) - 1 AS n FROM passages),
+r AS (
+    SELECT relation_id, row_number() OVER (ORDER BY s.n, t.n, r.relation) - 1 AS n
+    FROM relations AS r JOIN e AS s ON s.entity_id = r.source_id JOIN e AS t ON t.entity_id = r.target_id
+    WHERE s.n <> t.n
+)
+SELECT r.n AS relation, coalesce(p.n, -1) AS passage
+FROM r LEFT JOIN relation_sources AS o USING (relation_id) LEFT JOIN p USING (passage_id)
+ORDER BY r.n, p.n;

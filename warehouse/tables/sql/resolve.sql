@@ -18,10 +18,21 @@ CREATE OR REPLACE TEMP TABLE decisions (
     alias_key VARCHAR, kind VARCHAR, scope VARCHAR, canonical VARCHAR, ambiguous BOOLEAN, reason VARCHAR
 );
 
+-- name: edited_keys
+-- What people decided about entities, by the keys that these have after merging.
+CREATE OR REPLACE TEMP TABLE edited_keys (
+    key VARCHAR, name VARCHAR, is_retyped BOOLEAN, type VARCHAR, is_deleted BOOLEAN
+);
+
+-- name: own_mentions
+-- All raw mentions while nothing is decided: `key` is the name's.
+CREATE OR REPLACE TEMP VIEW own_mentions AS SELECT *, key AS own_key FROM all_mentions;
+
 -- name: keyed_mentions
--- All raw mentions; `key` will be the entity's, `own_key` stays the name's.
+-- All raw mentions once it is decided: `key` is the entity's, `own_key` the name's.
 CREATE OR REPLACE TEMP TABLE keyed_mentions AS
-SELECT *, key AS own_key FROM all_mentions;
+SELECT m.* REPLACE (coalesce(k.canonical, m.key) AS key), m.key AS own_key
+FROM all_mentions AS m LEFT JOIN key_map AS k ON k.key = m.key;
 
 -- name: names_of_keys
 -- Most frequent spelling of each key; ties to the smaller. Merged names do not rename their entity.
@@ -34,20 +45,26 @@ FROM (
 GROUP BY key;
 
 -- name: types_of_keys
--- Type with the largest summed confidence (in whole thousandths: sums of floats would depend on their order);
--- ties in the order of the paper's list, then by name.
+-- Type with the largest summed confidence (in whole thousandths: sums of floats would depend on their order); ties in the
+-- order of the paper's list, then by name. '' stands for no type, which is a cue's vote, too. What a page says of its own
+-- title comes before cues, these before defaults (schemas/types.py: DEFINED, DEFAULT).
 CREATE OR REPLACE TEMP TABLE types_of_keys AS
-SELECT key, arg_max(type, (weight, preference, inverse)) AS type, round(max(weight) / sum(weight), 6) AS confidence
+SELECT
+    key,
+    nullif(arg_max(type, (weight, preference, inverse)), '') AS type,
+    round(max(weight) / sum(weight), 6) AS confidence
 FROM (
     SELECT
         key,
-        type,
+        coalesce(type, '') AS type,
+        CASE WHEN is_title AND type_confidence >= .9 THEN 2 WHEN type_confidence > .3 THEN 1 ELSE 0 END AS tier,
         sum(tf * round(1000 * type_confidence)::BIGINT) AS weight,
         -coalesce(
             list_position(['PERSON', 'ORGANIZATION', 'LOCATION', 'EVENT', 'WORK', 'DATE', 'NUMBER'], type), 8
         ) AS preference,
         -row_number() OVER (PARTITION BY key ORDER BY type) AS inverse
-    FROM resolved_mentions WHERE type IS NOT NULL GROUP BY key, type
+    FROM resolved_mentions WHERE type_confidence IS NOT NULL GROUP BY key, type, tier
+    QUALIFY tier = max(tier) OVER (PARTITION BY key)
 )
 GROUP BY key;
 
@@ -79,16 +96,29 @@ ORDER BY m.key;
 SELECT key, list(description ORDER BY is_title DESC, passage_id, description)
 FROM (
     SELECT key, description, bool_or(is_title) AS is_title, min(passage_id) AS passage_id
-    FROM keyed_mentions
+    FROM resolved_mentions
     WHERE description <> '' AND key IN (SELECT unnest($keys))
     GROUP BY key, description
     QUALIFY row_number() OVER (PARTITION BY key ORDER BY bool_or(is_title) DESC, min(passage_id), description) <= 5
 )
 GROUP BY key;
 
--- name: rewrite_mentions
--- Gives merged names their entity's key.
-UPDATE keyed_mentions SET key = key_map.canonical FROM key_map WHERE key_map.key = keyed_mentions.own_key;
+-- name: drop_deleted_mentions
+-- Nothing mentions an entity that people deleted.
+DELETE FROM keyed_mentions WHERE key IN (SELECT key FROM edited_keys WHERE is_deleted);
+
+-- name: rename_keys
+-- Names that people gave.
+UPDATE names_of_keys SET name = e.name
+FROM edited_keys AS e WHERE e.key = names_of_keys.key AND e.name IS NOT NULL;
+
+-- name: drop_retyped_keys
+-- Types that people overruled.
+DELETE FROM types_of_keys WHERE key IN (SELECT key FROM edited_keys WHERE is_retyped);
+
+-- name: retype_keys
+-- Types that people gave.
+INSERT INTO types_of_keys SELECT key, type, 1.0 FROM edited_keys WHERE is_retyped AND type IS NOT NULL;
 
 -- name: phrases
 -- Keys that occur in a proposition.

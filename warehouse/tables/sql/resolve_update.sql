@@ -10,12 +10,46 @@ UNION
 SELECT p.passage_id FROM passages AS p JOIN published.passages AS b USING (passage_id)
 WHERE p.document_id <> b.document_id;
 
+-- name: moved_passages
+-- Those of them that belong to another document: the same mentions count for another one.
+CREATE OR REPLACE TEMP TABLE moved_passages AS
+SELECT passage_id FROM changed_passages
+JOIN passages AS p USING (passage_id) JOIN published.passages AS b USING (passage_id)
+WHERE p.document_id <> b.document_id;
+
+-- name: mentions_that_differ
+-- What changed passages mention now and did not before, or the other way round, and all that moved ones mention.
+CREATE OR REPLACE TEMP TABLE differing_mentions AS
+WITH now AS (SELECT * FROM all_mentions SEMI JOIN changed_passages USING (passage_id)),
+before AS (SELECT * FROM mentions_before SEMI JOIN changed_passages USING (passage_id))
+(FROM now EXCEPT ALL FROM before) UNION ALL (FROM before EXCEPT ALL FROM now)
+UNION ALL
+FROM now SEMI JOIN moved_passages USING (passage_id);
+
 -- name: named_keys
--- Keys of names that changed passages mention, before or now.
-CREATE OR REPLACE TEMP TABLE named_keys AS
-SELECT key FROM all_mentions SEMI JOIN changed_passages USING (passage_id)
-UNION
-SELECT key FROM mentions_before SEMI JOIN changed_passages USING (passage_id);
+-- Keys of names of which something else is said.
+CREATE OR REPLACE TEMP TABLE named_keys AS SELECT DISTINCT key FROM differing_mentions;
+
+-- name: relations_that_differ
+-- What changed passages state now and did not before, or the other way round.
+CREATE OR REPLACE TEMP TABLE differing_relations AS
+WITH now AS (SELECT * FROM all_relations SEMI JOIN changed_passages USING (passage_id)),
+before AS (SELECT * FROM relations_before SEMI JOIN changed_passages USING (passage_id))
+(FROM now EXCEPT ALL FROM before) UNION ALL (FROM before EXCEPT ALL FROM now);
+
+-- name: propositions_that_differ
+-- What changed passages say now and did not before, or the other way round.
+CREATE OR REPLACE TEMP TABLE differing_propositions AS
+WITH now AS (SELECT * FROM all_propositions SEMI JOIN changed_passages USING (passage_id)),
+before AS (SELECT * FROM propositions_before SEMI JOIN changed_passages USING (passage_id))
+(FROM now EXCEPT ALL FROM before) UNION ALL (FROM before EXCEPT ALL FROM now);
+
+-- name: triples_that_differ
+-- The same of triples.
+CREATE OR REPLACE TEMP TABLE differing_triples AS
+WITH now AS (SELECT * FROM all_triples SEMI JOIN changed_passages USING (passage_id)),
+before AS (SELECT * FROM triples_before SEMI JOIN changed_passages USING (passage_id))
+(FROM now EXCEPT ALL FROM before) UNION ALL (FROM before EXCEPT ALL FROM now);
 
 -- name: named_before
 -- All mentions of these names in the version before.
@@ -45,13 +79,11 @@ SELECT key FROM (SELECT * FROM key_map WHERE key <> canonical) AS m FULL JOIN ke
 WHERE m.canonical IS DISTINCT FROM b.canonical;
 
 -- name: changed_keys
--- Keys of names in changed passages, before or now, and remapped ones.
+-- Keys of names of which something else is said, or that other propositions name, and remapped ones.
 CREATE OR REPLACE TEMP TABLE changed_keys AS
 FROM named_keys
 UNION
-SELECT unnest(keys) FROM all_propositions SEMI JOIN changed_passages USING (passage_id)
-UNION
-SELECT unnest(keys) FROM propositions_before SEMI JOIN changed_passages USING (passage_id)
+SELECT unnest(keys) FROM differing_propositions
 UNION
 FROM remapped_keys;
 
@@ -120,28 +152,42 @@ SELECT m.* FROM keyed_mentions AS m
 WHERE m.passage_id IN (FROM changed_passages) OR m.key IN (SELECT key FROM moved_entities);
 
 -- name: relations_of_changes
--- What changed passages state, and what is stated anywhere of moved names.
+-- What changed passages state that they did not, or stated and do not, and what is stated anywhere of moved names.
 CREATE OR REPLACE TEMP TABLE stated_relations AS
-SELECT r.* FROM all_relations AS r
-WHERE r.passage_id IN (FROM changed_passages) OR r.source_key IN (FROM moved_keys) OR r.target_key IN (FROM moved_keys);
+FROM differing_relations
+UNION ALL
+SELECT r.* FROM all_relations AS r WHERE r.source_key IN (FROM moved_keys) OR r.target_key IN (FROM moved_keys);
+
+-- name: relations_not_stated
+-- Ids that relations which differ had in the version before.
+CREATE OR REPLACE TEMP TABLE former_relations AS
+SELECT DISTINCT
+    left(sha256('relation' || chr(10) || s.entity_id || chr(10) || r.norm_relation || chr(10) || t.entity_id), 32)
+        AS relation_id
+FROM differing_relations AS r
+LEFT JOIN key_map_before AS x ON x.key = r.source_key
+LEFT JOIN key_map_before AS y ON y.key = r.target_key
+JOIN published.entities AS s ON s.key = coalesce(x.canonical, r.source_key)
+JOIN published.entities AS t ON t.key = coalesce(y.canonical, r.target_key);
 
 -- name: touched_relations
 -- Relations that they state or stated.
 CREATE OR REPLACE TEMP TABLE touched_relations AS
 SELECT relation_id FROM raw_relations
 UNION
-SELECT relation_id FROM published.relation_sources SEMI JOIN changed_passages USING (passage_id)
+FROM former_relations
 UNION
 SELECT relation_id FROM published.relations
 WHERE source_id IN (SELECT entity_id FROM moved_entities) OR target_id IN (SELECT entity_id FROM moved_entities);
 
 -- name: relations_beside
--- All that is stated by changed passages and by passages that state or stated such a relation, or of moved names.
+-- All that is stated by passages that state or stated such a relation, or of moved names.
 CREATE OR REPLACE TEMP TABLE stated_relations AS
 SELECT r.* FROM all_relations AS r
 WHERE r.passage_id IN (
-    FROM changed_passages UNION SELECT passage_id FROM published.relation_sources SEMI JOIN touched_relations
-    USING (relation_id)
+    SELECT passage_id FROM differing_relations
+    UNION
+    SELECT passage_id FROM published.relation_sources SEMI JOIN touched_relations USING (relation_id)
 ) OR r.source_key IN (FROM moved_keys) OR r.target_key IN (FROM moved_keys);
 
 -- name: drop_other_relations
@@ -149,11 +195,8 @@ WHERE r.passage_id IN (
 DELETE FROM raw_relations WHERE relation_id NOT IN (FROM touched_relations);
 
 -- name: touched_texts
--- Propositions of changed passages, before or now.
-CREATE OR REPLACE TEMP TABLE touched_texts AS
-SELECT proposition_id FROM stated_now SEMI JOIN changed_passages USING (passage_id)
-UNION
-SELECT proposition_id FROM stated_before SEMI JOIN changed_passages USING (passage_id);
+-- Propositions that they are about.
+CREATE OR REPLACE TEMP TABLE touched_texts AS SELECT DISTINCT proposition_id FROM differing;
 
 -- name: stated
 -- All that is said of these.

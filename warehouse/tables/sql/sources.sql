@@ -74,3 +74,72 @@ SELECT
 -- name: first_refused
 -- The first record of no use that the source itself gave.
 SELECT source, line, reason FROM read_parquet($quarantine) ORDER BY source, line, reason LIMIT 1;
+
+-- name: count_before
+-- How many passages the version before has.
+SELECT count(*) FROM passages;
+
+-- name: whole_records
+-- Its passages that are whole records: nothing was cut, and nothing trimmed.
+SELECT passage_id, content_hash FROM passages WHERE passage_id = record_id;
+
+-- name: same_passages
+-- Rows of its passages that are records of the source again, with what the source says of them now.
+SELECT
+    p.passage_id,
+    p.record_id,
+    p.document_id,
+    p.title,
+    p.text,
+    p.start_offset,
+    p.end_offset,
+    p.token_count,
+    p.content_hash,
+    p.content_hash AS record_hash,
+    s.source,
+    s.line,
+    s.metadata_json,
+    s.origin,
+    NULL::BIGINT AS first_page,
+    NULL::BIGINT AS last_page,
+    NULL::BIGINT AS slide,
+    NULL::VARCHAR AS sheet,
+    NULL::VARCHAR AS chapter,
+    NULL::VARCHAR[] AS headings,
+    '' AS sections_json
+FROM read_parquet($same) AS s JOIN passages AS p ON p.passage_id = s.record_id;
+
+-- name: kept_passages
+-- The same of records that are kept of a source: those that are passages, word for word.
+SELECT
+    p.passage_id,
+    p.record_id,
+    p.document_id,
+    p.title,
+    p.text,
+    p.start_offset,
+    p.end_offset,
+    p.token_count,
+    p.content_hash,
+    p.content_hash AS record_hash,
+    r.source,
+    $line::BIGINT AS line,
+    r.metadata_json,
+    $origin AS origin,
+    NULL::BIGINT AS first_page,
+    NULL::BIGINT AS last_page,
+    NULL::BIGINT AS slide,
+    NULL::VARCHAR AS sheet,
+    NULL::VARCHAR AS chapter,
+    NULL::VARCHAR[] AS headings,
+    '' AS sections_json
+FROM read_parquet($records) AS r
+JOIN passages AS p ON p.passage_id = r.record_id AND p.record_id = r.record_id
+WHERE p.title = r.title AND p.text = r.text AND r.record_id NOT IN (SELECT unnest($gone::VARCHAR[]));
+
+-- name: kept_otherwise
+-- Ids of the other records that are kept of a source.
+SELECT r.record_id
+FROM read_parquet($records) AS r
+LEFT JOIN passages AS p ON p.passage_id = r.record_id AND p.record_id = r.record_id
+WHERE p.title IS DISTINCT FROM r.title OR p.text IS DISTINCT FROM r.text;

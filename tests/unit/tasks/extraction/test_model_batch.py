@@ -94,7 +94,7 @@ def test_a_document_by_hand() -> None:
     rows = [(r["passage_id"], r["key"], r["type"], r["tf"], r["description"]) for r in bundle.mentions.to_pylist()]
     assert rows == [
         ("p1", "ann roe", "PERSON", 2, "Ann Roe is known."),
-        ("p1", "bo", "ORGANIZATION", 1, "Ann Roe met Bo."),
+        ("p1", "bo", None, 1, "Ann Roe met Bo."),
         ("p1", "nobody", "PERSON", 1, "Nobody is known."),
         ("p2", "ann roe", "PERSON", 1, "Cy came to Rome in 1990."),
         ("p2", "cy", "PERSON", 1, "Cy is known."),

@@ -92,7 +92,7 @@ def test_pieces_are_exact_short_distinct_and_hold_every_word(text: str, max_char
     assert "".join("".join(piece.text.split()) for piece in pieces) == "".join(text.split())
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)  # quadratic takes hours
 @pytest.mark.parametrize(
     ("unit", "length"),
     [("x", 50_000_000), (" ", 50_000_000), ("a. ", 3_000_000), ("\n \n", 3_000_000), ("中。", 1_000_000)],

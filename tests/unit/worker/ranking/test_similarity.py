@@ -64,10 +64,11 @@ def unit_rows(numbers: np.random.Generator, count: int) -> np.ndarray:
     seed=st.integers(0, 10_000),
     questions=st.integers(1, 9),
     block=st.sampled_from([1, 200, 500]),
+    rows=st.sampled_from([7, 50, 512]),
     count=st.integers(0, 70),
 )
 def test_the_first_by_exact_cosine_are_among_those_chosen_by_a_product_of_any_size(
-    seed: int, questions: int, block: int, count: int
+    seed: int, questions: int, block: int, rows: int, count: int
 ) -> None:
     """Many rows are nearly equal: closer than a product in float32 can tell."""
     numbers = np.random.default_rng(seed)
@@ -76,6 +77,7 @@ def test_the_first_by_exact_cosine_are_among_those_chosen_by_a_product_of_any_si
     vectors = list(unit_rows(numbers, questions))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(similarity, "_BLOCK_VALUES", block)
+        patch.setattr(similarity, "_BLOCK_ROWS", rows)
         products = list(rough_cosines(matrix, vectors))
     assert len(products) == questions
     for rough, vector in zip(products, vectors, strict=True):

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from polyhop.schemas.query import Reading
-from polyhop.worker.reading.comparisons import MISSING, by_dates, by_life_span, compare, larger_wins, measure
+from polyhop.worker.reading.comparisons import by_dates, by_life_span, compare, larger_wins, measure
+from polyhop.worker.reading.computed import MISSING
 from polyhop.worker.reading.options import Option, choice, follow, option_of, role_of
 from polyhop.worker.reading.pages import Page
 from polyhop.worker.reading.parsing import ParsedQuestion
@@ -252,3 +253,49 @@ def test_a_role_is_not_followed_without_the_persons_page_or_from_a_persons_own(p
     prepared = pages(BEN, UP)
     assert option_of(question, question.names[0], prepared).page is prepared[0]
     assert role_of(parsed("Who is the brother of Up High?", "Up High"), question.names[0]) == ""
+
+
+RED = ("Red Lake", "Red Lake is a 1994 Indian film directed by Cat Loe.")
+SERIES = ("Up High", "Down Low", "Red Lake")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Which film came out first, Up High, Down Low or Red Lake?", "Down Low"),
+        ("Which film came out first, Down Low, Up High, or Red Lake?", "Down Low"),
+        ("Which film came out last, Up High, Down Low, or Red Lake?", "Red Lake"),
+        ("Which of Up High, Down Low and Red Lake was released most recently?", "Red Lake"),
+        ("Of Red Lake, Up High, and Down Low, which was released first?", "Down Low"),
+        ("Was Red Lake, Up High or Down Low released first?", "Down Low"),
+    ],
+)
+def test_of_three_the_one_that_beats_both_others_wins(parsed: Parse, pages: Pages, question: str, answer: str) -> None:
+    found = compare(parsed(question, *SERIES), pages(UP, DOWN, RED), lambda _: 1.0)
+    assert found is not None
+    assert (found.answer, found.rule) == (answer, "release")
+    assert sorted(value.value for value in found.values) == ["1977", "1988", "1994"]
+    assert all(value.sentence is not None for value in found.values)
+
+
+def test_of_three_none_wins_while_one_value_is_missing(parsed: Parse, pages: Pages) -> None:
+    for question in (
+        "Which film came out first, Up High, Down Low or Red Lake?",
+        "Which of Up High, Down Low and Red Lake was released first?",
+    ):
+        found = compare(parsed(question, *SERIES), pages(UP, DOWN), lambda _: 1.0)
+        assert found is not None
+        assert found.answer == ""
+        assert [value.value for value in found.values] == ["1988", "1977", MISSING]
+
+
+def test_a_list_of_names_that_nothing_compares_is_no_choice(parsed: Parse) -> None:
+    assert choice(parsed("Who met one of Up High, Down Low and Red Lake?", *SERIES)) is None
+    assert choice(parsed("Who directed Up High, Down Low and Red Lake?", *SERIES)) is None
+
+
+def test_of_three_the_one_of_which_a_sentence_says_it_wins(parsed: Parse, pages: Pages) -> None:
+    question = parsed("Who liked figs, Ann Roe, Ben Poe or Cat Loe?", "Ann Roe", "Ben Poe", "Cat Loe")
+    found = compare(question, pages(ANN, BEN, CAT), lambda _: 1.0)
+    assert found is not None
+    assert (found.answer, found.rule, len(found.values)) == ("Ann Roe", "cover", 3)

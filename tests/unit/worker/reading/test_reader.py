@@ -41,8 +41,6 @@ def item(question: str | Question, context: Sequence[ContextPassage], notes: str
     [
         ("Who is the husband of Marie Curie?", "Pierre Curie"),
         ("Where was Marie Curie born?", "Warsaw"),
-        ("When did the Eiffel Tower open?", "May 1889"),
-        ("How many inhabitants has Warsaw?", "1,863,000"),
         ("Who designed the Eiffel Tower?", "Stephen Sauvestre"),
         ("What nationality is Marie Curie?", "Polish"),
         ("On which river lies the city where Marie Curie was born?", "Vistula River"),

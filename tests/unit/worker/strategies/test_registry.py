@@ -13,6 +13,7 @@ from polyhop.schemas.settings import DEFAULT_STRATEGIES
 from polyhop.schemas.strategies import DEFAULT_STRATEGY
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES
 from polyhop.warehouse.artefacts import (
+    CHUNK_GRAPH,
     ENTITIES,
     EXACT_NAMES,
     GRAPH,
@@ -26,7 +27,7 @@ from polyhop.worker.strategies.base import Parameters, strategy
 from polyhop.worker.strategies.registry import MODULES, STRATEGIES, make, parse_parameters, spec_of
 
 HANDLES = (
-    *(GRAPH, RELATIONS, ENTITIES, EXACT_NAMES, NEAREST_PASSAGES),
+    *(GRAPH, CHUNK_GRAPH, RELATIONS, ENTITIES, EXACT_NAMES, NEAREST_PASSAGES),
     *map(lexical_of, ("plain", "stems")),
     *map(vectors_of, ("passage", "entity", "proposition", "triple")),
     *(STORED_PROPOSITIONS, STORED_TRIPLES),
@@ -75,6 +76,7 @@ def test_vectors_are_asked_of_questions_only_if_vectors_are_read() -> None:
     fused = {"rrf", "rrf-ce", "rrf-ppr", "fusion"}
     assert wanted == {
         "bridge",
+        "bridge-masked",
         "dense",
         "dense-ann",
         "naive-vector",

@@ -1,0 +1,45 @@
+"""Types of names by the other names of their page."""
+
+import pytest
+
+from polyhop.schemas.corpus import Passage
+from polyhop.schemas.names import NameFinder
+from polyhop.tasks.extraction.rules import rules_page
+
+
+def types(text: str, title: str = "Xy") -> dict[str, str | None]:
+    page = rules_page(Passage("p", "p", "d", 0, title, text, 0, len(text)), NameFinder([title]))
+    return {key: row.type for key, row in page.rows.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It was a play starring Ulm, Kuno and Zed.", {"ulm": "PERSON", "kuno": "PERSON", "zed": "PERSON"}),
+        ("They live in Kuno, Zed or Ulm now.", {"kuno": "LOCATION", "zed": "LOCATION", "ulm": "LOCATION"}),
+        ("They live in Kuno. Zed, Ulm left.", {"kuno": "LOCATION", "zed": None, "ulm": None}),
+        ("The band Kuno and Zed left.", {"kuno": "ORGANIZATION", "zed": None}),
+        ("They live in Kuno and, so they say, Zed left.", {"kuno": "LOCATION", "zed": None}),
+    ],
+)
+def test_names_of_a_list_are_persons_or_places_together(text: str, expected: dict[str, str | None]) -> None:
+    found = types(text)
+    assert {key: found[key] for key in expected} == expected
+
+
+def test_another_name_of_the_title_in_the_first_sentence_has_its_type() -> None:
+    text = 'Old Xy, also known as "Wolves of Zed", or Kuno, is a 1952 film. It was called Ulm.'
+    found = types(text, title="Old Xy Zo")
+    assert found["old xy zo"] == "WORK"
+    assert [found[key] for key in ("old xy", "wolves of zed", "kuno")] == ["WORK"] * 3
+    assert found["ulm"] is None
+
+
+def test_a_page_that_does_not_say_what_it_is_gives_no_other_name_a_type() -> None:
+    assert types("Xy, also known as Kuno, sat there.")["kuno"] is None
+
+
+def test_a_part_of_the_name_of_a_person_is_a_person_on_that_page() -> None:
+    found = types("They met Ann Kuno. Then Kuno left for Zed.")
+    assert (found["ann kuno"], found["kuno"], found["zed"]) == ("PERSON", "PERSON", None)
+    assert types("They met the Bell Kuno company. Then Kuno left.")["kuno"] is None
