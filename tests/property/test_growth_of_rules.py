@@ -16,6 +16,7 @@ import pytest
 from polyhop.schemas.corpus import Passage, SourceRecord
 from polyhop.schemas.names import NameFinder, title_forms
 from polyhop.schemas.query import ContextPassage, Question, RankedPassage
+from polyhop.schemas.sections import Section
 from polyhop.schemas.sentences import split_sentences
 from polyhop.schemas.stems import plain_tokens, stem_tokens
 from polyhop.schemas.text import fold, norm_answer, norm_simple, norm_ws, without_last_parenthesis
@@ -26,8 +27,9 @@ from polyhop.tasks.extraction.places import PlacedText, key_of
 from polyhop.tasks.extraction.rows import bundle_of, cut
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import Stated, clean, distribute, named, stated_page
-from polyhop.tasks.passages.records import count_words
+from polyhop.tasks.passages.records import count_words, passages_table
 from polyhop.tasks.passages.split import split_record
+from polyhop.warehouse.documents.tables import table_lines
 from polyhop.warehouse.files.markup import read_markdown
 from polyhop.warehouse.files.records import FaultError
 from polyhop.warehouse.files.web_pages import read_html
@@ -68,6 +70,10 @@ TEXT_PIECES = (
     *("between Al and ", "of x and ", "? what ", ", ", ";", "é", "e\u0301", "\u0301", "ﬁ", "½", "中。", "（"),
     *("العربية ", "\x1b[0m", "\u2028", "born in 1850 ", "(1850-1900) ", "died ", "founded ", "American "),
     *("Al, Be, ", "x1 ", "Senator ", "---\n", "```\n", "# \n", "title: ", "| a | b |\n", "Which is older, Al or "),
+)
+MARKDOWN_PIECES = (
+    *("> ", "- ", "[a](", "![", "**a", "*a ", "<b", "    a\n", "|-|\n", "[a]: b\n", "* * ", "[", "`", "&amp;", "1. "),
+    *TEXT_PIECES,
 )
 HTML_PIECES = (
     *('<a href="', "<!--", "<a x=1 ", "<", ">", "<a", "</", "</a>", "<a>", "<p>", "<div>", "<b>", "<![CDATA["),
@@ -125,6 +131,20 @@ def read_page_of(data: bytes) -> None:
         read_html(data, "stem")
 
 
+def read_markdown_of(text: str) -> None:
+    with suppress(FaultError):  # nested too deeply
+        read_markdown(text.encode(), "stem")
+
+
+def split_at_headings(text: str) -> None:
+    """A section every 40 characters, headings that change every fourth time."""
+    sections = tuple(Section(at, (str(at // 160),), page=at // 40 + 1) for at in range(0, len(text), 40))
+    record = SourceRecord("r", "t", text, "s", 0, {}, sections)
+    for least in (0, 1_000_000):
+        pieces = split_record(record, max_characters=500, overlap_sentences=2, min_section_characters=least)
+        passages_table([(piece, record) for piece in pieces])
+
+
 def pack(text: str) -> None:
     pack_context([RankedPassage("p", 1, 1.0)], [("p", "t", text)], limit=3, budget_words=50)
     within_tokens(page_context(text), 500)
@@ -164,7 +184,9 @@ RULES: dict[str, Callable[[str], object]] = {
     "page": read_page,
     "person": is_person_page,
     "context": pack,
-    "Markdown": lambda text: read_markdown(text.encode(), "stem"),
+    "pieces at headings": split_at_headings,
+    "Markdown": read_markdown_of,
+    "table of a document": lambda text: list(table_lines([[line] * 2 for line in text.split("\n")])),
     "HTML": lambda text: read_page_of(text.encode()),
     "HTML in another encoding": lambda text: read_page_of(b'<meta charset="latin-1">\xe9' + text.encode()),
 }
@@ -228,7 +250,7 @@ def is_steep(rule: Callable[[str], object], piece: str) -> str:
 
 @pytest.mark.parametrize("name", RULES)
 def test_time_grows_with_the_text_and_no_faster(name: str) -> None:
-    pieces = (*HTML_PIECES, *TEXT_PIECES) if "HTML" in name else TEXT_PIECES
+    pieces = (*HTML_PIECES, *TEXT_PIECES) if "HTML" in name else MARKDOWN_PIECES if name == "Markdown" else TEXT_PIECES
     rule = RULES[name]
     rule("Al was here in 1999.")
     with without_collection():

@@ -168,8 +168,8 @@ def test_bad_items_and_paragraphs_of_a_question_set(tmp_path: Path) -> None:
         ("c.json", b"[", "{path} is not JSON: record 1 of its list cannot be read (the file ends before it);"),
         ("c.csv", b"a;b\n1;2\n", "{path} has no column named text or contents or body or context or paragraphs (its c"),
         ("c.parquet", b"PAR1 no parquet", "{path} cannot be read: it is damaged or not what its name says; write it"),
-        ("c.docx", b"text", "{path} has an unknown format; known formats are .csv, .csv.gz, .htm, .html, .json,"),
-        ("c.tar.gz", b"\x1f\x8b", "{path} has an unknown format; known formats are .csv, .csv.gz, .htm, .html,"),
+        ("c.odt", b"text", "{path} has an unknown format; known formats are .csv, .csv.gz, .docx, .eml, .epub, .htm,"),
+        ("c.tar.gz", b"\x1f\x8b", "{path} has an unknown format; known formats are .csv, .csv.gz, .docx, .eml,"),
     ],
 )
 def test_a_source_that_cannot_be_used(tmp_path: Path, name: str, content: bytes, message: str) -> None:
