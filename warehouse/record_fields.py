@@ -32,7 +32,7 @@ def _open(stored: Stored) -> RecordFields:
 def _reader(stored: Stored) -> Callable[[str], FieldValues]:
     def read(field: str) -> FieldValues:
         if field in RECORD_FIELDS:
-            return _values(stored.columns(statement("read", f"{field}_values")))
+            return _values(stored.columns(statement("read", "record_values"), {"field": field}))
         return _values(stored.columns(statement("read", "metadata_values"), {"name": field.removeprefix(METADATA)}))
 
     return read

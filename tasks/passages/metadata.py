@@ -25,14 +25,14 @@ def fill_records(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[st
         connection: The staging tables; `first_use` says which row of each record counts.
         parts: Part files of passages, under `passages`.
     """
-    connection.execute(statement("records", "fill_records"), parts)
+    connection.execute(statement("ingest", "fill_records"), parts)
     last = ""
     while found := connection.execute(
         statement("records", "records_with_metadata"), {"after": last, "limit": _RECORDS_AT_ONCE}
     ).fetchall():
-        connection.register("found", table_of_rows(METADATA_VALUES.arrow, list(_rows(found))))
+        connection.register("found_values", table_of_rows(METADATA_VALUES.arrow, list(_rows(found))))
         connection.execute(statement("records", "add_values"))
-        connection.unregister("found")
+        connection.unregister("found_values")
         last = found[-1][0]
     connection.execute(statement("records", "fill_columns"))
 

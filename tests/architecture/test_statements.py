@@ -63,6 +63,7 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "CREATE TEMP TABLE first_in_source AS SELECT '' AS origin, '' AS record_id, '' AS record_hash, ('', 0) AS place"
     )
     connection.execute("CREATE TEMP TABLE found_chunks AS FROM title_chunks")
+    connection.execute("CREATE VIEW found_values AS FROM metadata_values")
     connection.execute("ATTACH ':memory:' AS before")
     connection.execute("ATTACH ':memory:' AS published")
     for database in ("before", "published"):
@@ -96,6 +97,8 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "database": "memory",
         "name": "passages",
         "lacking": "a",
+        "after": "a",
+        "field": "id",
     }
     for file in FILES:
         for name, sql in statements(file).items():

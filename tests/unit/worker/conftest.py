@@ -63,12 +63,14 @@ class ScriptedPool:
     def session(self, name: str) -> Any:
         if name != self.index:
             raise UnknownIndexError(name, [self.index], "root")
-        return SimpleNamespace(
+        session = SimpleNamespace(
             version=3,
             encoder_model=None,
             answerer=lambda strategy, parameters, min_confidence=None: SimpleNamespace(answer=self._answer),
             document=lambda strategy, answered: {"answer": answered.reading.answer, **self.document},
         )
+        session.where = lambda text: session
+        return session
 
     def _answer(self, questions: Sequence[Any], limit: int, turns: Turns) -> list[Any]:
         self.asked.append([question.text for question in questions])

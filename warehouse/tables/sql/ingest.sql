@@ -102,6 +102,19 @@ JOIN (
 GROUP BY q.document_id
 ORDER BY q.document_id;
 
+-- name: fill_records
+-- Records of the accepted passages.
+INSERT INTO records
+SELECT r.record_id, any_value(q.document_id), any_value(r.title), any_value(r.source), any_value(r.metadata_json)
+FROM (
+    SELECT DISTINCT record_id, p.title, p.source, metadata_json
+    FROM read_parquet($passages) AS p JOIN first_use AS f USING (record_id)
+    WHERE p.origin = f.origin AND (p.source, p.line) = f.place
+) AS r
+JOIN passages AS q USING (record_id)
+GROUP BY r.record_id
+ORDER BY r.record_id;
+
 -- name: count_records
 -- Accepted and refused records, and how many of these lack a package; of those without a line each has its own reason.
 SELECT

@@ -123,28 +123,14 @@ WITH r AS (SELECT record_id, row_number() OVER (ORDER BY record_id) - 1 AS n FRO
 SELECT r.n AS record, v.value, v.kind, v.number, v.moment
 FROM metadata_values AS v JOIN r USING (record_id) WHERE v.name = $name ORDER BY r.n, v.ordinal;
 
--- name: id_values
--- Ids of records.
-SELECT row_number() OVER (ORDER BY record_id) - 1 AS record, record_id AS value, 'text' AS kind,
-    NULL::DOUBLE AS number, NULL::TIMESTAMP AS moment
-FROM records ORDER BY record_id;
-
--- name: document_values
--- Documents of records.
-SELECT row_number() OVER (ORDER BY record_id) - 1 AS record, document_id AS value, 'text' AS kind,
-    NULL::DOUBLE AS number, NULL::TIMESTAMP AS moment
-FROM records ORDER BY record_id;
-
--- name: title_values
--- Titles of records.
-SELECT row_number() OVER (ORDER BY record_id) - 1 AS record, title AS value, 'text' AS kind,
-    NULL::DOUBLE AS number, NULL::TIMESTAMP AS moment
-FROM records ORDER BY record_id;
-
--- name: source_values
--- Files of records.
-SELECT row_number() OVER (ORDER BY record_id) - 1 AS record, source AS value, 'text' AS kind,
-    NULL::DOUBLE AS number, NULL::TIMESTAMP AS moment
+-- name: record_values
+-- Values of a field that every record has.
+SELECT
+    row_number() OVER (ORDER BY record_id) - 1 AS record,
+    CASE $field WHEN 'id' THEN record_id WHEN 'document' THEN document_id WHEN 'title' THEN title ELSE source END AS value,
+    'text' AS kind,
+    NULL::DOUBLE AS number,
+    NULL::TIMESTAMP AS moment
 FROM records ORDER BY record_id;
 
 -- name: relation_passages

@@ -1,18 +1,5 @@
 -- Statements that fill the tables of records and their metadata.
 
--- name: fill_records
--- Records of the accepted passages.
-INSERT INTO records
-SELECT r.record_id, any_value(q.document_id), any_value(r.title), any_value(r.source), any_value(r.metadata_json)
-FROM (
-    SELECT DISTINCT record_id, p.title, p.source, metadata_json
-    FROM read_parquet($passages) AS p JOIN first_use AS f USING (record_id)
-    WHERE p.origin = f.origin AND (p.source, p.line) = f.place
-) AS r
-JOIN passages AS q USING (record_id)
-GROUP BY r.record_id
-ORDER BY r.record_id;
-
 -- name: records_with_metadata
 -- Some records that have any, in order.
 SELECT record_id, metadata_json FROM records
@@ -20,7 +7,7 @@ WHERE metadata_json <> '{}' AND record_id > $after ORDER BY record_id LIMIT $lim
 
 -- name: add_values
 -- Values of some records.
-INSERT INTO metadata_values SELECT * FROM found;
+INSERT INTO metadata_values SELECT * FROM found_values;
 
 -- name: fill_columns
 -- The type of each field is what all its values are.
