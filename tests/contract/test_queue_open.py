@@ -83,13 +83,13 @@ def test_a_process_waits_while_another_makes_the_tables(open_one, url):
 
 @pytest.fixture
 def add_migration(monkeypatch, tmp_path):
-    """Adds a fourth migration for the rest of the test."""
+    """Adds a fifth migration for the rest of the test."""
     known = migrations.migrations()
 
     def add(sql, name):
         path = tmp_path / f"0005_{name}.sql"
         path.write_text(sql)
-        monkeypatch.setattr(migrations, "migrations", lambda: known | {4: path})
+        monkeypatch.setattr(migrations, "migrations", lambda: known | {5: path})
 
     return add
 
