@@ -1,7 +1,8 @@
 """Which records a filter allows: its conditions on typed values, with a third truth value for what is missing (pure).
 
 A comparison with a field that a record lacks is unknown, and so is its opposite: neither allows the record. Of several
-values of one field, one that fits is enough. Source: decision 0027; three-valued logic as in SQL.
+values of one field, one that fits is enough.
+Source: decisions/0027-filters-of-questions.md; three-valued logic as in SQL.
 """
 
 import re

@@ -7,7 +7,8 @@
     field      = id | document | title | source | metadata.name{.name}      name = letters, digits, _ and - | "any text"
     value      = 'text' | "text" | number | TRUE | FALSE | date (2020, 2020-05, 2020-05-31, 2020-05-31T12:00)
 
-A quote inside a text is written twice. Keywords may be written in any case. Source: decision 0027.
+A quote inside a text is written twice. Keywords may be written in any case.
+Source: decisions/0027-filters-of-questions.md.
 """
 
 import re

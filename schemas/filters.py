@@ -1,7 +1,7 @@
 """Filters of questions: conditions on a record's metadata, id, title and source, as parsed from `--where`.
 
 Parses nothing (filter_parser.py does) and looks at no record (filter_matching.py does). Frozen and hashable: equal
-filters are the same key of a cache. Source: decision 0027.
+filters are the same key of a cache. Source: decisions/0027-filters-of-questions.md.
 """
 
 import dataclasses

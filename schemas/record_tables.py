@@ -1,6 +1,6 @@
 """Tables of records and their metadata, each value with its type: what filters of questions look at.
 
-Makes no row (tasks/passages/metadata.py does). Source: decision 0027.
+Makes no row (tasks/passages/metadata.py does). Source: decisions/0027-filters-of-questions.md.
 """
 
 import pyarrow as pa

@@ -2,7 +2,7 @@
 
 Everything is as if it had been built from the passages that are left: statistics (document frequencies, lengths) are
 theirs. Names that only other passages mention are gone; those that no passage mentions (nodes of a graph) stay.
-Source: decision 0027. Cost: one pass over each array.
+Source: decisions/0027-filters-of-questions.md. Cost: one pass over each array.
 """
 
 from collections.abc import Sequence

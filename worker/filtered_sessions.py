@@ -1,6 +1,7 @@
 """An open version under filters of questions: a session for each, made ready once, the oldest dropped first.
 
-Ranks nothing: what a filter leaves is an index of its own (restricted_index.py). Source: decision 0027.
+Ranks nothing: what a filter leaves is an index of its own (restricted_index.py).
+Source: decisions/0027-filters-of-questions.md.
 """
 
 import dataclasses

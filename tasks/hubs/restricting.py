@@ -1,6 +1,6 @@
 """What is left of hubs and their paths where only some passages count (pure).
 
-A path is left if all of its triples are. Source: decision 0027.
+A path is left if all of its triples are. Source: decisions/0027-filters-of-questions.md.
 """
 
 from dataclasses import replace

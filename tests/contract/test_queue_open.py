@@ -45,7 +45,7 @@ with open_queue(sys.argv[1]) as queue:
 """
 
 
-OWN = [(1, "0001_first"), (2, "0002_outages"), (3, "0003_min_confidence")]
+OWN = [(1, "0001_first"), (2, "0002_outages"), (3, "0003_min_confidence"), (4, "0004_where")]
 
 
 def versions(queue):
@@ -83,13 +83,13 @@ def test_a_process_waits_while_another_makes_the_tables(open_one, url):
 
 @pytest.fixture
 def add_migration(monkeypatch, tmp_path):
-    """Adds a fourth migration for the rest of the test."""
+    """Adds a fifth migration for the rest of the test."""
     known = migrations.migrations()
 
     def add(sql, name):
-        path = tmp_path / f"0004_{name}.sql"
+        path = tmp_path / f"0005_{name}.sql"
         path.write_text(sql)
-        monkeypatch.setattr(migrations, "migrations", lambda: known | {4: path})
+        monkeypatch.setattr(migrations, "migrations", lambda: known | {5: path})
 
     return add
 
@@ -102,7 +102,7 @@ def test_a_later_version_is_applied_to_a_queue_in_use(open_one, make, add_migrat
     queue.submit(make.spec, make.questions(2))
     add_migration(ADD_NOTE, "note")
     later = open_one()
-    assert versions(later) == [*OWN, (4, "0004_note")]
+    assert versions(later) == [*OWN, (5, "0005_note")]
     assert queue.job(1).question_count == later.job(1).question_count == 2
 
 
@@ -113,13 +113,13 @@ def test_a_migration_that_fails_leaves_the_version_before(open_one, add_migratio
         open_one()
     assert versions(queue) == OWN
     add_migration(ADD_NOTE, "good")
-    assert versions(open_one()) == [*OWN, (4, "0004_good")]
+    assert versions(open_one()) == [*OWN, (5, "0005_good")]
 
 
 def test_a_queue_of_a_newer_polyhop_is_refused(open_one):
     queue = open_one()
     queue._do(lambda tx: tx.run("migrate.add_migration", version=99, name="0099_future", now=tx.now))
-    with pytest.raises(ManifestMismatchError, match="version 99, this Polyhop knows 3: upgrade Polyhop"):
+    with pytest.raises(ManifestMismatchError, match="version 99, this Polyhop knows 4: upgrade Polyhop"):
         open_one()
 
 
