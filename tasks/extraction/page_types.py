@@ -95,6 +95,10 @@ def _type_parts(rows: Mapping[str, Row]) -> None:
             parts.update((words[0], words[-1]))
     for part in parts & rows.keys():
         _raise(rows[part], PERSON, _PART)
+    for key, row in rows.items():
+        bare = rows.get(key.removeprefix("the ")) if key.startswith("the ") else None
+        if bare is not None and bare.confidence is not None:
+            _raise(row, bare.type, bare.confidence)  # The Hermes is what Hermes is
 
 
 def _raise(row: Row, kind: str | None, confidence: float) -> None:

@@ -116,8 +116,6 @@ def _difference(a: str, b: str, records: NameRecords) -> str:
             f"{quoted(k)} is {t or 'of no known type'}" for k, t in sorted(zip(meant, types, strict=True))
         )
         return f"names are one only within one type: {kinds}"
-    if types[0] is None:
-        return "both are of no known type; such names are never merged"
     words = name_words(a), name_words(b)
     if not (words[0] <= words[1] or words[1] <= words[0]):
         return "they are not candidates: neither name has all words of the other"
@@ -125,7 +123,8 @@ def _difference(a: str, b: str, records: NameRecords) -> str:
     decided = _reasons(d for d in records.decisions if d.key == shorter)
     if records.method == "off":
         return decided or "resolution was off (resolution.method): only link files make names one"
-    return decided or "nothing says that they are one"
+    unknown = "both are of no known type; " if types[0] is None else ""
+    return decided or f"{unknown}nothing says that they are one"
 
 
 def _is_about_other(decision: Decision, keys: tuple[str, str], meant: list[str]) -> bool:

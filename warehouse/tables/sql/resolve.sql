@@ -82,8 +82,9 @@ FROM (
 GROUP BY key;
 
 -- name: names_to_resolve
--- Names with their type and number of mentions; dates and numbers take no part.
-SELECT m.key, any_value(n.name), any_value(t.type), sum(m.tf)::BIGINT
+-- Names with their type and number of mentions; dates and numbers take no part. '' is the type of names that rules found
+-- and gave none, which are one among themselves (`Hermes`, `The Hermes`); names of which nothing is known have NULL.
+SELECT m.key, any_value(n.name), any_value(CASE WHEN t.key IS NOT NULL THEN coalesce(t.type, '') END), sum(m.tf)::BIGINT
 FROM resolved_mentions AS m
 JOIN names_of_keys AS n ON n.key = m.key
 LEFT JOIN types_of_keys AS t ON t.key = m.key
