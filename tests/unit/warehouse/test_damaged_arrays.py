@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import polyhop.warehouse.artefacts
+import polyhop.warehouse.artefact_arrays
 from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.graph import LexicalIndex
 from polyhop.warehouse.artefact_arrays import (
@@ -155,7 +155,7 @@ def test_every_flipped_bit_of_a_small_array_is_found(folder: Path) -> None:
 def test_a_large_matrix_with_a_vector_of_another_length_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(polyhop.warehouse.artefacts, "CHECKED_BYTES", 0)
+    monkeypatch.setattr(polyhop.warehouse.artefact_arrays, "CHECKED_BYTES", 0)
     assert open_vectors(unchecked(folder), "passage").shape == (3, 4)
     for wrong in (np.nan, np.inf, 1e38, 0.5):
         matrix = np.eye(3, 4, dtype=np.float32)

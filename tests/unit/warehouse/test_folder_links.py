@@ -86,9 +86,9 @@ def test_a_folder_that_is_named_by_a_link_is_read(corpus: Path) -> None:
 
 
 def test_kinds_that_cannot_be_read_are_counted(corpus: Path) -> None:
-    for name in ("a.pdf", "b.PDF", "below/c.docx", "LICENSE"):
+    for name in ("a.zip", "b.ZIP", "below/c.png", "LICENSE"):
         (corpus / name).write_bytes(b"x")
-    assert read(corpus)[1] == {".pdf": 2, ".docx": 1, "no suffix": 1}
+    assert read(corpus)[1] == {".zip": 2, ".png": 1, "no suffix": 1}
 
 
 def test_a_folder_of_links_alone_says_how_to_read_them(tmp_path: Path) -> None:
@@ -112,16 +112,16 @@ def test_an_index_run_says_what_it_did_not_read(
     monkeypatch.setattr(sys, "argv", [])
     root = ("--root", corpus.parent / "root")
     (corpus / "passwd.txt").symlink_to(corpus.parent / "passwd")
-    for name in ("a.pdf", "b.pdf", "c.docx"):
+    for name in ("a.zip", "b.zip", "c.png"):
         (corpus / name).write_bytes(b"%PDF-1.7")
     run("index", corpus, *INDEX, *root, "--json")
     first = capsys.readouterr()
-    said = "4 files were not read: 2 .pdf, 1 .docx, 1 link out of the folder (--follow-links reads it)."
+    said = "4 files were not read: 2 .zip, 1 .png, 1 link out of the folder (--follow-links reads it)."
     assert first.err.strip() == said
     document = json.loads(first.out)
     assert (document["counts"]["passages"], document["unread"]) == (
         1,
-        {".docx": 1, ".pdf": 2, "link out of the folder": 1},
+        {".png": 1, ".zip": 2, "link out of the folder": 1},
     )
     run("index", corpus, *INDEX, *root)
     again = capsys.readouterr()
@@ -130,4 +130,4 @@ def test_an_index_run_says_what_it_did_not_read(
     run("index", corpus, *INDEX, *root, "--follow-links", "--json")
     followed = capsys.readouterr()
     assert json.loads(followed.out)["counts"]["passages"] == 2
-    assert followed.err.strip() == "3 files were not read: 2 .pdf, 1 .docx."
+    assert followed.err.strip() == "3 files were not read: 2 .zip, 1 .png."
