@@ -37,12 +37,20 @@ class FilterError(ConfigurationError):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A field compared with values, one of which is enough; `column` is where the field stands in the filter."""
+    """A field compared with values, one of which is enough; `column` is where the field stands in the filter.
+
+    `kinds` tells TRUE from 1, which Python holds for equal.
+    """
 
     field: str
     operator: Operator
     values: tuple[Value, ...]
     column: int = dataclasses.field(compare=False)
+    kinds: tuple[type[Value], ...] = dataclasses.field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Notes the kinds of the values."""
+        object.__setattr__(self, "kinds", tuple(map(type, self.values)))
 
 
 @dataclass(frozen=True, slots=True)

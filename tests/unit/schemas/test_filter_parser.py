@@ -62,6 +62,20 @@ def test_and_binds_closer_than_or_and_not_closer_than_both() -> None:
     assert parse_filter("(id='a' OR NOT id='b') AND id='c'").condition == All((Either((a, Not(b))), c))
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("metadata.a = TRUE", "metadata.a = 1"),
+        ("metadata.a IN (0, 1)", "metadata.a IN (FALSE, 1)"),
+        ("title = 'a  b'", "title = 'a b'"),
+        ("title = '1'", "title = 1"),
+    ],
+)
+def test_filters_that_look_alike_and_say_something_else_are_other_keys(one: str, other: str) -> None:
+    assert parse_filter(one) != parse_filter(other)
+    assert len({parse_filter(one), parse_filter(other)}) == 2
+
+
 def test_filters_that_say_the_same_are_the_same_key() -> None:
     assert hash(parse_filter("id='a' and  title = 'b'")) == hash(parse_filter("id = 'a' AND title='b'"))
     assert parse_filter("id='a' and  title = 'b'") == parse_filter("id = 'a' AND title='b'")
