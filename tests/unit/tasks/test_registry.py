@@ -8,7 +8,7 @@ import pytest
 
 from polyhop.schemas.columns import Table, text
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.tables import PASSAGES, TABLES
+from polyhop.schemas.tables import LOCATIONS, PASSAGES, TABLES
 from polyhop.tasks import registry
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.tasks.stage import Stage, tables_of
@@ -116,7 +116,7 @@ def test_names_that_would_not_do_for_files_are_refused(name: str) -> None:
 
 
 def test_a_version_has_our_tables_and_those_of_its_stages() -> None:
-    assert tables_of(stages_for(ALL)) == list(TABLES)
+    assert tables_of(stages_for(ALL)) == [*TABLES, LOCATIONS]
     assert tables_of([made("mine", tables=(OWN,))]) == [*TABLES, OWN]
 
 

@@ -70,12 +70,14 @@ class Pool:
         self.forgotten = 0
 
     def session(self, name: str) -> Any:
-        return SimpleNamespace(
+        session = SimpleNamespace(
             version=1,
             encoder_model=None,
             answerer=lambda strategy, parameters, min_confidence: self.answerer,
             document=lambda strategy, answered: {},
         )
+        session.where = lambda where: session
+        return session
 
     def forget(self, name: str) -> None:
         self.forgotten += 1

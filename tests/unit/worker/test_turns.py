@@ -71,12 +71,14 @@ SCRIPT = """
 
     class Pool:
         def session(self, name):
-            return SimpleNamespace(
+            session = SimpleNamespace(
                 version=1,
                 encoder_model=None,
                 answerer=lambda strategy, parameters, min_confidence: SimpleNamespace(answer=self.answer),
                 document=lambda strategy, answered: {},
             )
+            session.where = lambda where: session
+            return session
 
         def answer(self, questions, limit, turns):
             answers = []

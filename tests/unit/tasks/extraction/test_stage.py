@@ -12,7 +12,7 @@ from polyhop.schemas.chat import ChatRequest
 from polyhop.schemas.settings import parse_settings
 from polyhop.tasks.corpus.stage import INGEST
 from polyhop.tasks.extraction.stage import EXTRACT
-from polyhop.tasks.stage import Counts
+from polyhop.tasks.stage import Counts, tables_of
 from polyhop.warehouse.build import Build, part_files, start_build
 
 
@@ -54,7 +54,7 @@ def build(folder: Path, **settings: object) -> Build:
     corpus.write_text("".join(json.dumps(record) + "\n" for record in records))
     known = {"root": str(folder / "root"), "extraction.extractor": "model", "models.extract": "test/model"}
     made = Build(parse_settings({"test": known | settings}), "one", corpus, ())
-    start_build(made)
+    start_build(made, tables_of([INGEST, EXTRACT]))
     INGEST.run(made, 0)
     INGEST.finish(made)
     made = INGEST.done(made)
