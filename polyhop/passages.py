@@ -39,14 +39,14 @@ def passage_lines(
 
 
 def passage_line(passage: Mapping[str, Any]) -> str:
-    """Rank, score, title and id, and where the passage stands in its file, if that is known."""
+    """Rank, score, title and id, and the place in its file, if that is known."""
     where = location_words(passage)
     line = f"  {passage['rank']:>3}  {passage['score']:.3f}  {passage['title']}  [{passage['id']}]"
     return f"{line}  {where}" if where else line
 
 
 def location_words(passage: Mapping[str, Any]) -> str:
-    """Where a passage of the JSON contract stands in its file: `page 3, Methods`; "" if that is not known."""
+    """The place in its file of a passage of the JSON contract: `page 3, Methods`; "" if that is not known."""
     location = passage.get("location")
     if not isinstance(location, Mapping):
         return ""
