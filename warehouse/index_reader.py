@@ -47,6 +47,7 @@ class PublishedIndex:
         self.name = name
         self._opened: dict[Artefact[Any], object] = {}
         self._texts: dict[int, tuple[str, str, str]] = {}
+        self._places: dict[int, _Place] = {}
         self._origins: dict[int, PassageOrigin] = {}
         with ExitStack() as opened:  # what was opened is closed again if the rest cannot be
             held = opened.enter_context(hold_version(layout, name, version))
@@ -66,6 +67,7 @@ class PublishedIndex:
         """Releases the version, and all that was opened of it: arrays stay mapped while anybody knows them."""
         self._opened.clear()
         self._texts.clear()
+        self._places.clear()
         self._origins.clear()
         self.__dict__.pop("number_of_passage", None)
         self._closing.close()
@@ -109,10 +111,7 @@ class PublishedIndex:
         found = {number: row for number in numbers if (row := self._texts.get(number)) is not None}
         missing = [number for number in dict.fromkeys(numbers) if number not in found]
         if missing:
-            read = dict(zip(missing, self._read_passages(missing), strict=True))
-            found.update(read)
-            if len(read) <= _MOST_KEPT_AT_ONCE:
-                self._keep(read)
+            found.update((number, row[:3]) for number, row in self._read_passages(missing).items())
         return [found[number] for number in numbers]
 
     def origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
@@ -122,33 +121,37 @@ class PublishedIndex:
         if missing:
             read = dict(zip(missing, self._read_origins(missing), strict=True))
             found.update(read)
-            self._origins.update(read)
-            for number in list(self._origins)[: max(0, len(self._origins) - KEPT_PASSAGES)]:
-                self._origins.pop(number, None)
+            _keep_newest(self._origins, read)
         return [found[number] for number in numbers]
 
+    def _read_passages(self, numbers: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+        """Passages by number, each with its place; kept unless there are many."""
+        number_of = {self.passage_ids[number]: number for number in numbers}
+        read = {number_of[row[0]]: row for row in self._rows("passages_by_id", number_of)}
+        if len(read) <= _MOST_KEPT_AT_ONCE:
+            _keep_newest(self._texts, {n: row[:3] for n, row in read.items() if len(row[2]) <= _LONGEST_KEPT})
+            _keep_newest(self._places, {n: row[3:] for n, row in read.items()})
+        return read
+
     def _read_origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
-        ids = [self.passage_ids[number] for number in numbers]
-        name = "origins" if "records" in self.manifest.tables else "origins_in_documents"
-        with translated(self._folder.tables):
-            rows = self._connection.cursor().execute(statement("read", name), {"ids": ids}).fetchall()
-        by_id = {row[0]: _origin(*row[1:]) for row in rows}
-        return [by_id[passage_id] for passage_id in ids]
+        place_of = {number: place for number in numbers if (place := self._places.get(number)) is not None}
+        unknown = [number for number in numbers if number not in place_of]
+        if unknown:
+            place_of.update((number, row[3:]) for number, row in self._read_passages(unknown).items())
+        places = [place_of[number] for number in numbers]
+        of_record: dict[str, tuple[str, str]] = {}
+        if "records" in self.manifest.tables:
+            of_record = self._sources("origins_of_records", {place[0] for place in places})
+        others = {place[1] for place in places if place[0] not in of_record}
+        of_document = self._sources("origins_of_documents", others) if others else {}
+        return [_origin(place, of_record.get(place[0]) or of_document[place[1]]) for place in places]
 
-    def _read_passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
-        ids = [self.passage_ids[number] for number in numbers]
-        with translated(self._folder.tables):
-            rows = self._connection.cursor().execute(statement("read", "passages_by_id"), {"ids": ids}).fetchall()
-        by_id = {row[0]: row for row in rows}
-        return [by_id[passage_id] for passage_id in ids]
+    def _sources(self, name: str, ids: Collection[str]) -> dict[str, tuple[str, str]]:
+        return {row[0]: (row[1], row[2]) for row in self._rows(name, ids)}
 
-    def _keep(self, read: Mapping[int, tuple[str, str, str]]) -> None:
-        """Keeps short texts; the oldest go. Threads may do this at once: they only lose what can be read again."""
-        for number, row in read.items():
-            if len(row[2]) <= _LONGEST_KEPT:
-                self._texts[number] = row
-        for number in list(self._texts)[: max(0, len(self._texts) - KEPT_PASSAGES)]:
-            self._texts.pop(number, None)
+    def _rows(self, name: str, ids: Collection[str]) -> list[tuple[Any, ...]]:
+        with translated(self._folder.tables):
+            return self._connection.cursor().execute(statement("read", name), {"ids": list(ids)}).fetchall()
 
     def artefact(self, handle: Artefact[T]) -> T:
         """What a handle opens, opened once and kept until closed."""
@@ -159,8 +162,23 @@ class PublishedIndex:
         return cast("T", self._opened[handle])
 
 
-def _origin(record_id: str, document_id: str, source: str, start: int, end: int, metadata: str) -> PassageOrigin:
+_Place = tuple[str, str, int, int]
+"""Record and document of a passage, and its offsets in the record's text."""
+
+_Kept = TypeVar("_Kept")
+
+
+def _origin(place: _Place, of_record: tuple[str, str]) -> PassageOrigin:
+    record_id, document_id, start, end = place
+    source, metadata = of_record
     return PassageOrigin(record_id, document_id, source, start, end, json.loads(metadata))
+
+
+def _keep_newest(kept: dict[int, _Kept], read: Mapping[int, _Kept]) -> None:
+    """Keeps what was read; the oldest go. Threads may do this at once: they only lose what can be read again."""
+    kept.update(read)
+    for number in list(kept)[: max(0, len(kept) - KEPT_PASSAGES)]:
+        kept.pop(number, None)
 
 
 class StoredVersion(ArrayFolder):

@@ -158,7 +158,7 @@ def test_texts_read_last_are_kept_and_no_more_of_them_than_allowed(
         assert [tuple(row) for row in published.passages(numbers)] == [rows[number] for number in numbers]
     monkeypatch.setattr(published, "_read_passages", lambda _: pytest.fail("read again"))
     assert [tuple(row) for row in published.passages([9, 8, 9, 1])] == [rows[number] for number in (9, 8, 9, 1)]
-    monkeypatch.setattr(published, "_read_passages", lambda numbers: [("read", "again", str(n)) for n in numbers])
+    monkeypatch.setattr(published, "_read_passages", lambda numbers: {n: ("read", "again", str(n)) for n in numbers})
     assert published.passages([8, 2]) == [rows[8], ("read", "again", "2")]
     published._texts.clear()
 

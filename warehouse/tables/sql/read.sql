@@ -22,8 +22,9 @@ SELECT column_name FROM duckdb_columns()
 WHERE database_name = current_database() AND table_name = 'mentions';
 
 -- name: passages_by_id
--- Texts of the passages asked for.
-SELECT passage_id, title, text FROM passages WHERE passage_id IN (SELECT unnest($ids));
+-- Texts of the passages asked for, and where they come from: a second search for the same ids would cost as much again.
+SELECT passage_id, title, text, record_id, document_id, start_offset, end_offset
+FROM passages WHERE passage_id IN (SELECT unnest($ids));
 
 -- name: locations_by_id
 -- Where the passages asked for stand in their files.
@@ -93,20 +94,13 @@ FROM relations AS r
 JOIN entities AS s ON s.entity_id = r.source_id JOIN entities AS o ON o.entity_id = r.target_id
 WHERE s.key IN (SELECT unnest($ids));
 
--- name: origins
--- Where the passages asked for come from; of versions without records, as far as their documents say.
-SELECT p.passage_id, p.record_id, p.document_id, coalesce(r.source, d.source), p.start_offset, p.end_offset,
-    coalesce(r.metadata_json, d.metadata_json)
-FROM passages AS p
-JOIN documents AS d USING (document_id)
-LEFT JOIN records AS r USING (record_id)
-WHERE p.passage_id IN (SELECT unnest($ids));
+-- name: origins_of_records
+-- Source and metadata of the records asked for.
+SELECT record_id, source, metadata_json FROM records WHERE record_id IN (SELECT unnest($ids));
 
--- name: origins_in_documents
--- The same of versions from before there was a table of records.
-SELECT p.passage_id, p.record_id, p.document_id, d.source, p.start_offset, p.end_offset, d.metadata_json
-FROM passages AS p JOIN documents AS d USING (document_id)
-WHERE p.passage_id IN (SELECT unnest($ids));
+-- name: origins_of_documents
+-- The same of documents, for passages without a record of their own and versions from before there was that table.
+SELECT document_id, source, metadata_json FROM documents WHERE document_id IN (SELECT unnest($ids));
 
 -- name: records_of_passages
 -- Number of each passage's record, in number order of passages.
