@@ -73,16 +73,30 @@ class ReleasedError(BaseException):
 
 
 class Worker:
-    """One worker process's loop."""
+    """One worker process's loop.
+
+    Args:
+        queue: Where questions come from.
+        pool: The open indexes that answer them.
+        options: How it works.
+        metrics: What it counts.
+        after_batch: Called after each batch that was answered.
+    """
 
     def __init__(
-        self, queue: QuestionQueue, pool: IndexPool, options: WorkerOptions, metrics: WorkerMetrics | None = None
+        self,
+        queue: QuestionQueue,
+        pool: IndexPool,
+        options: WorkerOptions,
+        metrics: WorkerMetrics | None = None,
+        after_batch: Callable[[], None] | None = None,
     ) -> None:
         self.worker_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
         self._queue = queue
         self._pool = pool
         self._options = options
         self._metrics = metrics or WorkerMetrics()
+        self._after_batch = after_batch
         self._breaker = CircuitBreaker()
         self._left = LeftQuestions()
         self._watch = Watch(options.question_seconds)
@@ -157,6 +171,8 @@ class Worker:
             claimed = self._claim()
             if claimed:
                 self._batch(claimed)
+                if self._after_batch is not None:
+                    self._after_batch()
             elif self._is_done():
                 return
             else:

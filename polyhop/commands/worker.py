@@ -27,6 +27,7 @@ def worker(
 
     from polyhop.schemas.requests import names_in
     from polyhop.warehouse.open import open_questions
+    from polyhop.worker.cycles import searched_by_the_clock
     from polyhop.worker.loop import Worker, WorkerOptions
     from polyhop.worker.metrics import WorkerMetrics, serve_metrics
     from polyhop.worker.pool import IndexPool
@@ -48,8 +49,8 @@ def worker(
     )
     metrics = WorkerMetrics()
     stop_serving = None if metrics_port is None else serve_metrics(metrics, metrics_port, metrics_address)
-    with open_questions(settings) as queue:
-        running = Worker(queue, IndexPool(settings), options, metrics)
+    with open_questions(settings) as queue, searched_by_the_clock() as search_for_cycles:
+        running = Worker(queue, IndexPool(settings), options, metrics, search_for_cycles)
         running.handle_signals()
         print_error(f"Worker {running.worker_id} answers {', '.join(options.queues)}.")
         report = running.run()

@@ -16,7 +16,7 @@ from polyhop.schemas.text import norm_answer
 from polyhop.schemas.values import find_dates
 from polyhop.worker.reading.clauses import PRONOUNS, leading_subject, words_of
 from polyhop.worker.reading.countries import places_in
-from polyhop.worker.reading.pages import Page, PageSentence
+from polyhop.worker.reading.pages import Page, PageContent, PageSentence
 from polyhop.worker.reading.parsing import ANY, DATE, NATIONALITY, NUMBER, PERSON, PLACE, WORK, YEAR, ParsedQuestion
 from polyhop.worker.reading.subjects import is_subject
 from polyhop.worker.reading.surroundings import Surroundings
@@ -113,17 +113,12 @@ def _spans_of(question: ParsedQuestion, page: Page, sentence: PageSentence) -> S
     spans = _prepared_spans(sentence, question.expected, asks_country=asks_country)
     if own is None:
         return spans
-    subject = _prepared(sentence, own)
-    full = frozenset(subject.tokens)
     rest = (
         span
         for span in spans
-        if span.kind != NAMED
-        or span.start >= subject.end
-        or span.end <= subject.start
-        or not full.issuperset(span.tokens)
+        if span.kind != NAMED or span.start >= own.end or span.end <= own.start or not own.words.issuperset(span.tokens)
     )
-    return [subject, *rest]
+    return [own.span, *rest]
 
 
 @lru_cache(maxsize=_KEPT_SENTENCES)
@@ -139,26 +134,49 @@ def _prepared(sentence: PageSentence, span: Span) -> PreparedSpan:
     return PreparedSpan(*span, tokens, " ".join(tokens), norm_answer(answer), around)
 
 
-def page_subject(question: ParsedQuestion, page: Page, sentence: PageSentence) -> Span | None:
+class PageSubject(NamedTuple):
+    """The title of a page where a sentence begins with what the page is about: `said` is how the sentence puts it."""
+
+    span: PreparedSpan
+    words: frozenset[str]
+    said: str
+
+    @property
+    def start(self) -> int:
+        """Where the sentence's words for it begin."""
+        return self.span.start
+
+    @property
+    def end(self) -> int:
+        """Where they end."""
+        return self.span.end
+
+
+def page_subject(question: ParsedQuestion, page: Page, sentence: PageSentence) -> PageSubject | None:
     """The page's title where a sentence that says some of the question begins with what the page is about."""
     if question.expected in _BY_TYPE or question.expected == NATIONALITY or sentence.number >= _MOST_SUBJECTS:
         return None
     if question.weights.keys().isdisjoint(sentence.places):
         return None
+    subject = _subject(page.content, sentence)
+    return None if subject is None or subject.said in question.name_keys else subject
+
+
+@lru_cache(maxsize=_KEPT_SENTENCES)
+def _subject(page: PageContent, sentence: PageSentence) -> PageSubject | None:
     if sentence.number and not _may_begin(page, sentence):
         return None
     words = words_of(sentence.text)
     phrase = leading_subject(words)
-    title = _PARENTHESES.sub(" ", page.passage.title).strip()
+    title = _PARENTHESES.sub(" ", page.title).strip()
     if phrase is None or not title or not is_subject(page, sentence, words, phrase):
         return None
-    said = " ".join(name_tokens(sentence.text[words[phrase.first].start : words[phrase.last].end]))
-    if said in question.name_keys:
-        return None
-    return SUBJECT, title, words[phrase.first].start, words[phrase.last].end
+    start, end = words[phrase.first].start, words[phrase.last].end
+    span = _prepared(sentence, (SUBJECT, title, start, end))
+    return PageSubject(span, frozenset(span.tokens), " ".join(name_tokens(sentence.text[start:end])))
 
 
-def _may_begin(page: Page, sentence: PageSentence) -> bool:
+def _may_begin(page: PageContent, sentence: PageSentence) -> bool:
     """Whether the first word can be one of what the page is about: no other name begins the sentence."""
     start, end = sentence.words[0] if sentence.words else (0, 0)
     low = sentence.text[start:end].lower()

@@ -8,12 +8,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import fsum, prod
+from math import fsum
+from typing import NamedTuple
 
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.worker.reading.asked import Asked, asked_of
 from polyhop.worker.reading.candidates import Candidate
-from polyhop.worker.reading.corpus_pages import OwnPage
 from polyhop.worker.reading.features import Features, Situation
 from polyhop.worker.reading.lexicon import forms_of
 from polyhop.worker.reading.pages import Page, PageSentence
@@ -42,6 +42,15 @@ class _Unit:
     weight: float
 
 
+class _SentenceEvidence(NamedTuple):
+    """Factors that all candidates of a sentence share; `said_of_it` is `said` of whom the sentence says the verb."""
+
+    said: float
+    said_of_it: float
+    named: float
+    tie: float
+
+
 class Evidence:
     """What the passages of one question say of it, prepared once for all its candidates."""
 
@@ -49,27 +58,35 @@ class Evidence:
         self.situation = situation
         self.question = situation.question
         self.asked: Asked = asked_of(situation.question)
-        self._said: dict[tuple[int, int, bool], float] = {}
-        self._tied: dict[tuple[int, int], float] = {}
-        self._named: dict[tuple[int, int], float] = {}
         self._doers: dict[tuple[int, int], tuple[bool, list[tuple[int, int]]]] = {}
         self._weights: dict[int, float] = {}
 
-    def factor(self, candidate: Candidate, own: OwnPage | None, features: Features) -> float:
-        """How far the evidence for a candidate holds, in (0, 1]."""
-        fit = fitness(self.question, candidate, own, features)
-        doer = self._doer(candidate)
-        is_said = bool(features.pat) and self._is_relation_asked
-        said = 1.0 if is_said else self._share_said(candidate, is_doer=doer > 0)
-        named = self._share_named(candidate)
-        parts = (
-            fit,
-            NO_DOER if doer < 0 else 1.0,
-            self._said_factor(said),
-            UNNAMED + (1 - UNNAMED) * named * named,
-            self._tie(candidate),
-        )
-        return prod(parts) ** self._exponent
+    def factors(self, candidates: Sequence[Candidate], rows: Sequence[Features]) -> list[float]:
+        """How far the evidence for each candidate holds, in (0, 1], in order."""
+        found = []
+        sentence: PageSentence | None = None
+        of_sentence = _SentenceEvidence(1.0, 1.0, 1.0, 1.0)
+        is_relation_asked, exponent, asks_verb = self._is_relation_asked, self._exponent, bool(self.asked.verb)
+        for candidate, features in zip(candidates, rows, strict=True):
+            if candidate.sentence is not sentence:
+                sentence = candidate.sentence
+                of_sentence = self._of_sentence(candidate.page, sentence)
+            doer = self._doer(candidate) if asks_verb else 0
+            if features.pat and is_relation_asked:
+                said = 1.0
+            else:
+                said = of_sentence.said_of_it if doer > 0 else of_sentence.said
+            fit = fitness(self.question, candidate, self.situation.own_page(candidate), features)
+            product = fit * (NO_DOER if doer < 0 else 1.0) * said * of_sentence.named * of_sentence.tie
+            found.append(product**exponent)
+        return found
+
+    def _of_sentence(self, page: Page, sentence: PageSentence) -> "_SentenceEvidence":
+        named = self._share_named(page, sentence)
+        said = self._said_factor(self._share_said(sentence, frozenset()))
+        said_of_it = self._said_factor(self._share_said(sentence, self._verb_stems)) if self._verb_stems else said
+        tie = self._tie_of(page.place, sentence.number) if self._inner else 1.0
+        return _SentenceEvidence(said, said_of_it, UNNAMED + (1 - UNNAMED) * named * named, tie)
 
     # --- the predicate -------------------------------------------------------------------------------------------
 
@@ -103,27 +120,28 @@ class Evidence:
             return 1.0
         return UNSAID + (1 - UNSAID) * said / (2 * _SAID_ENOUGH) if is_anchored else UNSAID
 
-    def _share_said(self, candidate: Candidate, *, is_doer: bool) -> float:
-        """Share of the predicate that the candidate's sentence says; of whom it says the verb, it says that too."""
-        place = (candidate.page.place, candidate.sentence.number, is_doer)
-        if place not in self._said:
-            total = fsum(unit.weight for unit in self._predicate)
-            verb = forms_of(self.asked.verb) if is_doer else frozenset()
-            held = fsum(
-                unit.weight
-                for unit in self._predicate
-                if not unit.stems.isdisjoint(candidate.sentence.places) or not unit.stems.isdisjoint(verb)
-            )
-            self._said[place] = held / total if total else 1.0
-        return self._said[place]
+    def _share_said(self, sentence: PageSentence, verb: frozenset[str]) -> float:
+        """Share of the predicate that a sentence says; of whom it says the verb, it says that too."""
+        held = fsum(
+            unit.weight
+            for unit in self._predicate
+            if not unit.stems.isdisjoint(sentence.places) or not unit.stems.isdisjoint(verb)
+        )
+        return held / self._predicate_weight if self._predicate_weight else 1.0
+
+    @cached_property
+    def _predicate_weight(self) -> float:
+        return fsum(unit.weight for unit in self._predicate)
+
+    @cached_property
+    def _verb_stems(self) -> frozenset[str]:
+        return forms_of(self.asked.verb) if self.asked.verb else frozenset()
 
     def _doer(self, candidate: Candidate) -> int:
         """1 if the sentence says the question's verb of the candidate, -1 if of something else, 0 if not at all."""
-        if not self.asked.verb:
-            return 0
         place = (candidate.page.place, candidate.sentence.number)
         if place not in self._doers:
-            self._doers[place] = doers(candidate.sentence, forms_of(self.asked.verb), is_done_to=self.asked.is_passive)
+            self._doers[place] = doers(candidate.sentence, self._verb_stems, is_done_to=self.asked.is_passive)
         has_verb, spans = self._doers[place]
         if not has_verb and self._is_maker(candidate):
             return 1
@@ -139,16 +157,12 @@ class Evidence:
 
     # --- the names -----------------------------------------------------------------------------------------------
 
-    def _share_named(self, candidate: Candidate) -> float:
+    def _share_named(self, page: Page, sentence: PageSentence) -> float:
         """Share of the names that the answer's sentence must be about: in the sentence or as its page."""
         direct = self.asked.direct
         if not direct:
             return 1.0
-        place = (candidate.page.place, candidate.sentence.number)
-        if place not in self._named:
-            held = sum(self._has_name(candidate.page, candidate.sentence, name.key) for name in direct)
-            self._named[place] = held / len(direct)
-        return self._named[place]
+        return sum(self._has_name(page, sentence, name.key) for name in direct) / len(direct)
 
     def _has_name(self, page: Page, sentence: PageSentence, key: str) -> bool:
         return key in page.title_keys or (page.mentions((key,)) and f" {key} " in sentence.key_text)
@@ -202,17 +216,9 @@ class Evidence:
         pages = self.situation.pages
         found: list[list[int]] = [[] for _ in pages]
         for other in pages:
-            for place in self._mentioned[other.place]:
+            for place in self.situation.mentioned[other.place]:
                 found[place].append(self._page_masks[other.place])
         return found
-
-    @cached_property
-    def _mentioned(self) -> list[list[int]]:
-        """By page: the pages whose title it mentions."""
-        pages = self.situation.pages
-        return [
-            [other.place for other in pages if other is not page and page.mentions(other.title_keys)] for page in pages
-        ]
 
     @cached_property
     def _page_masks(self) -> list[int]:
@@ -224,24 +230,17 @@ class Evidence:
             masks.append(mask)
         return masks
 
-    def _tie(self, candidate: Candidate) -> float:
-        """Whether the candidate's sentence is tied to what leads there, over at most two more pages."""
-        if not self._inner:
-            return 1.0
-        place = (candidate.page.place, candidate.sentence.number)
-        if place not in self._tied:
-            self._tied[place] = self._tie_of(*place)
-        return self._tied[place]
-
     def _tie_of(self, page: int, sentence: int) -> float:
+        """Whether a sentence is tied to what leads there, over at most two more pages."""
         own = self._sentence_masks[page][sentence]
         is_start = any(name.key in self.situation.pages[page].title_keys for name in self.asked.leading)
         described = sum(1 << number for number, unit in enumerate(self._inner) if not unit.key)
         if is_start and self.asked.predicate and described and not own & described:
             return SAME_PLACE
         mask = own | (self._title_masks[page] if is_start else self._page_masks[page])
+        mentioned = self.situation.mentioned[page]
         links = list(self._links[page])
-        links += [self._page_masks[other] for other in self._mentioned[page] if self._mentions(page, sentence, other)]
+        links += [self._page_masks[other] for other in mentioned if self._mentions(page, sentence, other)]
         for _ in range(_MOST_LINKS):
             mask = max((mask | link for link in links), key=self._weight, default=mask)
         words, names = self._share_of(mask, described), self._share_of(mask, ~described)
@@ -266,8 +265,4 @@ class Evidence:
 
 def factors_of(situation: Situation, candidates: Sequence[Candidate], rows: Sequence[Features]) -> list[float]:
     """How far the evidence for each candidate holds, in order."""
-    evidence = Evidence(situation)
-    return [
-        evidence.factor(candidate, situation.own_page(candidate), row)
-        for candidate, row in zip(candidates, rows, strict=True)
-    ]
+    return Evidence(situation).factors(candidates, rows)

@@ -95,17 +95,21 @@ class Situation:
         return fsum(self.idf(stem) for stem in self.question.main_stems)
 
     @cached_property
+    def mentioned(self) -> list[list[int]]:
+        """By page, the others whose title it mentions, in order."""
+        return [
+            [other.place for other in self.pages if other is not page and page.mentions(other.title_keys)]
+            for page in self.pages
+        ]
+
+    @cached_property
     def bridged(self) -> list[float]:
         """By page, bp: how close to the question a page is that mentions this page's title."""
-        return [self._bridge(page) for page in self.pages]
-
-    def _bridge(self, page: Page) -> float:
-        if self.named[page.place]:
-            return 0.0
-        mentioned = (
-            self.cosines[other.place] for other in self.pages if other is not page and other.mentions(page.title_keys)
-        )
-        return max(mentioned, default=0.0)
+        found: list[list[float]] = [[] for _ in self.pages]
+        for place, mentioned in enumerate(self.mentioned):
+            for other in mentioned:
+                found[other].append(self.cosines[place])
+        return [0.0 if named else max(own, default=0.0) for named, own in zip(self.named, found, strict=True)]
 
     @cached_property
     def named(self) -> list[bool]:
@@ -133,38 +137,38 @@ class Situation:
 
 def features_of(situation: Situation, candidates: Sequence[Candidate]) -> list[Features]:
     """One Features per candidate, in order. Source: reader.md 6.3. Cost: O(candidates * question words)."""
+    question, corpus, total = situation.question, situation.corpus, situation.total
+    head = question.head_stem
+    is_person, is_place = question.expected in (PERSON, ANY), question.expected == PLACE
+    is_mismatch = _MISMATCHES.get(question.expected)
     rows = []
     sentence: PageSentence | None = None
-    share, near = 0.0, list[tuple[float, Sequence[int]]]()
+    share, bridged, first, named, near = 0.0, 0.0, 0.0, 0.0, list[tuple[float, Sequence[int]]]()
     for candidate in candidates:
         if candidate.sentence is not sentence:
-            sentence = candidate.sentence
-            share, near = situation.found_share(sentence, candidate.page), situation.near_words(sentence)
-        rows.append(_features(situation, candidate, share, near))
+            sentence, page = candidate.sentence, candidate.page
+            share, near = situation.found_share(sentence, page), situation.near_words(sentence)
+            bridged, named = situation.bridged[page.place], float(situation.named[page.place])
+            first = float(sentence.number == 0)
+        own = situation.own_page(candidate)
+        rows.append(
+            Features(
+                mov=share,
+                bp=bridged,
+                first=first,
+                kP=float(candidate.kind == PHRASE),
+                chead=float(bool(head) and head in stems_of_key(candidate.key)),
+                place=place_value(candidate, own) if is_place else 0.0,
+                pat=float(follows_relation(question, candidate)),
+                kC=float(candidate.kind == JOINED),
+                qtitle=named,
+                person=person_value(candidate, own, corpus) if is_person else 0.0,
+                mism=float(is_mismatch is not None and is_mismatch(question, candidate, own)),
+                mwin=nearness(candidate, near, total),
+                ownhead=float(bool(head) and own is not None and head in own.definition_stems),
+            )
+        )
     return rows
-
-
-def _features(
-    situation: Situation, candidate: Candidate, share: float, near: Sequence[tuple[float, Sequence[int]]]
-) -> Features:
-    question = situation.question
-    own = situation.own_page(candidate)
-    head = question.head_stem
-    return Features(
-        mov=share,
-        bp=situation.bridged[candidate.page.place],
-        first=float(candidate.sentence.number == 0),
-        kP=float(candidate.kind == PHRASE),
-        chead=float(bool(head) and head in stems_of_key(candidate.key)),
-        place=place_value(candidate, own) if question.expected == PLACE else 0.0,
-        pat=float(follows_relation(question, candidate)),
-        kC=float(candidate.kind == JOINED),
-        qtitle=float(situation.named[candidate.page.place]),
-        person=person_value(candidate, own, situation.corpus) if question.expected in (PERSON, ANY) else 0.0,
-        mism=float(is_mismatch(question, candidate, own)),
-        mwin=nearness(candidate, near, situation.total),
-        ownhead=float(bool(head) and own is not None and head in own.definition_stems),
-    )
 
 
 def nearness(candidate: Candidate, near: Sequence[tuple[float, Sequence[int]]], total: float) -> float:
@@ -216,12 +220,6 @@ def place_value(candidate: Candidate, own: OwnPage | None) -> float:
     if own is not None and not lists.place_definitions.isdisjoint(own.definition):
         return 1.0
     return 0.7 if candidate.around.word_before in lists.place_links else 0.0
-
-
-def is_mismatch(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:
-    """mism: whether a candidate cannot be of the expected type."""
-    check = _MISMATCHES.get(question.expected)
-    return check is not None and check(question, candidate, own)
 
 
 def is_no_person(_question: ParsedQuestion, candidate: Candidate, own: OwnPage | None) -> bool:

@@ -7,7 +7,6 @@ Source: reader.md 6.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from polyhop.schemas.graph import Mention
@@ -78,54 +77,37 @@ class PageSentence:
         return _RUNS.find(self.text)
 
 
-@dataclass
-class Page:
-    """A passage of the context; `place` is its rank from 0. What does not depend on the question is kept."""
+class PageContent:
+    """Title and text of a passage, taken apart once for all questions that read it.
 
-    passage: ContextPassage
-    place: int
+    Attributes:
+        title: The passage's title.
+        text: The part of the text that is read.
+    """
 
-    @cached_property
-    def text(self) -> str:
-        """The part of the text that is read."""
-        return self.passage.text[:MOST_CHARACTERS]
+    def __init__(self, title: str, text: str) -> None:
+        self.title = title
+        self.text = text
 
     @cached_property
     def sentences(self) -> Sequence[PageSentence]:
         """Sentences, lines apart."""
-        return _sentences(self.text)
+        return [PageSentence(self.text[start:end], start, end, n) for n, (start, end) in enumerate(_parts(self.text))]
 
     @cached_property
     def title_keys(self) -> tuple[str, ...]:
         """Keys that the title is known under, the whole title first."""
-        return _title_keys(self.passage.title)
+        return _title_keys(self.title)
 
     @cached_property
     def title_stems(self) -> frozenset[str]:
         """Stems of the title."""
-        return _title_stems(self.passage.title)
-
-    @cached_property
-    def lead_sentences(self) -> Sequence[PageSentence]:
-        """The first two sentences."""
-        return self.sentences[:LEAD_SENTENCES]
-
-    @property
-    def lead_start(self) -> int:
-        """Offset of the lead in the text."""
-        return self.lead_sentences[0].start if self.lead_sentences else 0
-
-    @cached_property
-    def lead(self) -> str:
-        """The first sentences as one text, at most `LEAD_CHARACTERS` of it."""
-        if not self.lead_sentences:
-            return ""
-        return self.text[self.lead_sentences[0].start : self.lead_sentences[-1].end][:LEAD_CHARACTERS]
+        return _title_stems(self.title)
 
     @cached_property
     def stems(self) -> frozenset[str]:
         """Stems of the title and all sentences."""
-        return _stems(self.passage.title, self.text)
+        return self.title_stems.union(*(sentence.places for sentence in self.sentences))
 
     @cached_property
     def pronoun(self) -> str:
@@ -138,10 +120,73 @@ class Page:
         defined = defining_words(self.sentences[0].text) if self.sentences else frozenset()
         return defined.union(*(key.split() for key in self.title_keys))
 
+    @cached_property
+    def lead(self) -> str:
+        """The first sentences as one text, at most `LEAD_CHARACTERS` of it."""
+        first = self.sentences[:LEAD_SENTENCES]
+        return self.text[first[0].start : first[-1].end][:LEAD_CHARACTERS] if first else ""
+
     def mentions(self, keys: Sequence[str]) -> bool:
         """Whether the text mentions one of these titles; one of a single word needs a capital."""
-        lower, capitalised = _tokens(self.text)
+        lower, capitalised = self._tokens
         return any(f" {key} " in (lower if " " in key else capitalised) for key in keys)
+
+    @cached_property
+    def _tokens(self) -> tuple[str, str]:
+        """The words in lower case, and those with a capital, each between spaces."""
+        words = _WORD.findall(fold(self.text))
+        capitalised = [word for word in words if not word[0].islower()]
+        return f" {' '.join(words)} ".lower(), f" {' '.join(capitalised)} ".lower()
+
+
+class Page:
+    """A passage of the context; `place` is its rank from 0. What does not depend on the question is kept.
+
+    Attributes:
+        passage: As it was retrieved.
+        place: Its rank.
+        content: Its title and text, shared with the other questions that read it.
+    """
+
+    def __init__(self, passage: ContextPassage, place: int) -> None:
+        self.passage = passage
+        self.place = place
+        self.content = content = _content(passage.title, passage.text[:MOST_CHARACTERS])
+        self.text = content.text
+        self.sentences = content.sentences
+        self.title_keys = content.title_keys
+        self.title_stems = content.title_stems
+        self.mentions = content.mentions
+
+    @property
+    def lead_sentences(self) -> Sequence[PageSentence]:
+        """The first two sentences."""
+        return self.sentences[:LEAD_SENTENCES]
+
+    @property
+    def lead_start(self) -> int:
+        """Offset of the lead in the text."""
+        return self.sentences[0].start if self.sentences else 0
+
+    @property
+    def lead(self) -> str:
+        """The first sentences as one text, at most `LEAD_CHARACTERS` of it."""
+        return self.content.lead
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """Stems of the title and all sentences."""
+        return self.content.stems
+
+    @property
+    def pronoun(self) -> str:
+        """The pronoun that stands for the page's subject."""
+        return self.content.pronoun
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Words that the title and the first definition call the page's subject by."""
+        return self.content.kinds
 
     def sentence_at(self, offset: int) -> PageSentence | None:
         """The sentence that holds an offset."""
@@ -154,6 +199,11 @@ class Page:
 
 
 @lru_cache(maxsize=_KEPT_PAGES)
+def _content(title: str, text: str) -> PageContent:
+    return PageContent(title, text)
+
+
+@lru_cache(maxsize=_KEPT_PAGES)
 def _title_keys(title: str) -> tuple[str, ...]:
     return title_keys(title)
 
@@ -161,24 +211,6 @@ def _title_keys(title: str) -> tuple[str, ...]:
 @lru_cache(maxsize=_KEPT_PAGES)
 def _title_stems(title: str) -> frozenset[str]:
     return frozenset(stem for word in name_tokens(title) if (stem := stem_of(word)))
-
-
-@lru_cache(maxsize=_KEPT_PAGES)
-def _stems(title: str, text: str) -> frozenset[str]:
-    return _title_stems(title).union(*(sentence.places for sentence in _sentences(text)))
-
-
-@lru_cache(maxsize=_KEPT_PAGES)
-def _tokens(text: str) -> tuple[str, str]:
-    """The words in lower case, and those with a capital, each between spaces."""
-    words = _WORD.findall(fold(text))
-    capitalised = [word for word in words if not word[0].islower()]
-    return f" {' '.join(words)} ".lower(), f" {' '.join(capitalised)} ".lower()
-
-
-@lru_cache(maxsize=_KEPT_PAGES)
-def _sentences(text: str) -> Sequence[PageSentence]:
-    return [PageSentence(text[start:end], start, end, n) for n, (start, end) in enumerate(_parts(text))]
 
 
 def _parts(text: str) -> Sequence[tuple[int, int]]:

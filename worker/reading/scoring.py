@@ -88,14 +88,14 @@ def choose(candidates: Sequence[Candidate], rows: Sequence[Features], factors: S
     scores = [
         round(score(row) + EVIDENCE_WEIGHT * log(factor), DECIMALS) for row, factor in zip(rows, factors, strict=True)
     ]
-    places = range(len(candidates))
-    best = min(places, key=lambda n: (-scores[n], *_order(candidates[n])))
+    highest = max(scores)
+    best = min((n for n, value in enumerate(scores) if value == highest), key=lambda n: _order(candidates[n]))
     parts: dict[str, list[float]] = {}
     for candidate, value in zip(candidates, scores, strict=True):
-        parts.setdefault(candidate.norm, []).append(exp(value - scores[best]))
+        parts.setdefault(candidate.norm, []).append(exp(value - highest))
     total = fsum(part for values in parts.values() for part in values)
     share = fsum(parts[candidates[best].norm]) / total
-    return Best(candidates[best], scores[best], share, factors[best] * confidence(share, score(rows[best])))
+    return Best(candidates[best], highest, share, factors[best] * confidence(share, score(rows[best])))
 
 
 def _order(candidate: Candidate) -> tuple[int, int, int]:

@@ -19,13 +19,13 @@ from polyhop.worker.reading.clauses import (
     words_of,
 )
 from polyhop.worker.reading.lexicon import forms_of, is_of_kind
-from polyhop.worker.reading.pages import Page, PageSentence
+from polyhop.worker.reading.pages import Page, PageContent, PageSentence
 
 _OF_OTHERS = frozenset(("a", "an", "these", "both", "their", "this", "that"))
 _NEAR_BY = 6
 
 
-def is_subject(page: Page, sentence: PageSentence, words: Sequence[Word], phrase: Phrase | None) -> bool:
+def is_subject(page: Page | PageContent, sentence: PageSentence, words: Sequence[Word], phrase: Phrase | None) -> bool:
     """Whether a noun phrase of a page's sentence stands for the page's subject.
 
     A phrase of the first sentence that could not be found (None) does, and so does what that sentence begins with.
@@ -76,7 +76,7 @@ def _is_owner(words: Sequence[Word], phrase: Phrase) -> bool:
     return any(word.low.endswith(("'s", "s'")) for word in words[phrase.first : phrase.last + 1])
 
 
-def _is_part_of_name(words: Sequence[Word], phrase: Phrase, page: Page) -> bool:
+def _is_part_of_name(words: Sequence[Word], phrase: Phrase, page: Page | PageContent) -> bool:
     """`Utzon` on the page of Jørn Utzon, `Jean-François Champollion le Jeune` on that of Champollion."""
     said = {word.low for word in words[phrase.first : phrase.last + 1] if word.is_capitalised}
     full = page.title_keys[-1].replace("-", " ").split() if page.title_keys else []
