@@ -45,7 +45,7 @@ from polyhop.warehouse.artefacts import (
     vectors_of,
 )
 from polyhop.warehouse.graph.arrays import text_arrays
-from polyhop.worker.strategies.base import NoServices
+from polyhop.worker.strategies.no_services import NoServices
 
 T = TypeVar("T")
 Passage = tuple[str, str, str]

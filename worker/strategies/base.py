@@ -5,9 +5,9 @@ Ranks nothing and lists no strategies (registry.py does).
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError
 from polyhop.schemas.evidence import Evidence
-from polyhop.schemas.ports import IndexReader, Reader, Services, SpreadingDatabase, Strategy
+from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
 from polyhop.schemas.query import Question, RankedPassage, Retrieval
 
 Ranking = tuple[NDArray[np.intp], NDArray[np.float64]]
@@ -172,58 +172,28 @@ def strategy(  # noqa: PLR0913 - a declaration: all but three have defaults
     return declare
 
 
-class NoServices:
-    """Services for strategies that need none: no encoder, no model, no database."""
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Always fails.
-
-        Raises:
-            AlgorithmError: Always.
-        """
-        raise AlgorithmError(f"No encoder was given to this strategy, which has to encode {len(texts)} texts.")
-
-    def encode_beside(
-        self, questions: Sequence[str], repeated: Sequence[str]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """As `encode`, in one call."""
-        vectors = self.encode([*questions, *repeated])
-        return vectors[: len(questions)], vectors[len(questions) :]
-
-    @property
-    def has_two_encoders(self) -> bool:
-        """Never."""
-        return False
-
-    def encode_entities(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As `encode`."""
-        return self.encode(texts)
-
-    def encode_paths(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As `encode`."""
-        return self.encode(texts)
-
-    def chat(self) -> None:
-        """No chat model."""
-
-    def reranker(self) -> None:
-        """No cross-encoder."""
-
-    def graph_database(self) -> SpreadingDatabase:
-        """Always fails.
-
-        Raises:
-            ConfigurationError: Always.
-        """
-        raise ConfigurationError("No graph database was given to this strategy.")
-
-
 class Ranker(Protocol):
     """Finds the best passages for one question."""
 
     def rank(self, question: Question, count: int) -> Ranking:
         """At most `count` passages, in descending order of score."""
         ...
+
+
+@runtime_checkable
+class BatchRanker(Ranker, Protocol):
+    """A ranker that many questions cost less at once; each gets what `rank` gives, bit by bit."""
+
+    def rank_each(self, questions: Sequence[Question], count: int) -> Iterator[Ranking]:
+        """As `rank`, for each question in order."""
+        ...
+
+
+def rankings(ranker: Ranker, questions: Sequence[Question], count: int) -> Iterator[Ranking]:
+    """A ranking for each question in order, at once where the ranker gains from it."""
+    if isinstance(ranker, BatchRanker):
+        return ranker.rank_each(questions, count)
+    return (ranker.rank(question, count) for question in questions)
 
 
 class RankedStrategy:
@@ -236,14 +206,11 @@ class RankedStrategy:
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
-        return retrieve_each(questions, limit, self._retrieve_one)
-
-    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
-        start = time.perf_counter()
-        ranking = self._ranker.rank(question, limit)
-        return Retrieval(
-            ranked_passages(self._passage_ids, ranking), seconds={"seed": time.perf_counter() - start, "traversal": 0.0}
-        )
+        begun = time.perf_counter()
+        asked = [question for question in questions if has_word(question)]
+        ranked = [ranked_passages(self._passage_ids, one) for one in rankings(self._ranker, asked, limit)]
+        found = [(passages, Evidence(), 0.0) for passages in ranked]
+        return walked_retrievals(questions, found, time.perf_counter() - begun)
 
 
 def retrieve_each(

@@ -4,7 +4,7 @@ Source: algorithms.md 2.9, 1.7, 6.2.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -15,8 +15,15 @@ from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.warehouse.artefacts import ENTITIES, GRAPH, NEAREST_PASSAGES, vectors_of
 from polyhop.worker.ranking.chain_text import entity_line
-from polyhop.worker.ranking.order import best
-from polyhop.worker.ranking.similarity import cosines, mentioned_in, passages_of_entities
+from polyhop.worker.ranking.order import best, contenders
+from polyhop.worker.ranking.similarity import (
+    cosine_error,
+    cosines,
+    exact_cosines,
+    mentioned_in,
+    passages_of_entities,
+    rough_cosines,
+)
 from polyhop.worker.strategies.base import (
     Parameters,
     RankedStrategy,
@@ -59,17 +66,25 @@ class NaiveVectorParameters(Parameters):
 
 
 class DenseRanker:
-    """Exact cosines with all passages."""
+    """Exact cosines with all passages: rough ones of a block of questions choose, as in decision 0023."""
 
     def __init__(self, reader: IndexReader, strategy: str) -> None:
         self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
+        self._error = cosine_error(self._vectors.shape[1])
         self._strategy = strategy
 
     def rank(self, question: Question, count: int) -> Ranking:
         """At most `count` passages, in descending order of score."""
-        scores = cosines(self._vectors, question_vector(question, self._strategy))
-        numbers = best(scores, count)
-        return numbers, scores[numbers]
+        return next(self.rank_each([question], count))
+
+    def rank_each(self, questions: Sequence[Question], count: int) -> Iterator[Ranking]:
+        """As `rank`, for each question in order; the vectors are read once for all."""
+        vectors = [question_vector(question, self._strategy) for question in questions]
+        for rough, vector in zip(rough_cosines(self._vectors, vectors), vectors, strict=True):
+            near = contenders(rough, count, self._error)
+            scores = exact_cosines(self._vectors, near, vector)
+            first = best(scores, count)
+            yield near[first], scores[first]
 
 
 class ApproximateRanker:
@@ -140,6 +155,7 @@ class NearEntitiesStrategy:
     "Passages by cosine of their vectors.",
     DenseParameters,
     needs={"vectors:passage"},
+    batches=True,
 )
 def build_dense(reader: IndexReader, parameters: DenseParameters, _services: Services) -> RankedStrategy:
     """`dense` on an open version; it has no parameters."""

@@ -1,6 +1,6 @@
 """`rrf`: BM25 and cosine, fused by their ranks. Source: algorithms.md 2.9, 0.5."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -9,7 +9,7 @@ from pydantic import Field
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
 from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
-from polyhop.worker.strategies.base import LexicalParameters, RankedStrategy, Ranker, Ranking, strategy
+from polyhop.worker.strategies.base import LexicalParameters, RankedStrategy, Ranker, Ranking, rankings, strategy
 from polyhop.worker.strategies.dense import DenseRanker
 from polyhop.worker.strategies.lexical import LexicalRanker
 
@@ -34,10 +34,14 @@ class FusedRanker:
 
     def rank(self, question: Question, count: int) -> Ranking:
         """At most `count` passages, in descending order of score; there are never more than the lists hold."""
-        lists = [ranker.rank(question, self._depth)[0].tolist() for ranker in self._rankers]
-        fused = reciprocal_rank_fusion(lists, self._k)[: max(count, 0)]
-        numbers = np.array([number for number, _ in fused], dtype=np.intp)
-        return numbers, np.array([score for _, score in fused], dtype=np.float64)
+        return next(self.rank_each([question], count))
+
+    def rank_each(self, questions: Sequence[Question], count: int) -> Iterator[Ranking]:
+        """As `rank`, for each question in order."""
+        for found in zip(*(rankings(ranker, questions, self._depth) for ranker in self._rankers), strict=True):
+            fused = reciprocal_rank_fusion([numbers.tolist() for numbers, _ in found], self._k)[: max(count, 0)]
+            numbers = np.array([number for number, _ in fused], dtype=np.intp)
+            yield numbers, np.array([score for _, score in fused], dtype=np.float64)
 
 
 def fused_ranker(reader: IndexReader, parameters: FusionParameters, strategy: str) -> FusedRanker:
@@ -51,6 +55,7 @@ def fused_ranker(reader: IndexReader, parameters: FusionParameters, strategy: st
     "BM25 and dense, fused by rank.",
     FusionParameters,
     needs={"lexical:plain", "vectors:passage"},
+    batches=True,
 )
 def build_rrf(reader: IndexReader, parameters: FusionParameters, _services: Services) -> RankedStrategy:
     """`rrf` on an open version."""

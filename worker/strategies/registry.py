@@ -16,7 +16,8 @@ from pydantic.fields import FieldInfo
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError, UnknownStrategyError
 from polyhop.schemas.extensions import extensions, load_extension, unusable_extension
 from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
-from polyhop.worker.strategies.base import DECLARED, NoServices, Parameters, StrategySpec
+from polyhop.worker.strategies.base import DECLARED, Parameters, StrategySpec
+from polyhop.worker.strategies.no_services import NoServices
 from polyhop.worker.strategies.rerank_parameters import Reranking, RerankParameters
 
 MODULES: Mapping[str, str] = {

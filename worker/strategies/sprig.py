@@ -5,7 +5,7 @@ Source: algorithms.md 2.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -18,7 +18,16 @@ from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.worker.ranking.order import best
 from polyhop.worker.ranking.pagerank import Mixing, WalkSeeds, Weighting, entity_weights, mix, passage_weights
-from polyhop.worker.strategies.base import LexicalParameters, Ranker, ranked_passages, retrieve_each, strategy
+from polyhop.worker.strategies.base import (
+    LexicalParameters,
+    Ranker,
+    Ranking,
+    has_word,
+    ranked_passages,
+    rankings,
+    strategy,
+    walked_retrievals,
+)
 from polyhop.worker.strategies.dense import SearchParameters, nearest_ranker
 from polyhop.worker.strategies.entities import Start
 from polyhop.worker.strategies.fused import FusionParameters, fused_ranker
@@ -121,22 +130,32 @@ class GraphStrategy:
         """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
         if self._nodes.graph.passage_count == 0:
             return [Retrieval(()) for _ in questions]
-        return retrieve_each(questions, limit, self._retrieve_one)
-
-    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
         begun = time.perf_counter()
-        start = self.start(question)
-        seeded = time.perf_counter()
-        mass = self.walk(start)
-        numbers = best(mass, limit)
-        ranked = ranked_passages(self._passage_ids, (numbers, mass[numbers]))
-        seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
-        return Retrieval(ranked, self.evidence(start), seconds)
+        asked = [question for question in questions if has_word(question)]
+        found = []
+        for question, seeding in zip(asked, self._seed_rankings(asked), strict=True):
+            start = self.start(question, seeding)
+            seeded = time.perf_counter()
+            mass = self.walk(start)
+            numbers = best(mass, limit)
+            ranked = ranked_passages(self._passage_ids, (numbers, mass[numbers]))
+            found.append((ranked, self.evidence(start), time.perf_counter() - seeded))
+        return walked_retrievals(questions, found, time.perf_counter() - begun)
 
-    def start(self, question: Question) -> Start:
-        """Seeds or, where there are none at all, their replacement. Source: algorithms.md 2.5."""
+    def _seed_rankings(self, questions: Sequence[Question]) -> Iterator[Ranking | None]:
+        if self._seeding is None:
+            return iter([None] * len(questions))
+        return rankings(self._seeding.ranker, questions, self._seeding.count)
+
+    def start(self, question: Question, seeding: Ranking | None = None) -> Start:
+        """Seeds or, where there are none at all, their replacement. Source: algorithms.md 2.5.
+
+        Args:
+            question: The question.
+            seeding: The seed passages' ranking, where the strategy starts from passages.
+        """
         entities = self._nodes.matcher.match(question.text)
-        seeds = self._seeds(question, entities.numbers)
+        seeds = self._seeds(entities.numbers, seeding)
         if seeds.entity_weights.any() or seeds.passage_weights.any():
             return Start(entities, seeds, self._missing(seeds))
         if self._fallback is not None:
@@ -155,13 +174,13 @@ class GraphStrategy:
         """Where the walk started."""
         return start.evidence(self._passage_ids, self._nodes.graph.keys, self._nodes.noun)
 
-    def _seeds(self, question: Question, entities: NDArray[np.intp]) -> WalkSeeds:
+    def _seeds(self, entities: NDArray[np.intp], found: Ranking | None) -> WalkSeeds:
         """Question entities and seed passages, mixed."""
         weights = self._entity_weights[entities]
         seeding = self._seeding
-        if seeding is None:
+        if seeding is None or found is None:
             return WalkSeeds(entities, mix(weights, _NOTHING)[0], _NOTHING.astype(np.intp), _NOTHING)
-        passages, scores = seeding.ranker.rank(question, seeding.count)
+        passages, scores = found
         mixed = mix(weights, passage_weights(scores, seeding.weighting), seeding.mixing, seeding.entity_share)
         return WalkSeeds(entities, mixed[0], passages, mixed[1])
 
@@ -200,6 +219,7 @@ def build_graph_hybrid(reader: IndexReader, parameters: GraphHybridParameters, _
     "SPRIG: personalised PageRank seeded by question entities and the nearest passages.",
     GraphDenseParameters,
     needs={"graph", "lexical:plain", "vectors:passage"},
+    batches=True,
 )
 def build_graph_dense(reader: IndexReader, parameters: GraphDenseParameters, _services: Services) -> GraphStrategy:
     """`graph-dense`: question entities and the nearest passages."""
@@ -212,6 +232,7 @@ def build_graph_dense(reader: IndexReader, parameters: GraphDenseParameters, _se
     "SPRIG: personalised PageRank seeded by question entities and the top k of rrf.",
     GraphRrfParameters,
     needs={"graph", "lexical:plain", "vectors:passage"},
+    batches=True,
 )
 def build_graph_rrf(reader: IndexReader, parameters: GraphRrfParameters, _services: Services) -> GraphStrategy:
     """`graph-rrf`: question entities and the first passages of the fused rankings."""

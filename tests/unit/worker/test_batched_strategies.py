@@ -25,7 +25,8 @@ from polyhop.worker.answer import Answerer
 from polyhop.worker.batch import BatchOutcome, answer_group
 from polyhop.worker.loop import Worker, WorkerOptions, WorkerReport
 from polyhop.worker.strategies import registry
-from polyhop.worker.strategies.base import DECLARED, NoServices, Parameters, strategy
+from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
+from polyhop.worker.strategies.no_services import NoServices
 from polyhop.worker.turns import Turns, Watch
 
 PROJECT = Path(__file__).resolve().parents[3]
