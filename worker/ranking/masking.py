@@ -62,7 +62,7 @@ def masked_text(text: str, spans: Sequence[tuple[int, int]]) -> str:
     possessives = {end + 1 for _, end in spans if text[end : end + 1] in _APOSTROPHES}
     kept = []
     for token in _TOKEN.finditer(text):
-        is_masked = any(start < token.end() and token.start() < end for start, end in spans)
+        is_masked = any(max(start, token.start()) < min(end, token.end()) for start, end in spans)
         if not is_masked and not (token[0] == "s" and token.start() in possessives):
             kept.append(token[0])
     return " ".join(kept)
