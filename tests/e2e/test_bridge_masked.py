@@ -1,5 +1,6 @@
 """`bridge-masked` on published versions: an independent plain version ranks alike, and nobody else sees its edges."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +50,9 @@ def plain_on(index: Index) -> PlainBridgeMasked:
     )
 
 
-def differing(root: Path, name: str, questions: Path) -> tuple[list[str], int]:
-    """Questions whose first passages, or masks, are not those of the plain version; and how many have a mask."""
-    texts = [record.question for record in read_questions(questions)[0]]
+def differing(root: Path, name: str, questions: Path, step: int = 1) -> tuple[list[str], int]:
+    """Of every `step`-th question those whose first passages, or masks, are not the plain version's; and all masks."""
+    texts = [record.question for record in read_questions(questions)[0]][::step]
     with open_index(name, settings=Settings(root=root, reader=ReaderSettings(reads=False))) as index:
         answers, plain = index.ask_batch(texts, strategy=NAME, limit=FIRST), plain_on(index)
         found, masks = [], 0
@@ -125,8 +126,11 @@ def musique(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Path
 
 @pytest.mark.shared_data
 def test_a_plain_version_ranks_musique_alike(musique: Path, shared_data: Path) -> None:
-    differs, masks = differing(musique, "musique", shared_data / "musique100" / "questions.jsonl")
-    assert (differs, masks) == ([], 91)
+    """Every fifth question, which takes 8 s; with POLYHOP_PLAIN_STEP=1 all of them, of which 91 have a mask."""
+    step = int(os.environ.get("POLYHOP_PLAIN_STEP", "5"))
+    differs, masks = differing(musique, "musique", shared_data / "musique100" / "questions.jsonl", step)
+    assert differs == []
+    assert masks > 80 // step
 
 
 @pytest.mark.shared_data
