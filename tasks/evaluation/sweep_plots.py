@@ -7,7 +7,7 @@ Source: algorithms.md 2.11 (SPRIG, Figure 1: index and query cost against corpus
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import log10
+from math import log, log10
 from typing import TYPE_CHECKING
 
 from polyhop.tasks.evaluation.documents import Document, at, number, rows
@@ -77,6 +77,8 @@ def _query_latency(sweep: Document) -> Figure | None:
         return None
     drawn, (axes,) = figure(4.4)
     entries = curves(axes, lines, looks(_strategies(sweep), of=list(lines)), markers=len(sweep["sizes"]))
+    entries = {_with_slope(label, lines): artist for label, artist in entries.items()}
+    entries |= _proportional(axes, min(lines.values(), key=lambda points: points[0][1]))
     _sizes(axes, [x for points in lines.values() for x, _ in points])
     _positive(axes, lines)
     axes.set(title="Time of a question against corpus size", ylabel="p95 latency (milliseconds, logarithmic)")
@@ -122,6 +124,19 @@ def _proportional(axes: Axes, total: Points) -> dict[str, Artist]:
         return {}
     (line,) = axes.plot([x, last], [y, y * last / x], color=GREY, linestyle=":", linewidth=1.4)
     return {"in proportion": line}
+
+
+def slope(points: Points) -> float | None:
+    """Slope on logarithmic axes between the two largest sizes: 1 is in proportion, 0 is flat; None for one size."""
+    if len(points) == 1:
+        return None
+    (first, low), (last, high) = points[-2:]
+    return log(high / low) / log(last / first)
+
+
+def _with_slope(label: str, lines: Mapping[str, Points]) -> str:
+    steepness = slope(lines[label])
+    return label if steepness is None else f"{label}, slope {steepness:.2f}"
 
 
 def _sizes(axes: Axes, passages: Sequence[float]) -> None:
@@ -176,7 +191,13 @@ def sweep_page(sweep: Document, plots: Mapping[str, bytes]) -> str:
             "Left: seconds by stage; dotted: twice the passages, twice the time. Right: flat means the same.",
         ),
     )
-    asked = (Plot("query_latency.png", "95 of 100 questions are answered in this time or less."),)
+    asked = (
+        Plot(
+            "query_latency.png",
+            "95 of 100 questions are answered in this time or less. Slopes are those between the two largest sizes: "
+            "1 is in proportion (dotted), 0 is flat.",
+        ),
+    )
     sections = (
         Section("index", "Index cost", plots=cost, tables=(_index_table(sweep),), absent="No index was measured."),
         Section("query", "Query cost", plots=asked, tables=(_query_table(sweep),), absent="No question was asked."),
@@ -207,7 +228,7 @@ def _growth(points: Points) -> str:
     at_first = f"{milliseconds(low)} ms at {first:,.0f} passages"
     if last == first:
         return at_first
-    return f"{at_first}, {milliseconds(high)} ms at {last:,.0f} ({high / low:.2f} times)"
+    return f"{at_first}, {milliseconds(high)} ms at {last:,.0f} ({high / low:.2f} times, slope {slope(points):.2f})"
 
 
 def _index_table(sweep: Document) -> Table:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 
-from polyhop.tasks.evaluation.sweep_plots import spaced, sweep_findings, sweep_page, sweep_plots
+from polyhop.tasks.evaluation.sweep_plots import slope, spaced, sweep_findings, sweep_page, sweep_plots
 
 SIZES = (1000, 5000, 20_000)
 NAMES = {"index_cost.png", "query_latency.png", "memory.png"}
@@ -64,10 +64,17 @@ def test_a_sweep_that_measured_nothing_says_so() -> None:
 
 def test_growth_is_said_from_the_smallest_to_the_largest_corpus() -> None:
     assert sweep_findings(_sweep(SIZES, ("bm25",))) == [
-        "Index time per passage: 2.50 ms at 1,000 passages, 2.50 ms at 20,000 (1.00 times).",
-        "bm25, p95 of a question: 3.00 ms at 1,000 passages, 22.0 ms at 20,000 (7.33 times).",
+        "Index time per passage: 2.50 ms at 1,000 passages, 2.50 ms at 20,000 (1.00 times, slope 0.00).",
+        "bm25, p95 of a question: 3.00 ms at 1,000 passages, 22.0 ms at 20,000 (7.33 times, slope 0.83).",
         "Peak memory while indexing: 400 MB at 20,000 passages.",
     ]
+
+
+@pytest.mark.parametrize(("exponent", "constant"), [(1.0, 3.0), (0.5, 0.2), (0.0, 7.0)])
+def test_the_slope_is_the_exponent_of_growth(exponent: float, constant: float) -> None:
+    points = [(float(size), constant * size**exponent) for size in SIZES]
+    assert slope(points) == pytest.approx(exponent, abs=1e-12)
+    assert slope(points[:1]) is None
 
 
 def test_the_page_has_every_measurement_and_escapes_names() -> None:
