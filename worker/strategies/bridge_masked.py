@@ -17,10 +17,9 @@ from polyhop.schemas.evidence import PASSAGES_ONLY, Evidence, Note
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.schemas.stems import ANALYSERS
-from polyhop.warehouse.artefacts import CHUNK_GRAPH, COSINE_SCALE, NAMES, lexical_of, vectors_of
+from polyhop.warehouse.artefacts import CHUNK_GRAPH, COSINE_SCALE, lexical_of, vectors_of
 from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score
 from polyhop.worker.ranking.bridge import cover, flat_walk_part, relative, seed_passages
-from polyhop.worker.ranking.masking import common_count, is_unnested, masked_text, names_share
 from polyhop.worker.ranking.order import best, contenders
 from polyhop.worker.ranking.pagerank import WalkSeeds, bipartite_transition, entity_weights, mix
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
@@ -35,7 +34,8 @@ from polyhop.worker.strategies.base import (
     walked_retrievals,
 )
 from polyhop.worker.strategies.bridge import ANALYSER, ENTITY_PENALTY, IN_COSINES, K1, B, BridgeParameters
-from polyhop.worker.strategies.entities import NodeMatcher, QuestionEntities, Start, entity_keys
+from polyhop.worker.strategies.entities import Start
+from polyhop.worker.strategies.masked_questions import MaskedQuestion, MaskedQuestions
 
 NAME = "bridge-masked"
 IN_MASKED_COSINES = (*IN_COSINES, "lexical_share")
@@ -79,54 +79,6 @@ class BridgeMaskedParameters(BridgeParameters):
         le=1000,
         description="phi: weight of BM25 in the score, where the question is about no rare name, default 0.3.",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class MaskedQuestion:
-    """A question as it is read before anything is ranked.
-
-    Attributes:
-        entities: Its names.
-        seeds: Shape (m,): those of them that start the walk, ascending.
-        masked: Its words without its rare names; "" if there is no such question.
-        names_share: c.
-    """
-
-    entities: QuestionEntities
-    seeds: NDArray[np.intp]
-    masked: str
-    names_share: float
-
-
-class MaskedQuestions:
-    """Reads questions of one version."""
-
-    def __init__(self, reader: IndexReader, common_share: float) -> None:
-        graph = reader.artefact(CHUNK_GRAPH)
-        self._find = reader.artefact(NAMES).find
-        self._key_of = entity_keys(reader)
-        self._number_of, self._df = graph.number_of, graph.df
-        self._matcher = NodeMatcher(lambda _: (), graph.number_of, graph.df > 0)
-        self._common = common_count(graph.passage_count, common_share)
-        self._stems = ANALYSERS[ANALYSER]
-
-    def read(self, question: Question) -> MaskedQuestion:
-        """Names and mask of a question. Source: bridge-masked.md 1, 3 steps 0a and 0b."""
-        mentions = self._find(question.text)
-        keys = [self._key_of(mention.key) for mention in mentions]
-        entities = self._matcher.match_labels(keys)
-        spans = [
-            (mention.start, mention.end) for mention, key in zip(mentions, keys, strict=True) if self._is_rare(key)
-        ]
-        masked = masked_text(question.text, spans) if spans else ""
-        seeds = entities.numbers[is_unnested(entities.matched)]
-        return MaskedQuestion(
-            entities, seeds, masked if self._stems(masked) else "", names_share(self._df[seeds], self._common)
-        )
-
-    def _is_rare(self, key: str) -> bool:
-        number = self._number_of.get(key)
-        return number is not None and 0 < self._df[number] <= self._common
 
 
 @dataclass(frozen=True, slots=True)
