@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from polyhop.warehouse.files.layout import Layout
 
 app = typer.Typer(
-    name="cache", help="What is cached: replies of models and embeddings, shared by all indexes.", no_args_is_help=True
+    name="cache",
+    help="What is cached: replies of models, embeddings and texts of files, shared by all indexes.",
+    no_args_is_help=True,
 )
 
 File = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="The parquet file.")]
@@ -31,6 +33,7 @@ def stats(set_: Set = None, root: Root = None, json: Json = False) -> None:
         "replies": _reply_stats(layout),
         "vectors": _vector_stats(layout.vector_cache),
         "paths": _vector_stats(layout.path_cache),
+        "documents": _document_stats(layout.document_cache),
     }
     if json:
         print_json(rounded(document))
@@ -42,6 +45,7 @@ def stats(set_: Set = None, root: Root = None, json: Json = False) -> None:
     )
     print_line(f"vectors: {vectors['count']}, {vectors['bytes']} bytes")
     print_line(f"vectors of paths: {document['paths']['count']}, {document['paths']['bytes']} bytes")
+    print_line(f"documents: {document['documents']['count']}, {document['documents']['bytes']} bytes")
     if replies["by_task"]:
         columns = list(replies["by_task"][0])
         print_table(columns, [list(row.values()) for row in replies["by_task"]])
@@ -170,3 +174,15 @@ def _vector_stats(path: Path) -> dict[str, int]:
     size = cache.stats()
     cache.close()
     return {"count": size.row_count, "bytes": size.byte_count}
+
+
+def _document_stats(path: Path) -> dict[str, int]:
+    """What the cache of documents holds; zeros, and no file made, if there is none."""
+    from polyhop.warehouse.cache.documents import DocumentCache
+
+    if not path.exists():
+        return {"count": 0, "bytes": 0}
+    cache = DocumentCache(path)
+    count, size = cache.stats()
+    cache.close()
+    return {"count": count, "bytes": size}

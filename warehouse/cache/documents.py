@@ -37,13 +37,7 @@ class DocumentCache:
         """The document of a key; None if it is not known, or damaged."""
         database = self._database
         rows = (database and self._tried(lambda: database.read("read_document", {"key": key}))) or []
-        for content, checksum in rows:
-            if isinstance(content, bytes) and checksum == _checksum(key, content):
-                try:
-                    return document_of(json.loads(zlib.decompress(content)))
-                except (ValueError, zlib.error):
-                    return None
-        return None
+        return next((sound_document(key, content, checksum) for content, checksum in rows), None)
 
     def put(self, key: str, document: Document) -> None:
         """Keeps a document, and forgets the oldest above the limit."""
@@ -53,6 +47,13 @@ class DocumentCache:
         content = zlib.compress(json.dumps(document_json(document)).encode())
         row = {"key": key, "content": content, "checksum": _checksum(key, content)}
         self._tried(lambda: database.write(("write_document", row), ("forget_oldest", {"most": self._most_rows})))
+
+    def stats(self) -> tuple[int, int]:
+        """How many documents are cached, and bytes of the file; zeros if it cannot be used."""
+        database = self._database
+        rows = (database and self._tried(lambda: database.read("measure"))) or [(0, 0)]
+        row_count, byte_count = rows[0]
+        return row_count, byte_count
 
     def close(self) -> None:
         """Closes the file."""
@@ -68,6 +69,16 @@ class DocumentCache:
             _LOG.warning("Documents are read without their cache: %s", error)
             self.close()
             return None
+
+
+def sound_document(key: str, content: object, checksum: object) -> Document | None:
+    """The document of a row, None if the row is not as it was written."""
+    if not isinstance(content, bytes) or checksum != _checksum(key, content):
+        return None
+    try:
+        return document_of(json.loads(zlib.decompress(content)))
+    except (ValueError, zlib.error):
+        return None
 
 
 def _checksum(key: str, content: bytes) -> bytes:

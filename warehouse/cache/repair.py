@@ -15,6 +15,7 @@ from typing import Any
 
 from polyhop.schemas.errors import StoreUnavailableError
 from polyhop.warehouse.cache.database import REPAIR_COMMAND
+from polyhop.warehouse.cache.documents import DocumentCache, sound_document
 from polyhop.warehouse.cache.replies import RUNGS, ReplyCache
 from polyhop.warehouse.cache.reply_rows import sound_reply, unpacked
 from polyhop.warehouse.cache.vectors import VectorCache, sound_vector
@@ -56,6 +57,7 @@ _USAGE = ("calls", "prompt_tokens", "completion_tokens", "cost_usd", "seconds")
 _REPLY = ("key", "model", "reply", "rung", "attempts", *_USAGE, "checksum")
 _TABLES = {
     "vectors": _Table(("key", "vector", "checksum"), lambda row: sound_vector(*row) is not None),
+    "documents": _Table(("key", "content", "checksum"), lambda row: sound_document(*row) is not None),
     "replies": _Table(
         (*_REPLY, "task", "prompt_hash", "schema_version", "stored_at"),
         lambda row: sound_reply(row[: len(_REPLY)], RUNGS) is not None,
@@ -72,6 +74,14 @@ _TABLES = {
         lambda _: True,
     ),
 }
+
+
+_MADE_BY: dict[str, Callable[[Path], VectorCache | DocumentCache | ReplyCache]] = {
+    "vectors": VectorCache,
+    "documents": DocumentCache,
+    "replies": ReplyCache,
+}
+"""Who makes an empty cache, by its first table."""
 
 
 def find_damaged_caches(layout: Layout) -> list[str]:
@@ -97,6 +107,7 @@ def _caches(layout: Layout) -> list[tuple[Path, tuple[str, ...]]]:
     caches = [
         (layout.vector_cache, ("vectors",)),
         (layout.path_cache, ("vectors",)),
+        (layout.document_cache, ("documents",)),
         (layout.reply_cache, ("replies", "raw_replies", "failures", "calls")),
     ]
     return [(path, tables) for path, tables in caches if path.exists()]
@@ -127,7 +138,7 @@ def _repair(path: Path, tables: Sequence[str]) -> SavedCache:
     saved = damaged = 0
     with writing("the repaired cache", path):
         fresh.unlink(missing_ok=True)
-        (VectorCache if "vectors" in tables else ReplyCache)(fresh).close()
+        _MADE_BY[tables[0]](fresh).close()
         with closing(_opened_for_saving(path)) as old, closing(sqlite3.connect(fresh)) as new:
             for name in tables:
                 for row in _readable_rows(old, path, name):

@@ -13,6 +13,8 @@ from pydantic import BaseModel
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Rung, Usage
 from polyhop.schemas.errors import DamagedStoreError, StoreUnavailableError
 from polyhop.schemas.prompts import Prompt
+from polyhop.schemas.sections import Document
+from polyhop.warehouse.cache.documents import DocumentCache
 from polyhop.warehouse.cache.exchange import export_replies
 from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches
 from polyhop.warehouse.cache.replies import ReplyCache
@@ -160,6 +162,23 @@ def test_a_damaged_cache_of_paths_is_found_and_repaired_like_that_of_an_index(la
     assert "paths.sqlite" in found
     (saved,) = repair_caches(layout)
     assert (saved.path, saved.saved, saved.damaged) == (layout.path_cache, 2, 1)
+
+
+def test_a_damaged_cache_of_documents_is_found_and_repaired(layout: Layout) -> None:
+    cache = DocumentCache(layout.document_cache)
+    documents = {key: Document(key, f"text of {key}", (), {}) for key in ("a", "b", "c")}
+    for key, document in documents.items():
+        cache.put(key, document)
+    cache.close()
+    assert find_damaged_caches(layout) == []
+    execute(layout.document_cache, "UPDATE documents SET content = x'00' WHERE key = 'b'")
+    (found,) = find_damaged_caches(layout)
+    assert "documents.sqlite is damaged (1 rows of table 'documents'" in found
+    (saved,) = repair_caches(layout)
+    assert (saved.path, saved.saved, saved.damaged) == (layout.document_cache, 2, 1)
+    repaired = DocumentCache(layout.document_cache)
+    assert [repaired.get(key) for key in documents] == [documents["a"], None, documents["c"]]
+    repaired.close()
 
 
 def test_whole_caches_are_left_alone(layout: Layout) -> None:
