@@ -31,6 +31,9 @@ FILTER_NOTE = "filter"
 NOTHING_ALLOWED = "filtered_out"
 KEPT_FILTERS = 16
 """Filters that stay ready at most, and together they hold no more passages than the index; chosen."""
+ALWAYS_KEPT = 2
+"""Filters that stay ready however many passages they hold: jobs that take turns must not make each other's ready again
+with every batch."""
 
 
 class FilteredSession(IndexSession):
@@ -116,7 +119,7 @@ class FilteredSessions:
         asked = parse_filter(text)
         session = self._ready.pop(asked, None) or FilteredSession(self._whole, asked)
         self._ready[asked] = session
-        while len(self._ready) > 1 and self._is_too_much():
+        while len(self._ready) > ALWAYS_KEPT and self._is_too_much():
             self._ready.pop(next(iter(self._ready))).forget()
         return session
 

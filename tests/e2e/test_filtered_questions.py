@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from polyhop.api import open_index
 from polyhop.schemas.filters import FilterError
 
 RECORDS: list[dict[str, object]] = [
@@ -59,6 +60,16 @@ def test_all_that_matches_is_ranked_and_nothing_else(command: Command, where: st
     assert sorted(passage["id"] for passage in answer["passages"]) == ids
     assert (answer["filter"]["passages"], answer["filter"]["of"]) == (len(ids), 20)
     assert {passage["metadata"]["year"] for passage in answer["passages"]} == {2000 + int(one[1:]) for one in ids}
+
+
+def test_two_large_filters_stay_ready_and_a_third_takes_the_place_of_the_older(published: Path) -> None:
+    with open_index("towns", root=published / "root") as index:
+        first, second, third = (f"metadata.year >= {year}" for year in (2001, 2002, 2003))
+        ready = [index.session.where(text) for text in (first, second)]
+        assert [index.session.where(text) for text in (first, second)] == ready
+        index.session.where(third)
+        assert index.session.where(second) is ready[1]
+        assert index.session.where(first) is not ready[0]
 
 
 def test_without_a_match_the_answer_is_empty_and_says_so(command: Command) -> None:
