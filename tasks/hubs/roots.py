@@ -14,14 +14,6 @@ Trail = tuple["Trail", int] | None
 """A path as its last triple and the trail before it: a step costs the same at any length."""
 
 
-def trail_of(triples: Iterable[int], before: Trail = None) -> Trail:
-    """The trail that goes on from another one over these triples."""
-    trail = before
-    for triple in triples:
-        trail = (trail, triple)
-    return trail
-
-
 def triples_of(trail: Trail) -> tuple[int, ...]:
     """Triple numbers of a trail, from its start."""
     triples = []

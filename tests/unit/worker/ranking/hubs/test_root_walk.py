@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.tasks.hubs.adjacency import Adjacency
-from polyhop.tasks.hubs.roots import DirectedNode, RootSearch, trail_of, triples_of
+from polyhop.tasks.hubs.roots import DirectedNode, RootSearch, triples_of
 from polyhop.worker.ranking.hubs.walk import RootWalk, joined, topic_layer
 
 NODES = [f"n{number}" for number in range(7)]
@@ -53,6 +53,8 @@ def by_queue(stored, is_hub, topic, number_of, until_hub) -> Found:  # type: ign
             hub = number_of[place.node]
             for candidate in range(paths.candidate_starts[hub], paths.candidate_starts[hub + 1]):
                 start, end = paths.candidate_triple_starts[candidate : candidate + 2]
-                trail = trail_of(paths.candidate_triples[start:end].tolist(), place.path_to_topic)
+                trail = place.path_to_topic
+                for triple in paths.candidate_triples[start:end].tolist():
+                    trail = (trail, triple)
                 starts.append(DirectedNode(int(paths.candidates[candidate]), False, trail))
     return levels
