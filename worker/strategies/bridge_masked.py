@@ -7,6 +7,7 @@ also uses parts of titles as edges; BM25 counts as far as it earns trust. Source
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -35,7 +36,7 @@ from polyhop.worker.strategies.base import (
     walked_retrievals,
 )
 from polyhop.worker.strategies.bridge import ANALYSER, ENTITY_PENALTY, IN_COSINES, K1, B, BridgeParameters
-from polyhop.worker.strategies.entities import NodeMatcher, QuestionEntities, Start, entity_keys
+from polyhop.worker.strategies.entities import NodeMatcher, QuestionEntities, Start, entity_meanings
 
 NAME = "bridge-masked"
 IN_MASKED_COSINES = (*IN_COSINES, "lexical_share")
@@ -104,7 +105,7 @@ class MaskedQuestions:
     def __init__(self, reader: IndexReader, common_share: float) -> None:
         graph = reader.artefact(CHUNK_GRAPH)
         self._find = reader.artefact(NAMES).find
-        self._key_of = entity_keys(reader)
+        self._meanings_of = entity_meanings(reader)
         self._number_of, self._df = graph.number_of, graph.df
         self._matcher = NodeMatcher(lambda _: (), graph.number_of, graph.df > 0)
         self._common = common_count(graph.passage_count, common_share)
@@ -113,10 +114,12 @@ class MaskedQuestions:
     def read(self, question: Question) -> MaskedQuestion:
         """Names and mask of a question. Source: bridge-masked.md 1, 3 steps 0a and 0b."""
         mentions = self._find(question.text)
-        keys = [self._key_of(mention.key) for mention in mentions]
-        entities = self._matcher.match_labels(keys)
+        meanings = [self._meanings_of(mention.key) for mention in mentions]
+        entities = self._matcher.match_labels(chain.from_iterable(meanings))
         spans = [
-            (mention.start, mention.end) for mention, key in zip(mentions, keys, strict=True) if self._is_rare(key)
+            (mention.start, mention.end)
+            for mention, keys in zip(mentions, meanings, strict=True)
+            if any(map(self._is_rare, keys))
         ]
         masked = masked_text(question.text, spans) if spans else ""
         seeds = entities.numbers[is_unnested(entities.matched)]
