@@ -29,8 +29,8 @@ class Decision:
 
     Attributes:
         key: Key of the name decided on.
-        kind: "er", or "manual" for link pairs.
-        scope: Type within which it holds, or "".
+        kind: "er", "manual" for link pairs, or "identity" for one of several bearers of a name.
+        scope: Type within which it holds, key of the bearer of a shared name, or "".
         canonical: Key of the entity meant; None if it leads nowhere.
         reason: One sentence or several, joined by semicolons.
         is_ambiguous: Several entities could be meant.

@@ -139,6 +139,10 @@ class ResolutionSettings(Section):
     method: Literal["off", "rules", "model"] = Field(
         "rules", description="Who decides that two names are one entity: nobody, rules, or a model (models.resolve)."
     )
+    identity: Literal["name", "name_type", "context"] = Field(
+        "name",
+        description="What makes two mentions of one name one entity: the name, name and type, or name and context.",
+    )
     max_cluster: int = Field(40, ge=2, le=1000, description="Names in one candidate cluster; larger ones are split.")
     must_link: str = Field("", description="CSV file of name pairs (a,b) that are one entity.")
     cannot_link: str = Field("", description="CSV file of name pairs (a,b) that are not one entity.")

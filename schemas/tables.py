@@ -193,8 +193,8 @@ ALIASES = Table(
     ("alias_key", "kind", "scope"),
     (
         text("alias_key", "normalised name"),
-        text("kind", "er (resolution), title or manual"),
-        text("scope", "entity type the alias is valid in, or empty"),
+        text("kind", "er (resolution), title, manual or identity (one of several entities with this name)"),
+        text("scope", "entity type the alias is valid in, key of the bearer for identity, or empty"),
         text("entity_id", "entity meant, if it is exactly one", nullable=True),
         flag("ambiguous", "several entities have this name; it leads nowhere"),
         text("reason", "why the names are one, or are not"),

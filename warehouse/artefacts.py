@@ -167,6 +167,14 @@ ALIASES = Artefact("aliases", _aliases, is_optional=False, restrict=unrestricted
 """Key of its entity by the key of a name that resolution, or a person, made another form of it."""
 
 
+def _namesakes(stored: Stored) -> Mapping[str, Sequence[str]]:
+    return {key: tuple(bearers) for key, bearers in stored.rows(statement("read", "namesakes"))}
+
+
+NAMESAKES = Artefact("aliases", _namesakes, is_optional=False, restrict=unrestricted)
+"""Keys of the entities that bear a name by its key, where resolution tells namesakes apart."""
+
+
 def _names(stored: Stored) -> NameFinding:
     from polyhop.warehouse.names import open_finder
 

@@ -79,7 +79,8 @@ def explain(a: str, b: str, records: NameRecords) -> Explanation:
         told = _reasons(records.decisions)
         names = " and ".join(quoted(name) for name in unseen)
         missing = "no passage of this index mentions" if records.is_resolved else _NO_NODE
-        reason = f"{missing} {names}" + (f"; {told}" if told else "")
+        is_shared = any(decision.kind == "identity" for decision in records.decisions)
+        reason = told if is_shared else f"{missing} {names}" + (f"; {told}" if told else "")
         return Explanation(False, reason, records.decisions, unseen)  # noqa: FBT003
     same = entities[0] == entities[1]
     if keys[0] == keys[1]:

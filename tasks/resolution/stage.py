@@ -22,6 +22,8 @@ from polyhop.tasks.resolution.edits import EditedEntity, edited_entities, edited
 from polyhop.tasks.resolution.filling import FILLED, describe_names, fill_all, fill_changed
 from polyhop.tasks.resolution.kept import Before, are_names_kept, keep_decisions, showing
 from polyhop.tasks.resolution.links import Links
+from polyhop.tasks.resolution.namesake_rows import tell_apart
+from polyhop.tasks.resolution.namesakes import Senses, with_senses
 from polyhop.tasks.resolution.resolve import Resolution, resolve
 from polyhop.tasks.resolution.titles import title_aliases
 from polyhop.tasks.resolution.verdict import Judge, Verdict
@@ -57,6 +59,8 @@ def settings(build: Build) -> dict[str, object]:
     edits = edits_hash(build.folder)
     if edits:
         said["edits"] = edits
+    if chosen.identity != "name":
+        said["identity"] = chosen.identity
     if chosen.method != "off":
         said["max_cluster"] = chosen.max_cluster
     if chosen.method == "model":
@@ -90,7 +94,7 @@ def finish(build: Build) -> Counts:
             keep_decisions(connection)
             decided = {name: before.counts[name] for name in _DECIDED}
         else:
-            decided = _decide(build, connection)
+            decided = _decide(build, connection, _senses(build, connection))
         if before is None:
             fill_all(build, connection)
         else:
@@ -108,12 +112,18 @@ def _has_links(build: Build) -> bool:
     return bool(chosen.must_link or chosen.cannot_link or read_edits(build.folder))
 
 
-def _decide(build: Build, connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+def _senses(build: Build, connection: duckdb.DuckDBPyConnection) -> Senses:
+    """Puts raw rows under the keys of the bearers of shared names, if namesakes are told apart."""
+    identity = build.settings.resolution.identity
+    return Senses([], []) if identity == "name" else tell_apart(connection, identity)
+
+
+def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses) -> dict[str, int]:
     """Decides about all names; counts what was decided."""
     describe_names(connection)
     edits = read_edits(build.folder)
     with no_search_for_cycles():
-        resolution = _resolve(build, connection, edits)
+        resolution = _resolve(build, connection, edits, senses)
     _write_resolution(connection, resolution)
     _insert(connection, "edited_keys", EditedEntity._fields, edited_entities(edits, resolution.canonical_of))
     counts = dict(zip(_DECIDED, (resolution.cluster_count, resolution.failed_clusters), strict=True))
@@ -134,8 +144,9 @@ def outcome(build: Build) -> str:
 
 def _before(build: Build) -> Before | None:
     """The version before, if this one can be made of it: same code and settings, no model, most passages the same."""
-    if build.settings.resolution.method == "model":
-        return None  # what a model said of names is no part of a version
+    chosen = build.settings.resolution
+    if chosen.method == "model" or chosen.identity != "name":
+        return None  # neither what a model said of names nor who bears them is part of a version
     recipe = RESOLVE.recipe(build)
     tables = build.earlier_tables("resolve", recipe, [*RESOLVE.table_names, "passages"])
     passages = read_changed(build) if tables is not None else None
@@ -148,14 +159,18 @@ def _before(build: Build) -> Before | None:
     return Before(tables, raw, passages, counts)
 
 
-def _resolve(build: Build, connection: duckdb.DuckDBPyConnection, edits: Sequence[EntityEdit]) -> Resolution:
+def _resolve(
+    build: Build, connection: duckdb.DuckDBPyConnection, edits: Sequence[EntityEdit], senses: Senses
+) -> Resolution:
     """Names out of the tables, decisions about them."""
     chosen = build.settings.resolution
     rows = connection.execute(statement("resolve", "names_to_resolve")).fetchall()
     names = [Name(key, name, kind, count) for key, name, kind, count in rows]
     links = Links(read_links(chosen.must_link), read_links(chosen.cannot_link))
     links = edited_links(links, edits, {name.key for name in names} if edits else ())
-    return resolve(names, links, _judge(build, connection), chosen.max_cluster)
+    judge = _judge(build, connection)
+    resolution = resolve(names, links, judge and _apart(judge, senses), chosen.max_cluster)
+    return with_senses(resolution, senses)
 
 
 def _judge(build: Build, connection: duckdb.DuckDBPyConnection) -> Judge | None:
@@ -166,6 +181,20 @@ def _judge(build: Build, connection: duckdb.DuckDBPyConnection) -> Judge | None:
         "model": lambda: _by_model(build, connection),
     }
     return makers[build.settings.resolution.method]()
+
+
+def _apart(judge: Judge, senses: Senses) -> Judge:
+    """The same judge, which does not see bearers of one name as candidates: that was decided before."""
+    families = senses.families
+    if not families:
+        return judge
+    nothing = frozenset[str]()
+
+    def judge_others(names: Sequence[Name], pairs: Sequence[Pair], clusters: Sequence[list[int]]) -> Verdict:
+        own = [families.get(name.key, nothing) for name in names]
+        return judge(names, [(a, b) for a, b in pairs if not own[a] & own[b]], clusters)
+
+    return judge_others
 
 
 def _by_rules(names: Sequence[Name], pairs: Sequence[Pair], _: Sequence[list[int]]) -> Verdict:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.evidence import UNIFORM, Evidence, Fallback, QuestionNames, Seed
 from polyhop.schemas.ports import IndexReader
-from polyhop.warehouse.artefacts import ALIASES, GRAPH, NAMES
+from polyhop.warehouse.artefacts import ALIASES, GRAPH, NAMES, NAMESAKES
 from polyhop.worker.ranking.pagerank import WalkSeeds
 
 NODE_KINDS = {"entities": "entity", "terms": "term"}
@@ -65,12 +65,12 @@ class NodeMatcher:
 
 
 class EntityMatcher(NodeMatcher):
-    """Matches names by equality of their keys; a name that was merged away stands for its entity."""
+    """Matches names by equality of their keys; a name stands for its entity, or for all that bear it."""
 
     def __init__(self, reader: IndexReader) -> None:
-        names, entity_of, graph = reader.artefact(NAMES), entity_keys(reader), reader.artefact(GRAPH)
+        names, meanings_of, graph = reader.artefact(NAMES), entity_meanings(reader), reader.artefact(GRAPH)
         super().__init__(
-            lambda text: (entity_of(mention.key) for mention in names.find(text)),
+            lambda text: (key for mention in names.find(text) for key in meanings_of(mention.key)),
             graph.number_of,
             graph.df > 0,
         )
@@ -80,6 +80,20 @@ def entity_keys(reader: IndexReader) -> Callable[[str], str]:
     """The key of a name to its entity's; a node of its own comes before every alias."""
     aliases, number_of = reader.artefact(ALIASES), reader.artefact(GRAPH).number_of
     return lambda key: key if key in number_of else aliases.get(key, key)
+
+
+def entity_meanings(reader: IndexReader) -> Callable[[str], tuple[str, ...]]:
+    """The key of a name to those of all entities that it may mean: several where namesakes were told apart."""
+    entity_of, namesakes = entity_keys(reader), reader.artefact(NAMESAKES)
+    number_of = reader.artefact(GRAPH).number_of
+
+    def meanings(key: str) -> tuple[str, ...]:
+        bearers = namesakes.get(key)
+        if not bearers:
+            return (entity_of(key),)
+        return tuple(dict.fromkeys([*([key] if key in number_of else []), *bearers]))
+
+    return meanings
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Encodes nothing and ranks nothing (bridge_masked.py does). Source: bridge-masked
 """
 
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from polyhop.schemas.stems import ANALYSERS
 from polyhop.warehouse.artefacts import CHUNK_GRAPH, NAMES
 from polyhop.worker.ranking.masking import common_count, is_unnested, masked_text, names_share
 from polyhop.worker.strategies.bridge import ANALYSER
-from polyhop.worker.strategies.entities import NodeMatcher, QuestionEntities, entity_keys
+from polyhop.worker.strategies.entities import NodeMatcher, QuestionEntities, entity_meanings
 
 KEPT_QUESTIONS = 256
 """Chosen: some batches of a worker."""
@@ -43,7 +44,7 @@ class MaskedQuestions:
     def __init__(self, reader: IndexReader, common_share: float) -> None:
         graph = reader.artefact(CHUNK_GRAPH)
         self._find = reader.artefact(NAMES).find
-        self._key_of = entity_keys(reader)
+        self._meanings_of = entity_meanings(reader)
         self._number_of, self._df = graph.number_of, graph.df
         self._matcher = NodeMatcher(lambda _: (), graph.number_of, graph.df > 0)
         self._common = common_count(graph.passage_count, common_share)
@@ -65,10 +66,12 @@ class MaskedQuestions:
 
     def _of(self, text: str) -> MaskedQuestion:
         mentions = self._find(text)
-        keys = [self._key_of(mention.key) for mention in mentions]
-        entities = self._matcher.match_labels(keys)
+        meanings = [self._meanings_of(mention.key) for mention in mentions]
+        entities = self._matcher.match_labels(chain.from_iterable(meanings))
         spans = [
-            (mention.start, mention.end) for mention, key in zip(mentions, keys, strict=True) if self._is_rare(key)
+            (mention.start, mention.end)
+            for mention, keys in zip(mentions, meanings, strict=True)
+            if any(map(self._is_rare, keys))
         ]
         masked = masked_text(text, spans) if spans else ""
         seeds = entities.numbers[is_unnested(entities.matched)]

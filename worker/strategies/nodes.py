@@ -7,6 +7,7 @@ Source: algorithms.md 2.3, 2.4, 2.7, 7.5.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -22,7 +23,7 @@ from polyhop.warehouse.artefacts import GRAPH, NAMES, SURFACES, lexical_of
 from polyhop.worker.ranking.pruning import kept_edges
 from polyhop.worker.ranking.relabelling import filtered, relabelled, term_graph
 from polyhop.worker.strategies.base import Parameters
-from polyhop.worker.strategies.entities import NodeMatcher, entity_keys
+from polyhop.worker.strategies.entities import NodeMatcher, entity_keys, entity_meanings
 from polyhop.worker.strategies.title_aliases import title_aliases
 
 Label = Callable[[str], str]
@@ -94,18 +95,18 @@ def entity_nodes(reader: IndexReader, parameters: NodeParameters) -> GraphNodes:
     graph = _renamed(source, aliases, None if by_key else label)
     graph = filtered(graph, parameters.min_entity_len, parameters.min_entity_df, parameters.max_entity_df_ratio)
     kept = kept_edges(graph, parameters.hub_top_percent, parameters.edge_cap)
-    entity_of = entity_keys(reader)
+    meanings_of = entity_meanings(reader)
 
-    def mention_label(mention: Mention) -> str:
-        own = entity_of(mention.key) if by_key else label(mention.surface)
-        return aliases.get(own, own)
+    def mention_labels(mention: Mention) -> Iterable[str]:
+        own = meanings_of(mention.key) if by_key else (label(mention.surface),)
+        return (aliases.get(name, name) for name in own)
 
     def title_label(title: str) -> str:
         own = label(title)
         return aliases.get(own, own)
 
     def labels(text: str) -> Iterable[str]:
-        return map(mention_label, reader.artefact(NAMES).find(text))
+        return chain.from_iterable(map(mention_labels, reader.artefact(NAMES).find(text)))
 
     return GraphNodes(graph, kept, NodeMatcher(labels, graph.number_of, _has_edge(graph, kept)), title_label)
 

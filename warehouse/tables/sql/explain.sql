@@ -4,7 +4,7 @@
 -- Decisions about the names asked for, and the entity that each leads to.
 SELECT a.alias_key, a.kind, a.scope, e.key, a.ambiguous, a.reason
 FROM aliases AS a LEFT JOIN entities AS e USING (entity_id)
-WHERE a.alias_key IN (SELECT unnest($keys)) AND a.kind IN ('er', 'manual')
+WHERE a.alias_key IN (SELECT unnest($keys)) AND a.kind IN ('er', 'manual', 'identity')
 ORDER BY a.alias_key, a.kind, a.scope;
 
 -- name: entities_by_keys

@@ -52,6 +52,14 @@ GROUP BY a.alias_key
 HAVING count(DISTINCT e.key) = 1 AND any_value(e.key) <> a.alias_key
 ORDER BY a.alias_key;
 
+-- name: namesakes
+-- Keys of names that several entities bear (resolution.identity), and the keys of these.
+SELECT a.alias_key, list(DISTINCT e.key ORDER BY e.key)
+FROM aliases AS a JOIN entities AS e USING (entity_id)
+WHERE a.kind = 'identity'
+GROUP BY a.alias_key
+ORDER BY a.alias_key;
+
 -- name: surfaces
 -- Passage number, spelling, tf and title flag of all names as written, in order; dates and numbers are left out. A place
 -- counts under what stands there, mentions without a place (in the title, imported ones) under the row's spelling.

@@ -1,0 +1,240 @@
+"""Which passages mean which bearer of a shared name, by titles, qualifiers, types and neighbouring names (pure).
+
+Reads no table (namesake_rows.py does) and merges nothing (resolve.py does). A bearer gets a key of its own, made of the
+name and what tells it apart, so that people write it like any name; passages that nothing decides keep the name's key.
+The rules and their limits: docs/decisions/0033-namesakes.md.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log
+from typing import NamedTuple
+
+from polyhop.schemas.names import name_tokens, title_forms
+from polyhop.schemas.resolution import Decision
+from polyhop.schemas.text import without_last_parenthesis
+from polyhop.tasks.resolution.clusters import DisjointSets
+from polyhop.tasks.resolution.resolve import Resolution
+from polyhop.tasks.resolution.verdict import quoted
+
+KIND = "identity"
+CLEAR = 2.0
+"""The best bearer's shared rarity is at least so many times the second's; chosen."""
+
+LEAST = 2
+"""Passages that must give a qualifier or a type: single ones are too often lists or wrong cues; with one,
+`Atlanta, Georgia` and `Atlanta, USA` of musique100 were two (benchmarks/namesakes.py)."""
+
+
+class Bearer(NamedTuple):
+    """One thing that has a name.
+
+    Attributes:
+        key: Its key: the name's own for the bearer that keeps it.
+        name: How it is written, with what tells it apart.
+        passages: Passages that say by themselves that they mean it.
+        reason: How they say it.
+    """
+
+    key: str
+    name: str
+    passages: frozenset[str]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Senses:
+    """Which names mean another bearer than their key says.
+
+    Attributes:
+        rows: (passage id, key of the name, key of the bearer, name of the bearer), in order.
+        decisions: One per name and bearer, in order.
+    """
+
+    rows: list[tuple[str, str, str, str]]
+    decisions: list[Decision]
+
+    @property
+    def families(self) -> dict[str, frozenset[str]]:
+        """Key of a bearer, or of the name, to the names that it shares with other bearers."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for decision in self.decisions:
+            found[decision.key].add(decision.key)
+            found[decision.scope].add(decision.key)
+        return {key: frozenset(names) for key, names in found.items()}
+
+
+def titled_bearers(titles: Mapping[str, Collection[str]]) -> dict[str, list[Bearer]]:
+    """Names that several titles share once their parentheses, or what follows a comma, are dropped.
+
+    Args:
+        titles: Title to the ids of its passages.
+
+    Returns:
+        Key of a name to two bearers or more, in order of their keys.
+    """
+    found: dict[str, dict[str, Bearer]] = defaultdict(dict)
+    for title in sorted(titles):
+        forms = title_forms(title)
+        own, spelling = forms[0] if forms else ("", "")
+        bare = forms[: None if title == without_last_parenthesis(title) else 2]  # no piece of what has parentheses
+        for key, _ in bare:
+            passages = frozenset(titles[title])
+            if own in found[key]:
+                passages |= found[key][own].passages
+            found[key][own] = Bearer(own, spelling, passages, f"the title '{spelling}'")
+    return {key: [group[own] for own in sorted(group)] for key, group in found.items() if len(group) > 1}
+
+
+def qualified_bearers(
+    qualifiers: Iterable[tuple[str, str, str, str, str]], containers: Collection[tuple[str, str]]
+) -> dict[str, list[Bearer]]:
+    """Places of one name in several larger ones (`Cambridge, Massachusetts`).
+
+    Args:
+        qualifiers: (passage id, key, spelling, key of the qualifier, its spelling).
+        containers: (a, b): a is said to lie in b anywhere, so that both qualify the same place.
+    """
+    groups: dict[str, dict[str, list[tuple[str, str, str]]]] = defaultdict(lambda: defaultdict(list))
+    for passage, key, name, qualifier, spelling in sorted(qualifiers):
+        groups[key][qualifier].append((passage, name, spelling))
+    found = {}
+    for key, stated in groups.items():
+        by_qualifier = {q: rows for q, rows in stated.items() if len({row[0] for row in rows}) >= LEAST}
+        joined = _joined(sorted(by_qualifier), containers)
+        if len(joined) < 2:
+            continue
+        bearers = []
+        for members in joined:
+            chosen = max(members, key=lambda qualifier: (len(by_qualifier[qualifier]), qualifier))
+            _, name, spelling = by_qualifier[chosen][0]
+            passages = frozenset(row[0] for qualifier in members for row in by_qualifier[qualifier])
+            written = f"{name} ({spelling})"
+            bearers.append(Bearer(" ".join(name_tokens(written)), written, passages, f"followed by '{spelling}'"))
+        found[key] = sorted(bearers)
+    return found
+
+
+def _joined(qualifiers: Sequence[str], containers: Collection[tuple[str, str]]) -> list[list[str]]:
+    """Qualifiers in groups, those together of which one lies in the other or has all words of the other."""
+    sets = DisjointSets(len(qualifiers))
+    for a, first in enumerate(qualifiers):
+        for b, second in enumerate(qualifiers[:a]):
+            is_nested = (first, second) in containers or (second, first) in containers
+            words = set(first.split()), set(second.split())
+            if is_nested or words[0] <= words[1] or words[1] <= words[0]:
+                sets.union(a, b)
+    return [[qualifiers[number] for number in group] for group in sets.groups(range(len(qualifiers)))]
+
+
+def typed_bearers(types: Iterable[tuple[str, str, str, str]], *, keeps_name: bool) -> dict[str, list[Bearer]]:
+    """Names of several types.
+
+    Args:
+        types: (passage id, key, spelling, type) where something in the passage gives the type.
+        keeps_name: The most frequent type keeps the name's own key.
+    """
+    groups: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+    for passage, key, name, kind in sorted(types):
+        groups[key][kind][passage] = name
+    found = {}
+    for key, by_type in groups.items():
+        kinds = sorted((kind for kind in by_type if len(by_type[kind]) >= LEAST), key=lambda k: (-len(by_type[k]), k))
+        if len(kinds) < 2:
+            continue
+        bearers = []
+        for number, kind in enumerate(kinds):
+            name = Counter(by_type[kind].values()).most_common(1)[0][0]
+            own = keeps_name and not number
+            written = name if own else f"{name} ({kind.lower()})"
+            own_key = key if own else f"{key} {kind.lower()}"
+            bearers.append(Bearer(own_key, written, frozenset(by_type[kind]), f"of type {kind}"))
+        found[key] = sorted(bearers)
+    return found
+
+
+def senses_of(
+    bearers: Mapping[str, Sequence[Bearer]],
+    neighbours: Mapping[str, frozenset[str]],
+    counts: Mapping[str, int],
+    mentioning: Mapping[str, Collection[str]],
+) -> Senses:
+    """Which passages mean which bearer.
+
+    Args:
+        bearers: Key of a shared name to its bearers.
+        neighbours: Passage id to the keys of the names in it; empty to go without neighbourhoods.
+        counts: Key to the number of passages that mention it.
+        mentioning: Key of a shared name to the passages that mention it.
+
+    Returns:
+        A passage that several bearers claim, or none clearly, keeps the name's key.
+    Cost: O(names in the passages that mention shared names).
+    """
+    rows: list[tuple[str, str, str, str]] = []
+    decisions = []
+    for key in sorted(bearers):
+        group = bearers[key]
+        around = [_around(bearer, key, neighbours) for bearer in group]
+        given: Counter[str] = Counter()
+        for passage in sorted(mentioning.get(key, ())):
+            claimed = [bearer for bearer in group if passage in bearer.passages]
+            chosen = claimed[0] if len(claimed) == 1 else None
+            if not claimed and neighbours:
+                chosen = _nearest(group, around, neighbours.get(passage, frozenset()), counts)
+            if chosen is not None:
+                given[chosen.key] += 1
+                if chosen.key != key:
+                    rows.append((passage, key, chosen.key, chosen.name))
+        said = ", ".join(quoted(bearer.key) for bearer in group)
+        for bearer in group:
+            reason = (
+                f"{quoted(key)} is the name of {len(group)} entities ({said}): {given[bearer.key]} passages mean "
+                f"{quoted(bearer.key)}, because of {bearer.reason} or the names around it (resolution.identity)"
+            )
+            decisions.append(Decision(key, KIND, bearer.key, bearer.key, reason))
+    return Senses(rows, decisions)
+
+
+def disjoint(
+    bearers: Mapping[str, Sequence[Bearer]], neighbours: Mapping[str, frozenset[str]]
+) -> dict[str, list[Bearer]]:
+    """Those names of whose bearers no two have a neighbouring name in common that is not everywhere."""
+    found = {}
+    for key, group in bearers.items():
+        around = [_around(bearer, key, neighbours) for bearer in group]
+        if not any(a & b for number, a in enumerate(around) for b in around[:number]):
+            found[key] = list(group)
+    return found
+
+
+def _around(bearer: Bearer, key: str, neighbours: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Names in the passages that say that they mean a bearer, and those of which its own name is made."""
+    found = frozenset(name for passage in bearer.passages for name in neighbours.get(passage, ()))
+    rest = " ".join(bearer.key.split()[len(key.split()) :])
+    return (found | {rest}) - {key, bearer.key, ""}
+
+
+def _nearest(
+    group: Sequence[Bearer], around: Sequence[frozenset[str]], names: frozenset[str], counts: Mapping[str, int]
+) -> Bearer | None:
+    """The bearer with whose neighbours a passage shares clearly more, None if there is none."""
+    named = [bearer for bearer in group if bearer.key in names]
+    if len(named) == 1:
+        return named[0]
+    total = 1 + max(counts.values(), default=0)
+    shared = [sum(log((total + 1) / (counts.get(name, 0) + 1)) for name in sorted(names & own)) for own in around]
+    best = max(range(len(group)), key=lambda number: (shared[number], -number))
+    second = max(value for number, value in enumerate(shared) if number != best)
+    return group[best] if shared[best] > 0 and shared[best] >= CLEAR * second else None
+
+
+def with_senses(resolution: Resolution, senses: Senses) -> Resolution:
+    """The resolution with the decisions about namesakes; a bearer that people merged leads to its entity."""
+    told = [
+        replace(decision, canonical=resolution.canonical_of.get(decision.scope, decision.scope))
+        for decision in senses.decisions
+    ]
+    order = sorted([*resolution.decisions, *told], key=lambda d: (d.key, d.kind, d.scope))
+    return replace(resolution, decisions=order)
