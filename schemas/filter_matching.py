@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import nearest_name
 from polyhop.schemas.filters import (
+    DATE_FIELDS,
     METADATA,
     All,
     Comparison,
@@ -101,6 +102,8 @@ def check_filter(asked: Filter, types: Mapping[str, str]) -> None:
 
 
 def _unknown(field: str, types: Mapping[str, str]) -> str:
+    if field in DATE_FIELDS:
+        return "this version has no dates; they are found with the entities, by the stages of the strategy bridge"
     known = sorted(name.removeprefix(METADATA) for name in types if name.startswith(METADATA))
     near = nearest_name(field.removeprefix(METADATA), known)
     if near:

@@ -4,7 +4,8 @@
     condition  = NOT condition | ( filter ) | field test
     test       = (= | == | != | <> | < | <= | > | >=) value | [NOT] IN ( value {, value} )
                | [NOT] BETWEEN value AND value | [NOT] LIKE text | (~ | !~) text | IS [NOT] NULL
-    field      = id | document | title | source | metadata.name{.name}      name = letters, digits, _ and - | "any text"
+    field      = id | document | title | source | metadata.name{.name} | date | date.role
+    name       = letters, digits, _ and - | "any text"      role = birth, death, … (schemas/filters.py)
     value      = 'text' | "text" | number | TRUE | FALSE | date (2020, 2020-05, 2020-05-31, 2020-05-31T12:00)
 
 A quote inside a text is written twice. Keywords may be written in any case.
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 from polyhop.schemas.errors import nearest_name
 from polyhop.schemas.filters import (
+    DATE_FIELDS,
     MAX_FILTER_CHARACTERS,
     MAX_FILTER_DEPTH,
     METADATA,
@@ -146,7 +148,7 @@ class _Parser:
             inner = self.either(depth + 1)
             self.require(")", "AND, OR or ')'")
             return inner
-        named = self.require("name", "a field (id, document, title, source or metadata.NAME)")
+        named = self.require("name", "a field (id, document, title, source, date or metadata.NAME)")
         return self._test(field_of(named.text, named.column), named.column)
 
     def _test(self, field: str, column: int) -> Condition:
@@ -213,12 +215,12 @@ def field_of(name: str, column: int) -> str:
     Raises:
         FilterError: If records have no such field; names near it are suggested.
     """
-    if name in RECORD_FIELDS:
+    if name in RECORD_FIELDS or name in DATE_FIELDS:
         return name
     if name.lower().startswith(METADATA):
         segments = _SEGMENT.findall(name[len(METADATA) :])
         return METADATA + ".".join(_unquoted(segment) if segment[0] == '"' else segment for segment in segments)
-    known = [*RECORD_FIELDS, "metadata"]
+    known = [*RECORD_FIELDS, *DATE_FIELDS, "metadata"]
     near = "metadata.NAME" if name.lower() == "metadata" else nearest_name(name, known) or f"metadata.{name}"
     raise FilterError(f"there is no field '{name}'; did you mean {near}?", column)
 

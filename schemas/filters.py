@@ -13,7 +13,12 @@ from polyhop.schemas.errors import ConfigurationError
 
 METADATA = "metadata."
 RECORD_FIELDS = ("id", "document", "title", "source")
-"""Fields that every record has; all others begin with `metadata.`."""
+"""Fields that every record has; all others begin with `metadata.`, or are dates."""
+DATE_FIELD = "date"
+DATE_ROLES = ("birth", "death", "founding", "opening", "building", "release", "launch")
+"""What happened on a date, as the view `dates` has it."""
+DATE_FIELDS = (DATE_FIELD, *(f"{DATE_FIELD}.{role}" for role in DATE_ROLES))
+"""Dates that a record's passages state: any, and those of a role."""
 
 MAX_FILTER_CHARACTERS = 10_000
 MAX_FILTER_DEPTH = 50

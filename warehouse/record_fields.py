@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.artefacts import Artefact, Stored, unrestricted
 from polyhop.schemas.errors import ContractError
 from polyhop.schemas.filter_matching import FieldValues, RecordFields
-from polyhop.schemas.filters import METADATA, RECORD_FIELDS
+from polyhop.schemas.filters import DATE_FIELD, DATE_FIELDS, METADATA, RECORD_FIELDS
 from polyhop.warehouse.statements import statement
 
 
@@ -25,6 +25,7 @@ def _open(stored: Stored) -> RecordFields:
         )
     types = dict.fromkeys(RECORD_FIELDS, "text")
     types |= {METADATA + name: kind for name, kind in stored.rows(statement("read", "metadata_types"))}
+    types |= dict.fromkeys(DATE_FIELDS, "date") if stored.rows(statement("read", "has_dates"))[0][0] else {}
     count = int(records.max()) + 1 if len(records) else 0
     return RecordFields(count, records, types, _reader(stored))
 
@@ -33,6 +34,9 @@ def _reader(stored: Stored) -> Callable[[str], FieldValues]:
     def read(field: str) -> FieldValues:
         if field in RECORD_FIELDS:
             return _values(stored.columns(statement("read", "record_values"), {"field": field}))
+        if field in DATE_FIELDS:
+            role = field.removeprefix(DATE_FIELD).removeprefix(".")
+            return _values(stored.columns(statement("read", "date_values"), {"role": role}))
         return _values(stored.columns(statement("read", "metadata_values"), {"name": field.removeprefix(METADATA)}))
 
     return read

@@ -14,7 +14,7 @@ RECORDS: list[dict[str, object]] = [
     {
         "id": f"p{n:02d}",
         "title": f"Town {n}",
-        "text": f"Town {n} lies on the River {n % 7}. A mill stands in Town {n}.",
+        "text": f"Town {n} lies on the River {n % 7}. A mill stands in Town {n}. It was built in {1800 + n}.",
         "metadata": {"year": 2000 + n, "kind": "old" if n < 10 else "new", "checked": n % 2 == 0},
     }
     for n in range(20)
@@ -52,6 +52,8 @@ def good(command: Command, *arguments: str) -> Any:
         ("metadata.kind = 'new' AND metadata.year < 2013", ["p10", "p11", "p12"]),
         ("id IN ('p01', 'p02') OR title = 'Town 7'", ["p01", "p02", "p07"]),
         ("NOT metadata.kind = 'old' AND metadata.checked = TRUE", ["p10", "p12", "p14", "p16", "p18"]),
+        ("date.building < 1802 AND date BETWEEN 1801 AND 1900", ["p01"]),
+        ("date.building >= '1818-01' OR date.birth = 1803", ["p18", "p19"]),
         ("metadata.year IS NOT NULL AND source ~ 'corpus' AND metadata.year BETWEEN 2004 AND 2005", ["p04", "p05"]),
     ],
 )
@@ -87,6 +89,8 @@ def test_without_a_match_the_answer_is_empty_and_says_so(command: Command) -> No
         ("metadata.year > ", "column"),
         ("metadata.year > 2000; DROP TABLE passages", "cannot stand here"),
         ("metadata.kind > 2000", "column"),
+        ("date.berth = 1900", "did you mean date.birth?"),
+        ("date.birth > 'soon'", "holds dates; write one as '2020'"),
         ("(" * 100 + "id = 'a'", "column"),
     ],
 )

@@ -107,6 +107,7 @@ def test_a_filter_allows(text: str, records: list[int]) -> None:
         ("metadata.lang = 3", "holds text; quote the value: '3'"),
         ("metadata.day = 'May'", "holds dates; write one as"),
         ("metadata.day = 2020.5", "holds dates; write one as"),
+        ("date.birth > 1900", "this version has no dates"),
         ("metadata.draft > FALSE", "write = TRUE or = FALSE"),
         ("metadata.draft = 'true'", "write = TRUE or = FALSE"),
     ],

@@ -135,6 +135,25 @@ SELECT
     NULL::TIMESTAMP AS moment
 FROM records ORDER BY record_id;
 
+-- name: has_dates
+-- Whether dates were looked for: the version has entities, and the view, which older versions lack.
+SELECT
+    EXISTS (SELECT 1 FROM entities)
+    AND EXISTS (SELECT 1 FROM duckdb_views() WHERE view_name = 'dates' AND NOT internal);
+
+-- name: date_values
+-- Dates that the passages of a record state, in number order of records; of one role, unless it is ''.
+WITH r AS (SELECT record_id, row_number() OVER (ORDER BY record_id) - 1 AS n FROM records)
+SELECT
+    r.n AS record,
+    d.value,
+    'date' AS kind,
+    NULL::DOUBLE AS number,
+    try_cast(d.value || CASE length(d.value) WHEN 4 THEN '-01-01' WHEN 7 THEN '-01' ELSE '' END AS TIMESTAMP) AS moment
+FROM dates AS d JOIN passages AS p USING (passage_id) JOIN r USING (record_id)
+WHERE $role = '' OR d.role = $role
+ORDER BY r.n, p.passage_id, d.start_offset;
+
 -- name: relation_passages
 -- Offset of each relation among those of relation_edges (graph.sql), and the passages that state it; NULL where none does.
 WITH e AS (SELECT entity_id, row_number() OVER (ORDER BY key) - 1 AS n FROM entities WHERE is_named),
