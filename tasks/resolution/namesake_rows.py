@@ -70,10 +70,8 @@ def _by_context(connection: duckdb.DuckDBPyConnection) -> Senses:
         if not _IN_A_LIST.match(row[5])
     ]
     types = connection.execute(statement("namesakes", "types_by_passage")).fetchall()
-    located = {row[:2] for row in types if row[3] == "LOCATION"}
-    qualified = qualified_bearers(
-        [row for row in places if (row[0], row[1]) in located], {(row[1], row[3]) for row in places}
-    )
+    located = {row[1] for row in types if row[3] == "LOCATION"}
+    qualified = qualified_bearers([row for row in places if row[1] in located], {(row[1], row[3]) for row in places})
     found = {**typed_bearers(types, keeps_name=False), **qualified}
     neighbours = _names_around(connection, {**found, **titled})
     (passages,) = connection.execute("SELECT count(*) FROM passages").fetchone() or (0,)

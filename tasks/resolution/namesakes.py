@@ -27,6 +27,10 @@ LEAST = 2
 `Atlanta, Georgia` and `Atlanta, USA` of musique100 were two (benchmarks/namesakes.py)."""
 
 
+ROUNDS = 3
+"""How often passages are decided by those decided before them; chosen: names two and three passages away."""
+
+
 class Bearer(NamedTuple):
     """One thing that has a name.
 
@@ -170,23 +174,22 @@ def senses_of(
 
     Returns:
         A passage that several bearers claim, or none clearly, keeps the name's key.
-    Cost: O(names in the passages that mention shared names).
+    Cost: O(ROUNDS * names in the passages that mention shared names).
     """
     rows: list[tuple[str, str, str, str]] = []
     decisions = []
     for key in sorted(bearers):
         group = bearers[key]
-        around = [_around(bearer, key, neighbours) for bearer in group]
-        given: Counter[str] = Counter()
-        for passage in sorted(mentioning.get(key, ())):
-            claimed = [bearer for bearer in group if passage in bearer.passages]
-            chosen = claimed[0] if len(claimed) == 1 else None
-            if not claimed and neighbours:
-                chosen = _nearest(group, around, neighbours.get(passage, frozenset()), counts)
-            if chosen is not None:
-                given[chosen.key] += 1
-                if chosen.key != key:
-                    rows.append((passage, key, chosen.key, chosen.name))
+        meant, undecided = _claims(group, mentioning.get(key, ()))
+        for _ in range(ROUNDS if neighbours else 0):
+            near = _near(key, group, meant, undecided, neighbours, counts)
+            meant, undecided = meant | near, [passage for passage in undecided if passage not in near]
+            if not near:
+                break
+        given = Counter(bearer.key for bearer in meant.values())
+        for passage, bearer in sorted(meant.items()):
+            if bearer.key != key:
+                rows.append((passage, key, bearer.key, bearer.name))
         said = ", ".join(quoted(bearer.key) for bearer in group)
         for bearer in group:
             reason = (
@@ -195,6 +198,37 @@ def senses_of(
             )
             decisions.append(Decision(key, KIND, bearer.key, bearer.key, reason))
     return Senses(rows, decisions)
+
+
+def _claims(group: Sequence[Bearer], passages: Collection[str]) -> tuple[dict[str, Bearer], list[str]]:
+    """Passages that say which bearer they mean, and those that say nothing; what claims two stands in neither."""
+    meant: dict[str, Bearer] = {}
+    undecided = []
+    for passage in sorted(passages):
+        claimed = [bearer for bearer in group if passage in bearer.passages]
+        if len(claimed) == 1:
+            meant[passage] = claimed[0]
+        elif not claimed:
+            undecided.append(passage)
+    return meant, undecided
+
+
+def _near(
+    key: str,
+    group: Sequence[Bearer],
+    meant: Mapping[str, Bearer],
+    undecided: Sequence[str],
+    neighbours: Mapping[str, frozenset[str]],
+    counts: Mapping[str, int],
+) -> dict[str, Bearer]:
+    """Undecided passages to the bearer with whose passages they share clearly more."""
+    held = [
+        bearer._replace(passages=bearer.passages | {passage for passage, one in meant.items() if one.key == bearer.key})
+        for bearer in group
+    ]
+    around = [_around(bearer, key, neighbours) for bearer in held]
+    near = {passage: _nearest(group, around, neighbours.get(passage, frozenset()), counts) for passage in undecided}
+    return {passage: bearer for passage, bearer in near.items() if bearer is not None}
 
 
 def disjoint(

@@ -160,7 +160,7 @@ class BridgeStrategy:
         near = contenders(similarity.seeding, count, similarity.error)
         first, passages = seed_passages(similarity.exact(near)[0], count, self._parameters.seed_temperature)
         entities = self._matcher.match(question.text)
-        weights, passages = mix(self._entity_weights[entities.numbers], passages)
+        weights, passages = mix(self._entity_weights[entities.numbers] * entities.shares, passages)
         seeds = WalkSeeds(entities.numbers, weights, near[first], passages)
         return Start(entities, seeds, None if entities.matched else PASSAGES_ONLY)
 

@@ -196,7 +196,7 @@ class BridgeMaskedStrategy:
         exact = exact_cosines(self._vectors, near, one.vector) + weight * one.lexical[near]
         first, passages = seed_passages(exact, parameters.seeds, parameters.seed_temperature)
         seeds = one.read.seeds
-        weights, passages = mix(self._entity_weights[seeds], passages)
+        weights, passages = mix(self._entity_weights[seeds] * one.read.shares, passages)
         walk = WalkSeeds(seeds, weights, near[first], passages)
         return Start(one.read.entities, walk, None if len(seeds) else PASSAGES_ONLY)
 

@@ -6,6 +6,7 @@ graph) and weighs no seeds (worker/ranking does). Source: algorithms.md 2.3, 2B.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +28,14 @@ class QuestionEntities:
         numbers: Entity numbers of the known ones, ascending, distinct.
         matched: Their keys, in the same order.
         unmatched: Keys that no passage mentions, ascending.
+        shares: Shape (n,), float64, beside `numbers`: how likely the name means each, 1 if it means no other. As in
+            entity linking (commonness), the share of the passages that mention it.
     """
 
     numbers: NDArray[np.intp]
     matched: tuple[str, ...]
     unmatched: tuple[str, ...]
+    shares: NDArray[np.float64]
 
 
 class NodeMatcher:
@@ -40,28 +44,46 @@ class NodeMatcher:
     Args:
         labels: A text to the labels in it, repeated or not; empty ones are skipped.
         number_of: Node number by label.
-        is_node: Shape (n,), bool: nodes that still have an edge; a label of another one is unmatched.
+        passages: Shape (n,): passages of each node, or whether it has any; a label of one without is unmatched.
     """
 
     def __init__(
-        self, labels: Callable[[str], Iterable[str]], number_of: Mapping[str, int], is_node: NDArray[np.bool_]
+        self,
+        labels: Callable[[str], Iterable[str]],
+        number_of: Mapping[str, int],
+        passages: NDArray[np.integer[Any]] | NDArray[np.bool_],
     ) -> None:
         self._labels = labels
         self._number_of = number_of
-        self._is_node = is_node
+        self._passages = passages
 
     def match(self, text: str) -> QuestionEntities:
         """The question's distinct entities. Source: algorithms.md 2.3, last point; 2.13 (pruned is unmatched)."""
-        return self.match_labels(self._labels(text))
+        return self.match_meanings((label,) for label in self._labels(text))
 
-    def match_labels(self, labels: Iterable[str]) -> QuestionEntities:
-        """As `match`, for labels that are found already."""
-        keys = sorted({label for label in labels if label})
-        known = sorted((self._number_of[key], key) for key in keys if key in self._number_of)
-        mentioned = [(number, key) for number, key in known if self._is_node[number]]
-        matched = tuple(key for _, key in mentioned)
-        unmatched = tuple(key for key in keys if key not in matched)
-        return QuestionEntities(np.array([number for number, _ in mentioned], dtype=np.intp), matched, unmatched)
+    def match_meanings(self, meanings: Iterable[tuple[str, ...]]) -> QuestionEntities:
+        """As `match`, for what is found already: of each name the labels of all that it may mean."""
+        shares: dict[str, float] = {}
+        unmatched: set[str] = set()
+        for labels in meanings:
+            known = {label: self._passages_of(label) for label in labels if label}
+            total = sum(known.values())
+            for label, count in known.items():
+                if count:
+                    shares[label] = max(shares.get(label, 0), count / total)
+                else:
+                    unmatched.add(label)
+        numbered = sorted((self._number_of[label], label) for label in shares)
+        return QuestionEntities(
+            np.array([number for number, _ in numbered], dtype=np.intp),
+            tuple(label for _, label in numbered),
+            tuple(sorted(unmatched)),
+            np.array([shares[label] for _, label in numbered], dtype=np.float64),
+        )
+
+    def _passages_of(self, label: str) -> int:
+        number = self._number_of.get(label)
+        return 0 if number is None else int(self._passages[number])
 
 
 class EntityMatcher(NodeMatcher):
@@ -69,11 +91,12 @@ class EntityMatcher(NodeMatcher):
 
     def __init__(self, reader: IndexReader) -> None:
         names, meanings_of, graph = reader.artefact(NAMES), entity_meanings(reader), reader.artefact(GRAPH)
-        super().__init__(
-            lambda text: (key for mention in names.find(text) for key in meanings_of(mention.key)),
-            graph.number_of,
-            graph.df > 0,
-        )
+        super().__init__(lambda _: (), graph.number_of, graph.df)
+        self._find, self._meanings_of = names.find, meanings_of
+
+    def match(self, text: str) -> QuestionEntities:
+        """As of nodes; those that bear one name share its weight."""
+        return self.match_meanings(self._meanings_of(mention.key) for mention in self._find(text))
 
 
 def entity_keys(reader: IndexReader) -> Callable[[str], str]:

@@ -4,7 +4,6 @@ Encodes nothing and ranks nothing (bridge_masked.py does). Source: bridge-masked
 """
 
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +27,14 @@ class MaskedQuestion:
     Attributes:
         entities: Its names.
         seeds: Shape (m,): those of them that start the walk, ascending.
+        shares: Shape (m,): as of `entities`.
         masked: Its words without its rare names; "" if there is no such question.
         names_share: c.
     """
 
     entities: QuestionEntities
     seeds: NDArray[np.intp]
+    shares: NDArray[np.float64]
     masked: str
     names_share: float
 
@@ -46,7 +47,7 @@ class MaskedQuestions:
         self._find = reader.artefact(NAMES).find
         self._meanings_of = entity_meanings(reader)
         self._number_of, self._df = graph.number_of, graph.df
-        self._matcher = NodeMatcher(lambda _: (), graph.number_of, graph.df > 0)
+        self._matcher = NodeMatcher(lambda _: (), graph.number_of, graph.df)
         self._common = common_count(graph.passage_count, common_share)
         self._stems = ANALYSERS[ANALYSER]
         self._read: dict[str, MaskedQuestion] = {}
@@ -67,17 +68,16 @@ class MaskedQuestions:
     def _of(self, text: str) -> MaskedQuestion:
         mentions = self._find(text)
         meanings = [self._meanings_of(mention.key) for mention in mentions]
-        entities = self._matcher.match_labels(chain.from_iterable(meanings))
+        entities = self._matcher.match_meanings(meanings)
         spans = [
             (mention.start, mention.end)
             for mention, keys in zip(mentions, meanings, strict=True)
             if any(map(self._is_rare, keys))
         ]
         masked = masked_text(text, spans) if spans else ""
-        seeds = entities.numbers[is_unnested(entities.matched)]
-        return MaskedQuestion(
-            entities, seeds, masked if self._stems(masked) else "", names_share(self._df[seeds], self._common)
-        )
+        first = is_unnested(entities.matched)
+        seeds, share = entities.numbers[first], names_share(self._df[entities.numbers[first]], self._common)
+        return MaskedQuestion(entities, seeds, entities.shares[first], masked if self._stems(masked) else "", share)
 
     def _is_rare(self, key: str) -> bool:
         number = self._number_of.get(key)

@@ -91,3 +91,17 @@ def test_bearers_with_a_neighbour_in_common_are_not_told_apart() -> None:
     around = {"p1": frozenset({"venus"}), "p2": frozenset({"jupiter"})}
     assert list(disjoint({"mercury": [GOD, PLANET]}, around)) == ["mercury"]
     assert disjoint({"mercury": [GOD, PLANET]}, around | {"p2": frozenset({"venus"})}) == {}
+
+
+def test_passages_that_are_decided_decide_others_by_the_names_in_them() -> None:
+    around = {
+        "p1": frozenset({"mercury", "venus"}),
+        "p2": frozenset({"mercury", "jupiter"}),
+        "p3": frozenset({"mercury", "venus", "mariner"}),
+        "p4": frozenset({"mercury", "mariner"}),
+        "p5": frozenset({"mercury", "nasa"}),
+    }
+    found = senses_of(
+        {"mercury": [GOD, PLANET]}, around, dict.fromkeys(("venus", "mariner"), 2), {"mercury": [*around]}
+    )
+    assert {passage for passage, _, bearer, _ in found.rows if bearer == PLANET.key} == {"p1", "p3", "p4"}
