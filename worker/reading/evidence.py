@@ -17,11 +17,12 @@ from polyhop.worker.reading.candidates import Candidate
 from polyhop.worker.reading.features import Features, Situation
 from polyhop.worker.reading.lexicon import forms_of
 from polyhop.worker.reading.pages import Page, PageSentence
-from polyhop.worker.reading.scoring import fitness
+from polyhop.worker.reading.parsing import ANY, NUMBER, PLACE, WORK
+from polyhop.worker.reading.scoring import KNOWN, fitness, is_vague
 from polyhop.worker.reading.subjects import doers
 from polyhop.worker.reading.word_lists import clause_lists
 
-NO_DOER, UNSAID, UNNAMED, UNTIED, UNDESCRIBED, SAME_PLACE = 0.1, 0.03, 0.03, 0.3, 0.4, 0.15
+NO_DOER, UNSAID, UNNAMED, UNTIED, UNDESCRIBED, SAME_PLACE, UNHEADED = 0.1, 0.03, 0.03, 0.3, 0.4, 0.15, 0.1
 """Factors of evidence that lacks a part; chosen on the tuning half of tests/golden/reader."""
 ONE_STEP, SPREAD = 0.6, 0.3
 """Exponents of the factor where one description (`the birthplace of NAME`) or more lead to the answer: the evidence is
@@ -77,6 +78,8 @@ class Evidence:
             else:
                 said = of_sentence.said_of_it if doer > 0 else of_sentence.said
             fit = fitness(self.question, candidate, self.situation.own_page(candidate), features)
+            if self._head_forms and fit < KNOWN and not self._says_head(candidate):
+                fit *= UNHEADED
             product = fit * (NO_DOER if doer < 0 else 1.0) * said * of_sentence.named * of_sentence.tie
             found.append(product**exponent)
         return found
@@ -87,6 +90,20 @@ class Evidence:
         said_of_it = self._said_factor(self._share_said(sentence, self._verb_stems)) if self._verb_stems else said
         tie = self._tie_of(page.place, sentence.number) if self._inner else 1.0
         return _SentenceEvidence(said, said_of_it, UNNAMED + (1 - UNNAMED) * named * named, tie)
+
+    # --- the kind of thing that is asked for ---------------------------------------------------------------------
+
+    @cached_property
+    def _head_forms(self) -> frozenset[str]:
+        """Stems of the noun that a question of one step asks for (`the currency of Karland`); none of vague ones."""
+        head = self.question.head
+        if not head or self._inner or is_vague(head[-1]) or self.question.expected not in (ANY, PLACE, WORK, NUMBER):
+            return frozenset()
+        return forms_of(head[-1])
+
+    def _says_head(self, candidate: Candidate) -> bool:
+        page, sentence = candidate.page, candidate.sentence
+        return not (self._head_forms.isdisjoint(sentence.places) and self._head_forms.isdisjoint(page.title_stems))
 
     # --- the predicate -------------------------------------------------------------------------------------------
 

@@ -148,6 +148,11 @@ def fitness(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None,
     return LIKELY if question.expected in (NUMBER, NATIONALITY) else KNOWN
 
 
+def is_vague(head: str) -> bool:
+    """Whether a head noun says nothing of what kind the answer is (`name`, `reason`)."""
+    return head in _VAGUE
+
+
 def _of_head(head: str, candidate: Candidate, own: OwnPage | None) -> float:
     """By the head noun of the question: in the name, in its own page's definition, or beside it."""
     forms = singulars(head)

@@ -114,6 +114,24 @@ def test_without_the_predicate_or_the_name_there_is_no_answer(ask: Ask, question
     assert ask(question, BEN, TOWER, ELMTON, ADA, min_confidence=0.02).answer == ""
 
 
+KARLAND = ("Karland", "Karland is a country in the north. Its capital is Amring, and its money is struck in Drael.")
+VELLAND = ("Velland", "Velland is a country in the south. The currency of Velland is the Orim, struck in Ovik.")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("What is the currency of Velland?", "Orim"),
+        ("What is the currency of Karland?", ""),
+        ("What is the longest fjord of Karland?", ""),
+    ],
+)
+def test_a_question_for_a_thing_of_a_kind_is_answered_where_the_kind_is_said(
+    ask: Ask, question: str, answer: str
+) -> None:
+    assert ask(question, KARLAND, VELLAND, min_confidence=0.02).answer == answer
+
+
 def test_a_pronoun_stands_for_its_page_and_its_sentence_is_the_evidence(ask: Ask) -> None:
     reading = ask("Who designed the Great Loom?", TOWER, BEN)
     assert [sentence.text for sentence in reading.sentences] == ["He designed the Great Loom in 1820."]
