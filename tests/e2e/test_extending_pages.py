@@ -1,4 +1,4 @@
-"""docs/extending does what it says: its files make packages, its excerpts are of files, its commands print what it shows.
+"""docs/extending is true: its files make packages, its excerpts are of files, its commands print what it shows.
 
 With WRITE_EXTENDING_PAGES=1 the pages get the output of their commands instead.
 """
