@@ -178,6 +178,7 @@ class LexicalIndex:
         passages: Shape (nnz,), int32: passage numbers.
         tf: Shape (nnz,), int32: occurrences.
         lengths: Shape (n_passages,), int32: tokens per passage.
+        language: `corpus.language` of the texts, in which questions are taken apart too.
     """
 
     terms: dict[str, int]
@@ -185,3 +186,4 @@ class LexicalIndex:
     passages: NDArray[np.int32]
     tf: NDArray[np.int32]
     lengths: NDArray[np.int32]
+    language: str = "en"

@@ -115,6 +115,7 @@ def restricted_postings(index: LexicalIndex, allowed: Numbers) -> LexicalIndex:
         passages=passages[is_kept].astype(np.int32),
         tf=np.asarray(index.tf[is_kept]),
         lengths=np.asarray(index.lengths[allowed]),
+        language=index.language,
     )
 
 

@@ -21,24 +21,32 @@ _WORD = re.compile(r"[^\W_]{2,10}\b")
 _BEFORE_WORD = re.compile(r"[\s(\[\"'“‘«,/–—-]")
 _LONGEST_ABBREVIATION = 8
 _STOP = re.compile(r"[.!?。！？؟]+[\"'”’»)\]]*\s*|\n[ \t\r\f\v]*\n\s*")
-_FULL_WIDTH = frozenset("。！？")
+_OTHER_STOP = re.compile(r"[.!?。！？｡؟۔।]+[\"'”’»)\]」』》]*\s*|\n[ \t\r\f\v]*\n\s*")
+"""Of other languages: the stops of Urdu and Hindi too, and the closing quotes of Chinese and Japanese."""
+_ORDINAL = re.compile(r"(?<![\d.,])\d{1,2}\Z")
+_FULL_WIDTH = frozenset("。！？｡")
 _OPENING = frozenset("\"'“‘«(")
 
 
-def split_sentences(text: str) -> list[tuple[int, int]]:
+def split_sentences(text: str, *, is_english: bool = True) -> list[tuple[int, int]]:
     """(start, end) of each sentence of `text`, trimmed, never empty, in order.
 
     A sentence ends after `.`, `!` or `?` (closing quotes and brackets included) if whitespace and a capital, digit,
     quote or `(` follow and the word before is not an abbreviation; and at an empty line. Letters of scripts without
     case count as capitals, and the full-width stops of Chinese and Japanese need no whitespace.
 
+    Args:
+        text: Any text.
+        is_english: Otherwise a number of one or two digits before a full stop is an ordinal (`am 3. Mai`), which ends
+            no sentence, and more signs are stops.
+
     Source: algorithms.md 0.8 (F-SENT).
     Cost: O(characters), with or without full stops.
     """
     found = []
     start = 0
-    for match in _STOP.finditer(text):
-        if not _ends(text, match):
+    for match in (_STOP if is_english else _OTHER_STOP).finditer(text):
+        if not _ends(text, match) or (not is_english and _is_ordinal(text, match)):
             continue
         found.append(_trimmed(text, start, match.end()))
         start = match.end()
@@ -55,6 +63,13 @@ def _ends(text: str, match: re.Match[str]) -> bool:
     if not stop[-1].isspace() or not _opens(text[match.end()]):
         return False
     return stop.rstrip() != "." or not _is_abbreviation(text, match.start(), match.end())
+
+
+def _is_ordinal(text: str, match: re.Match[str]) -> bool:
+    place = match.start()
+    return (
+        match[0].strip() == "." and match.end() < len(text) and bool(_ORDINAL.search(text[max(0, place - 4) : place]))
+    )
 
 
 def _has_empty_line(stop: str) -> bool:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from polyhop.schemas.encoder_settings import EncoderSettings
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
 from polyhop.schemas.hub_settings import HubSettings
+from polyhop.schemas.languages import ENGLISH, known_code
 from polyhop.schemas.maintenance import MaintenanceSettings
 from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.proposition_origin import PropositionSettings
@@ -37,6 +38,11 @@ DEFAULT_STRATEGIES = (
 class CorpusSettings(Section):
     """How records become passages."""
 
+    language: str = Field(
+        ENGLISH,
+        description="Language of the texts and questions, as its ISO 639-1 code, or auto: detected text by text "
+        "(extra languages).",
+    )
     max_passage_characters: int = Field(
         2000, ge=200, le=1_000_000, description="Longer texts are split into passages of at most this many characters."
     )
@@ -70,6 +76,8 @@ class CorpusSettings(Section):
     follow_links: bool = Field(
         default=False, description="Whether a folder corpus reads what symbolic links out of the folder lead to."
     )
+
+    _is_known_language = field_validator("language")(known_code)
 
 
 class GraphSettings(Section):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import Stemmer
 
+from polyhop.schemas.languages import AUTO, ENGLISH, detected, language
 from polyhop.schemas.names import STOP_WORDS
 from polyhop.schemas.text import fold
 
@@ -58,5 +59,20 @@ def stem(word: str) -> str:
     return _STEMS[word]
 
 
-ANALYSERS: dict[str, Callable[[str], list[str]]] = {"plain": plain_tokens, "stems": stem_tokens}
+Tokens = Callable[[str], list[str]]
+ANALYSERS: dict[str, Tokens] = {"plain": plain_tokens, "stems": stem_tokens}
 """Analyser by the name it has in settings and in stored indexes."""
+
+
+def analyser_of(name: str, code: str) -> Tokens:
+    """An analyser in the language of an index: `plain` and `stems` differ in English only.
+
+    Args:
+        name: One of `ANALYSERS`.
+        code: `corpus.language`; with `auto` each text is taken apart in the language that is detected in it.
+    """
+    if code == ENGLISH:
+        return ANALYSERS[name]
+    if code == AUTO:
+        return lambda text: analyser_of(name, detected(text))(text)
+    return language(code).tokens

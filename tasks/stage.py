@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from polyhop.schemas.columns import Table
 from polyhop.schemas.corpus import SOURCE_KINDS, SourceKind
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.tables import TABLE_OF, TABLES
 from polyhop.tasks.planning import PlannedEmbedding, PlannedStep, Planner
 from polyhop.warehouse.build import Build, chain_fingerprint
@@ -73,6 +74,12 @@ def named(unit: str) -> Callable[[Build], str]:
 def no_settings(_: Build) -> Mapping[str, object]:
     """For stages that obey no setting."""
     return {}
+
+
+def language_setting(build: Build) -> Mapping[str, object]:
+    """For stages that take texts apart into words; English is none, so that indexes from before stay as they are."""
+    code = build.settings.corpus.language
+    return {} if code == ENGLISH else {"language": code}
 
 
 def no_files(_: Build) -> Mapping[str, str]:

@@ -5,6 +5,7 @@ Saves nothing (artefact_arrays.py does).
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.artefacts import Artefact, Restriction, Stored, unrestricted
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, RelationGraph
+from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.propositions import Rows
 from polyhop.schemas.restricting import (
@@ -184,7 +186,17 @@ def _names(stored: Stored) -> NameFinding:
         _column(stored, "distinct_titles"),
         settings.spacy_model,
         regex_drop_stopwords=settings.regex_drop_stopwords,
+        language=_language(stored),
     )
+
+
+def _language(stored: Stored) -> str:
+    """Of the texts; English in versions from before there was a choice."""
+    return str(stored.settings.get("corpus", {}).get("language", ENGLISH))
+
+
+LANGUAGE = Artefact("names", _language, is_optional=False, restrict=unrestricted)
+"""`corpus.language` of the version."""
 
 
 NAMES = Artefact("names", _names, is_optional=False, restrict=unrestricted)
@@ -192,7 +204,7 @@ NAMES = Artefact("names", _names, is_optional=False, restrict=unrestricted)
 
 
 def _lexical(stored: Stored, analyser: str) -> LexicalIndex:
-    return open_lexical(stored, analyser, len(stored.passage_ids))
+    return replace(open_lexical(stored, analyser, len(stored.passage_ids)), language=_language(stored))
 
 
 @cache

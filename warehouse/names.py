@@ -12,6 +12,8 @@ from typing import Any
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import Mention
+from polyhop.schemas.language_names import LanguageNames
+from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.names import STOP_WORDS, NameFinder
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.text import norm_simple
@@ -19,7 +21,9 @@ from polyhop.schemas.text import norm_simple
 _CAPITALISED = re.compile(r"\b[A-Z][a-z]+(\s+[A-Z][a-z]+){0,3}\b")
 
 
-def open_finder(ner: str, titles: Iterable[str], spacy_model: str, *, regex_drop_stopwords: bool = True) -> NameFinding:
+def open_finder(
+    ner: str, titles: Iterable[str], spacy_model: str, *, regex_drop_stopwords: bool = True, language: str = ENGLISH
+) -> NameFinding:
     """The name finder for `settings.extraction`.
 
     Args:
@@ -27,12 +31,13 @@ def open_finder(ner: str, titles: Iterable[str], spacy_model: str, *, regex_drop
         titles: Titles of the corpus, the gazetteer of the rules.
         spacy_model: Name of the installed model for "spacy".
         regex_drop_stopwords: Whether "regex" leaves out single stop words.
+        language: `corpus.language`, of which the rules know the words; a spaCy model knows its own.
 
     Raises:
         ConfigurationError: If spaCy or its model is not installed.
     """
     finders: Mapping[str, Callable[[], NameFinding]] = {
-        "rules": lambda: NameFinder(titles),
+        "rules": lambda: NameFinder(titles) if language == ENGLISH else LanguageNames(titles, language),
         "regex": lambda: RegexNames(drop_stopwords=regex_drop_stopwords),
         "spacy": lambda: SpacyNames(spacy_model),
     }

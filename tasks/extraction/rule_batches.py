@@ -146,17 +146,22 @@ def _ids_in(file: Path) -> list[str]:
 def rules_of(build: Build) -> StandIn:
     """What finds names in passages of this corpus."""
     extraction = build.settings.extraction
-    finder = _finder(str(build.staging.tables), build.fingerprint("extract"), extraction)
-    return lambda passage: rules_page(passage, finder, extraction.ner)
+    language = build.settings.corpus.language
+    finder = _finder(str(build.staging.tables), build.fingerprint("extract"), extraction, language)
+    return lambda passage: rules_page(passage, finder, extraction.ner, language)
 
 
 @lru_cache(maxsize=1)
-def _finder(tables: str, _fingerprint: str, extraction: ExtractionSettings) -> NameFinding:
+def _finder(tables: str, _fingerprint: str, extraction: ExtractionSettings, language: str) -> NameFinding:
     """The name finder of this corpus; kept between the batches of one process."""
     with connect(Path(tables), read_only=True) as connection:
         titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
     return open_finder(
-        extraction.ner, titles, extraction.spacy_model, regex_drop_stopwords=extraction.regex_drop_stopwords
+        extraction.ner,
+        titles,
+        extraction.spacy_model,
+        regex_drop_stopwords=extraction.regex_drop_stopwords,
+        language=language,
     )
 
 

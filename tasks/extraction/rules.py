@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from polyhop.schemas.bundle import Bundle
 from polyhop.schemas.corpus import Passage
 from polyhop.schemas.graph import Mention
+from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.names import title_forms
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.sentences import split_sentences
@@ -44,11 +45,11 @@ def extract(passages: Sequence[Passage], finder: NameFinding, extractor: str = R
     return bundle_of(rules_page(passage, finder, extractor) for passage in passages)
 
 
-def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES) -> Page:
+def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES, language: str = ENGLISH) -> Page:
     """What the rules find on one passage. Source: algorithms.md 0.8."""
     names = finder.find(passage.text)
     dates = find_dates(passage.text)
-    sentences = split_sentences(passage.text)
+    sentences = split_sentences(passage.text, is_english=language == ENGLISH)
     homes = sentences_of(names, sentences)
     title_keys = [key for key, _ in title_forms(passage.title)]
 

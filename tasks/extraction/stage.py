@@ -33,7 +33,7 @@ from polyhop.tasks.extraction.rule_batches import (
 )
 from polyhop.tasks.faults import FAULTS
 from polyhop.tasks.raw_rows import PREFIX, RAW, RawRows, keeps_rows, raw_rows
-from polyhop.tasks.stage import BatchResult, Counts, Stage
+from polyhop.tasks.stage import BatchResult, Counts, Stage, language_setting
 from polyhop.warehouse.build import Build, chain_fingerprint, is_part_done, part_files, write_part
 from polyhop.warehouse.files.disk import file_hash
 from polyhop.warehouse.files.extractions import read_extractions
@@ -49,7 +49,7 @@ _IMPORT = "import:"
 def settings(build: Build) -> dict[str, object]:
     """Who finds names, and how."""
     extraction = build.settings.extraction
-    chosen: dict[str, object] = {"ner": extraction.ner}
+    chosen: dict[str, object] = {"ner": extraction.ner, **language_setting(build)}
     if extraction.ner == "spacy":
         chosen["spacy_model"] = extraction.spacy_model
     if extraction.ner == "regex" and not extraction.regex_drop_stopwords:

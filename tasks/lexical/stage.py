@@ -8,11 +8,11 @@ from functools import partial
 
 import duckdb
 
-from polyhop.schemas.stems import ANALYSERS
+from polyhop.schemas.stems import analyser_of
 from polyhop.schemas.text import passage_text
 from polyhop.tasks.lexical.kept import changed_texts, kept_postings, tables_before
 from polyhop.tasks.lexical.postings import build_postings, merged_postings
-from polyhop.tasks.stage import Counts, Stage
+from polyhop.tasks.stage import Counts, Stage, language_setting
 from polyhop.warehouse.artefact_arrays import save_lexical
 from polyhop.warehouse.build import Build, chain_fingerprint
 from polyhop.warehouse.statements import statement
@@ -23,8 +23,9 @@ _REVISION = 1
 
 def finish(analyser: str, build: Build) -> Counts:
     """Writes the postings; only texts that the version before has not are read."""
-    tokens = ANALYSERS[analyser]
-    before = tables_before(build, analyser, chain_fingerprint(_name(analyser), _REVISION, {}, {}))
+    tokens = analyser_of(analyser, build.settings.corpus.language)
+    recipe = chain_fingerprint(_name(analyser), _REVISION, {}, dict(language_setting(build)))
+    before = tables_before(build, analyser, recipe)
     kept = kept_postings(build, analyser, before) if before is not None else None
     if before is None or kept is None:
         index = build_postings(tokens(text) for text in _texts(build))
@@ -58,6 +59,7 @@ LEXICAL = tuple(
         writes=(f"lexical:{analyser}",),
         finish=partial(finish, analyser),
         revision=_REVISION,
+        settings=language_setting,
         arrays=_name(analyser),
     )
     for analyser in ("plain", "stems")

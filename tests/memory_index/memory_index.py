@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
 from polyhop.schemas.ids import entity_id
+from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.names import NameFinder, title_forms, title_keys
 from polyhop.schemas.origins import PassageOrigin
 from polyhop.schemas.sections import Location
@@ -35,6 +36,7 @@ from polyhop.warehouse.artefacts import (
     ENTITY_NUMBERS,
     EXACT_NAMES,
     GRAPH,
+    LANGUAGE,
     NAMES,
     NAMESAKES,
     NEAREST_PASSAGES,
@@ -142,6 +144,7 @@ class MemoryIndex:
             ENTITY_IDS: lambda: [entity_id(key) for key in self._value(GRAPH).keys],
             EXACT_NAMES: self._exact_names,
             ALIASES: dict,
+            LANGUAGE: lambda: ENGLISH,
             NAMESAKES: dict,
             NAMES: lambda: NameFinder(self.passage_titles),
             ENTITY_NUMBERS: lambda: np.arange(self._value(GRAPH).entity_count),

@@ -9,9 +9,11 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from polyhop.schemas.evidence import Note
+from polyhop.schemas.languages import AUTO, ENGLISH, detected
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import Question, Reading, ReadingItem, Sentence
-from polyhop.warehouse.artefacts import NAMES, lexical_of, vectors_of
+from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of, vectors_of
 from polyhop.worker.reading.candidates import find_candidates
 from polyhop.worker.reading.comparisons import compare
 from polyhop.worker.reading.computed import Computed
@@ -28,6 +30,9 @@ ANALYSER = "stems"
 MIN_CONFIDENCE = 0.02
 """Extracted answers below it are not given: a single hop without its name or its predicate stays under .017."""
 
+
+NOT_ENGLISH = Reading("", notes=(Note("Reader", "the rules read English only; a model reads other languages"),))
+"""In an index of another language, and with `auto` for a question that is not English."""
 
 _KEPT_QUESTIONS = 64
 """Questions that stay parsed: HubLink reads a question once for each hub."""
@@ -55,6 +60,7 @@ class RuleReader:
         self._corpus = CorpusPages(index)
         has_stems = f"lexical:{ANALYSER}" in index.artefacts
         self._idf = StemWeights(index.artefact(lexical_of(ANALYSER)) if has_stems else None)
+        self._language = index.artefact(LANGUAGE)
         # a function of the index, not a method: a cache that leads back to its reader would hold the index when closed
         self._parsed = lru_cache(maxsize=_KEPT_QUESTIONS)(partial(_parsed, index))
 
@@ -64,6 +70,8 @@ class RuleReader:
 
     def _read(self, item: ReadingItem) -> Reading:
         question = item.question
+        if not self._is_english(question.text):
+            return NOT_ENGLISH
         pages = pages_of(item.context)
         parsed = self._parsed(question.text)
         if not pages or not parsed.main_stems:
@@ -75,6 +83,9 @@ class RuleReader:
         if computed is not None:
             return self._computed(computed)
         return self._extracted(parsed, pages, cosines)
+
+    def _is_english(self, question: str) -> bool:
+        return self._language == ENGLISH or (self._language == AUTO and detected(question) == ENGLISH)
 
     def _extracted(self, parsed: ParsedQuestion, pages: Sequence[Page], cosines: Sequence[float]) -> Reading:
         candidates = [candidate for page in pages for candidate in find_candidates(parsed, page)]

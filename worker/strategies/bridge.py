@@ -16,7 +16,7 @@ from pydantic import Field
 from polyhop.schemas.evidence import PASSAGES_ONLY
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
-from polyhop.schemas.stems import ANALYSERS
+from polyhop.schemas.stems import analyser_of
 from polyhop.warehouse.artefacts import COSINE_SCALE, GRAPH, lexical_of, vectors_of
 from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score
 from polyhop.worker.ranking.bridge import cover, relative, seed_passages, walk_part
@@ -133,8 +133,9 @@ class BridgeStrategy:
         self._entity_weights = parameters.entity_weight * entity_weights(np.maximum(graph.df, 1), ENTITY_PENALTY)
         transition = bipartite_transition(graph, title_boost=parameters.title_boost)
         self._walk = TouchedWalk(transition, parameters.restart, parameters.steps, return_dangling=False)
-        self._impacts = impacts(reader.artefact(lexical_of(ANALYSER)), K1, B)
-        self._stems = ANALYSERS[ANALYSER]
+        lexical = reader.artefact(lexical_of(ANALYSER))
+        self._impacts = impacts(lexical, K1, B)
+        self._stems = analyser_of(ANALYSER, lexical.language)
 
     def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
         """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""

@@ -15,7 +15,7 @@ from polyhop.schemas.evidence import Evidence, Note, Seed
 from polyhop.schemas.names import STOP_WORDS
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
-from polyhop.schemas.stems import ANALYSERS
+from polyhop.schemas.stems import analyser_of
 from polyhop.warehouse.artefacts import GRAPH, lexical_of
 from polyhop.worker.ranking.bm25 import count_terms, impacts, score
 from polyhop.worker.ranking.feedback import (
@@ -75,7 +75,9 @@ class FeedbackStrategy:
     ) -> None:
         self.name = name
         self._passage_ids = reader.passage_ids
-        self._impacts = impacts(reader.artefact(lexical_of(ANALYSER)), parameters.k1, parameters.b)
+        lexical = reader.artefact(lexical_of(ANALYSER))
+        self._impacts = impacts(lexical, parameters.k1, parameters.b)
+        self._tokens = analyser_of(ANALYSER, lexical.language)
         self._expansion = expansion
         self._fb_docs = fb_docs
 
@@ -85,7 +87,7 @@ class FeedbackStrategy:
 
     def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
         begun = time.perf_counter()
-        counts = count_terms(ANALYSERS[ANALYSER](question.text), self._impacts.terms)
+        counts = count_terms(self._tokens(question.text), self._impacts.terms)
         scores = score(self._impacts, counts)
         first = best_positive(scores, self._fb_docs)
         first_scores = scores[first]
@@ -108,13 +110,14 @@ class RelevanceTerms:
         lexical = reader.artefact(lexical_of(ANALYSER))
         self._shares = term_shares(lexical)
         self._terms = list(lexical.terms)
+        self._tokens = analyser_of(ANALYSER, lexical.language)
         self._parameters = parameters
         self._dropped = np.array([term in STOP_WORDS for term in self._terms]) if parameters.drop_stopwords else None
 
     def expand(self, question: Question, counts: Mapping[int, int], first: Ranking) -> tuple[Mapping[int, float], Note]:
         """The question's words and the relevance model's, mixed."""
         terms, weights = relevance_model(self._shares, *first, self._parameters.fb_terms, self._dropped)
-        length = len(ANALYSERS[ANALYSER](question.text))
+        length = len(self._tokens(question.text))
         mixed = interpolate(counts, length, terms, weights, self._parameters.original_weight)
         return mixed, Note("Terms", items=_rounded([self._terms[term] for term in terms.tolist()], weights.tolist()))
 
@@ -131,7 +134,8 @@ class RelevanceEntities:
         self._too_common = too_common(graph, parameters.max_df_ratio)
         self._keys = graph.keys
         self._matcher = EntityMatcher(reader)
-        self._terms = reader.artefact(lexical_of(ANALYSER)).terms
+        lexical = reader.artefact(lexical_of(ANALYSER))
+        self._terms, self._tokens = lexical.terms, analyser_of(ANALYSER, lexical.language)
         self._parameters = parameters
 
     def expand(self, question: Question, counts: Mapping[int, int], first: Ranking) -> tuple[Mapping[int, float], Note]:
@@ -140,7 +144,7 @@ class RelevanceEntities:
         excluded[self._matcher.match(question.text).numbers] = True
         entities, sums = expansion_entities(self._weights, first[0], excluded, self._parameters.fb_entities)
         keys = [self._keys[entity] for entity in entities.tolist()]
-        added = count_terms((token for key in keys for token in ANALYSERS[ANALYSER](key)), self._terms)
+        added = count_terms((token for key in keys for token in self._tokens(key)), self._terms)
         weights = add_terms(counts, added, self._parameters.entity_word_weight)
         return weights, Note("Entities", items=_rounded(keys, sums.tolist()))
 

@@ -2,7 +2,7 @@
 
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question
-from polyhop.schemas.stems import ANALYSERS
+from polyhop.schemas.stems import analyser_of
 from polyhop.warehouse.artefacts import lexical_of
 from polyhop.worker.ranking.bm25 import count_terms, impacts, top
 from polyhop.worker.strategies.base import LexicalParameters, RankedStrategy, Ranking, strategy
@@ -14,8 +14,9 @@ class LexicalRanker:
     """BM25 over plain tokens; repeated question words count repeatedly. Passages without a shared word are left out."""
 
     def __init__(self, reader: IndexReader, parameters: LexicalParameters) -> None:
-        self._impacts = impacts(reader.artefact(lexical_of(ANALYSER)), parameters.k1, parameters.b)
-        self._tokens = ANALYSERS[ANALYSER]
+        lexical = reader.artefact(lexical_of(ANALYSER))
+        self._impacts = impacts(lexical, parameters.k1, parameters.b)
+        self._tokens = analyser_of(ANALYSER, lexical.language)
 
     def rank(self, question: Question, count: int) -> Ranking:
         """At most `count` passages, in descending order of score."""

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import Question
-from polyhop.schemas.stems import ANALYSERS
-from polyhop.warehouse.artefacts import CHUNK_GRAPH, NAMES
+from polyhop.schemas.stems import analyser_of
+from polyhop.warehouse.artefacts import CHUNK_GRAPH, NAMES, lexical_of
 from polyhop.worker.ranking.masking import common_count, is_unnested, masked_text, names_share
 from polyhop.worker.strategies.bridge import ANALYSER
 from polyhop.worker.strategies.entities import NodeMatcher, QuestionEntities, entity_meanings
@@ -49,7 +49,7 @@ class MaskedQuestions:
         self._number_of, self._df = graph.number_of, graph.df
         self._matcher = NodeMatcher(lambda _: (), graph.number_of, graph.df)
         self._common = common_count(graph.passage_count, common_share)
-        self._stems = ANALYSERS[ANALYSER]
+        self._stems = analyser_of(ANALYSER, reader.artefact(lexical_of(ANALYSER)).language)
         self._read: dict[str, MaskedQuestion] = {}
 
     def read(self, question: Question) -> MaskedQuestion:

@@ -17,7 +17,7 @@ from pydantic import Field
 from polyhop.schemas.graph import BipartiteGraph, Mention
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.ports import IndexReader
-from polyhop.schemas.stems import ANALYSERS
+from polyhop.schemas.stems import analyser_of
 from polyhop.schemas.text import norm_lower, norm_simple
 from polyhop.warehouse.artefacts import GRAPH, NAMES, SURFACES, lexical_of
 from polyhop.worker.ranking.pruning import kept_edges
@@ -113,8 +113,9 @@ def entity_nodes(reader: IndexReader, parameters: NodeParameters) -> GraphNodes:
 
 def term_nodes(reader: IndexReader, parameters: TermParameters) -> GraphNodes:
     """Terms of an open version as nodes. Source: algorithms.md 2.4."""
-    tokens = ANALYSERS[_TERMS]
-    graph = term_graph(reader.artefact(lexical_of(_TERMS)), parameters.min_df, parameters.max_df_ratio)
+    lexical = reader.artefact(lexical_of(_TERMS))
+    tokens = analyser_of(_TERMS, lexical.language)
+    graph = term_graph(lexical, parameters.min_df, parameters.max_df_ratio)
     matcher = NodeMatcher(tokens, graph.number_of, _has_edge(graph, None))
     return GraphNodes(graph, None, matcher, lambda title: " ".join(tokens(title)), "terms")
 

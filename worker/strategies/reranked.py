@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.evidence import RERANKED, Note
 from polyhop.schemas.ports import IndexReader, NameSearching, Reranker, Strategy, TextComparing
 from polyhop.schemas.query import Question, RankedPassage, Retrieval
-from polyhop.schemas.stems import ANALYSERS
+from polyhop.schemas.stems import analyser_of
 from polyhop.schemas.text import passage_text
 from polyhop.warehouse.artefacts import lexical_of
 from polyhop.worker.ranking.bm25 import inverse_document_frequency
@@ -32,14 +32,15 @@ class LexicalReranker:
     def __init__(self, reader: IndexReader, proximity_weight: float) -> None:
         lexical = reader.artefact(lexical_of(ANALYSER))
         self._terms = lexical.terms
+        self._tokens = analyser_of(ANALYSER, lexical.language)
         self._idf = inverse_document_frequency(np.diff(lexical.indptr), len(lexical.lengths))
         self._proximity_weight = proximity_weight
 
     def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
         """Shape (len(passages),), from 0 to 1 + the weight of proximity."""
-        tokens = ANALYSERS[ANALYSER]
-        idf = {token: float(self._idf[self._terms[token]]) for token in tokens(question) if token in self._terms}
-        parts = [coverage_and_proximity(idf, tokens(passage)) for passage in passages]
+        words = [token for token in self._tokens(question) if token in self._terms]
+        idf = {token: float(self._idf[self._terms[token]]) for token in words}
+        parts = [coverage_and_proximity(idf, self._tokens(passage)) for passage in passages]
         return np.array([coverage + self._proximity_weight * proximity for coverage, proximity in parts], np.float64)
 
 

@@ -1,0 +1,210 @@
+"""Names in texts of languages other than English: known titles in any form, capitalised runs, names in quotes.
+
+Gives no types. A title counts in every form that has its stems; what has a title's stems gets the title's key, so that
+`в Марвальске` is Марвальск. Where nothing has capitals, titles and quotes are all that is found. Decided here, with
+the reasons, in decisions/0032-languages.md.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from polyhop.schemas.graph import Mention
+from polyhop.schemas.languages import AUTO, ENGLISH, WORD, Language, detected, is_cjk, language
+from polyhop.schemas.names import FUNCTION_WORDS, MAX_NAME_TOKENS, NameFinder, name_tokens, title_forms
+from polyhop.schemas.text import fold
+
+_QUOTED = re.compile(r"[«„“”《「『]\s*([^«»„“”《》「」『』]{2,60}?)\s*[»“”》」』]")
+_MOST_QUOTED_WORDS = 8
+_SHORTEST_TITLE = 3
+"""Letters of a title of one word, as in English."""
+_JOINS = re.compile(r"[ \t]*|[-'’]|\. ?")
+"""Between words of one run: blanks, a hyphen or apostrophe, the stop of an initial."""
+_PARTICLES = frozenset(
+    (
+        "de",
+        "la",
+        "du",
+        "des",
+        "le",
+        "les",
+        "von",
+        "van",
+        "der",
+        "den",
+        "zu",
+        "del",
+        "della",
+        "di",
+        "da",
+        "dos",
+        "y",
+        "e",
+    )
+)
+"""Small words inside names, of all languages: they end no run."""
+_BEFORE_NAMES = frozenset(("in", "aus", "nach", "bei", "von", "bis", "gegen", "für", "mit", "durch", "über", "um"))
+"""In German, where nouns have capitals: a single capitalised word without an article is a name behind one of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    text: str
+    start: int
+    end: int
+    form: str
+
+
+class LanguageNames:
+    """Finds names in one language, or in the language of each text.
+
+    Immutable after construction; may be pickled and shared between threads.
+
+    Args:
+        titles: Of the corpus, in any order.
+        code: `corpus.language`, not English.
+    """
+
+    def __init__(self, titles: Iterable[str], code: str) -> None:
+        self._code = code
+        self._english = NameFinder(titles := sorted(set(titles))) if code == AUTO else None
+        self._phrases: dict[tuple[str, ...], str] = {}
+        self._runs: set[str] = set()
+        for key, spelling in sorted({form for title in titles for form in title_forms(title)}):
+            forms = tuple(word.form for word in _words(spelling, self._one))
+            if len(forms) == 1 and is_cjk(key):
+                self._runs.add(key)
+            elif forms and (len(forms) > 1 or sum(map(str.isalpha, key)) >= _SHORTEST_TITLE):
+                self._phrases.setdefault(forms, key)
+        self._lengths = _lengths(self._phrases)
+        self._run_lengths = _lengths(map(tuple, self._runs))
+
+    @property
+    def _one(self) -> Language | None:
+        """The language, None where it differs from text to text."""
+        return None if self._code == AUTO else language(self._code)
+
+    def find(self, text: str) -> list[Mention]:
+        """Names in a text, each place and key once, in order of start, end, key. Cost: O(characters)."""
+        code = detected(text) if self._code == AUTO else self._code
+        if code == ENGLISH and self._english is not None:
+            return self._english.find(text)
+        spoken, words = language(code), _words(text, self._one)
+        found = {(start, end): key for start, end, key in _quoted(text)}
+        if spoken.has_case:
+            for first, last in _capitals(text, words, spoken):
+                found[words[first].start, words[last].end] = self._key(words[first : last + 1])
+        found |= {(words[a].start, words[b].end): key for a, b, key in self._titles(words, spoken)}
+        for word in words:
+            if is_cjk(word.text):
+                found |= {(word.start + a, word.start + b): key for a, b, key in self._inside(word.text)}
+        return [Mention(key, text[start:end], start, end) for (start, end), key in sorted(found.items()) if key]
+
+    def _key(self, words: Sequence[_Word]) -> str:
+        return self._phrases.get(tuple(word.form for word in words)) or " ".join(
+            name_tokens(" ".join(word.text for word in words))
+        )
+
+    def _titles(self, words: Sequence[_Word], spoken: Language) -> list[tuple[int, int, str]]:
+        """(first, last, key) of each title of words with blanks, longest match from left to right."""
+        found = []
+        place = 0
+        while place < len(words):
+            length = self._longest(words, place, spoken)
+            if length:
+                forms = tuple(word.form for word in words[place : place + length])
+                found.append((place, place + length - 1, self._phrases[forms]))
+            place += length or 1
+        return found
+
+    def _longest(self, words: Sequence[_Word], place: int, spoken: Language) -> int:
+        for length in self._lengths.get(words[place].form, ()):
+            forms = tuple(word.form for word in words[place : place + length])
+            if len(forms) == length and forms in self._phrases:
+                word = words[place].text
+                is_said = not spoken.has_case or not word[0].islower()
+                if length > 1 or (is_said and word.lower() not in spoken.stop_words):
+                    return length
+        return 0
+
+    def _inside(self, run: str) -> list[tuple[int, int, str]]:
+        """(start, end, key) of titles inside a run of characters without blanks, longest match from left to right."""
+        folded = fold(run)
+        folded = folded if len(folded) == len(run) else run  # so that places are those of the text
+        found, place = [], 0
+        while place < len(folded):
+            for length in self._run_lengths.get(folded[place], ()):
+                if folded[place : place + length] in self._runs:
+                    found.append((place, place + length, folded[place : place + length]))
+                    place += length
+                    break
+            else:
+                place += 1
+        return found
+
+
+def _words(text: str, spoken: Language | None) -> list[_Word]:
+    """Words with their places; their forms are stems where the language is known."""
+    return [
+        _Word(hit[0], hit.start(), hit.end(), spoken.stem(hit[0]) if spoken else fold(hit[0]).lower())
+        for hit in WORD.finditer(text)
+    ]
+
+
+def _lengths(phrases: Iterable[tuple[str, ...]]) -> dict[str, list[int]]:
+    """By first word: lengths, longest first."""
+    found: dict[str, set[int]] = {}
+    for phrase in phrases:
+        if phrase:
+            found.setdefault(phrase[0], set()).add(len(phrase))
+    return {first: sorted(lengths, reverse=True) for first, lengths in found.items()}
+
+
+def _quoted(text: str) -> list[tuple[int, int, str]]:
+    """(start, end, key) of what stands in quotes, if it is short enough to be a name."""
+    spans = [(hit.start(1), hit.end(1), " ".join(name_tokens(hit[1]))) for hit in _QUOTED.finditer(text)]
+    return [span for span in spans if 0 < len(span[2].split()) <= _MOST_QUOTED_WORDS]
+
+
+def _capitals(text: str, words: Sequence[_Word], spoken: Language) -> list[tuple[int, int]]:
+    """(first, last) word of each run of capitalised words that is a name."""
+    found = []
+    place = 0
+    while place < len(words):
+        if not words[place].text[0].isupper():
+            place += 1
+            continue
+        last = _run_end(text, words, place)
+        first, after = place, last + 1
+        while first <= last and (words[first].text.lower() in spoken.stop_words or words[first].text[0].islower()):
+            first += 1
+        if first <= last and _is_name(words, first, last, spoken):
+            found.append((first, last))
+        place = after
+    return found
+
+
+def _run_end(text: str, words: Sequence[_Word], first: int) -> int:
+    last = first
+    for before, place in pairwise(range(first, min(len(words), first + MAX_NAME_TOKENS))):
+        gap = text[words[before].end : words[place].start]
+        is_initial = gap.startswith(".") and len(words[before].text) == 1
+        if not _JOINS.fullmatch(gap) or (gap.startswith(".") and not is_initial):
+            break
+        if words[place].text[0].isupper():
+            last = place
+        elif words[place].text not in _PARTICLES:
+            break
+    return last
+
+
+def _is_name(words: Sequence[_Word], first: int, last: int, spoken: Language) -> bool:
+    if first < last:
+        return True
+    word = words[first].text
+    if len(word) < _SHORTEST_TITLE - 1 or word.lower() in FUNCTION_WORDS:
+        return False
+    if not spoken.capitalises_nouns:
+        return True
+    return first > 0 and words[first - 1].text in _BEFORE_NAMES
