@@ -145,11 +145,13 @@ class LanguageNames:
 
 
 def _words(text: str, spoken: Language | None) -> list[_Word]:
-    """Words with their places; their forms are stems where the language is known."""
-    return [
-        _Word(hit[0], hit.start(), hit.end(), spoken.stem(hit[0]) if spoken else fold(hit[0]).lower())
-        for hit in WORD.finditer(text)
-    ]
+    """Words with their places and forms."""
+    return [_Word(hit[0], hit.start(), hit.end(), _form(hit[0], spoken)) for hit in WORD.finditer(text)]
+
+
+def _form(word: str, spoken: Language | None) -> str:
+    """What two forms of a word have in common: the stem's stem, for endings of names (Рутов, Рутова) hide in stems."""
+    return spoken.stem(spoken.stem(word)) if spoken else fold(word).lower()
 
 
 def _lengths(phrases: Iterable[tuple[str, ...]]) -> dict[str, list[int]]:

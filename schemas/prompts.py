@@ -12,9 +12,15 @@ from functools import cached_property
 
 from polyhop.schemas.errors import PromptInputError
 from polyhop.schemas.ids import content_hash
+from polyhop.schemas.languages import ENGLISH
 
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 _MARK = re.compile(r"</?(?:data|example)\b[^>]*>", re.IGNORECASE)
+_REPLY = "\nReply with one JSON object"
+_IN_LANGUAGE = (
+    "Write the answer in the language of the question, even where passages are in another one. The keys of the JSON "
+    "object stay as they are."
+)
 _EXAMPLE = re.compile(r"<example>\n.*?</example>\n\n", re.DOTALL)
 
 
@@ -38,6 +44,16 @@ class Prompt:
     def without_example(self) -> "Prompt":
         """The prompt without its demonstration: what stands between the example marks, and these."""
         return Prompt(self.name, _EXAMPLE.sub("", self.text))
+
+    def in_language_of_question(self, code: str) -> "Prompt":
+        """The prompt with a rule on the language of the answer, for indexes of texts that are not English.
+
+        Args:
+            code: `corpus.language`; English prompts stay as they are, and so do the replies that were cached for them.
+        """
+        return (
+            self if code == ENGLISH else Prompt(self.name, self.text.replace(_REPLY, f"\n{_IN_LANGUAGE}\n{_REPLY}", 1))
+        )
 
     def render(self, inputs: Mapping[str, str]) -> str:
         """The text with every placeholder filled.

@@ -8,6 +8,7 @@ from pathlib import Path
 from polyhop.schemas.chat import ChatModel
 from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.ports import IndexReader, Reader
+from polyhop.warehouse.artefacts import LANGUAGE
 from polyhop.worker.reading.reader import RuleReader
 
 _PROMPTS = Path(__file__).parent / "reading" / "prompts"
@@ -36,12 +37,13 @@ def open_reader(models: ModelSettings, chat: ChatModel | None, index: IndexReade
         return rules
     from polyhop.warehouse.prompt_files import read_prompt
 
+    language = index.artefact(LANGUAGE)
     if models.read_context == "chains":
         from polyhop.worker.reading.chains import ChainReader, chains_task
 
-        task = chains_task(read_prompt(_PROMPTS / "qa.chains.md"))
+        task = chains_task(read_prompt(_PROMPTS / "qa.chains.md").in_language_of_question(language))
         return ChainReader(chat, task, rules, budget_tokens=models.read_tokens)
     from polyhop.worker.reading.model import ModelReader, answer_task
 
-    answers = answer_task(read_prompt(_PROMPTS / "qa.answer.md"))
+    answers = answer_task(read_prompt(_PROMPTS / "qa.answer.md").in_language_of_question(language))
     return ModelReader(chat, answers, rules, passages=models.read_passages, budget_tokens=models.read_tokens)

@@ -16,7 +16,7 @@ from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import Retrieval
 from polyhop.schemas.reading_row import reading_row
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse.artefacts import NAMES
+from polyhop.warehouse.artefacts import LANGUAGE, NAMES
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.worker.answer import AnsweredQuestion, Answerer, passage_rows, triple_rows
 from polyhop.worker.closed_book import ClosedBookAnswerer
@@ -124,7 +124,8 @@ class IndexSession:
         from polyhop.worker.reading.closed_book import ClosedBookReader, closed_book_task
 
         chat = self.services.chat() or open_chat(self.settings, Role.READ)
-        return ClosedBookAnswerer(ClosedBookReader(chat, closed_book_task(read_prompt(_CLOSED_BOOK_PROMPT))))
+        prompt = read_prompt(_CLOSED_BOOK_PROMPT).in_language_of_question(self.index.artefact(LANGUAGE))
+        return ClosedBookAnswerer(ClosedBookReader(chat, closed_book_task(prompt)))
 
     def document(self, strategy: str, answered: AnsweredQuestion) -> dict[str, Any]:
         """An answer in the JSON contract of `polyhop ask` (architecture.md section 9).

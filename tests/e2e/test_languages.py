@@ -1,0 +1,80 @@
+"""Corpora in six languages, each of our own writing, indexed and asked in their language."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyhop.api import open_index
+from polyhop.flows.index import run_index
+from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.settings import parse_settings
+
+DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data" / "languages"
+FIRST = 5
+MISSED_BY_BM25 = {"de": {"de-q2", "de-q8"}}
+"""No word of their second passages stands in the question; docs/languages.md says so."""
+
+
+def questions_of(code: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (DATA / f"{code}-questions.jsonl").read_text("utf-8").splitlines()]
+
+
+def index(root: Path, code: str, language: str) -> None:
+    given = {"root": str(root), "strategies": "bm25,bridge-lexical,bridge", "corpus.language": language}
+    run_index(parse_settings({"flags": given}), IndexRequest(code, DATA / f"{code}-corpus.jsonl"), DirectRunner())
+
+
+def missed(root: Path, code: str, strategy: str) -> set[str]:
+    with open_index(code, root=root) as opened:
+        return {
+            row["id"]
+            for row in questions_of(code)
+            if not set(row["supporting"])
+            <= {p["id"] for p in opened.ask(row["question"], strategy=strategy).passages[:FIRST]}
+        }
+
+
+@pytest.mark.parametrize("code", ["de", "fr", "es", "ru", "ar", "zh"])
+def test_both_passages_of_each_question_are_among_the_first_five(tmp_path: Path, code: str) -> None:
+    index(tmp_path, code, code)
+    assert missed(tmp_path, code, "bridge") == set()
+    assert missed(tmp_path, code, "bridge-lexical") == set()
+    assert missed(tmp_path, code, "bm25") == MISSED_BY_BM25.get(code, set())
+
+
+def test_the_rules_are_silent_about_what_they_cannot_read_and_say_so(tmp_path: Path) -> None:
+    index(tmp_path, "zh", "auto")
+    with open_index("zh", root=tmp_path) as opened:
+        answer = opened.ask("伊尔河流入什么？", strategy="bridge-lexical")
+    assert answer.answer == ""
+    assert "the rules read English only" in json.dumps(answer.evidence)
+
+
+def test_one_index_of_several_languages_is_asked_in_each(tmp_path: Path) -> None:
+    lines = [(DATA / f"{code}-corpus.jsonl").read_text("utf-8") for code in ("de", "ru", "zh")]
+    (tmp_path / "mixed.jsonl").write_text("".join(lines), "utf-8")
+    given = {"root": str(tmp_path), "strategies": "bm25,bridge-lexical", "corpus.language": "auto"}
+    run_index(parse_settings({"flags": given}), IndexRequest("mixed", tmp_path / "mixed.jsonl"), DirectRunner())
+    with open_index("mixed", root=tmp_path) as opened:
+        for code in ("de", "ru", "zh"):
+            for row in questions_of(code)[:3]:
+                first = {p["id"] for p in opened.ask(row["question"], strategy="bridge-lexical").passages[:FIRST]}
+                assert set(row["supporting"]) <= first, row["question"]
+
+
+def test_another_language_derives_words_and_names_again_and_nothing_else(tmp_path: Path) -> None:
+    index(tmp_path, "de", "en")
+    given = {"root": str(tmp_path), "strategies": "bm25,bridge-lexical,bridge", "corpus.language": "de"}
+    report = run_index(parse_settings({"flags": given}), IndexRequest("de", DATA / "de-corpus.jsonl"), DirectRunner())
+    assert {"extract", "lexical-plain", "lexical-stems"}.isdisjoint(report.reused)
+    assert "embed-passage" in report.reused
+
+
+def test_an_unknown_language_is_one_sentence(polyhop: Callable[..., Any]) -> None:
+    done = polyhop("index", DATA / "de-corpus.jsonl", "--index", "one", "--set", "corpus.language=xx")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "there is no language 'xx'" in done.stderr
