@@ -20,7 +20,10 @@ from polyhop.warehouse.models.onnx_session import open_session
 from polyhop.warehouse.models.weights import INSTALL, TOKENIZER_FILE, find_model_folder
 
 MAX_TOKENS = 256
-REINSTALL = "install it again: pip install --force-reinstall onnxruntime"
+REINSTALL = (
+    "install it again: pip install --force-reinstall onnxruntime, or in a checkout: "
+    "uv sync --reinstall-package onnxruntime"
+)
 
 
 class LocalEncoder:
