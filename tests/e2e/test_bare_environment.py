@@ -87,6 +87,12 @@ def test_no_pytorch_is_installed_and_two_names_of_ours(installed: dict[str, list
     assert folders.isdisjoint({"flows", "tasks", "schemas", "warehouse", "worker", "tests", "weights"})
 
 
+def test_licences_are_installed(image: Image) -> None:
+    packages = next(image.path("/opt/polyhop/lib").glob("python*/site-packages"))
+    files = [path for path in packages.glob("polyhop*.dist-info/licenses/**/*") if path.is_file()]
+    assert sorted(path.name for path in files) == ["APACHE-2.0.txt", "LICENSE", "MIT.txt"]
+
+
 def test_what_is_installed_is_small(image: Image) -> None:
     sizes = bytes_by_name(next(image.path("/opt/polyhop/lib").glob("python*/site-packages")))
     largest = ", ".join(f"{name} {sizes[name] / 1e6:.0f} MB" for name in sorted(sizes, key=lambda n: -sizes[n])[:8])
