@@ -6,9 +6,9 @@ Source: PEP 517 (2015) and PEP 660 (2021), the functions of a build backend.
 
 from typing import Any
 
-import hatchling.build
+import hatchling.build  # type: ignore[import-not-found]  # in the environment of a build, not in that of mypy
 from hatchling.build import *  # noqa: F403
-from published_files import WeightsError, place_files
+from published_files import WeightsError, place_files  # type: ignore[import-not-found]
 
 
 def build_wheel(directory: str, *further: Any, **named: Any) -> str:
