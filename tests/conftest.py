@@ -45,6 +45,7 @@ sys.path.append(str(PROJECT / "tests" / "memory_folder"))
 sys.path.append(str(PROJECT / "tests" / "dying_processes"))
 sys.path.append(str(PROJECT / "tests" / "llama_server"))
 sys.path.append(str(PROJECT / "tests" / "repeated_tests"))
+sys.path.append(str(PROJECT / "tests" / "bare_environment"))
 
 
 _MEMORY_FOLDER = pytest.StashKey[Any]()

@@ -71,8 +71,10 @@ def _load(model: str) -> Any:
     try:
         spacy = import_module("spacy")
     except ImportError as error:
-        message = "Names by spaCy need the package spacy. Install it with: uv sync --extra spacy"
-        raise ConfigurationError(message) from error
+        raise ConfigurationError(
+            "Names by spaCy need the package spacy. Install it with: pip install 'polyhop[spacy]', or in a checkout: "
+            "uv sync --extra spacy"
+        ) from error
     try:
         return spacy.load(model)
     except OSError as error:

@@ -21,7 +21,7 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.models.budget import Budget, Price
 from polyhop.warehouse.models.cached_chat import CachedChat
 from polyhop.warehouse.models.chat import ChatGateway
-from polyhop.warehouse.models.litellm_client import close_connections
+from polyhop.warehouse.models.litellm_client import close_connections, require_litellm
 from polyhop.warehouse.models.pace import Listener, Pace
 from polyhop.warehouse.models.prices import embedding_price, price_of
 
@@ -54,10 +54,12 @@ def open_chat(settings: Settings, role: Role) -> CachedChat:
     """The model for a role with the cache of replies and the budget; one per process and configuration.
 
     Raises:
-        ConfigurationError: If no model is configured for the role, or there is a limit in USD but no price.
+        ConfigurationError: If no model is configured for the role, litellm is not installed, or there is a limit in USD
+            but no price.
         StoreError: If the cache cannot be used.
     """
     model = model_name(settings.models, role)
+    require_litellm()
     must_answer = role is not Role.READ  # a worker waits for the end of an outage, an index run has nobody to wait for
     with _opening:
         return _chat(
@@ -100,9 +102,10 @@ def open_embeddings(
     """The model behind an encoder named litellm:…, with the budget of this run; one per process and configuration.
 
     Raises:
-        ConfigurationError: If there is a limit in USD, but the price is unknown.
+        ConfigurationError: If litellm is not installed, or there is a limit in USD, but the price is unknown.
         StoreError: If the journal of calls cannot be used.
     """
+    require_litellm()
     with _opening:
         return _embeddings(choice, models, root, max_cost_usd, max_tokens)
 

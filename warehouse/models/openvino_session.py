@@ -35,8 +35,8 @@ class BFloat16Session:
             import openvino
         except ImportError as error:
             raise ConfigurationError(
-                "encoder.precision = bfloat16 needs the package openvino. Install it with: uv sync --extra openvino "
-                "(or set encoder.precision to float32)"
+                "encoder.precision = bfloat16 needs the package openvino. Install it with: pip install "
+                "'polyhop[openvino]', or in a checkout: uv sync --extra openvino (or set encoder.precision to float32)"
             ) from error
         core = openvino.Core()
         if "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
@@ -61,7 +61,7 @@ def faster_precision() -> str:
     flags = _CPU.read_text(encoding="utf-8", errors="replace") if _CPU.is_file() else ""
     if not any(flag in flags for flag in _FLAGS):
         return ""
-    install = "" if importlib.util.find_spec("openvino") else " (after uv sync --extra openvino)"
+    install = "" if importlib.util.find_spec("openvino") else " (after pip install 'polyhop[openvino]')"
     return (
         f"encoder.precision = bfloat16{install} would take about half of the encoder's time, at cosine .9999 to float32"
     )

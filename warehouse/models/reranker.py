@@ -113,7 +113,8 @@ def _open_fastembed(model: str, cache_folder: Path) -> Any:
     except ImportError as error:
         raise ConfigurationError(
             f"The cross-encoder models.rerank = '{model}' is not a folder, and model names need the package fastembed. "
-            "Install it with: uv sync --extra fastembed (or leave models.rerank empty for the lexical fallback)"
+            "Install it with: pip install 'polyhop[fastembed]', or in a checkout: uv sync --extra fastembed (or leave "
+            "models.rerank empty for the lexical fallback)"
         ) from error
     known = sorted(description["model"] for description in encoders.list_supported_models())
     if model.lower() not in [name.lower() for name in known]:

