@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from polyhop import __version__
+from polyhop.examples import EXAMPLES
 from polyhop.output import print_error, print_line
 from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, PolyhopError, UnknownStrategyError
 from polyhop.schemas.extensions import extensions, load_extension
@@ -22,38 +23,50 @@ from polyhop.schemas.printable import printable
 
 USAGE_ERRORS = (ConfigurationError, UnknownStrategyError, EmptyQuestionError)
 DEBUG_VARIABLE = "POLYHOP_DEBUG"
-OURS: Mapping[str, str] = {
-    "demo": "demo:demo",
-    "index": "index:index",
-    "plan": "plan:plan",
-    "ask": "ask:ask",
-    "eval": "evaluate:evaluate",
-    "score": "score:score",
-    "diagnose": "diagnose:diagnose",
-    "generate": "generate:generate",
-    "sweep": "sweep:sweep",
-    "tune": "tune:tune",
-    "submit": "submit:submit",
-    "worker": "worker:worker",
-    "jobs": "jobs:jobs",
-    "results": "results:results",
-    "cancel": "jobs:cancel",
-    "retry": "jobs:retry",
-    "explain": "results:explain",
-    "replay": "results:replay",
-    "sql": "sql:sql",
-    "export": "export:export",
-    "verify": "verify:verify",
-    "versions": "versions:versions",
-    "maintain": "maintain:maintain",
-    "doctor": "doctor:doctor",
-    "deploy": "deploy:deploy",
-    "serve": "deploy:serve",
-    "cache": "cache:app",
-    "entities": "entities:app",
-    "connect": "connect:connect",
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Index and ask": {
+        "demo": "demo:demo",
+        "plan": "plan:plan",
+        "index": "index:index",
+        "ask": "ask:ask",
+        "connect": "connect:connect",
+        "entities": "entities:app",
+    },
+    "Question queues": {
+        "submit": "submit:submit",
+        "worker": "worker:worker",
+        "jobs": "jobs:jobs",
+        "results": "results:results",
+        "cancel": "jobs:cancel",
+        "retry": "jobs:retry",
+        "explain": "results:explain",
+        "replay": "results:replay",
+    },
+    "Evaluation": {
+        "eval": "evaluate:evaluate",
+        "score": "score:score",
+        "tune": "tune:tune",
+        "diagnose": "diagnose:diagnose",
+        "generate": "generate:generate",
+        "sweep": "sweep:sweep",
+    },
+    "What is stored": {
+        "sql": "sql:sql",
+        "versions": "versions:versions",
+        "export": "export:export",
+        "cache": "cache:app",
+    },
+    "Operation": {
+        "doctor": "doctor:doctor",
+        "verify": "verify:verify",
+        "maintain": "maintain:maintain",
+        "deploy": "deploy:deploy",
+        "serve": "deploy:serve",
+    },
 }
-"""Our commands in the order of the help: the module of polyhop.commands and the function, or group, in it."""
+"""Our commands in the order of the help, by group: the module of polyhop.commands and the function, or group, in it."""
+OURS: Mapping[str, str] = {name: target for group in GROUPS.values() for name, target in group.items()}
+OTHERS = "Of other packages"
 
 COMMANDS = "polyhop.commands"
 """Entry points of other packages: the name of a command, and the function that Typer makes one of."""
@@ -86,8 +99,9 @@ class CommandTable(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name in OURS:
             module, attribute = OURS[name].split(":")
-            return _command(name, getattr(import_module(f"polyhop.commands.{module}"), attribute))
-        return _command(name, load_extension(extensions(COMMANDS)[name], "command"))
+            group = next(group for group, names in GROUPS.items() if name in names)
+            return _command(name, getattr(import_module(f"polyhop.commands.{module}"), attribute), group)
+        return _command(name, load_extension(extensions(COMMANDS)[name], "command"), OTHERS)
 
     def __iter__(self) -> Iterator[str]:
         yield from OURS
@@ -133,15 +147,16 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
 
 
-def _command(name: str, function: Any) -> Any:
-    """A command from its function, or a group from its Typer application."""
+def _command(name: str, function: Any, group: str) -> Any:
+    """A command from its function, or a group from its Typer application; `group` is its heading in the help."""
     if isinstance(function, typer.Typer):
         made: Any = typer.main.get_group(function)
     else:
         alone = typer.Typer(add_completion=False)
         alone.command(name, cls=Command)(function)
         made = typer.main.get_command(alone)
-    made.name = name
+    made.name, made.rich_help_panel = name, group
+    made.epilog = "\n\n".join(("Examples:", *EXAMPLES[name])) if name in EXAMPLES else made.epilog
     return made
 
 

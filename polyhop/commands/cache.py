@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="cache",
-    help="What is cached: replies of models, embeddings and texts of files, shared by all indexes.",
+    help="Inspect and manage the caches of model replies, embeddings and document texts, which all indexes share.",
     no_args_is_help=True,
 )
 
@@ -25,7 +25,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="The parquet 
 
 @app.command("stats")
 def stats(set_: Set = None, root: Root = None, json: Json = False) -> None:
-    """Count what is cached, and what was spent on it."""
+    """Count cached entries, and what they cost."""
     from polyhop.warehouse.files.layout import Layout
 
     layout = Layout(settings_of(root, set_).root)

@@ -9,7 +9,7 @@ from polyhop.commands.entity_edits import app as edit_app
 from polyhop.commands.options import IndexName, Json, Root, settings_of
 from polyhop.output import print_json, print_line
 
-app = typer.Typer(help="What became of names, and what you decide about them.", no_args_is_help=True)
+app = typer.Typer(help="Explain how names were resolved to entities, and correct it.", no_args_is_help=True)
 app.add_typer(edit_app, name="edit")
 
 _Name = typer.Argument(help="A name, as you would write it.")
@@ -23,7 +23,7 @@ def explain(
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """Say why two names are one entity, or why they are not."""
+    """Explain why two names are one entity, or why they are two."""
     from polyhop.tasks.resolution.explain import explain as explain_names
     from polyhop.tasks.resolution.explain import keys_of
     from polyhop.warehouse.files.layout import Layout

@@ -26,7 +26,7 @@ def rename(
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """Call an entity by another name."""
+    """Rename an entity; its old name still finds it."""
     _note(index, root, "rename", [name], new_name.strip(), is_json=json)
 
 
@@ -34,7 +34,7 @@ def rename(
 def merge(
     a: Annotated[str, _Name], b: Annotated[str, _Name], index: IndexName, root: Root = None, json: Json = False
 ) -> None:
-    """Say that two names are one entity."""
+    """Merge two names into one entity."""
     _note(index, root, "merge", [a, b], is_json=json)
 
 
@@ -42,7 +42,7 @@ def merge(
 def split(
     a: Annotated[str, _Name], b: Annotated[str, _Name], index: IndexName, root: Root = None, json: Json = False
 ) -> None:
-    """Say that two names are not one entity."""
+    """Keep two names apart as two entities."""
     _note(index, root, "split", [a, b], is_json=json)
 
 
@@ -60,13 +60,13 @@ def retype(
 
 @app.command("delete")
 def delete(name: Annotated[str, _Name], index: IndexName, root: Root = None, json: Json = False) -> None:
-    """Leave an entity out, with its relations; the passages that name it stay."""
+    """Delete an entity and its relations; the passages that name it stay."""
     _note(index, root, "delete", [name], is_json=json)
 
 
 @app.command("list")
 def show(index: IndexName, root: Root = None, json: Json = False) -> None:
-    """List what was decided; a number is that of `undo`."""
+    """List the decisions with their numbers, as `undo` takes them."""
     from polyhop.warehouse.edit_file import read_edits
 
     folder = _folder(index, root)
@@ -87,7 +87,7 @@ def undo(
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """Take a decision back."""
+    """Undo a decision."""
     from polyhop.schemas.errors import ConfigurationError
     from polyhop.warehouse.edit_file import read_edits, write_edits
 

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from polyhop.schemas.settings import Settings
 
 export = typer.Typer(
-    name="export", help="Bring an index, or what was extracted for it, elsewhere.", no_args_is_help=True
+    name="export", help="Export an index to Neo4j, or what was extracted for it to a file.", no_args_is_help=True
 )
 
 
 @export.callback()
 def _export() -> None:
-    """Bring an index, or what was extracted for it, elsewhere."""
+    """Export an index to Neo4j, or what was extracted for it to a file."""
 
 
 @export.command("neo4j")

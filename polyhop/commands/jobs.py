@@ -14,7 +14,7 @@ JobId = Annotated[int, typer.Argument(help="Id of the job, as `polyhop submit` p
 def jobs(
     workers: Annotated[bool, typer.Option("--workers", help="List the living workers instead.")] = False,
     purge: Annotated[
-        bool, typer.Option("--purge", help="Forget finished jobs older than queue.retention_days.")
+        bool, typer.Option("--purge", help="Delete finished jobs older than queue.retention_days.")
     ] = False,
     set_: Set = None,
     root: Root = None,
@@ -77,7 +77,7 @@ def _print_workers(rows: list[dict[str, object]], *, json: bool) -> None:
 
 
 def cancel(job: JobId, set_: Set = None, root: Root = None, json: Json = False) -> None:
-    """Cancel a job: nothing of it is asked any more; answers it has are kept."""
+    """Cancel a job: its open questions are not asked any more, its answers are kept."""
     from polyhop.warehouse.open import open_questions
 
     with open_questions(settings_of(root, set_)) as queue:

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
 def maintain(
     index: Annotated[str | None, typer.Option("--index", help="Only this index; default: all.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be removed.")] = False,
     queue_days: Annotated[
         float | None,
-        typer.Option("--queue-days", min=0, help="Also forget jobs that ended so many days ago; default: none."),
+        typer.Option(
+            "--queue-days", min=0, help="Also delete jobs that ended at least this many days ago; default: none."
+        ),
     ] = None,
     set_: Set = None,
     root: Root = None,

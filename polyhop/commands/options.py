@@ -52,7 +52,7 @@ Where = Annotated[
 MinConfidence = Annotated[
     float | None,
     typer.Option(
-        "--min-confidence", min=0, max=1, help="Leave answers by rules below this confidence empty (default 0.06)."
+        "--min-confidence", min=0, max=1, help="Leave answers by rules below this confidence empty (default 0.02)."
     ),
 ]
 
