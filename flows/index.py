@@ -3,6 +3,7 @@
 Plain functions: `prefect_index.py` wraps the same ones into a flow run. Holds the writer's lease from start to end.
 """
 
+import logging
 from collections import Counter
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -21,6 +22,7 @@ from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.strategies import strategies_for
+from polyhop.schemas.tracing import span
 from polyhop.tasks.publish.publish import publish_stage
 from polyhop.tasks.publish.removal import prune, tidy, was_killed
 from polyhop.tasks.registry import source_kind, stages_for
@@ -34,6 +36,7 @@ from polyhop.warehouse.files.writer import writer_lease
 from polyhop.warehouse.integrity import Damage, find_damage
 from polyhop.worker.strategies.registry import needed_artefacts
 
+_LOG = logging.getLogger(__name__)
 _RAW_ROWS = ("mentions", "relations", "propositions", "triples")
 
 
@@ -48,7 +51,7 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
     """
     folder = Layout(settings.root).index(request.index)
     history = RunHistory(folder, request)
-    with recorded(history):
+    with span("polyhop.index", {"polyhop.index": request.index}), recorded(history):
         check_sources(request)
         wanted = tuple(sorted(needed_artefacts((*settings.strategies, *request.add_strategies))))
         build = Build(settings, request.index, request.source, wanted, graph_sources=request.graph_sources)
@@ -124,6 +127,8 @@ class _Run:
         manifest = current_manifest(build)
         if manifest is not None:
             self._report.version, self._report.changed, self._report.counts = manifest.version, True, manifest.counts
+            fields = {"index": build.folder.name, "version": manifest.version, "removed": self._report.removed_versions}
+            _LOG.info("version published", extra={"fields": fields})
 
     def _derive(self, needed: tuple[str, ...]) -> bool:
         """Runs the stages; False if a rule failed on passages: they are in quarantine now, and all begins again.

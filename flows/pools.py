@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from polyhop.flows.batch_work import BatchWork, do_batch
 from polyhop.schemas.errors import StoreError
+from polyhop.schemas.logs import configure_logs_as_parent
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.stage import BatchResult, Stage
 from polyhop.warehouse.build import Build
@@ -179,6 +180,7 @@ class ProcessPool:
 def _begin_process() -> None:
     """In each process: interrupts are the run's to handle, and a run that is killed leaves no process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    configure_logs_as_parent()
     run = multiprocessing.parent_process()
     if run is not None:
         ended, ends = multiprocessing.Pipe(duplex=False)

@@ -3,6 +3,7 @@
 Decides nothing about the run; an error of the run passes through, with its sentence recorded.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,11 +14,14 @@ from polyhop.schemas.errors import BudgetExceededError, ManifestMismatchError, P
 from polyhop.schemas.redaction import redact
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.runs import SENTENCE_CHARACTERS, Outcome, RunRecord, StageUse
+from polyhop.schemas.tracing import span
 from polyhop.schemas.version import VERSION
 from polyhop.warehouse.files.layout import IndexFolder
 from polyhop.warehouse.files.run_history import begin_run, end_run, starter
 from polyhop.warehouse.files.versions import current_version
 from polyhop.warehouse.machine import now, peak_rss_mb
+
+_LOG = logging.getLogger(__name__)
 
 
 class RunHistory:
@@ -49,10 +53,12 @@ class RunHistory:
         """
         start, before = time.perf_counter(), model_use()
         try:
-            yield
+            with span("polyhop.stage", {"polyhop.stage": name}):
+                yield
         finally:
             took, use = time.perf_counter() - start, model_use()
             seconds(took)
+            _LOG.info("stage ended", extra={"fields": {"stage": name, "seconds": round(took, 3)}})
             self._cached = use.cached
             self._stages[name] = StageUse(
                 seconds=round(took, 3),

@@ -3,11 +3,13 @@
 The front door: `polyhop.open_index(name).ask(question)` in Python, `polyhop` on the command line.
 """
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from polyhop.schemas.version import VERSION
 
 __version__ = VERSION
+logging.getLogger("polyhop").addHandler(logging.NullHandler())
 
 if TYPE_CHECKING:
     from polyhop.api import Answer, Index, open_index

@@ -19,6 +19,7 @@ from polyhop.examples import EXAMPLES
 from polyhop.output import print_error, print_line
 from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, PolyhopError, UnknownStrategyError
 from polyhop.schemas.extensions import extensions, load_extension
+from polyhop.schemas.logs import configure_logs
 from polyhop.schemas.printable import printable
 
 USAGE_ERRORS = (ConfigurationError, UnknownStrategyError, EmptyQuestionError)
@@ -179,8 +180,14 @@ def _print_version(*, value: bool) -> None:
 @app.callback()
 def _root(
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),  # noqa: FBT001, FBT003
+    log_level: str | None = typer.Option(
+        None, "--log-level", help="What is logged on standard error: debug, info, warning or error."
+    ),
+    log_json: bool = typer.Option(False, "--log-json", help="Log one JSON object per line."),  # noqa: FBT001, FBT003
 ) -> None:
     """Index a corpus once, answer multi-hop questions with every published graph-retrieval method."""
+    del version  # its callback has printed it
+    configure_logs(log_level, as_json=log_json or None)
 
 
 def _print_trace() -> None:

@@ -6,7 +6,7 @@ Reads no variable itself and checks no value (settings.py does).
 from collections.abc import Mapping
 
 ENVIRONMENT_PREFIX = "POLYHOP_"
-_NO_SETTINGS = ("CONFIG", "DEBUG")
+_NO_SETTINGS = ("CONFIG", "DEBUG", "LOG_JSON", "LOG_LEVEL")
 
 
 def environment_settings(environment: Mapping[str, str]) -> dict[str, object]:

@@ -3,6 +3,7 @@
 Opens nothing: gets an open index and an encoder; the front door and the queue's loop both come here.
 """
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from polyhop.schemas.query import (
     summed_use,
 )
 from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS
+from polyhop.schemas.tracing import span
 from polyhop.warehouse.artefacts import NAMES
 from polyhop.worker.model_outcomes import retry_after_seconds
 from polyhop.worker.questions.names import Naming, QuestionNaming, RuleNaming
@@ -29,6 +31,9 @@ from polyhop.worker.reading.context import pack_context
 from polyhop.worker.strategies.registry import make, spec_of
 from polyhop.worker.turns import Turns
 
+_LOG = logging.getLogger(__name__)
+SLOW_SECONDS = 2.0
+"""A question that takes longer is logged; chosen: a hundred times what one usually takes."""
 T = TypeVar("T")
 
 
@@ -125,8 +130,13 @@ class Answerer:
             PartialOutageError: If the reader's model was unavailable for some questions; it has the other answers.
             ModelUnavailableError: If a model was unavailable for all of them.
         """
+        with span("polyhop.answer", {"polyhop.strategy": self._spec.name, "polyhop.questions": len(questions)}):
+            return self._answered(questions, limit, read_passages, turns or Turns(len(questions)))
+
+    def _answered(
+        self, questions: Sequence[Question], limit: int, read_passages: int, taken: Turns
+    ) -> list[AnsweredQuestion]:
         begun = time.perf_counter()
-        taken = turns or Turns(len(questions))
         encoded, encoding = _timed(lambda: self._with_vectors(questions))
         (named, uses), naming = _timed(lambda: self._with_names(encoded, taken))
         hinted, more = _timed(lambda: self._with_hints(named))
@@ -138,6 +148,7 @@ class Answerer:
         items = [ReadingItem(*each) for each in zip(named, retrievals, contexts, strict=True)]
         readings, reading = self._read(items, taken)
         totals = taken.shares(time.perf_counter() - begun)
+        self._note_slow(named, totals)
         return _all_or_outage(
             [
                 AnsweredQuestion(
@@ -152,6 +163,12 @@ class Answerer:
                 for place, retrieval in enumerate(retrievals)
             ]
         )
+
+    def _note_slow(self, questions: Sequence[Question], seconds: Sequence[float]) -> None:
+        for question, taken in zip(questions, seconds, strict=True):
+            if taken > SLOW_SECONDS:
+                fields = {"strategy": self._spec.name, "seconds": round(taken, 3), "characters": len(question.text)}
+                _LOG.info("a slow question", extra={"fields": fields})
 
     def _retrieve(self, questions: Sequence[Question], limit: int, turns: Turns) -> list[Retrieval]:
         """One by one, so that each has a time of its own; at once where the strategy gains from it."""

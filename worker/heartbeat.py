@@ -4,6 +4,7 @@ Claims, answers and stores nothing (loop.py does).
 Invariant: a question that nothing can interrupt loses its lease, never the questions claimed with it.
 """
 
+import logging
 import os
 import socket
 import threading
@@ -15,6 +16,8 @@ from polyhop.worker.batch import failed_question
 from polyhop.worker.metrics import WorkerMetrics
 from polyhop.worker.pool import IndexPool
 from polyhop.worker.turns import Watch
+
+_LOG = logging.getLogger(__name__)
 
 
 class Heartbeat:
@@ -89,8 +92,10 @@ class Heartbeat:
                     reported = current
                 self._queue.heartbeat(self._worker_id, self.held, self._lease_seconds)
                 self._give_up_overdue()
-            except Exception:  # noqa: BLE001 - anything that ended this thread would cost the worker all its leases
+            except Exception as error:  # noqa: BLE001 - anything that ended this thread would cost the worker all its leases
                 self._metrics.heartbeat_failed()
+                fields = {"worker": self._worker_id, "error": f"{type(error).__name__}: {error}"}
+                _LOG.warning("a heartbeat did not reach the queue", extra={"fields": fields})
             self._news.wait(self._lease_seconds / 3)
             self._news.clear()
 

@@ -21,12 +21,14 @@ from polyhop.schemas.errors import (
     StatementRejectedError,
 )
 from polyhop.schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion
+from polyhop.schemas.tracing import span
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.batch import LONGEST_ERROR, BatchOutcome, answer_group, failed_question, grouped
 from polyhop.worker.breaker import CircuitBreaker, LeftQuestions
 from polyhop.worker.heartbeat import Heartbeat
 from polyhop.worker.metrics import WorkerMetrics
 from polyhop.worker.model_outcomes import retry_after_seconds
+from polyhop.worker.news import WorkerNews
 from polyhop.worker.pool import IndexPool
 from polyhop.worker.turns import Watch
 
@@ -92,6 +94,7 @@ class Worker:
         after_batch: Callable[[], None] | None = None,
     ) -> None:
         self.worker_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
+        self._news = WorkerNews(self.worker_id)
         self._queue = queue
         self._pool = pool
         self._options = options
@@ -138,6 +141,7 @@ class Worker:
         Raises:
             ModelKeyError: If the model's key is missing or refused; the questions at work are given back unharmed.
         """
+        self._news.info("worker started", queues=",".join(self._options.queues))
         self._heartbeat.start()
         try:
             self._work_or_release()
@@ -145,6 +149,9 @@ class Worker:
             self._heartbeat.end()
             self._pool.close()
             self._heartbeat.sign_off()
+            report = self._report
+            counts = {"finished": report.finished, "failed": report.failed, "released": report.released}
+            self._news.info("worker stopped", **counts, refused=report.refused, outages=report.outages)
         return self._report
 
     def _work_or_release(self) -> None:
@@ -184,7 +191,7 @@ class Worker:
         try:
             return not self._queue.count_open(self._options.queues)
         except PolyhopError as error:
-            if not error.retryable:
+            if not self._news.is_passing(error, "questions are counted"):
                 raise
             return False
 
@@ -194,9 +201,12 @@ class Worker:
         try:
             claimed = self._queue.claim(options.queues, self.worker_id, count, options.lease_seconds)
         except PolyhopError as error:
-            if not error.retryable:
+            if not self._news.is_passing(error, "questions are claimed"):
                 raise
             return []
+        if claimed:
+            jobs = sorted({question.job_id for question in claimed})
+            self._news.debug("claimed questions", questions=len(claimed), jobs=jobs)
         self._heartbeat.held = tuple(question.lease_token for question in claimed)
         self._watch.begin(claimed, options.lease_seconds)
         return claimed
@@ -206,8 +216,11 @@ class Worker:
         groups = grouped(claimed)
         for place, group in enumerate(groups):
             started = time.perf_counter()
-            answer_group(self._pool, group, outcome, self._watch)
-            self._metrics.observe_batch(group[0].strategy, len(group), time.perf_counter() - started)
+            with span("polyhop.batch", {"polyhop.strategy": group[0].strategy, "polyhop.questions": len(group)}):
+                answer_group(self._pool, group, outcome, self._watch)
+            seconds = time.perf_counter() - started
+            self._metrics.observe_batch(group[0].strategy, len(group), seconds)
+            self._news.debug("answered a group", strategy=group[0].strategy, questions=len(group), seconds=seconds)
             if outcome.outage is not None:
                 rest = [question.lease_token for later in groups[place + 1 :] for question in later]
                 outcome.released.extend(rest)
@@ -234,19 +247,25 @@ class Worker:
         self._report.finished += accepted
         self._report.failed += failed
         self._report.released += released
-        self._report.refused += len(outcome.finished) - accepted + len(outcome.failed) - failed
+        refused = len(outcome.finished) - accepted + len(outcome.failed) - failed
+        self._report.refused += refused
+        self._news.lost(refused, outcome.failed)
         self._metrics.count(accepted, failed, released)
         self._mind(outcome)
 
     def _mind(self, outcome: BatchOutcome) -> None:
         """Opens the breaker after an outage, closes it after a success, and has the heartbeat report it."""
         if outcome.left or (outcome.outage is None and outcome.finished):
+            if self._breaker.outages:
+                self._news.info("the model answers again")
             self._breaker.close()
         if outcome.outage is not None:
             self._report.outages += 1
             self._metrics.outage()
-            self._breaker.trip(time.monotonic(), at_least=retry_after_seconds(outcome.outage))
-            self._heartbeat.report(str(outcome.outage)[:LONGEST_ERROR] or type(outcome.outage).__name__)
+            pause = self._breaker.trip(time.monotonic(), at_least=retry_after_seconds(outcome.outage))
+            said = str(outcome.outage)[:LONGEST_ERROR] or type(outcome.outage).__name__
+            self._news.warning("the model is unavailable", error=said, pause=pause)
+            self._heartbeat.report(said)
         elif outcome.finished:
             self._heartbeat.report(None)
 
@@ -272,7 +291,7 @@ class Worker:
         try:
             return len(store())
         except PolyhopError as error:
-            if not error.retryable:
+            if not self._news.is_passing(error, "answers are stored"):
                 raise
             return 0
 

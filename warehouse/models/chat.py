@@ -4,6 +4,7 @@ Remembers no reply (cached_chat.py does) and knows no vendor (completion.py does
 Source: algorithms.md 0.7; a reply that cannot be read is asked for once more, with the reason.
 """
 
+import logging
 import random
 import time
 from collections.abc import Callable
@@ -33,6 +34,9 @@ from polyhop.warehouse.models.repair import read_reply
 from polyhop.warehouse.models.reply_lengths import longest_reply
 from polyhop.warehouse.models.usage import Counted, believed
 from polyhop.warehouse.prompt_files import read_prompt
+from polyhop.warehouse.retries import noted
+
+_LOG = logging.getLogger(__name__)
 
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0
@@ -113,6 +117,7 @@ class ChatGateway:
             stop=stop_after_attempt(self._max_attempts),
             wait=wait_seconds,
             sleep=self._sleep,
+            before_sleep=noted(_LOG, f"a call of {self.model}"),
             reraise=True,
         )
         try:

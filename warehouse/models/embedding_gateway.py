@@ -4,6 +4,7 @@ Caches no vector (cached.py does) and knows no vendor (embedding_calls.py does).
 before it is sent, as those of chat models are.
 """
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from threading import Lock
@@ -37,6 +38,9 @@ from polyhop.warehouse.models.litellm_client import CallFailedError, import_lite
 from polyhop.warehouse.models.prices import count_tokens
 from polyhop.warehouse.models.unit_rows import unit_rows
 from polyhop.warehouse.models.usage import Counted, believed
+from polyhop.warehouse.retries import noted
+
+_LOG = logging.getLogger(__name__)
 
 TASK = "embed"
 """What calls for embeddings are in the journal of calls."""
@@ -120,6 +124,7 @@ class EmbeddingGateway:
             stop=stop_after_attempt(self._max_attempts),
             wait=wait_seconds,
             sleep=self._sleep,
+            before_sleep=noted(_LOG, f"a call of {self.model}"),
             reraise=True,
         )
         with self._claims.held(source.key, stop.is_set):
