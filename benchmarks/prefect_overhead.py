@@ -67,7 +67,11 @@ def prefect_server(folder: Path) -> Iterator[tuple[str, int]]:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}/api"
-    variables = {"PREFECT_HOME": str(folder / "prefect"), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
+    variables = {
+        "PREFECT_HOME": str(folder / "prefect"),
+        "PREFECT_API_URL": url,  # which the dashboard asks
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    }
     command = [str(Path(sys.executable).parent / "prefect"), "server", "start", "--host", "127.0.0.1"]
     with (folder / "server.log").open("w") as log:
         server = subprocess.Popen([*command, "--port", str(port)], env=clean(variables), stdout=log, stderr=log)

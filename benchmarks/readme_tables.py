@@ -1,4 +1,4 @@
-"""Writes the parts of README.md that come from running things: demo output, recall table, settings.
+"""Writes the parts of README.md and docs/ that come from running things: demo output, recall table, settings.
 
 Run: uv run python benchmarks/readme_tables.py [settings|demo|musique …]   (all if none is named)
 """
@@ -14,6 +14,8 @@ from polyhop.schemas.settings import known_settings
 
 PROJECT = Path(__file__).resolve().parent.parent
 README = PROJECT / "README.md"
+SETTINGS = PROJECT / "docs" / "reference" / "settings.md"
+STRATEGIES = PROJECT / "docs" / "reference" / "strategies.md"
 MUSIQUE = PROJECT.parent / "shared" / "data" / "musique100"
 ADDED = ("bridge-masked", "qasa", "naive-vector", "dense-ann")
 """Strategies that an index is not built for by default."""
@@ -58,23 +60,28 @@ def musique() -> str:
     return "\n".join(rows)
 
 
-PARTS = {"settings": ("settings table", settings), "demo": ("demo output", demo), "musique": ("musique table", musique)}
+PARTS = {
+    "settings": ("settings table", settings, (SETTINGS,)),
+    "demo": ("demo output", demo, (README,)),
+    "musique": ("musique table", musique, (README, STRATEGIES)),
+}
+"""Marker, what produces the part, and the pages that it stands on."""
 
 
 def replaced(text: str, marker: str, content: str) -> str:
-    """README with the part between the marker's two lines replaced."""
+    """A page with the part between the marker's two lines replaced."""
     begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
     return pattern.sub(lambda _: f"{begin}\n{content}\n{end}", text)
 
 
 def main() -> None:
-    """Rewrites README.md."""
-    text = README.read_text(encoding="utf-8")
+    """Rewrites the pages."""
     for name in sys.argv[1:] or PARTS:
-        marker, produce = PARTS[name]
-        text = replaced(text, marker, produce())
-    README.write_text(text, encoding="utf-8")
+        marker, produce, pages = PARTS[name]
+        content = produce()
+        for page in pages:
+            page.write_text(replaced(page.read_text(encoding="utf-8"), marker, content), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,14 @@ PROJECT = Path(__file__).resolve().parents[2]
 PRODUCT = ("flows", "tasks", "schemas", "warehouse", "worker", "polyhop/commands", "polyhop/pages")
 USERS = ("examples", "benchmarks")
 """Programs of other people stand for those that import Polyhop."""
-NAMED_IN = ("polyhop/pages/*.jinja", "tasks/**/*.jinja", "pyproject.toml", "README.md", "docs/*.md", "polyhop/cli.py")
+NAMED_IN = (
+    "polyhop/pages/*.jinja",
+    "tasks/**/*.jinja",
+    "pyproject.toml",
+    "README.md",
+    "docs/**/*.md",
+    "polyhop/cli.py",
+)
 """Files that name what they use, as templates, entry points and the documented interface do."""
 CALLED_BY_LIBRARIES = ("_known_or_none", "_has_precisions", "_with_preset", "log_message", "__getattr__")
 """Pydantic's validators, what http.server calls, and a module's own names."""

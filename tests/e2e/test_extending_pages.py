@@ -8,45 +8,19 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shown_commands import blocks, commands, is_shown, plain, write, write_files
 
 PROJECT = Path(__file__).resolve().parents[2]
 PAGES = sorted((PROJECT / "docs" / "extending").glob("*.md"))
 OWN = ("my-strategy/", "my-format/", "corpus.jsonl", "rivers.cards")
 """What a reader writes; every other title is a file of the repository."""
 INSTALL = "uv pip install ./"
-_BLOCK = re.compile(
-    r'^```(?P<language>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
-)
-_TIME = re.compile(r" *\d[\d,.]* ?(?:ms|s)\b")
 _TEST = re.compile(r"`(tests/[\w/.]+)(?:::(\w+))?`")
 Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command of a page and what the page shows of its output."""
-
-    line: str
-    shown: str
-
-
-def blocks(page: Path) -> Iterator[re.Match[str]]:
-    return _BLOCK.finditer(page.read_text(encoding="utf-8"))
-
-
-def commands(page: Path) -> list[Command]:
-    found = []
-    for block in blocks(page):
-        if block["language"] == "console":
-            for part in re.split(r"^\$ ", block["text"], flags=re.MULTILINE)[1:]:
-                line, _, shown = part.partition("\n")
-                found.append(Command(line, shown))
-    return found
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -75,11 +49,7 @@ def test_there_is_a_page_for_each_entry_point() -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem)
 def test_its_commands_print_what_it_shows(page: Path, polyhop: Run, tmp_path: Path) -> None:
-    for block in blocks(page):
-        if block["title"] and block["title"].startswith(OWN):
-            path = tmp_path / block["title"]
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(block["text"], encoding="utf-8")
+    write_files(page, tmp_path, OWN)
     site, printed = tmp_path / "site", []
     for command in commands(page):
         if command.line.startswith(INSTALL):
@@ -93,7 +63,7 @@ def test_its_commands_print_what_it_shows(page: Path, polyhop: Run, tmp_path: Pa
     if os.environ.get("WRITE_EXTENDING_PAGES"):
         write(page, printed)
     for command, output in zip(commands(page), printed, strict=True):
-        assert _TIME.sub("TIME", output) == _TIME.sub("TIME", command.shown), command.line
+        assert is_shown(output, command.shown), (command.line, output)
 
 
 def install(package: str, folder: Path, site: Path) -> None:
@@ -102,15 +72,3 @@ def install(package: str, folder: Path, site: Path) -> None:
     command = ["uv", "pip", "install", "--quiet", "--no-deps", "--target", str(site), "--python", sys.executable]
     done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def plain(output: str, folder: Path) -> str:
-    lines = [line.rstrip() for line in output.replace(f"{folder}/", "").splitlines()]
-    return "".join(line + "\n" for line in lines)
-
-
-def write(page: Path, printed: list[str]) -> None:
-    text = page.read_text(encoding="utf-8")
-    for command, output in zip(commands(page), printed, strict=True):
-        text = text.replace(f"$ {command.line}\n{command.shown}", f"$ {command.line}\n{output}", 1)
-    page.write_text(text, encoding="utf-8")

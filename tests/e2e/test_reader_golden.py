@@ -1,7 +1,7 @@
 """The reader by rules on questions of our own, asked through the product: what it must answer and where it is silent.
 
 The corpus and the questions (tests/golden/reader) were written before the rules; "tune" was used to choose their
-constants, "held" was only measured. README's examples are among them.
+constants, "held" was only measured. Examples of docs/how-to/asking.md are among them.
 """
 
 import contextlib
@@ -101,16 +101,16 @@ def test_every_computed_answer_shows_a_value_with_its_sentence_for_each_thing(as
         ("Is the Eiffel Tower older than the Golden Gate Bridge?", {"yes"}),
     ],
 )
-def test_the_examples_of_the_readme_and_their_kin_are_answered(
+def test_the_examples_of_the_page_and_their_kin_are_answered(
     asked: dict[str, Asked], question: str, answers: set[str]
 ) -> None:
     found = next(one for one in asked.values() if one.question == question)
     assert found.answer in answers, found
 
 
-def test_the_readme_shows_what_is_printed(asked: dict[str, Asked]) -> None:
-    readme = (GOLDEN.parents[2] / "README.md").read_text(encoding="utf-8")
-    shown = re.search(r"<!-- reader output: begin -->\n```console\n(.*?)```", readme, re.DOTALL)
+def test_the_page_on_asking_shows_what_is_printed(asked: dict[str, Asked]) -> None:
+    page = (GOLDEN.parents[2] / "docs" / "how-to" / "asking.md").read_text(encoding="utf-8")
+    shown = re.search(r"<!-- reader output: begin -->\n```console\n(.*?)```", page, re.DOTALL)
     assert shown is not None
     printed = {one.printed[0]: one.printed for one in asked.values()}
     blocks = [tuple(block.splitlines()) for block in shown.group(1).strip().split("\n\n")]

@@ -1,4 +1,4 @@
-"""README.md tells the truth: its commands run, its settings exist, its demo output is what the demo prints."""
+"""README.md and the how-to pages tell the truth: commands run, settings exist, the demo prints what is shown."""
 
 import importlib.util
 import json
@@ -15,6 +15,15 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteCorpus = Callable[..., Path]
 PROJECT = Path(__file__).resolve().parents[2]
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
+HOW_TO = PROJECT / "docs" / "how-to"
+REFERENCE = PROJECT / "docs" / "reference"
+MOST_LINES = 249
+MOST_PICTURE_BYTES = 200_000
+
+
+def how_to(*names: str) -> list[str]:
+    """Texts of how-to pages."""
+    return [(HOW_TO / f"{name}.md").read_text(encoding="utf-8") for name in names]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +37,22 @@ def tables() -> ModuleType:
 
 
 def test_the_settings_table_is_current(tables: ModuleType) -> None:
-    assert tables.replaced(README, "settings table", tables.settings()) == README
+    page = (REFERENCE / "settings.md").read_text(encoding="utf-8")
+    assert tables.replaced(page, "settings table", tables.settings()) == page
+
+
+def test_the_readme_and_the_page_of_strategies_show_the_same_table() -> None:
+    page = (REFERENCE / "strategies.md").read_text(encoding="utf-8")
+    table = re.search(r"<!-- musique table: begin -->.*?<!-- musique table: end -->", README, re.DOTALL)
+    assert table is not None
+    assert table[0] in page
+
+
+def test_the_readme_is_short_and_its_pictures_are_small() -> None:
+    assert len(README.splitlines()) <= MOST_LINES
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
+    assert len(pictures) == 2
+    assert [name for name in pictures if (PROJECT / name).stat().st_size > MOST_PICTURE_BYTES] == []
 
 
 def test_the_demo_prints_what_the_readme_shows(new_polyhop: Run) -> None:
@@ -43,15 +67,15 @@ def _without_times(text: str) -> list[str]:
 
 
 def test_the_commands_on_an_own_corpus_run(polyhop: Run, write_corpus: WriteCorpus, tmp_path: Path) -> None:
-    write_corpus(
-        [{"id": "1", "title": "Ada Lovelace", "text": "Ada Lovelace was born in London, on the River Thames."}]
-    )
+    text = "Ada Lovelace was born in London, on the River Thames."
+    write_corpus([{"id": "1", "title": "Ada Lovelace", "text": text, "metadata": {"year": 1815}}])
     (tmp_path / "questions.jsonl").write_text(
         '{"question": "Where was Ada Lovelace born?", "answers": ["London"], "supporting": ["1"]}\n'
     )
     (tmp_path / "predictions.jsonl").write_text('{"id": "q1", "prediction": "London", "answers": ["London"]}\n')
-    sections = ("Your own corpus", "Names that are one", "Question queues", "Evaluation")
-    assert run_all(polyhop, *sections) >= 17
+    start = README.split("## Your own corpus\n", 1)[1].split("\n## ", 1)[0]
+    pages = ("indexing", "asking", "filters", "entities", "batches", "evaluation")
+    assert run_all(polyhop, start, *how_to(*pages)) >= 27
 
 
 def test_the_commands_on_a_knowledge_graph_run(polyhop: Run, tmp_path: Path) -> None:
@@ -68,7 +92,7 @@ def test_the_commands_on_a_knowledge_graph_run(polyhop: Run, tmp_path: Path) -> 
     write_lines(tmp_path / "texts.jsonl", {"id": "p1", "title": "On Graphs", "text": "Graphs are drawn by hand."})
     golden = ["(p1:On Graphs, author, a1:Ada)"]
     write_lines(tmp_path / "kg-questions.jsonl", {"question": "Who wrote On Graphs?", "golden_triples": golden})
-    assert run_all(polyhop, "Knowledge graphs") == 5
+    assert run_all(polyhop, *how_to("knowledge-graphs")) == 5
 
 
 def write_lines(path: Path, *rows: dict[str, Any]) -> None:
@@ -89,12 +113,11 @@ def test_the_commands_with_a_model_and_with_neo4j_run(
         "NEO4J_URI": neo4j_server.uri,
         "NEO4J_PASSWORD": neo4j_server.password,
     }
-    assert run_all(polyhop, "With a language model", "In Neo4j", env=env) == 9
+    assert run_all(polyhop, *how_to("models", "neo4j"), env=env) == 9
 
 
-def run_all(polyhop: Run, *sections: str, env: dict[str, str] | None = None) -> int:
-    """Runs every polyhop command that the sections show, in order; returns how many there were."""
-    texts = [README.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0] for title in sections]
+def run_all(polyhop: Run, *texts: str, env: dict[str, str] | None = None) -> int:
+    """Runs every polyhop command that the texts show, in order; returns how many there were."""
     blocks = [block for text in texts for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL)]
     commands = re.findall(r"^\$ uv run polyhop (.*?)(?: +#.*)?$", "\n".join(blocks), re.MULTILINE)
     for command in commands:
@@ -109,7 +132,8 @@ def test_ci_runs_exactly_the_readmes_test_command() -> None:
     assert (PROJECT / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith("\nuv run pytest")
 
 
-def test_every_strategy_is_in_the_readme() -> None:
+def test_every_strategy_is_in_the_reference() -> None:
     from polyhop.worker.strategies.registry import STRATEGIES
 
-    assert [name for name in STRATEGIES if f"`{name}`" not in README] == []
+    page = (REFERENCE / "strategies.md").read_text(encoding="utf-8")
+    assert [name for name in STRATEGIES if f"`{name}`" not in page] == []

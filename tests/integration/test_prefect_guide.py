@@ -31,7 +31,7 @@ def blocks(part: str, language: str) -> list[str]:
     """The fenced blocks of a part of the page, without the indentation of the list that they stand in."""
     assert GUIDE is not None, "docs/operations.md has lost its guide"
     found = re.findall(rf"^ *```{language}\n(.*?)^ *```$", GUIDE[part], re.DOTALL | re.MULTILINE)
-    return [re.sub(r"^ {3}", "", block, flags=re.MULTILINE) for block in found]
+    return [re.sub(r"^ {4}", "", block, flags=re.MULTILINE) for block in found]
 
 
 def units(part: str) -> list[configparser.ConfigParser]:

@@ -6,7 +6,7 @@ an index run opens its tables forty times; to attach and detach a file takes les
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
@@ -56,8 +56,15 @@ def _idle_instance() -> duckdb.DuckDBPyConnection:
         return _idle.get(os.getpid(), []).pop()
     except IndexError:
         instance = duckdb.connect(":memory:", config={"memory_limit": MEMORY_LIMIT})
-        instance.execute("SET enable_progress_bar = false")
+        show_no_progress(instance)
         return instance
+
+
+def show_no_progress(connection: duckdb.DuckDBPyConnection) -> None:
+    """Switches DuckDB's progress bar off, which would write into what commands print."""
+    # In a notebook without ipywidgets DuckDB has no progress bar and rejects the setting.
+    with suppress(duckdb.InvalidInputException):
+        connection.execute("SET enable_progress_bar = false")
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: bool) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from polyhop.schemas.columns import Table, View
 from polyhop.schemas.errors import ConfigurationError, StatementRejectedError
 from polyhop.warehouse.statements import statement
-from polyhop.warehouse.tables.connection import literal, quoted, tells_damage, translated
+from polyhop.warehouse.tables.connection import literal, quoted, show_no_progress, tells_damage, translated
 from polyhop.warehouse.tables.definitions import comment_statements
 
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
@@ -60,7 +60,7 @@ def sandbox(
             connection.execute(f"ATTACH {literal(str(path))} AS {database} (READ_ONLY)")
         connection.execute(f"USE {database}")
         _name_passages(connection, database)
-        connection.execute("SET enable_progress_bar = false")
+        show_no_progress(connection)
         for described, rows in tables:
             connection.register(described.name, rows)
             for comment in comment_statements(View(described.name, described.comment, described.columns), "temp.main."):

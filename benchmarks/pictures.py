@@ -1,0 +1,107 @@
+"""Makes the pictures of README.md: a page of `polyhop ask --html`, and a run on the dashboard of a Prefect server.
+
+Run: uv run python benchmarks/pictures.py   (about a minute; chromium is installed as tests/browser_fixture does it)
+
+Both are of the demo's corpus: the run indexes it twice, the second time with a record less, so that the dashboard shows
+what changed.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+from PIL import Image
+from prefect_overhead import clean, prefect_server
+
+PROJECT = Path(__file__).resolve().parent.parent
+sys.path.append(str(PROJECT / "tests" / "browser_fixture"))
+IMAGES = PROJECT / "docs" / "images"
+DEMO = PROJECT / "polyhop" / "demo"
+WIDTH = 1280
+"""Of the window, in pixels: the drawing of the evidence fits in."""
+ANSWER_HEIGHT = 610
+RUN_HEIGHT = 860
+"""Where the pictures are cut: below the drawing of the evidence, and below the run's log."""
+WRITTEN = "version 2 published"
+"""What the run's log ends with: then the dashboard has drawn everything."""
+IS_DRAWN = f"""new Promise(done => {{
+    const end = Date.now() + 30000
+    const look = () => document.body.innerText.includes("{WRITTEN}") ? setTimeout(() => done(true), 2000)
+        : Date.now() > end ? done(false) : setTimeout(look, 100)
+    look()
+}})"""
+COLOURS = 128
+"""Chosen: the pages' colours are flat, no step between two is seen."""
+
+
+def main() -> None:
+    """Writes answer.png and prefect.png into docs/images."""
+    from browser_process import Browser
+
+    IMAGES.mkdir(exist_ok=True)
+    browser = Browser().start()
+    try:
+        with tempfile.TemporaryDirectory(prefix="polyhop-pictures-") as name:
+            folder = Path(name)
+            page = answer_page(folder)
+            browser.look(page, width=WIDTH, screenshot=folder / "answer.png")
+            save(folder / "answer.png", IMAGES / "answer.png", ANSWER_HEIGHT)
+            with prefect_server(folder) as (url, _):
+                run = run_twice(folder, url)
+                address = f"{url.removesuffix('/api')}/runs/flow-run/{run}"
+                seen = browser.look(
+                    address,
+                    evaluate={"drawn": IS_DRAWN},
+                    width=WIDTH,
+                    height=RUN_HEIGHT,
+                    screenshot=folder / "run.png",
+                )
+                if not seen.values["drawn"]:
+                    raise SystemExit(f"The dashboard did not show '{WRITTEN}': {seen.text}")
+            save(folder / "run.png", IMAGES / "prefect.png", RUN_HEIGHT)
+    finally:
+        browser.close()
+
+
+def answer_page(folder: Path) -> Path:
+    """The page of the demo's question, with its index in `folder`."""
+    question = json.loads((DEMO / "questions.jsonl").read_text(encoding="utf-8").splitlines()[0])["question"]
+    polyhop(folder, {}, "index", str(DEMO / "corpus.jsonl"), "--index", "demo")
+    polyhop(folder, {}, "ask", question, "--index", "demo", "--html", "answer.html")
+    return folder / "answer.html"
+
+
+def run_twice(folder: Path, url: str) -> str:
+    """Id of the flow run that publishes the second version on the server of this address."""
+    lines = (DEMO / "corpus.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    for records in (lines[:-1], lines):
+        (folder / "corpus.jsonl").write_text("".join(records), encoding="utf-8")
+        variables = {"PREFECT_API_URL": url, "PREFECT_LOGGING_LEVEL": "INFO"}
+        polyhop(folder, variables, "index", "corpus.jsonl", "--index", "mine")
+    request = urllib.request.Request(
+        f"{url}/flow_runs/filter",
+        data=json.dumps({"sort": "START_TIME_DESC", "limit": 1}).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request) as reply:
+        return str(json.load(reply)[0]["id"])
+
+
+def polyhop(folder: Path, variables: Mapping[str, str], *arguments: str) -> None:
+    """A command in `folder`, with its root there."""
+    subprocess.run([sys.executable, "-m", "polyhop.cli", *arguments], cwd=folder, env=clean(variables), check=True)
+
+
+def save(picture: Path, path: Path, height: int) -> None:
+    """The upper part of a picture, with few colours."""
+    with Image.open(picture) as whole:
+        part = whole.convert("RGB").crop((0, 0, whole.width, min(height, whole.height)))
+    part.quantize(COLOURS).save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""The documentation builds into a site without a dead link, which asks no other server for anything.
+
+Links between pages, and to headings, are checked by MkDocs (mkdocs.yml, `strict` and `validation`); those of README.md
+and its like, which are not on the site, are checked here.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+PROJECT = Path(__file__).resolve().parents[2]
+OUTSIDE = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
+    "CHANGELOG.md",
+    "benchmarks/README.md",
+    "weights/README.md",
+)
+"""Pages that link to files of the repository."""
+LOADED = {"script": "src", "img": "src", "iframe": "src", "link": "href"}
+"""Elements that a browser fetches by itself, and the attribute that says from where; a canonical link is none."""
+MARKS = re.compile(r"\n(?:\* |- |\d+\. )|\|---|```|\]\(")
+"""What Markdown leaves as text where an empty line is missing before a list or a table."""
+
+
+def build(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """`mkdocs build --strict` into a folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder), *options],
+        cwd=PROJECT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The whole site."""
+    folder = tmp_path_factory.mktemp("site")
+    done = build(folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def articles(site: Path) -> dict[str, BeautifulSoup]:
+    """Every page, parsed, by its path on the site."""
+    return {
+        str(path.relative_to(site)): BeautifulSoup(path.read_text(encoding="utf-8"), "lxml")
+        for path in sorted(site.rglob("*.html"))
+    }
+
+
+def test_every_document_is_a_page_and_asks_no_other_server_for_anything(site: Path) -> None:
+    pages = articles(site)
+    written = {str(path.relative_to(PROJECT / "docs").with_suffix(".html")) for path in PROJECT.glob("docs/**/*.md")}
+    assert written <= set(pages)
+    fetched = [
+        (name, element[attribute])
+        for name, page in pages.items()
+        for tag, attribute in LOADED.items()
+        for element in page.find_all(tag)
+        if str(element.get(attribute, "")).startswith(("http:", "https:", "//")) and element.get("rel") != ["canonical"]
+    ]
+    assert fetched == []
+
+
+def test_no_page_shows_marks_of_markdown_as_text(site: Path) -> None:
+    shown = []
+    for name, page in articles(site).items():
+        for element in page.find_all(["pre", "code"]):
+            element.decompose()
+        texts = [part.get_text() for part in page.select("article p, article li, article td")]
+        shown += [(name, text[:80]) for text in texts if MARKS.search(text)]
+    assert shown == []
+
+
+def test_the_reference_shows_the_public_api_with_its_docstrings(site: Path) -> None:
+    import polyhop
+
+    text = articles(site)["reference/python.html"].get_text(" ")
+    assert [name for name in polyhop.__all__ if name != "__version__" and name not in text] == []
+    assert "Opens the current (or the named) version of an index." in text
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        ("[page](other.md#a-heading)", ""),
+        ("[page](missing.md)", "missing.md"),
+        ("[page](other.md#no-heading)", "no-heading"),
+        ("[file](../missing.py)", "missing.py"),
+        ("[absolute](/docs/other.md)", "/docs/other.md"),
+    ],
+)
+def test_a_dead_link_or_anchor_fails_the_build(link: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text(f"# Index\n\n{link}\n", encoding="utf-8")
+    (tmp_path / "docs" / "other.md").write_text("# Other\n\n## A heading\n", encoding="utf-8")
+    config = tmp_path / "mkdocs.yml"
+    config.write_text(f"INHERIT: {PROJECT / 'mkdocs.yml'}\ndocs_dir: docs\nnav: [index.md, other.md]\nplugins: []\n")
+    done = build(tmp_path / "site", "--config-file", str(config))
+    assert (done.returncode == 0) is not bool(said), done.stderr
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_links_outside_the_site_lead_to_files_and_headings(name: str) -> None:
+    assert dead_links(PROJECT / name) == []
+
+
+def test_dead_links_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A `b` c\n\n```\n[x](in-code.md)\n```\n\n[a](#a-b-c) [b](page.md#a-b) [c](none.md) ![d](none.png)\n"
+    )
+    assert dead_links(page) == ["page.md#a-b", "none.md", "none.png"]
+
+
+def dead_links(page: Path) -> list[str]:
+    """Targets of a page's relative links that are no file, or no heading of it."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return [target for target in re.findall(r"\]\(([^)\s]+)\)", text) if not leads_somewhere(page, target)]
+
+
+def leads_somewhere(page: Path, target: str) -> bool:
+    if target.startswith(("http://", "https://", "mailto:")):
+        return True
+    path, _, heading = target.partition("#")
+    found = (page.parent / path).resolve() if path else page
+    return found.exists() and (not heading or heading in headings(found))
+
+
+def headings(page: Path) -> set[str]:
+    """Anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
