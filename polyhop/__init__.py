@@ -4,6 +4,7 @@ The front door: `polyhop.open_index(name).ask(question)` in Python, `polyhop` on
 """
 
 import logging
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from polyhop.schemas.version import VERSION
@@ -13,19 +14,47 @@ logging.getLogger("polyhop").addHandler(logging.NullHandler())
 
 if TYPE_CHECKING:
     from polyhop.api import Answer, Index, open_index
+    from polyhop.programs import Comparison, Job, asubmit, evaluate, index, plan, submit
+    from polyhop.schemas import errors
+    from polyhop.schemas.settings import Settings
     from polyhop.several import Indexes, SeveralAnswers, open_indexes
 
-__all__ = ["Answer", "Index", "Indexes", "SeveralAnswers", "__version__", "open_index", "open_indexes"]
+__all__ = [
+    "Answer",
+    "Comparison",
+    "Index",
+    "Indexes",
+    "Job",
+    "Settings",
+    "SeveralAnswers",
+    "__version__",
+    "asubmit",
+    "errors",
+    "evaluate",
+    "index",
+    "open_index",
+    "open_indexes",
+    "plan",
+    "submit",
+]
+_MODULES = {
+    "polyhop.api": ("Answer", "Index", "open_index"),
+    "polyhop.programs": ("Comparison", "Job", "asubmit", "evaluate", "index", "plan", "submit"),
+    "polyhop.schemas.settings": ("Settings",),
+    "polyhop.several": ("Indexes", "SeveralAnswers", "open_indexes"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     """Loads the API when it is first used, so that `polyhop --help` answers at once."""
-    if name in {"Answer", "Index", "open_index"}:
-        from polyhop import api
-
-        return getattr(api, name)
-    if name in {"Indexes", "SeveralAnswers", "open_indexes"}:
-        from polyhop import several
-
-        return getattr(several, name)
+    if name == "errors":
+        return import_module("polyhop.schemas.errors")
+    if name in _MODULE_OF:
+        return getattr(import_module(_MODULE_OF[name]), name)
     raise AttributeError(f"module 'polyhop' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """What a program may use, for completion by tab."""
+    return sorted(__all__)

@@ -3,6 +3,7 @@
 Thin: parses nothing, ranks nothing; the worker does the answering.
 """
 
+import asyncio
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from polyhop import notebook
 from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, MissingArtefactError
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.strategies import default_strategy
 from polyhop.warehouse.open import open_published, open_vector_store
 from polyhop.warehouse.settings_file import load_settings
+from polyhop.worker.answer import AnsweredQuestion
 from polyhop.worker.session import IndexSession
 
 if TYPE_CHECKING:
@@ -25,11 +28,12 @@ if TYPE_CHECKING:
     from polyhop.graph_api import EntityGraph
 
 
+SHOWN_TITLES = 3
 MAX_TOPIC_CHARACTERS = 1_000
 """Chosen: ids and names of entities are shorter by far."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """An answer with everything it stands on.
 
@@ -38,8 +42,8 @@ class Answer:
         answer: A short answer, "" if none was found.
         strategy: Strategy that ranked the passages.
         version: Version of the index.
-        passages: {id, title, score, rank, document, source, start, end, metadata}, in descending order of score; of a
-            piece of a split record also `record`.
+        passages: {id, title, text, score, rank, document, source, start, end, metadata}, in descending order of score;
+            of a piece of a split record also `record`.
         evidence: What led there: question entities, seeds, links between passages, cited sentences.
         seconds: Cost by part.
         reading: Who read the answer; of a model also prompt, tokens, cost, reasoning and checked citations.
@@ -61,12 +65,22 @@ class Answer:
     filter: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON contract of `polyhop ask` (architecture.md section 9); `triples` only if the strategy ranks any."""
+        """The JSON contract of `polyhop ask` (architecture.md section 9), without texts of passages."""
         document = dataclasses.asdict(self)
         for name in ("triples", "filter"):
             if document[name] is None:
                 del document[name]
+        for row in document["passages"]:
+            row.pop("text", None)
         return document
+
+    def __repr__(self) -> str:
+        """The answer and the titles of the first passages."""
+        titles = [row["title"] for row in self.passages[:SHOWN_TITLES]]
+        return f"Answer({self.answer!r}, strategy={self.strategy!r}, passages={len(self.passages)}, first={titles})"
+
+    def _repr_html_(self) -> str:
+        return notebook.answer(self.question, self.answer, self.passages)
 
 
 class Index:
@@ -74,6 +88,16 @@ class Index:
 
     def __init__(self, session: IndexSession) -> None:
         self._session = session
+        self._turn = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        """Its name, version and size."""
+        return f"Index({self.name!r}, version={self.version}, passages={len(self._session.published.passage_ids):,})"
+
+    def _repr_html_(self) -> str:
+        manifest = self._session.published.manifest
+        rows = [("index", self.name), ("version", self.version), *manifest.counts.items()]
+        return notebook.table(("", ""), [*rows, ("strategy", self.default_strategy)])
 
     @property
     def name(self) -> str:
@@ -149,7 +173,24 @@ class Index:
         asked, chosen = _with_topics(questions, topics), strategy or self.default_strategy
         session = self._session.where(where)
         answered = session.answerer(chosen, parameters or {}).answer(asked, limit=limit)
-        return [Answer(**session.document(chosen, one)) for one in answered]
+        return [self._answer(session.document(chosen, one), one) for one in answered]
+
+    async def aask(self, question: str, **options: Any) -> Answer:
+        """As `ask`, in a thread: one question of an index at a time."""
+        async with self._turn:
+            return await asyncio.to_thread(lambda: self.ask(question, **options))
+
+    def _answer(self, document: dict[str, Any], answered: AnsweredQuestion) -> Answer:
+        """With the texts of its passages: those that were read are at hand."""
+        texts = {passage.passage_id: passage.text for passage in answered.context}
+        missing = [row["id"] for row in document["passages"] if row["id"] not in texts]
+        published = self._session.published
+        if missing:
+            numbers = [published.number_of_passage[passage_id] for passage_id in missing]
+            texts |= {passage_id: text for passage_id, _, text in published.passages(numbers)}
+        for row in document["passages"]:
+            row["text"] = texts[row["id"]]
+        return Answer(**document)
 
     def sql(self, query: str, *, allow_files: str | Path | Sequence[str | Path] = ()) -> "pa.Table":
         """Runs read-only SQL on the version's tables; other files, the network and Python's variables are closed to it.

@@ -19,8 +19,16 @@ NAMED_IN = (
     "polyhop/cli.py",
 )
 """Files that name what they use, as templates, entry points and the documented interface do."""
-CALLED_BY_LIBRARIES = ("_known_or_none", "_has_precisions", "_with_preset", "log_message", "__getattr__")
-"""Pydantic's validators, what http.server calls, and a module's own names."""
+CALLED_BY_LIBRARIES = (
+    "_known_or_none",
+    "_has_precisions",
+    "_with_preset",
+    "log_message",
+    "__getattr__",
+    "__dir__",
+    "_repr_html_",
+)
+"""Pydantic's validators, what http.server and notebooks call, and a module's own names."""
 OF_TESTS = ("prefect_document", "put_call")
 """What prefect.yaml is compared with, and a call begun and ended at once, as five files of tests write it."""
 KINDS = frozenset(("function", "method", "class", "property", "unreachable_code"))
