@@ -237,7 +237,7 @@ class Index:
         return EntityGraph(self._session)
 
     def close(self) -> None:
-        """Gives the version free."""
+        """Releases the version."""
         self._session.close()
 
     def __enter__(self) -> Self:

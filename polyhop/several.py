@@ -118,7 +118,7 @@ class Indexes:
         return [_row(holders[number], score, rank) for rank, (number, score) in enumerate(fused, start=1)]
 
     def close(self) -> None:
-        """Gives all versions free."""
+        """Releases all versions."""
         for index in self._opened:
             index.close()
 

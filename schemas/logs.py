@@ -22,7 +22,7 @@ _TRUE = frozenset(("1", "true", "yes", "on"))
 
 
 class PlainFormatter(logging.Formatter):
-    """A line for people: the message alone for warnings as they always were, with time and logger if asked for more."""
+    """A line for people: message and reason, or all there is, with time and logger, where a level was asked for."""
 
     def __init__(self, *, is_short: bool) -> None:
         super().__init__()
@@ -34,7 +34,8 @@ class PlainFormatter(logging.Formatter):
         if record.exc_info:
             said += " " + self.formatException(record.exc_info)
         if self._is_short:
-            return printable_line(redact(record.getMessage()))
+            reason = _fields(record).get("error")
+            return printable_line(redact(record.getMessage() + (f": {reason}" if reason else "")))
         return printable_line(redact(f"{_time(record)} {record.levelname.lower()} {record.name}: {said}"))
 
 
@@ -52,7 +53,7 @@ class JsonFormatter(logging.Formatter):
             **{name: value for name, value in _fields(record).items() if name not in _OWN},
         }
         if record.exc_info:
-            row["error"] = self.formatException(record.exc_info)
+            row["trace"] = self.formatException(record.exc_info)
         return escaped_json(json.dumps(redacted_tree(row), ensure_ascii=False, default=str))
 
 
@@ -68,7 +69,7 @@ class _StandardError(logging.StreamHandler[Any]):
         """What the base class sets is not kept."""
 
 
-_OWN = frozenset(("time", "level", "logger", "message", "process", "error"))
+_OWN = frozenset(("time", "level", "logger", "message", "process"))
 
 
 def configure_logs(level: str | None = None, *, as_json: bool | None = None) -> None:

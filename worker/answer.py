@@ -62,7 +62,7 @@ class PartialOutageError(ModelUnavailableError):
 
     Attributes:
         answered: One per question, in order; None where the model was unavailable.
-        retry_after_seconds: How long it asked to be left alone, 0 if it did not say.
+        retry_after_seconds: Its Retry-After in seconds, 0 if it did not say.
     """
 
     def __init__(self, outage: ModelUnavailableError, answered: Sequence[AnsweredQuestion | None]) -> None:

@@ -204,9 +204,7 @@ class Worker:
             if not self._news.is_passing(error, "questions are claimed"):
                 raise
             return []
-        if claimed:
-            jobs = sorted({question.job_id for question in claimed})
-            self._news.debug("claimed questions", questions=len(claimed), jobs=jobs)
+        self._news.claimed(claimed)
         self._heartbeat.held = tuple(question.lease_token for question in claimed)
         self._watch.begin(claimed, options.lease_seconds)
         return claimed
@@ -227,7 +225,7 @@ class Worker:
                 break
         names = {q.lease_token: f"{q.job_id}/{q.question_id}" for q in claimed}
         self._blame(outcome, names)
-        self._store(outcome)
+        self._store(outcome, names)
         self._left.forget([names[answer.lease_token] for answer in outcome.finished])
         self._heartbeat.held = ()
 
@@ -240,7 +238,7 @@ class Worker:
             for token in sorted(at_fault)
         )
 
-    def _store(self, outcome: BatchOutcome) -> None:
+    def _store(self, outcome: BatchOutcome, names: Mapping[str, str]) -> None:
         accepted = self._finish(outcome)
         failed = self._stored(lambda: self._queue.fail(outcome.failed))
         released = self._stored(lambda: self._queue.release(outcome.released))
@@ -249,7 +247,7 @@ class Worker:
         self._report.released += released
         refused = len(outcome.finished) - accepted + len(outcome.failed) - failed
         self._report.refused += refused
-        self._news.lost(refused, outcome.failed)
+        self._news.lost(refused, outcome.failed, names)
         self._metrics.count(accepted, failed, released)
         self._mind(outcome)
 

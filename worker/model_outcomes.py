@@ -54,5 +54,5 @@ def outage_of(outcome: ChatOutcome[Any]) -> ModelUnavailableError | None:
 
 
 def retry_after_seconds(outage: ModelUnavailableError) -> float:
-    """How long a model asked to be left alone, 0 if it did not say."""
+    """Retry-After of a model in seconds, 0 if it did not say."""
     return getattr(outage, "retry_after_seconds", None) or 0.0

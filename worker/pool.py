@@ -50,7 +50,7 @@ class IndexPool:
         return {name: session.version for name, session in sorted(self._sessions.copy().items())}
 
     def close(self) -> None:
-        """Gives all versions free."""
+        """Releases all versions."""
         for session in self._sessions.values():
             session.close()
         self._sessions.clear()

@@ -21,7 +21,7 @@ _LABEL_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """Known types, and what to do with strangers: evolve, freeze or discard.
+    """Known types, and how to handle unknown ones: evolve, freeze or discard.
 
     Attributes:
         asked_types: Entity types that a prompt asks for.
@@ -50,7 +50,7 @@ class Contract:
         )
 
     def entity_type(self, name: str, counts: Counter[str]) -> tuple[bool, str | None]:
-        """Whether an entity of this type stays, and with which type; strangers are counted."""
+        """Whether an entity of this type stays, and with which type; unknown types are counted."""
         kind = _type(name)
         if kind in self.entity_types:
             return True, kind
@@ -64,7 +64,7 @@ class Contract:
         return True, kind
 
     def relation(self, label: str, counts: Counter[str]) -> str | None:
-        """The label under which a relation stays, None if it is dropped; strangers are counted."""
+        """The label under which a relation stays, None if it is dropped; unknown types are counted."""
         bare = norm_ws(label)[:_LABEL_CHARACTERS].strip()
         if not self.relation_types or bare in self.relation_types:
             return bare

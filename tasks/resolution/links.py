@@ -51,13 +51,13 @@ def unused_reason(pair: NamePair, name_of: Callable[[str], Name | None]) -> str:
     return ""
 
 
-def foes_of(cannot: Iterable[NamePair], number_of: Mapping[str, int]) -> dict[int, dict[int, str]]:
+def cannot_links_of(cannot: Iterable[NamePair], number_of: Mapping[str, int]) -> dict[int, dict[int, str]]:
     """Number to the numbers that must stay apart from it, with the place that says so.
 
     Raises:
         ConfigurationError: If both names of a pair have one key: nothing can keep them apart.
     """
-    foes: dict[int, dict[int, str]] = {}
+    cannot_links: dict[int, dict[int, str]] = {}
     for pair in cannot:
         a, b = number_of[link_key(pair.a)], number_of[link_key(pair.b)]
         if a == b:
@@ -65,13 +65,13 @@ def foes_of(cannot: Iterable[NamePair], number_of: Mapping[str, int]) -> dict[in
                 f"{pair.place}: '{pair.a}' and '{pair.b}' are the same name ('{link_key(pair.a)}') once case, accents "
                 "and punctuation are dropped; they cannot be kept apart. Remove the pair."
             )
-        foes.setdefault(a, {}).setdefault(b, pair.place)
-        foes.setdefault(b, {}).setdefault(a, pair.place)
-    return foes
+        cannot_links.setdefault(a, {}).setdefault(b, pair.place)
+        cannot_links.setdefault(b, {}).setdefault(a, pair.place)
+    return cannot_links
 
 
 def check_contradictions(
-    names: Sequence[Name], sets: DisjointSets, edges: Edges, foes: Mapping[int, Mapping[int, str]]
+    names: Sequence[Name], sets: DisjointSets, edges: Edges, cannot_links: Mapping[int, Mapping[int, str]]
 ) -> None:
     """Refuses pairs that are both linked and kept apart.
 
@@ -79,17 +79,17 @@ def check_contradictions(
         names: All names.
         sets: Joined by must-links only.
         edges: The must-links.
-        foes: The cannot-links.
+        cannot_links: The cannot-links.
 
     Raises:
         ConfigurationError: Naming both names and the chain that joins them.
     """
-    for a in sorted(foes):
-        for b in sorted(foes[a]):
+    for a in sorted(cannot_links):
+        for b in sorted(cannot_links[a]):
             if a < b and sets.find(a) == sets.find(b):
                 chain = "; ".join(path(edges, a, b))
                 raise ConfigurationError(
-                    f"Links contradict each other: {foes[a][b]} keeps {quoted(names[a].key)} and "
+                    f"Links contradict each other: {cannot_links[a][b]} keeps {quoted(names[a].key)} and "
                     f"{quoted(names[b].key)} apart, but they are joined ({chain}). Remove one of these pairs."
                 )
 

@@ -13,7 +13,7 @@ from polyhop.schemas.resolution import Decision, NamePair
 from polyhop.tasks.resolution.acceptance import preferred
 from polyhop.tasks.resolution.candidates import Name, candidate_pairs
 from polyhop.tasks.resolution.clusters import DisjointSets, clusters_of
-from polyhop.tasks.resolution.links import Links, check_contradictions, foes_of, link_key, path, unused_reason
+from polyhop.tasks.resolution.links import Links, cannot_links_of, check_contradictions, link_key, path, unused_reason
 from polyhop.tasks.resolution.verdict import Judge, Verdict, quoted
 
 
@@ -100,13 +100,13 @@ class _Merging:
         self._sets = DisjointSets(len(names))
         self._notes = _Notes()
         self._foes: dict[int, dict[int, str]] = {}
-        foes = foes_of([pair for pair in links.cannot if not self._unused(pair)], self._number_of)
+        cannot_links = cannot_links_of([pair for pair in links.cannot if not self._unused(pair)], self._number_of)
         for pair in links.must:
             if not self._unused(pair):
                 a, b = self._numbers(pair)
                 self._join(a, b, _must_reason(pair))
-        check_contradictions(names, self._sets, self._notes.edges, foes)
-        for number, others in foes.items():
+        check_contradictions(names, self._sets, self._notes.edges, cannot_links)
+        for number, others in cannot_links.items():
             self._foes.setdefault(self._sets.find(number), {}).update(others)
 
     def leave_out(self, numbers: Iterable[int], max_cluster: int) -> None:
@@ -199,15 +199,15 @@ class _Merging:
             return
         self._sets.union(a, b)
         kept, gone = min(roots), max(roots)
-        foes = self._foes.pop(gone, None)
-        if foes:
-            self._foes.setdefault(kept, {}).update(foes)
+        cannot_links = self._foes.pop(gone, None)
+        if cannot_links:
+            self._foes.setdefault(kept, {}).update(cannot_links)
 
     def _forbidden(self, a: int, b: int) -> str:
         """Place of a link that forbids one set of both, "" if there is none."""
         root = self._sets.find(b)
-        foes = self._foes.get(self._sets.find(a), {})
-        return next((place for foe, place in sorted(foes.items()) if self._sets.find(foe) == root), "")
+        cannot_links = self._foes.get(self._sets.find(a), {})
+        return next((place for foe, place in sorted(cannot_links.items()) if self._sets.find(foe) == root), "")
 
     def _unused(self, pair: NamePair) -> str:
         return unused_reason(pair, lambda key: self.names[self._number_of[key]])

@@ -52,7 +52,7 @@ class SharedHold:
             return False
 
     def close(self) -> None:
-        """Gives the version free."""
+        """Releases the version."""
         self._file.close()
 
 

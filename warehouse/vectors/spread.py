@@ -19,7 +19,7 @@ MOST = 20.0
 """Scales beyond that, either way, say that a sample was too small or texts all alike."""
 
 TEXTS = 1_000
-"""Passages of the sample. Chosen: MiniLM encodes them in 14 s, once, and the 100th of them is a stranger."""
+"""Passages of the sample. Chosen: MiniLM encodes them in 14 s, once, and the 100th nearest is on another topic."""
 SENTENCES = 200
 LEAST_WORDS = 4
 """A shorter sentence (a heading, a number) is no question."""

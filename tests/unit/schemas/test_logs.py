@@ -24,12 +24,12 @@ def restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_json_lines_have_time_level_logger_message_and_fields(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("info", as_json=True)
-    LOG.info("version %d published", 3, extra={"fields": {"index": "mine", "level": "no", "seconds": 0.5}})
+    LOG.info("version %d published", 3, extra={"fields": {"index": "mine", "level": "no", "error": "why"}})
     out, err = capsys.readouterr()
     row = json.loads(err)
     assert out == ""
     assert (row["level"], row["logger"], row["message"]) == ("info", "polyhop.tests", "version 3 published")
-    assert (row["index"], row["seconds"]) == ("mine", 0.5)
+    assert (row["index"], row["error"]) == ("mine", "why")
     assert row["time"].endswith("Z")
 
 
@@ -42,11 +42,12 @@ def test_lower_levels_are_left_out(capsys: pytest.CaptureFixture[str], level: st
     assert len(capsys.readouterr().err.splitlines()) == said
 
 
-def test_without_a_level_warnings_are_the_bare_message(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_level_warnings_are_message_and_reason(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs()
     LOG.info("nothing")
     LOG.warning("look here", extra={"fields": {"worker": "w"}})
-    assert capsys.readouterr().err == "look here\n"
+    LOG.warning("a question failed", extra={"fields": {"error": "no such index"}})
+    assert capsys.readouterr().err == "look here\na question failed: no such index\n"
 
 
 @pytest.mark.parametrize("as_json", [True, False])
