@@ -263,7 +263,6 @@ def _print_advice(report: "IndexReport") -> None:
             f"polyhop sql \"FROM extraction_ledger WHERE state = 'failed'\" --index {report.index}"
         )
     if report.counts.get("quarantined"):
-        print_line(
-            f"  {report.counts['quarantined']} records could not be used: "
-            f"polyhop sql 'FROM quarantine' --index {report.index}"
-        )
+        count = report.counts["quarantined"]
+        words = "1 record could" if count == 1 else f"{count} records could"
+        print_line(f"  {words} not be used: polyhop sql 'FROM quarantine' --index {report.index}")

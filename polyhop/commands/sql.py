@@ -38,4 +38,4 @@ def sql(
         print_json(table.to_pylist())
         return
     print_table(table.column_names, [list(row.values()) for row in table.to_pylist()])
-    print_line(f"({table.num_rows} rows)")
+    print_line(f"({table.num_rows} {'row' if table.num_rows == 1 else 'rows'})")
