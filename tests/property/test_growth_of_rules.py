@@ -14,6 +14,8 @@ from time import sleep
 import pytest
 
 from polyhop.schemas.corpus import Passage, SourceRecord
+from polyhop.schemas.language_names import LanguageNames
+from polyhop.schemas.languages import language
 from polyhop.schemas.names import NameFinder, title_forms
 from polyhop.schemas.query import ContextPassage, Question, RankedPassage
 from polyhop.schemas.sections import Section
@@ -50,6 +52,9 @@ from polyhop.worker.reading.word_lists import date_attributes, measures
 from polyhop.worker.reading.yes_no import answer_yes_no
 
 FINDER = NameFinder(["Al", "Alpha of the Beta", "The Beatles", "New York", "New York City Hall", "A A A A", "of the"])
+GERMAN, CHINESE = (
+    LanguageNames(["Al", "Alpha of the Beta", "New York City Hall", "中", "中中中"], code) for code in ("de", "zh")
+)
 SHORTEST, LONGEST, STEP = 8_000, 128_000, 4
 """Characters; from 8,000 on what is quadratic outweighs what is linear in all rules that ever were quadratic."""
 STEEP = 10.0
@@ -161,6 +166,8 @@ def describe_title(text: str) -> None:
 RULES: dict[str, Callable[[str], object]] = {
     "names": FINDER.find,
     "SPRIG's names": RegexNames().find,
+    "names in another language": lambda text: (GERMAN.find(text), CHINESE.find(text)),
+    "words in another language": lambda text: (language("ar").tokens(text), split_sentences(text, is_english=False)),
     "sentences": split_sentences,
     "dates": find_dates,
     "numbers": find_numbers,
