@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 FIRST_PAUSE_SECONDS = 1.0
-LONGEST_PAUSE_SECONDS = 30.0
+LONGEST_PAUSE_SECONDS = 30.0  # chosen: so late at most is the end of an outage noticed
 STRIKES_PER_ATTEMPT = 3
 _MOST_REMEMBERED = 10_000
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import AlgorithmError
 
 SEED = 13
-RESAMPLES = 10_000
+RESAMPLES = 10_000  # algorithms.md 6.3.
 KIND = {
     "kind": "percentile bootstrap of the mean over questions",
     "level": 0.95,

@@ -12,7 +12,7 @@ import numpy as np
 
 from polyhop.schemas.text import norm_answer
 
-MRR_DEPTH = 100
+MRR_DEPTH = 100  # algorithms.md 6.2.
 _CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
 
 

@@ -12,7 +12,7 @@ from polyhop.schemas.type_words import LOCATION, PERSON
 from polyhop.tasks.resolution.candidates import Name, Pair
 from polyhop.tasks.resolution.verdict import Verdict, quoted
 
-MIN_SIMILARITY = 0.80
+MIN_SIMILARITY = 0.80  # algorithms.md 1.4, token-free acceptance (iii).
 _HARMLESS = (
     "the mr mrs ms dr sir dame king queen prince princess president saint jr sr inc ltd llc corp co company plc gmbh "
     "film novel band album"

@@ -19,7 +19,7 @@ from polyhop.warehouse.models.encoder_graph import DIMENSION, Graph, Precision, 
 from polyhop.warehouse.models.onnx_session import open_session
 from polyhop.warehouse.models.weights import INSTALL, TOKENIZER_FILE, find_model_folder
 
-MAX_TOKENS = 256
+MAX_TOKENS = 256  # as sentence-transformers cuts for all-MiniLM-L6-v2
 REINSTALL = (
     "install it again: pip install --force-reinstall onnxruntime, or in a checkout: "
     "uv sync --reinstall-package onnxruntime"

@@ -20,10 +20,10 @@ from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.models.weights import INSTALL, TOKENIZER_FILE, WEIGHTS_SHA256, load_weights
 
 MODEL_NAME = "all-MiniLM-L6-v2"
-DIMENSION = 384
-LAYER_COUNT = 6
-HEAD_COUNT = 12
-LAYER_NORM_EPSILON = 1e-12
+DIMENSION = 384  # MiniLM-L6-v2
+LAYER_COUNT = 6  # MiniLM-L6-v2
+HEAD_COUNT = 12  # MiniLM-L6-v2
+LAYER_NORM_EPSILON = 1e-12  # BERT's
 ASSEMBLER_VERSION = 2
 OPSET = 18
 IR_VERSION = 10

@@ -13,7 +13,7 @@ from polyhop.schemas.manifest import HnswRecord
 from polyhop.schemas.settings import VectorSettings
 
 SAMPLE = 200
-RECALL_DEPTH = 10
+RECALL_DEPTH = 10  # as questions ask by default
 RECALL_EF = 64
 _COLUMN = "vector"
 

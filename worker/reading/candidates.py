@@ -37,7 +37,7 @@ _MONTH = (
 _DAY_AND_MONTH = re.compile(rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b)(?!,? \d)")
 _QUOTE = re.compile(r"[\"“«]([^\"“”«»\n]{2,60})[\"”»]")
 _OTHER_NAMES = frozenset(("name", "full", "real", "nickname", "known", "called"))
-_LONGEST_PHRASE = 4
+_LONGEST_PHRASE = 4  # words; reader.md 6.2, P.
 _MOST_SUBJECTS = 30
 _PARENTHESES = re.compile(r"\([^()]*\)")
 

@@ -18,8 +18,8 @@ _PARENTHESIS = re.compile(r"\([^()]*\)")
 _MOST_STEPS = 8
 _BEGINS = re.compile(r"[.?!]\s+(?:\w{1,8} )?$")
 _NEAR = 24
-_MOST_WORDS = 10
-_FAR = 40
+_MOST_WORDS = 10  # of a noun phrase; reader.md 6.5.
+_FAR = 40  # words to the left; reader.md 6.5.
 _KEPT_SENTENCES = 10_000
 PRONOUNS = {"he": "he", "she": "she", "it": "it", "they": "they", "his": "he", "her": "she", "its": "it"}
 """What each pronoun is a form of."""
@@ -30,7 +30,7 @@ _CLOSED = frozenset(("whose", "where", "when", "while", "because", "although", "
 _COPULAS = frozenset(("is", "was", "are", "were", "became", "remained", "as"))
 _DEFINING = frozenset(("is", "was", "are", "were"))
 _NOT_KINDS = frozenset(("first", "second", "last", "only", "new", "old", "other", "same", "whole"))
-_DEFINED_WORDS = 24
+_DEFINED_WORDS = 24  # after is or was; reader.md 6.5.
 _JOINING = frozenset(("and", "but", "or"))
 _FOLDED = str.maketrans("’", "'")
 

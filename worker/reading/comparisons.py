@@ -39,8 +39,8 @@ _PERSONS = ("birth", "death")
 _OLD_THINGS = ("release", "founding", "opening", "building", "launch")
 """What `older` compares of things, in this order: the first kind of date that is stated of both."""
 _SIZES = ("area", "population")
-_COVERED, _BARELY = 0.75, 0.35
-_PAIR = 2
+_COVERED, _BARELY = 0.75, 0.35  # reader.md 6.4, choice without a value.
+_PAIR = 2  # options of a comparison
 
 
 @dataclass(frozen=True, slots=True)

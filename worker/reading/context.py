@@ -13,7 +13,7 @@ from polyhop.schemas.query import ContextPassage, RankedPassage
 from polyhop.schemas.sentences import split_sentences
 
 _WORD = re.compile(r"\S+")
-BYTES_PER_TOKEN = 3
+BYTES_PER_TOKEN = 3  # at least, in all tokenizers that we know
 _HEADING_TOKENS = 8
 
 

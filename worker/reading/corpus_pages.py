@@ -20,8 +20,8 @@ from polyhop.worker.reading.parsing import stem_of
 MOST_SAMPLED = 20_000
 MOST_KEPT = 50_000
 _STEP = 2_000
-_LEAD = 400
-_DEFINITION_CHARACTERS = 160
+_LEAD = 400  # characters; reader.md 6.3, ownhead.
+_DEFINITION_CHARACTERS = 160  # reader.md 6.3, ownhead.
 _PARENTHESES = re.compile(r"\([^()]*\)")
 _IN_TITLE = re.compile(r"\(([^()]*)\)")
 _DEFINITION = re.compile(r"\b(?:is|was|are|were)\b(?:\s+(?:an?|the|one\s+of)\b)?")

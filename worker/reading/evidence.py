@@ -27,11 +27,11 @@ NO_DOER, UNSAID, UNNAMED, UNTIED, UNDESCRIBED, SAME_PLACE, UNHEADED = 0.1, 0.03,
 ONE_STEP, SPREAD = 0.6, 0.3
 """Exponents of the factor where one description (`the birthplace of NAME`) or more lead to the answer: the evidence is
 spread, and each part proves less."""
-_DESCRIPTION = 2
-_SAID_ENOUGH, _ALL_SAID, _TIED_ENOUGH = 0.5, 0.8, 0.6
+_DESCRIPTION = 2  # reader.md 6.6, inner units.
+_SAID_ENOUGH, _ALL_SAID, _TIED_ENOUGH = 0.5, 0.8, 0.6  # reader.md 6.6: predicate, one hop, tie.
 _BY = re.compile(r"\b(?:is|was) (?:an?|the) [^.;]{0,120}\bby (?:the )?(?:[\w-]+ ){0,4}$")
 """Before the maker of a work, in the first sentence of its page (`is a waltz by the composer …`)."""
-_MOST_LINKS = 2
+_MOST_LINKS = 2  # further pages; reader.md 6.6, tie.
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from polyhop.worker.reading.word_lists import question_lists
 
 POSSESSIVE = re.compile(r"['’]s?$")
 
-_LATE = 4
-_REACH = 9
+_LATE = 4  # tokens; reader.md 6.1, wh late.
+_REACH = 9  # tokens; reader.md 6.1, wh late.
 _CLAUSE_STOP = re.compile(r"[,?;]")
 _AND_VERB = re.compile(r" and (?:is|was|has) ")
 _NOT_CONTENT = frozenset(("name", "called"))

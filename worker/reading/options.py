@@ -17,7 +17,7 @@ from polyhop.worker.reading.pages import Page
 from polyhop.worker.reading.parsing import ParsedQuestion
 from polyhop.worker.reading.word_lists import comparison_lists
 
-_NEAR_OR = 12
+_NEAR_OR = 12  # characters; reader.md 6.4, options.
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
 # `between … and`, `of … and …,` on one line: from each line's beginning, the first such words are kept (`(?>…)`),
 # because no later ones can match where the first do not; otherwise every pair of them would be tried

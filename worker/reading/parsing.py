@@ -20,14 +20,14 @@ from polyhop.worker.reading.word_lists import Relation, clause_lists, question_l
 PERSON, PLACE, DATE, YEAR, NUMBER, NATIONALITY, WORK, ANY, YES_NO = (
     "PER", "LOC", "DATE", "YEAR", "NUM", "NAT", "WORK", "ANY", "YES-NO",
 )  # fmt: skip
-SYNONYM_WEIGHT = 0.8
+SYNONYM_WEIGHT = 0.8  # reader.md 6.1, M+.
 
 _WH_WORDS = frozenset(("who", "whom", "whose", "what", "which", "when", "where", "how", "why", "among"))
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _NAME_OF = re.compile(r"(?:name|term|title)s? of (?:the |an? )?", re.IGNORECASE)
 _ARTICLES = frozenset(("a", "an", "the"))
-_MOST_HEAD_WORDS = 6
-_OWN_WORDS_FIRST, _OWN_WORDS_LAST = 3, 2
+_MOST_HEAD_WORDS = 6  # reader.md 6.1, head noun.
+_OWN_WORDS_FIRST, _OWN_WORDS_LAST = 3, 2  # reader.md 6.1, relations.
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,11 +36,11 @@ WEIGHTS = Features(
     ownhead=1.0,
 )
 """What each feature counts. Source: reader.md 6.3."""
-DECIMALS = 9
+DECIMALS = 9  # reader.md, steps (5).
 EVIDENCE_WEIGHT = 1.5
 """What the logarithm of the evidence counts in the order; chosen on the tuning half, flat between 1 and 2.5."""
-EXTRACTED_FACTOR = 0.6
-_BIAS, _SHARE, _SCORE = -0.597, 0.954, 0.226
+EXTRACTED_FACTOR = 0.6  # reader.md, confidence and silence.
+_BIAS, _SHARE, _SCORE = -0.597, 0.954, 0.226  # fitted; reader.md, confidence and silence.
 KNOWN, LIKELY, OPEN, UNLIKELY, WRONG = 1.0, 0.8, 0.5, 0.3, 0.03
 """Factors by what is known of a candidate's type; chosen on the tuning half of tests/golden/reader."""
 WIDER = 0.6

@@ -28,7 +28,7 @@ _STATE = re.compile(r"\bstate\b", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:year|date|day|time|decade|century)\b", re.IGNORECASE)
 _THAN = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
 _SPANS = {"year": 1, "decade": 10, "century": 100}
-_PAIR = 2
+_PAIR = 2  # things of `are A and B both`
 
 
 def answer_yes_no(question: ParsedQuestion, pages: Sequence[Page]) -> Computed:
