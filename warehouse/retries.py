@@ -8,19 +8,20 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 
-def noted(log: logging.Logger, what: str, level: int = logging.WARNING) -> "Callable[[RetryCallState], None]":
+def noted(log: logging.Logger, what: str) -> "Callable[[RetryCallState], None]":
     """For tenacity's `before_sleep`: a record with the attempt, the pause and the error, without its details.
 
     Args:
         log: Of the module that retries.
         what: Is tried again: "a call of the model openai/x".
-        level: Of the record.
+
+    The level is info: what becomes of it in the end is said anyway.
     """
 
     def note(state: "RetryCallState") -> None:
         error = state.outcome.exception() if state.outcome is not None else None
         pause = round(state.next_action.sleep, 3) if state.next_action is not None else 0.0
         fields = {"attempt": state.attempt_number, "pause": pause, "error": type(error).__name__}
-        log.log(level, "%s is tried again", what, extra={"fields": fields})
+        log.info("%s is tried again", what, extra={"fields": fields})
 
     return note
