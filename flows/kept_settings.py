@@ -1,16 +1,23 @@
 """The settings that an index keeps from run to run unless somebody says otherwise. Reads no file."""
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from polyhop.schemas.encoder_settings import EncoderSettings
 from polyhop.schemas.hub_settings import HubSettings
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.redaction import MASK
+from polyhop.schemas.setting_section import Section
 from polyhop.schemas.settings import ExtractionSettings, Settings
+
+SectionT = TypeVar("SectionT", bound=Section)
 
 
 def with_kept(settings: Settings, manifest: Manifest | None) -> Settings:
     """The settings of this run: what an index is made of stays as it is unless they say otherwise.
 
-    That is the extractor, the encoder, and what hubs are: a later run without them would quietly make another index.
+    That is the language, the extractor, who bears a name, the encoder, and what hubs are: a later run without them
+    would quietly make another index.
 
     Args:
         settings: As given.
@@ -19,13 +26,23 @@ def with_kept(settings: Settings, manifest: Manifest | None) -> Settings:
     if manifest is None:
         return settings
     extraction, hubs = settings.extraction, settings.hubs
+    corpus = _kept(settings.corpus, "language", manifest.settings.get("corpus"))
+    resolution = _kept(settings.resolution, "identity", manifest.settings.get("resolution"))
     if "extractor" not in extraction.model_fields_set:
         before = ExtractionSettings.model_validate(manifest.settings["extraction"]).extractor
         extraction = extraction.model_copy(update={"extractor": before})
     kept = HubSettings.model_validate(manifest.settings.get("hubs", {})).model_dump(exclude=hubs.model_fields_set)
     hubs = hubs.model_copy(update=kept)
     encoder = _kept_encoder(settings.encoder, EncoderSettings.model_validate(manifest.settings.get("encoder", {})))
-    return settings.model_copy(update={"extraction": extraction, "hubs": hubs, "encoder": encoder})
+    made_of = {"corpus": corpus, "extraction": extraction, "resolution": resolution, "hubs": hubs, "encoder": encoder}
+    return settings.model_copy(update=made_of)
+
+
+def _kept(section: SectionT, name: str, before: object) -> SectionT:
+    """A section with one of its settings as it was, if it was recorded and nothing is said of it now."""
+    if name in section.model_fields_set or not isinstance(before, Mapping) or name not in before:
+        return section
+    return section.model_copy(update={name: before[name]})
 
 
 def _kept_encoder(encoder: EncoderSettings, before: EncoderSettings) -> EncoderSettings:

@@ -60,6 +60,19 @@ def test_what_hubs_are_stays_with_the_index_until_somebody_says_otherwise() -> N
     assert with_kept(parse_settings({"test": {"hubs.types": ""}}), manifest).hubs.types == ()
 
 
+def test_language_and_identity_stay_with_the_index_until_somebody_says_otherwise() -> None:
+    before = parse_settings({"test": {"corpus.language": "de", "resolution.identity": "context"}})
+    manifest = built_with("rules").model_copy(update={"settings": before.model_dump(mode="json")})
+    kept = with_kept(parse_settings({"test": {"corpus.overlap_sentences": 1}}), manifest)
+    assert (kept.corpus.language, kept.corpus.overlap_sentences, kept.resolution.identity) == ("de", 1, "context")
+    other = with_kept(parse_settings({"test": {"corpus.language": "en", "resolution.identity": "name"}}), manifest)
+    assert (other.corpus.language, other.resolution.identity) == ("en", "name")
+
+
+def test_a_version_from_before_there_were_languages_is_english() -> None:
+    assert with_kept(parse_settings({}), built_with("rules")).corpus.language == "en"
+
+
 def run(root: Path, corpus: Path, method: str) -> IndexReport:
     settings = parse_settings({"test": {"root": str(root), "strategies": "bm25", "resolution.method": method}})
     return run_index(settings, IndexRequest("one", corpus), DirectRunner())
