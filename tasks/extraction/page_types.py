@@ -16,8 +16,9 @@ _LIST = re.compile(r"\s?,\s?(?:and\s|or\s|&\s)?|\s(?:and|or|&)\s")
 _ALSO = re.compile(r"(?:\bknown as|\bcalled|\bborn|\bnamed|\bor|\bknown by|\btitled|\bas|^)[\s\"“'(]*$")
 _SPREADS = frozenset((PERSON, LOCATION))
 _LISTED, _PART, _SAME = 0.45, 0.5, 0.7
+# least confidence of a person whose first and last name alone are persons, too; chosen: twice that of a guess
 _SURE = 0.6
-_LEAST_TO_SPREAD = 0.5
+_LEAST_TO_SPREAD = 0.5  # least confidence of a name whose type its list shares; chosen: a cue, not a guess
 
 
 def type_page(
