@@ -16,7 +16,7 @@ from polyhop.warehouse.graph.statements import cypher
 if TYPE_CHECKING:
     from neo4j import Driver
 
-CONNECT_SECONDS = 15.0
+CONNECT_SECONDS = 15.0  # chosen: servers that run answer in milliseconds, far away ones in a second or two
 _READ_ONLY = re.compile(r"read[- ]?only", re.IGNORECASE)
 
 
