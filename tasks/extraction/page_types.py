@@ -15,6 +15,7 @@ from polyhop.tasks.extraction.rows import Row
 _LIST = re.compile(r"\s?,\s?(?:and\s|or\s|&\s)?|\s(?:and|or|&)\s")
 _ALSO = re.compile(r"(?:\bknown as|\bcalled|\bborn|\bnamed|\bor|\bknown by|\btitled|\bas|^)[\s\"“'(]*$")
 _SPREADS = frozenset((PERSON, LOCATION))
+# confidences; chosen: a list proves less than a part of a name, and that less than `or X`
 _LISTED, _PART, _SAME = 0.45, 0.5, 0.7
 # least confidence of a person whose first and last name alone are persons, too; chosen: twice that of a guess
 _SURE = 0.6

@@ -42,7 +42,7 @@ _LINES = frozenset(("br", "caption", "dd", "dt", "li", "option", "tr"))
 _CELLS = frozenset(("td", "th"))
 _MAIN_SHARE = 0.25
 """Of the text that is not around it: a smaller <main> or <article> is not all of the page. Chosen."""
-_LINKED_SHARE = 0.8
+_LINKED_SHARE = 0.8  # of a block's characters
 _FEWEST_LINKS = 3
 """A block of so many links, and hardly anything else, leads to other pages. Chosen, as Readability's rule of 2010."""
 

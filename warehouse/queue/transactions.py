@@ -18,7 +18,7 @@ from polyhop.warehouse.queue.statements import statement
 
 Kind = Literal["read", "write", "durable"]
 T = TypeVar("T")
-ROWS_PER_INSERT = 5_000
+ROWS_PER_INSERT = 5_000  # chosen: bounds the rows in memory, and any number inserts the same, within one transaction
 
 _OPTIONS: Mapping[Kind, Mapping[str, bool]] = {
     "read": {"reads_only": True},
