@@ -44,8 +44,7 @@ from polyhop.warehouse.open_encoders import close_encoders
 
 OLDER = "older_versions"
 CACHES = "caches"
-# of a similarity: far above the rounding of a server that computes it in float32 (near 1e-7), far below what another
-# text's vector differs by.
+# of a similarity; chosen: far above float32's rounding (near 1e-7), far below what the vector of another text changes
 _TOLERANCE = 1e-5
 _SHOWN = 5  # ids of a difference that a line names; their number is said
 

@@ -33,7 +33,7 @@ _VALUES.update({word: 10 * value for value, word in enumerate(_TENS, 2)})
 _NUMBER_WORD = re.compile(
     rf"\b(?:({'|'.join(_TENS)})(?:[- ](one|{'|'.join(_UNITS[:8])}))?|({'|'.join((*_UNITS, *_TEENS))}))\b", re.IGNORECASE
 )
-_MOST_DIGITS = 18  # characters; chosen: longer ones are rather identifiers than numbers
+_MOST_DIGITS = 18  # characters; chosen: longer ones are identifiers more often than quantities
 
 
 def find_dates(text: str) -> list[Mention]:

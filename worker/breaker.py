@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 FIRST_PAUSE_SECONDS = 1.0  # chosen: a restarting server is soon asked again; doubled with every further outage
-LONGEST_PAUSE_SECONDS = 30.0  # chosen: so late at most is the end of an outage noticed
+LONGEST_PAUSE_SECONDS = 30.0  # chosen: bounds how late the end of an outage is noticed
 STRIKES_PER_ATTEMPT = 3  # chosen: being left twice may be chance, under load
 _MOST_REMEMBERED = 10_000  # chosen: bounds the memory of a worker that runs for months; the oldest are forgotten first
 

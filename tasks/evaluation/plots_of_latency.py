@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo", "+++")
-_NAMED_POINTS = 8  # as many as the other plots highlight; of more only the best have their names, or they would overlap
+_NAMED_POINTS = 8  # as many as other plots highlight; of more only the best are named, since names would overlap
 _NAME_SIZE = 8.5  # points; one below the figure's text of 9.5, for names beside their points
 _DATA_POINTS = 390.0
 """Width of the data beside the widest legend; beside a narrower one names have more room than they need."""

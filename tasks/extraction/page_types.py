@@ -17,7 +17,7 @@ _ALSO = re.compile(r"(?:\bknown as|\bcalled|\bborn|\bnamed|\bor|\bknown by|\btit
 _SPREADS = frozenset((PERSON, LOCATION))
 # confidences; chosen: a list proves less than a part of a name, and that less than `or X`
 _LISTED, _PART, _SAME = 0.45, 0.5, 0.7
-# least confidence of a person whose first and last name alone are persons, too; chosen: twice that of a guess
+# least confidence at which a person's first and last names count as the person; chosen: twice that of a guess
 _SURE = 0.6
 _LEAST_TO_SPREAD = 0.5  # least confidence of a name whose type its list shares; chosen: a cue, not a guess
 

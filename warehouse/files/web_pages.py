@@ -17,7 +17,7 @@ from polyhop.warehouse.files.records import FaultError
 
 MOST_NESTED = 6_000
 """Open tags: libxml2 looks for each end tag among them (some 2 ns each, measured), so no character costs over 2 µs."""
-_PARSED_BYTES = 1 << 16  # chosen: so late at most does an error of ours end the parser; any number gives the same text
+_PARSED_BYTES = 1 << 16  # chosen: bounds how late an error of ours ends the parser; any number gives the same text
 _DECLARATION_BYTES = 8192
 """Where a page may declare its encoding; browsers read 1024 (HTML standard, section 13.2.3.2)."""
 _UNREAD = frozenset(("script", "style", "nav", "head", "noscript", "template", "svg"))

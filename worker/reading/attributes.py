@@ -53,7 +53,7 @@ _FAR = 90  # characters after the verb; reader.md 6.4, dates 2.
 _FAR_IN_FRONT = 160  # characters before the verb; chosen: more than `_FAR`, since the subject stands between them
 _FRONTED = re.compile(r"[,;]\s{1,3}(?:and |but )?(?:in|on|since)\s{1,3}$", re.IGNORECASE)
 _FRONTED_FIRST = re.compile(r"(?:^|[,;]\s{1,3}(?:and |but )?)(?:in|on|since)\s{1,3}$", re.IGNORECASE)
-_MOST_PARENTHESES = 6  # chosen: a life is in the first ones; bounds what a page of formulas costs
+_MOST_PARENTHESES = 6  # chosen: dates of a life stand in the first ones; bounds what a sentence of formulas costs
 _LONGEST_NAME = 120  # characters before a parenthesis; chosen: longer than names, which end there
 
 

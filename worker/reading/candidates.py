@@ -26,7 +26,7 @@ DATED, YEARS, COUNTED, NAMED, JOINED, QUOTED, PEOPLE, PHRASE, SUBJECT = "D", "Y"
 """Kinds of candidates: dates, bare years, numbers, names, `City, State`, quotes, demonyms, lower-case phrases, and what
 the page is about where a sentence begins with `he`, `the company` or a part of its name."""
 
-MOST_CANDIDATES = 60  # see above; chosen: sentences that are no lists have far fewer
+MOST_CANDIDATES = 60  # see above; chosen: sentences other than lists have far fewer
 _KEPT_SENTENCES = 10_000
 """Sentences whose spans are kept, once per type of answer: some 2,000 passages, as many as pages.py keeps."""
 _COUNTRY_HEADS = frozenset(("country", "nation", "citizenship"))
