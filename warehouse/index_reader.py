@@ -4,6 +4,7 @@ Holds the version until closed; opens an artefact when it is first asked for, by
 """
 
 import json
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
@@ -24,10 +25,12 @@ from polyhop.warehouse.files.timings import read_timings
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.graph.arrays import ArrayFolder
 from polyhop.warehouse.open import open_vector_store
+from polyhop.warehouse.slow import slow_noted
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import translated
 
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 
 KEPT_PASSAGES = 4_096
 """Passages whose texts are kept: a query for ten takes some 2 ms, and questions of one kind find the same ones."""
@@ -207,12 +210,12 @@ class StoredVersion(ArrayFolder):
 
     def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         """Rows of a query on the version's tables."""
-        with translated(self._published.tables_file):
+        with translated(self._published.tables_file), slow_noted(_LOG, "duckdb", sql):
             return self._connection.cursor().execute(sql, parameters).fetchall()
 
     def columns(self, sql: str, parameters: Mapping[str, object] | None = None) -> Mapping[str, NDArray[Any]]:
         """The same by column, each of shape (rows,)."""
-        with translated(self._published.tables_file):
+        with translated(self._published.tables_file), slow_noted(_LOG, "duckdb", sql):
             return self._connection.cursor().execute(sql, parameters).fetchnumpy()
 
     def cosine_scale(self, kind: str) -> float:

@@ -107,13 +107,17 @@ def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
 def _prices_to_set(made: "IndexPlan") -> str:
     """Which prices nobody knows, and where they are set."""
     from polyhop.tasks.planning import PlannedEmbedding
+    from polyhop.warehouse.models.prices import has_price_list
 
     lacking = {isinstance(step.planned, PlannedEmbedding) for step in made.steps if step.price is None}
     said = {
         False: f"no price of '{made.model}' is known; set models.prompt_price and models.completion_price",
         True: f"no price of '{made.encoder}' is known; set encoder.price",
     }
-    return "; ".join(said[is_encoder] for is_encoder in sorted(lacking))
+    prices = "; ".join(said[is_encoder] for is_encoder in sorted(lacking))
+    if has_price_list():
+        return prices
+    return f"{prices}; or install the list of prices and the tokenizers that plan reads (pip install 'polyhop[models]')"
 
 
 def dollars(amount: float) -> str:

@@ -12,7 +12,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+import polyhop as polyhop_package
 from polyhop.api import open_index
+from polyhop.warehouse.open import open_questions
+from polyhop.worker.loop import Worker, WorkerOptions
+from polyhop.worker.pool import IndexPool
 
 Run = Callable[..., Any]
 RECORDS: list[dict[str, object]] = [
@@ -99,6 +103,24 @@ def test_spans_of_a_run_and_of_a_question(
         "polyhop.answer",
         {"polyhop.strategy": "bm25", "polyhop.questions": 1},
     )
+
+
+def test_spans_of_a_batch_hold_those_of_its_answers(
+    spans: InMemorySpanExporter, publish: Callable[..., Path], tmp_path: Path
+) -> None:
+    root = publish(tmp_path, RECORDS) / "root"
+    spans.clear()
+    settings = polyhop_package.Settings(root=root)
+    questions = [{"id": f"q{n}", "question": f"Where does river {n} flow?"} for n in range(3)]
+    polyhop_package.submit(questions, index="towns", strategy="bm25", root=root)
+    with open_questions(settings) as queue:
+        Worker(queue, IndexPool(settings), WorkerOptions(until_empty=True)).run()
+    found = spans.get_finished_spans()
+    (batch,) = (span for span in found if span.name == "polyhop.batch")
+    answers = [span for span in found if span.name == "polyhop.answer"]
+    assert dict(batch.attributes or {}) == {"polyhop.strategy": "bm25", "polyhop.questions": 3}
+    assert answers
+    assert {answer.parent.span_id for answer in answers if answer.parent} == {batch.context.span_id}
 
 
 def test_as_a_library_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -206,6 +206,8 @@ def test_no_output_no_file_and_no_process_list_holds_a_planted_secret(
         "POLYHOP_MODELS__MAX_ATTEMPTS": "1",
         "POLYHOP_STRATEGIES": "bm25,dense",
         "POLYHOP_MODELS__API_BASE": model_server.url,
+        "POLYHOP_LOG_LEVEL": "debug",
+        "POLYHOP_LOG_JSON": "1",
     }
     planted = Planted(tmp_path, environment)
     corpus = str(write_corpus(RECORDS))
@@ -240,6 +242,7 @@ def test_no_output_no_file_and_no_process_list_holds_a_planted_secret(
     assert model_server.count("qa.answer") >= 5
     assert [line for line in planted.printed.splitlines() if found_in(line)] == []
     assert "you may not: Bearer ***" in planted.printed
+    assert '"message": "stage ended"' in planted.printed  # the log, too, was printed
     assert leaks_under(tmp_path / "root") == {}
     assert [line for line in planted.command_lines if found_in(line)] == []
     assert found_in(_queue_as_text(postgres_server.get_uri(database="secrets"))) == set()

@@ -3,6 +3,7 @@
 Knows no statement by name but the one that asks for its version.
 """
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,11 +13,13 @@ from polyhop.schemas.errors import ConfigurationError, StatementRejectedError, S
 from polyhop.warehouse.graph.address import Address
 from polyhop.warehouse.graph.neo4j_layout import MINIMUM_VERSION
 from polyhop.warehouse.graph.statements import cypher
+from polyhop.warehouse.slow import slow_noted
 
 if TYPE_CHECKING:
     from neo4j import Driver
 
 CONNECT_SECONDS = 15.0  # chosen: servers that run answer in milliseconds, far away ones in a second or two
+_LOG = logging.getLogger(__name__)
 _READ_ONLY = re.compile(r"read[- ]?only", re.IGNORECASE)
 
 
@@ -45,7 +48,7 @@ class Neo4jConnection:
 
     def read(self, text: str, values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """The records of one statement, in a read transaction: the server itself refuses writes in it."""
-        with translated(self.address), self._session(is_reading=True) as session:
+        with translated(self.address), slow_noted(_LOG, "neo4j", text), self._session(is_reading=True) as session:
             found: list[dict[str, Any]] = session.execute_read(
                 lambda transaction: transaction.run(text, dict(values or {})).data()
             )
@@ -63,7 +66,8 @@ class Neo4jConnection:
         def work(transaction: Any) -> list[list[dict[str, Any]]]:
             return [transaction.run(text, dict(values)).data() for text, values in statements]
 
-        with translated(self.address), self._session(is_reading=False) as session:
+        said = statements[0][0] if statements else ""
+        with translated(self.address), slow_noted(_LOG, "neo4j", said), self._session(is_reading=False) as session:
             found: list[list[dict[str, Any]]] = session.execute_write(work)
             return found
 
@@ -86,12 +90,12 @@ class Neo4jConnection:
                 raise refusal
             transaction.run(then[0], dict(then[1])).consume()
 
-        with translated(self.address), self._session(is_reading=False) as session:
+        with translated(self.address), slow_noted(_LOG, "neo4j", then[0]), self._session(is_reading=False) as session:
             session.execute_write(work)
 
     def alter(self, text: str, values: Mapping[str, Any] | None = None) -> None:
         """Runs a statement on the schema, in a transaction of its own."""
-        with translated(self.address), self._session(is_reading=False) as session:
+        with translated(self.address), slow_noted(_LOG, "neo4j", text), self._session(is_reading=False) as session:
             session.run(text, dict(values or {})).consume()
 
     def _session(self, *, is_reading: bool) -> Any:

@@ -58,6 +58,11 @@ def embedding_price(model: str, price: float | None) -> float | None:
     return price if price is not None else _listed(_table_entry(model), "input_cost_per_token")
 
 
+def has_price_list() -> bool:
+    """Whether litellm is installed, whose tables know the prices of models."""
+    return _price_file().is_file()
+
+
 def cost_of(price: tuple[float, float] | None, prompt_tokens: int, completion_tokens: int) -> float:
     """USD of a call, 0 where the price is unknown."""
     if price is None:
@@ -127,11 +132,14 @@ def _table_entry(model: str) -> dict[str, Any]:
 
 @cache
 def _table() -> dict[str, Any]:
-    path = _litellm_folder() / "model_prices_and_context_window_backup.json"
-    if not path.is_file():
+    if not has_price_list():
         return {}
-    table = json.loads(path.read_text(encoding="utf-8"))
+    table = json.loads(_price_file().read_text(encoding="utf-8"))
     return table if isinstance(table, dict) else {}
+
+
+def _price_file() -> Path:
+    return _litellm_folder() / "model_prices_and_context_window_backup.json"
 
 
 @cache

@@ -3,6 +3,7 @@
 Knows no table: statements come by name, values as parameters.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
@@ -15,9 +16,11 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 from polyhop.schemas.errors import StatementRejectedError, StoreError, StoreUnavailableError
 from polyhop.warehouse.queue.dialects import Database, passes_by_itself
 from polyhop.warehouse.queue.statements import statement
+from polyhop.warehouse.slow import slow_noted
 
 Kind = Literal["read", "write", "durable"]
 T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
 ROWS_PER_INSERT = 5_000  # chosen: bounds the rows in memory, and any number inserts the same, within one transaction
 
 _OPTIONS: Mapping[Kind, Mapping[str, bool]] = {
@@ -40,18 +43,21 @@ class Transaction:
         """All rows of a statement that returns rows; an empty list as a value matches nothing."""
         # An empty list has no type that PostgreSQL could compare; NULL equals nothing.
         bound = {key: [None] if value == [] else value for key, value in values.items()}
-        return self.connection.execute(statement(name, row_locks=self.row_locks), bound).mappings().all()
+        with slow_noted(_LOG, "queue", name):
+            return self.connection.execute(statement(name, row_locks=self.row_locks), bound).mappings().all()
 
     def run(self, name: str, /, **values: object) -> int:
         """Runs a statement and says how many rows it touched."""
-        return self.connection.execute(statement(name, row_locks=self.row_locks), values).rowcount
+        with slow_noted(_LOG, "queue", name):
+            return self.connection.execute(statement(name, row_locks=self.row_locks), values).rowcount
 
     def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Runs a statement for each of many rows."""
         clause = statement(name, row_locks=self.row_locks)
         remaining = iter(rows)
         while chunk := list(islice(remaining, ROWS_PER_INSERT)):
-            self.connection.execute(clause, chunk)
+            with slow_noted(_LOG, "queue", name):
+                self.connection.execute(clause, chunk)
 
 
 def transact(database: Database, patience_seconds: float, work: Callable[[Transaction], T], kind: Kind = "write") -> T:

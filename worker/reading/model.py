@@ -5,6 +5,7 @@ reader without a model reads, and the Reading says so; what an unavailable model
 Source: algorithms.md 0.7 (qa.answer), 1.5 step 7, 3.9.
 """
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,6 +29,7 @@ _NOTES_SHARE = 0.5  # of READ_TOKENS; chosen: passages keep at least the other h
 _NO_NOTES = "(none)"
 ANSWER_TOKENS = 1_024  # of a reply; chosen: a short answer, its reasoning and quotes take a few hundred
 _SCHEMA_VERSION = 1  # of the reply's form: part of the cache's key, raised with every change; algorithms.md 0.3.
+_LOG = logging.getLogger(__name__)
 
 
 class CitedSource(BaseModel):
@@ -145,6 +147,9 @@ class ModelReader:
 def read_instead(fallback: Reader, item: ReadingItem, use: ModelUse | None) -> Reading:
     """What the fallback reads where a model gave nothing, and what the model took."""
     (reading,) = fallback.read([item])
+    if use is not None:
+        fields = {"model": use.model, "prompt": use.prompt, "error": use.error_class}
+        _LOG.info("a model gave no usable reply; read without it", extra={"fields": fields})
     return replace(reading, use=use)
 
 

@@ -16,7 +16,7 @@ from polyhop.schemas.evidence import NO_HUBS, Fallback
 from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.tasks.hubs.artefact import STORED_HUBS
-from polyhop.warehouse.artefacts import ALIASES, ENTITY_IDS, GRAPH, NAMES, vectors_of
+from polyhop.warehouse.artefacts import ALIASES, ENTITY_IDS, GRAPH, LANGUAGE, NAMES, vectors_of
 from polyhop.worker.questions.components import ModelComponents, QuestionComponents, RuleComponents, components_task
 from polyhop.worker.ranking.hubs.choice import ChoiceRule, HubChoice
 from polyhop.worker.ranking.hubs.levels import Level, TopicWalk
@@ -202,7 +202,9 @@ def _components(reader: IndexReader, parameters: HubLinkParameters, services: Se
 def _reader(index: IndexReader, parameters: HubLinkParameters, services: Services, configured: Reader) -> HubReader:
     """The reader of both strategies."""
     chat = services.chat()
-    tasks = hub_tasks(*map(prompt_of, ("hub.partial", "hub.final", "hub.filter")))
+    language = index.artefact(LANGUAGE)
+    partial, final = (prompt_of(name).in_language_of_question(language) for name in ("hub.partial", "hub.final"))
+    tasks = hub_tasks(partial, final, prompt_of("hub.filter"))
     most_calls = sum(bound.calls for bound in parameters.call_bounds())
     model = HubModel(chat, tasks, most_calls) if chat else None
     return HubReader(index, parameters.reading, model, configured)

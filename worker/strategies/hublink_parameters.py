@@ -98,6 +98,7 @@ class HubLinkParameters(Parameters):
     def call_bounds(self) -> tuple[CallBound, ...]:
         """At most: components once; per level a partial answer for each hub and a final one; the filter once.
 
+        Prompts are counted with the rule on the language of the answer, which indexes of English texts leave out.
         Source: algorithms.md 4.10 (cost in calls).
         """
         levels, evidence = self.most_levels, self.evidence_tokens
@@ -108,7 +109,7 @@ class HubLinkParameters(Parameters):
             ("hub.filter", int(self.output_filter), evidence + REPLY_TOKENS, REPLY_TOKENS),
         )
         return tuple(
-            CallBound(task, calls, shown + estimate_tokens(prompt_of(task).text), reply)
+            CallBound(task, calls, shown + estimate_tokens(prompt_of(task).in_language_of_question("any").text), reply)
             for task, calls, shown, reply in counted
             if calls
         )

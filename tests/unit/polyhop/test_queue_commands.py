@@ -27,6 +27,7 @@ from polyhop.schemas.requests import IndexRequest, SubmissionRequest
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.extraction.questions import questions as extraction_questions
 from polyhop.tasks.planning import PlannedStep
+from polyhop.warehouse.models import prices
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.warehouse.tables.lazy import Wanted
@@ -261,3 +262,16 @@ def test_a_plan_says_a_sensible_amount_or_why_there_is_none(
     print_plan(plan)
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "cost" in line]
     assert line.startswith(words)
+
+
+def test_without_a_list_of_prices_a_plan_says_what_brings_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unpriced = replace(PLAN, steps=(replace(STEP, price=None),))
+    print_plan(unpriced)
+    assert "polyhop[models]" not in capsys.readouterr().out
+    monkeypatch.setattr(prices, "_litellm_folder", lambda: tmp_path)
+    print_plan(unpriced)
+    assert "or install the list of prices and the tokenizers that plan reads (pip install 'polyhop[models]')" in (
+        capsys.readouterr().out
+    )

@@ -16,6 +16,7 @@ from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
 from polyhop.schemas.reading_row import reading_row
 from polyhop.tasks.hubs.artefact import STORED_HUBS
 from polyhop.tasks.hubs.text import path_text
+from polyhop.warehouse.artefacts import LANGUAGE
 from polyhop.warehouse.prompt_files import read_prompt
 from polyhop.worker.ranking.hubs.words import words_of
 from polyhop.worker.reading.context import estimate_tokens
@@ -56,11 +57,13 @@ class Chat:
         self._replies = replies
         self._is_cached = is_cached
         self.batches: list[list[tuple[str, Mapping[str, str]]]] = []
+        self.prompts: list[str] = []
 
     def ask(self, requests: Sequence[ChatRequest[Any]]) -> list[ChatOutcome[Any]]:
         assert requests, "nothing is asked for nothing"
         self.batches.append([(one.task.name, dict(one.inputs)) for one in requests])
         assert all(one.text for one in requests)
+        self.prompts += [one.text for one in requests]
         return [self._outcome(one) for one in requests]
 
     @property
@@ -114,6 +117,29 @@ def read(replies: Replies | Chat | None, *items: ReadingItem, **rule: Any) -> tu
     reader = HubReader(INDEX, HubReadingRule(**rule), model, RuleReader(INDEX))
     assert reader.batches == (chat is not None)
     return reader.read(list(items)), chat
+
+
+class ChatOnly:
+    """Services of which only the chat model may be asked for."""
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+
+    def chat(self) -> Chat:
+        return self._chat
+
+
+@pytest.mark.parametrize(("language", "asked"), [("en", 0), ("de", 3)])
+def test_answers_are_asked_for_in_the_language_of_the_question(language: str, asked: int) -> None:
+    index = MemoryIndex([("p0", "Tactics", "Tactics was written by Ann Roe.")], {STORED_HUBS: HUBS, LANGUAGE: language})
+    spec = spec_of("hublink")
+    chat = Chat(helpful)
+    services: Any = ChatOnly(chat)
+    make: Any = spec.reader
+    reader: HubReader = make(index, parse_parameters(spec, {"output_filter": True}), services, RuleReader(index))
+    reader.read([item([P1, P2])])
+    assert chat.asked == [["hub.partial", "hub.partial"], ["hub.final"], ["hub.filter"]]
+    assert sum("in the language of the question" in prompt for prompt in chat.prompts) == asked
 
 
 def stated(reading: Reading) -> list[str]:
