@@ -32,8 +32,8 @@ from polyhop.warehouse.files.writer import writer_lease
 from polyhop.warehouse.graph.arrays import open_array
 from polyhop.warehouse.open import open_questions
 
-_MB = 1e6
-_MANY_EMPTY_BYTES = 1_000_000
+_MB = 1e6  # bytes of a megabyte, as settings and messages count it
+_MANY_EMPTY_BYTES = 1_000_000  # and the share below
 _MANY_EMPTY_SHARE = 0.2
 """Chosen: writing the file again costs reading and writing all of it, and SQLite uses empty pages again anyway."""
 

@@ -31,7 +31,7 @@ MOST_DEATHS = 3
 LEAST_UNITS = 10_000
 """Units below which runner.kind = auto starts no process: on two cores extraction by rules pays above some 5,000
 passages (1 ms each, and 2 s for a process to start); chosen."""
-_ORPHANED = 1
+_ORPHANED = 1  # exit code of a process whose run was killed: a failure, though nobody is left to read it
 
 
 class Pool(Protocol):

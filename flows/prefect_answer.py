@@ -36,7 +36,7 @@ from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.warehouse.settings_file import load_settings
 
-SHOWN_RESULTS = 100
+SHOWN_RESULTS = 100  # rows of an artifact; chosen: Prefect keeps it in its database, and `polyhop results` has all
 
 
 def cancel_questions(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG001 - Prefect passes them by name

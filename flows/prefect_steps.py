@@ -13,8 +13,8 @@ from polyhop.schemas.errors import PolyhopError
 
 TASK_RUNS = 20
 """Of a stage at most; chosen: an index of any size shows below 200, and each costs 10 to 40 ms."""
-RETRIES = 3
-RETRY_DELAY_SECONDS = [1.0, 5.0, 20.0]
+RETRIES = 3  # one for each delay below
+RETRY_DELAY_SECONDS = [1.0, 5.0, 20.0]  # chosen: half a minute in all, in which a restarting server is back
 
 T = TypeVar("T")
 

@@ -44,8 +44,9 @@ from polyhop.warehouse.open_encoders import close_encoders
 
 OLDER = "older_versions"
 CACHES = "caches"
+# of a similarity; chosen: far above float32's rounding (near 1e-7), far below what the vector of another text changes
 _TOLERANCE = 1e-5
-_SHOWN = 5
+_SHOWN = 5  # ids of a difference that a line names; their number is said
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from polyhop.graph_api import EntityGraph
 
 
-SHOWN_TITLES = 3
+SHOWN_TITLES = 3  # of passages; chosen: a repr stays on a line or two, and `passages` has all
 MAX_TOPIC_CHARACTERS = 1_000
 """Chosen: ids and names of entities are shorter by far."""
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CITED = 3
 """So many passages are named for each relation."""
 
-_SUGGESTED = 3
+_SUGGESTED = 3  # names in an error's sentence; chosen, and no result depends on it
 
 
 def find_connections(

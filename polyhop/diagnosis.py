@@ -27,7 +27,7 @@ from polyhop.worker.strategies.nodes import GraphNodes, NodeParameters, TermPara
 from polyhop.worker.strategies.registry import STRATEGIES, parse_parameters, spec_of
 
 DEFAULT_STRATEGIES = ("graph", "graph-hybrid")
-RECALL_DEPTH = 10
+RECALL_DEPTH = 10  # passages; one of the depths of algorithms.md 6.2.
 ALL = "all"
 _TERMS = "lexical:plain"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from polyhop.pages.layout import distances
 from polyhop.schemas.evidence import Evidence, Node, Note, QuestionNames, Seed
 
-WIDTH = 118
+WIDTH = 118  # characters of a line, so that a terminal of 120 columns never wraps one; chosen
 SHOWN = 10
 """Seeds, and items of a note, that are listed; the others are counted. A terminal shows some 40 lines."""
 

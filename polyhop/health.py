@@ -24,6 +24,7 @@ from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest
 
+# chosen, not measured: doctor says it while small corpora still fit; what an index needs depends on its corpus
 ENOUGH_DISK_BYTES = 2_000_000_000
 
 

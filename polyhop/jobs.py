@@ -16,7 +16,7 @@ from polyhop.schemas.queue_errors import DamagedRowsError
 from polyhop.schemas.stored import DAMAGED_ERROR, Damage, DamagedRow, incomplete
 from polyhop.warehouse.queue.queue import QuestionQueue
 
-_ROWS_PER_BATCH = 1_000
+_ROWS_PER_BATCH = 1_000  # of results; chosen: bounds the memory of an export, and any number writes the same rows
 _PARQUET_COLUMNS = {
     **dict.fromkeys(("id", "question", "answer", "state"), "string"),
     "version": "int64",

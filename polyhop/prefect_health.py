@@ -10,7 +10,7 @@ from typing import Any
 from polyhop.schemas.errors import StoreError
 from polyhop.schemas.settings import Settings
 
-ANSWER_SECONDS = 5
+ANSWER_SECONDS = 5  # chosen: a server that runs answers in far less, and `doctor` asks it several times
 _DATABASE = ("PREFECT_SERVER_DATABASE_CONNECTION_URL", "PREFECT_API_DATABASE_CONNECTION_URL")
 _OUR_FLOWS = "prefect_"
 """Part of the entrypoint of every flow of ours (flows/prefect_index.py:index_flow)."""

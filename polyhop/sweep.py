@@ -26,6 +26,8 @@ from polyhop.worker.strategies.registry import needed_artefacts
 
 SWEEP_FILE = "sweep.json"
 PAGE_FILE = "sweep.html"
+# passages; chosen: about fourfold steps for a logarithmic axis, of which the largest takes a minute or so to index
+# (benchmarks/README.md).
 DEFAULT_SIZES = (1000, 5000, 20_000, 80_000)
 DEFAULT_STRATEGIES = ("bm25", "bridge-lexical", "graph", "graph-hybrid")
 """Those that encode no passage; one that does pays for the encoder at every size."""

@@ -16,7 +16,7 @@ from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.files.versions import hold_version
 from polyhop.warehouse.tables.changes import Compared, compare_versions
 
-FIRST_PASSAGES = 10
+FIRST_PASSAGES = 10  # that are compared; as many as a question asks for by default
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ Mask = NDArray[np.bool_]
 Truth = tuple[Mask, Mask]
 """Shape (records,) each: where a condition is true, and where it is known."""
 
-_LATEST_YEAR = 9999
-_SHOWN_FIELDS = 10
+_LATEST_YEAR = 9999  # the last of four digits, as dates are written
+_SHOWN_FIELDS = 10  # in an error's sentence; chosen, and it says that there are more
 
 
 @dataclass(frozen=True, slots=True)

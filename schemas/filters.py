@@ -20,7 +20,7 @@ DATE_ROLES = ("birth", "death", "founding", "opening", "building", "release", "l
 DATE_FIELDS = (DATE_FIELD, *(f"{DATE_FIELD}.{role}" for role in DATE_ROLES))
 """Dates that a record's passages state: any, and those of a role."""
 
-MAX_FILTER_CHARACTERS = 10_000
+MAX_FILTER_CHARACTERS = 10_000  # chosen: far more than people write; bounds what parsing takes
 MAX_FILTER_DEPTH = 50
 """Of parentheses and NOT; chosen: far more than people write, far less than Python's stack takes."""
 

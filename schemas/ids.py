@@ -5,6 +5,7 @@ Python's own `hash()` differs between processes and is not used.
 
 from hashlib import sha256
 
+# hexadecimal digits, 128 bits: that any two of 10**9 rows share an id has a probability near 10**-21 (birthday bound).
 ID_LENGTH = 32
 
 

@@ -16,7 +16,7 @@ from polyhop.schemas.names import FUNCTION_WORDS, MAX_NAME_TOKENS, NameFinder, n
 from polyhop.schemas.text import fold
 
 _QUOTED = re.compile(r"[«„“”《「『]\s*([^«»„“”《》「」『』]{2,60}?)\s*[»“”》」』]")
-_MOST_QUOTED_WORDS = 8
+_MOST_QUOTED_WORDS = 8  # chosen: longer quotations are sentences more often than names
 _SHORTEST_TITLE = 3
 """Letters of a title of one word, as in English."""
 _JOINS = re.compile(r"[ \t]*|[-'’]|\. ?")

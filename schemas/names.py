@@ -44,8 +44,8 @@ _MONTHS = "january february march april may june july august september october n
 _NO_KEY = frozenset(_MONTHS.split())
 _PARTICLES = frozenset(("of", "de", "la", "van", "von", "der", "den", "di", "da", "du", "le", "el", "al", "bin", "ibn"))
 _ARTICLES = frozenset(("a", "i"))
-MAX_NAME_TOKENS = 24
-_MAX_KEY_TOKENS = 40
+MAX_NAME_TOKENS = 24  # chosen: longer than names are; see above
+_MAX_KEY_TOKENS = 40  # of a title that is looked for in texts; chosen: longer ones are sentences, hardly repeated
 
 _TOKEN_SPLIT = re.compile(r"([^\W_]+)")
 _TOKEN = re.compile(r"[^\W_]+")

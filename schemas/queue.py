@@ -12,8 +12,8 @@ from polyhop.schemas.errors import ContractError
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.stored import Damage
 
-BACKOFF_BASE_SECONDS = 1.0
-BACKOFF_LIMIT_SECONDS = 300.0
+BACKOFF_BASE_SECONDS = 1.0  # chosen: a restarting server is soon asked again
+BACKOFF_LIMIT_SECONDS = 300.0  # chosen: bounds how late the end of an outage is noticed
 DEADLINE_ERROR = "DeadlinePassed"
 DEADLINE_TEXT = "deadline passed"
 WORKER_DIED_ERROR = "WorkerDied"

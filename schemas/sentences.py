@@ -19,6 +19,7 @@ _ABBREVIATIONS = frozenset(
 _MAY_STAND_LAST = frozenset(("jr", "sr", "inc", "ltd", "co", "corp", "bros", "etc", "al", "est", "u.s", "c"))
 _WORD = re.compile(r"[^\W_]{2,10}\b")
 _BEFORE_WORD = re.compile(r"[\s(\[\"'“‘«,/–—-]")
+# characters before a stop: above the six of `approx`, the longest of the list, and its border
 _LONGEST_ABBREVIATION = 8
 _STOP = re.compile(r"[.!?。！？؟]+[\"'”’»)\]]*\s*|\n[ \t\r\f\v]*\n\s*")
 _OTHER_STOP = re.compile(r"[.!?。！？｡؟۔।]+[\"'”’»)\]」』》]*\s*|\n[ \t\r\f\v]*\n\s*")

@@ -10,6 +10,7 @@ from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS
 from polyhop.schemas.queue import JobSpec, NewQuestion, storable
 from polyhop.schemas.queue_errors import SubmissionError
 
+# chosen: with `AGEING_SECONDS` (warehouse/queue/queue.py) it overtakes 17 hours of waiting, so that none waits for ever
 MAX_PRIORITY = 1000
 
 

@@ -31,7 +31,7 @@ _PERSON_SIGNS = frozenset(("née", "nee", "starring", "featuring"))
 _PLACE_LINKS = frozenset(("located", "based", "situated", "born", "died", "buried", "lives", "lived", "raised"))
 _OPENINGS = frozenset(" ('’")
 _FOR_NAMES = frozenset((PERSON, LOCATION))
-_AROUND, _BEYOND = 32, 72
+_AROUND, _BEYOND = 32, 72  # characters before and after a name that are looked at; chosen: a few words, an apposition
 _POSSESSED = re.compile(
     r"['’]\s?s\s+(?:\w+\s+){0,2}?(?:novels?|novella|play|film|book|wife|husband|son|daughter|mother|father)\b"
 )

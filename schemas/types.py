@@ -63,6 +63,7 @@ _AMBIGUOUS_HEADS = frozenset(_SURNAMES.split())
 _HEADS_OF_HEADS = frozenset(("name", "kind", "type", "sort", "form", "part", "variety", "piece", "term"))
 _PERSON_ENDINGS = ("er", "or", "ist", "man", "ician")
 _ABSTRACT_ENDINGS = ("tion", "ness", "ism", "ics", "logy", "graphy", "eering")
+# chosen: a definition stands in the first sentence; as many as the reader looks at (reader.md 6.3).
 _LEAD_CHARACTERS = 400
 _NO_TYPE = "no type"
 

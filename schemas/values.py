@@ -18,7 +18,7 @@ _DAY = r"([0-9]{1,2})(?:st|nd|rd|th)?"
 _YEAR = re.compile(r"(?<![\w.,$£€])(?:1[0-9]{3}|20[0-9]{2}|2100)(?!\w|[.,][0-9])")
 _DAY_MONTH = re.compile(rf"\b(?:{_DAY} {{1,2}}(?:of )?)?{_MONTH},? {{1,2}}$")
 _MONTH_DAY = re.compile(rf"\b{_MONTH} {{1,2}}{_DAY}(?:,| ,)? {{0,2}}$")
-_BEFORE_YEAR = 24
+_BEFORE_YEAR = 24  # characters: the longest day and month that the patterns take, `22nd  of September.,  `, has 22
 
 _NUMBER = re.compile(r"(?<![\w.,])[0-9][0-9,]*(?:\.[0-9]+)?(?!\w)")
 _GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+")
@@ -33,7 +33,7 @@ _VALUES.update({word: 10 * value for value, word in enumerate(_TENS, 2)})
 _NUMBER_WORD = re.compile(
     rf"\b(?:({'|'.join(_TENS)})(?:[- ](one|{'|'.join(_UNITS[:8])}))?|({'|'.join((*_UNITS, *_TEENS))}))\b", re.IGNORECASE
 )
-_MOST_DIGITS = 18
+_MOST_DIGITS = 18  # characters; chosen: longer ones are identifiers more often than quantities
 
 
 def find_dates(text: str) -> list[Mention]:

@@ -19,7 +19,7 @@ FAULTS = Table(
         Column("reason", pa.string(), "the error and where it was raised"),
     ),
 )
-_MOST_CHARACTERS = 300
+_MOST_CHARACTERS = 300  # of an error's message; chosen: some quote the whole text that they failed on
 
 
 def fault_reason(error: Exception) -> str:

@@ -6,10 +6,10 @@ Also distinguishes an unavailable model from a question that the model never ans
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-FIRST_PAUSE_SECONDS = 1.0
-LONGEST_PAUSE_SECONDS = 30.0  # chosen: so late at most is the end of an outage noticed
-STRIKES_PER_ATTEMPT = 3
-_MOST_REMEMBERED = 10_000
+FIRST_PAUSE_SECONDS = 1.0  # chosen: a restarting server is soon asked again; doubled with every further outage
+LONGEST_PAUSE_SECONDS = 30.0  # chosen: bounds how late the end of an outage is noticed
+STRIKES_PER_ATTEMPT = 3  # chosen: being left twice may be chance, under load
+_MOST_REMEMBERED = 10_000  # chosen: bounds the memory of a worker that runs for months; the oldest are forgotten first
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ SECONDS_BETWEEN = 60.0
 """Chosen: a search takes some .15 s, and cycles (errors, closed versions) are few and small."""
 _YOUNG = 20_000
 """New objects after which the young ones are searched, which is cheap; Python's own 700 is for small programs."""
-_NEVER = 1 << 30
+_NEVER = 1 << 30  # a threshold that no process reaches: Python searches old objects only when asked
 
 
 @contextmanager

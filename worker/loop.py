@@ -32,7 +32,7 @@ from polyhop.worker.news import WorkerNews
 from polyhop.worker.pool import IndexPool
 from polyhop.worker.turns import Watch
 
-_LONGEST_SLEEP_SECONDS = 0.1
+_LONGEST_SLEEP_SECONDS = 0.1  # chosen: a signal to stop is obeyed without a noticeable delay
 _PROBED_QUESTIONS = 8
 """Questions to claim at least after an outage: one that the model never answers shows only beside others."""
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _CLOSED_BOOK_PROMPT = Path(__file__).parent / "reading" / "prompts" / "qa.closed_book.md"
 _ENTITIES_PROMPT = Path(__file__).parent / "questions" / "prompts" / "query.entities.md"
-LINKED_PASSAGES = 10
+LINKED_PASSAGES = 10  # as many as a question asks for by default
 KEPT_ANSWERERS = 32
 """So many strategies with their parameters stay ready; the oldest go first, so that memory stays flat."""
 

@@ -16,6 +16,7 @@ SHOWN = ("recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", "em"
 COMPARED = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
 WITH_INTERVAL = ("recall@5", "recall@10", "mrr", "em", "f1")
 WEIGHED = ("recall@5", "mrr", LEADING, "triple_mrr", "em", "f1")
+# characters; chosen: leaves the other columns of a run room on one line, and the JSON has all labels
 LONGEST_LABELS = 60
 
 

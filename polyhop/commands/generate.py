@@ -8,7 +8,7 @@ import typer
 from polyhop.commands.options import Json, Root
 from polyhop.output import print_json, print_line
 
-_QUESTIONS = 200
+_QUESTIONS = 200  # without --questions; as many as `polyhop sweep` asks by default
 
 
 def generate(

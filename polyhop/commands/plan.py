@@ -15,7 +15,7 @@ from polyhop.schemas.corpus import SourceKind, source_of
 if TYPE_CHECKING:
     from polyhop.flows.plan import IndexPlan
 
-_CENT = 0.01
+_CENT = 0.01  # in dollars; smaller amounts are shown by their significant digits
 
 
 def plan(

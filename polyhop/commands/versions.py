@@ -23,7 +23,7 @@ Questions = Annotated[
     typer.Option("--questions", help="With --diff: how the answers to these questions differ (as `eval` reads them)."),
 ]
 
-_SHOWN_ANSWERS = 10
+_SHOWN_ANSWERS = 10  # questions; chosen: two lines or more each, and the JSON has all
 
 
 def versions(

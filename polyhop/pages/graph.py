@@ -12,8 +12,8 @@ from polyhop.schemas.evidence import Evidence, evidence_of
 from polyhop.schemas.evidence import Node as Reached
 
 QUESTION = "question"
-DRAWN_NODES = 60
-DRAWN_PASSAGES = 10
+DRAWN_NODES = 60  # chosen: still readable in a browser's window; the page says how many are left out
+DRAWN_PASSAGES = 10  # as many as a question asks for by default; the page says how many are left out
 Triple = tuple[str, str, str]
 """Key of the source, label, key of the target."""
 

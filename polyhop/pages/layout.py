@@ -7,7 +7,7 @@ inside a column by the middle of neighbours, heights by pool adjacent violators.
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 
-SWEEPS = 6
+SWEEPS = 6  # over the columns, three in each direction; chosen: any number gives a drawing, more may save a crossing
 
 Edge = tuple[str, str]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
 
-SEED = 13
+SEED = 13  # algorithms.md 6.3.
 RESAMPLES = 10_000  # algorithms.md 6.3.
 KIND = {
     "kind": "percentile bootstrap of the mean over questions",
@@ -20,6 +20,8 @@ KIND = {
     "seed": SEED,
 }
 """What every interval of an evaluation is: the JSON object `interval`."""
+# indices drawn at once (8 MB of int64); chosen: any number gives the same means, because the random stream is one.
+# Source: algorithms.md 6.3.
 _CHUNK_CELLS = 1 << 20
 
 

@@ -32,7 +32,7 @@ MAIN_METRICS = (
 )
 COMPARED_METRICS = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "em", "f1")
 LEADING_METRICS = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "f1", "em")
-HIGHLIGHTED = 8
+HIGHLIGHTED = 8  # curves of a plot; chosen: there are seven colours, and more lines are not told apart
 PARTS = ("encoding", "seed", "traversal", "reading")
 
 

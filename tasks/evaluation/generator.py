@@ -20,7 +20,7 @@ from polyhop.tasks.evaluation.generated_prose import (
     page_text,
 )
 
-MIN_PASSAGES = 20
+MIN_PASSAGES = 20  # twice the ten of `_PATTERN`: two pages of every kind, so that a link never leads to its own page
 _PATTERN = (
     *(Kind.PERSON, Kind.TOWN, Kind.ORGANISATION, Kind.WORK, Kind.RIVER),
     *(Kind.PERSON, Kind.TOWN, Kind.WORK, Kind.PERSON, Kind.ORGANISATION),

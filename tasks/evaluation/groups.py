@@ -46,7 +46,7 @@ MOST_GROUPS = 12
 """A field with more values is no grouping but a description of single questions; chosen, ORKG has up to 8."""
 LEAST_MEMBERS = 5
 """Questions of a group in the mean: fewer say nothing. Chosen."""
-LONGEST_VALUE = 60
+LONGEST_VALUE = 60  # characters; chosen: the name of a group, not a sentence
 
 
 def by_field(

@@ -39,7 +39,7 @@ from polyhop.tasks.evaluation.report_tables import (
     side_by_side_table,
 )
 
-_HASH_LENGTH = 12
+_HASH_LENGTH = 12  # hexadecimal digits shown: 48 bits tell any settings and files apart, and run.json has them whole
 _OF_TRIPLES = (
     " triple_… are the same for ranked triples and golden triples; precision@k is the share of golden ones in k, f1@k "
     "the harmonic mean of precision and recall, ndcg@k the discounted cumulative gain."

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PANELS = 12
-_PANEL_COLUMNS = 3
+PANELS = 12  # four rows of three; chosen, and the page says which are drawn
+_PANEL_COLUMNS = 3  # chosen: panels of three inches, wide enough for their labels
 _TITLE_POINTS, _TITLE_SIZE = 150.0, 8.5
 """Width of a line above a panel: less than a third of the figure, beside the panel's own scale."""
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo", "+++")
-_NAMED_POINTS = 8
-_NAME_SIZE = 8.5
+_NAMED_POINTS = 8  # as many as other plots highlight; of more only the best are named, since names would overlap
+_NAME_SIZE = 8.5  # points; one below the figure's text of 9.5, for names beside their points
 _DATA_POINTS = 390.0
 """Width of the data beside the widest legend; beside a narrower one names have more room than they need."""
 _SIDES = ((1, 0.0, "left"), (-1, 0.0, "right"), (1, 0.045, "left"), (1, -0.045, "left"), (-1, 0.045, "right"))

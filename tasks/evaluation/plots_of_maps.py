@@ -24,9 +24,10 @@ _SCALE = "cividis"
 """Dark blue to yellow: grows in lightness alone, so that people with any colour vision read it."""
 _DARK = 0.47
 """Share of the scale up to which white text has more contrast than black (4.5 at least: WCAG)."""
+# chosen: rows high enough for their labels, and room for title and axis
 _ROW_INCHES, _LEAST_INCHES, _ROOM_INCHES = 0.24, 1.3, 0.85
-_TICK_SIZE, _VALUE_LENGTH = 7.5, 8
-_AXIS_POINTS = 200.0
+_TICK_SIZE, _VALUE_LENGTH = 7.5, 8  # points, characters; chosen: values of neighbouring cells do not overlap
+_AXIS_POINTS = 200.0  # of a line below a map; chosen: two maps and their rows' names share 648 points
 
 
 def heat_maps_of(one: StoredRange) -> list[HeatMap]:

@@ -25,9 +25,9 @@ from polyhop.tasks.evaluation.metrics import (
 from polyhop.tasks.evaluation.pairs import compare_pairs, intervals, pairs_of
 from polyhop.tasks.evaluation.triple_metrics import TRIPLE_METRICS, metrics_of, triple_values
 
-RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)
-HIT_DEPTHS = (1, 5, 10)
-ALL_DEPTHS = (2, 5, 10, 20)
+RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)  # algorithms.md 6.2, and 30, one of HubLink's depths.
+HIT_DEPTHS = (1, 5, 10)  # some of the depths of algorithms.md 6.2.
+ALL_DEPTHS = (2, 5, 10, 20)  # those of algorithms.md 6.2 from 2 on: several golden passages do not fit into one.
 RETRIEVAL_METRICS = (
     *(f"recall@{k}" for k in RECALL_DEPTHS),
     *(f"hit@{k}" for k in HIT_DEPTHS),

@@ -28,7 +28,7 @@ from polyhop.tasks.evaluation.ranges import StoredRange, metrics_of
 from polyhop.tasks.evaluation.rendering import NOTHING, Cell, Row, Table, decimal, milliseconds, signed
 
 QUANTILES = ("p50", "p95", "p99", "mean")
-FAILURES_SHOWN = 200
+FAILURES_SHOWN = 200  # rows; chosen: bounds the page of a run in which all fail, and run.json has them all
 _BEST = "the best value of each column is marked"
 
 

@@ -15,10 +15,10 @@ from polyhop.tasks.evaluation.pairs import Values, against
 from polyhop.tasks.evaluation.report import METRICS
 from polyhop.tasks.evaluation.triple_metrics import metrics_of
 
-FORMAT = 1
+FORMAT = 1  # version of the layout of run.json: the first
 PLACES = 12
 """Decimal places of stored numbers (algorithms.md 0.3)."""
-RANKING_KEPT = 30
+RANKING_KEPT = 30  # the deepest k of recall@k: what can be judged again; architecture.md 9.
 _TIMINGS = ("latency_ms", "parts_ms", "total_seconds")
 
 

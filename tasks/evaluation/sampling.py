@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.questions import QuestionRecord
 
-DEFAULT_SEED = 13
+DEFAULT_SEED = 13  # architecture.md 9, as all seeds here: algorithms.md 0.3.
 
 
 def sampled(records: Sequence[QuestionRecord], size: int, seed: int) -> list[QuestionRecord]:

@@ -28,7 +28,7 @@ from polyhop.tasks.evaluation.report_tables import (
     results_table,
 )
 
-FAILURES_SHOWN = 10
+FAILURES_SHOWN = 10  # rows; chosen: a summary is read at a glance, and report.html has more
 _DROPPED = ("recall@1", "recall@20", "recall@30", "failures")
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-STAGES_DRAWN = 5
+STAGES_DRAWN = 5  # curves; chosen: with that of all stages six of the seven colours
 Points = list[tuple[float, float]]
 
 

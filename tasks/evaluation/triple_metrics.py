@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from polyhop.schemas.questions import GoldenTriple, TripleIds
 from polyhop.tasks.evaluation.metrics import f1_at, hit_at, ndcg_at, precision_at, recall_at, reciprocal_rank
 
-RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)
+RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)  # algorithms.md 6.2.
 DEPTHS = (10, 30)
 """Those of the paper of HubLink."""
 PREFIX = "triple_"

@@ -15,8 +15,8 @@ ENTITY_TYPES = ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK")
 """The paper's types, in its order."""
 
 _VALUE_TYPES = ("DATE", "NUMBER")
-_TYPE_CHARACTERS = 60
-_LABEL_CHARACTERS = 200
+_TYPE_CHARACTERS = 60  # chosen: longer than names of types are; a model's sentence in their place does not become one
+_LABEL_CHARACTERS = 200  # chosen: longer than labels of relations are; a model's paragraph does not become one
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from polyhop.tasks.extraction.rows import Proposition
 from polyhop.tasks.extraction.stated import Stated, StatedName, clean, named
 from polyhop.tasks.extraction.triples import triple_proposition
 
-MAX_NAME_CHARACTERS = 500
+MAX_NAME_CHARACTERS = 500  # chosen: ten times what long names have; a passage in place of a name is refused
 _ENTITY_FIELDS = ("entities", "extracted_entities")
 _TRIPLE_FIELDS = ("triples", "extracted_triples")
 MALFORMED = "malformed_triples"

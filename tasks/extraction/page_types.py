@@ -15,9 +15,11 @@ from polyhop.tasks.extraction.rows import Row
 _LIST = re.compile(r"\s?,\s?(?:and\s|or\s|&\s)?|\s(?:and|or|&)\s")
 _ALSO = re.compile(r"(?:\bknown as|\bcalled|\bborn|\bnamed|\bor|\bknown by|\btitled|\bas|^)[\s\"“'(]*$")
 _SPREADS = frozenset((PERSON, LOCATION))
+# confidences; chosen: a list proves less than a part of a name, and that less than `or X`
 _LISTED, _PART, _SAME = 0.45, 0.5, 0.7
+# least confidence at which a person's first and last names count as the person; chosen: twice that of a guess
 _SURE = 0.6
-_LEAST_TO_SPREAD = 0.5
+_LEAST_TO_SPREAD = 0.5  # least confidence of a name whose type its list shares; chosen: a cue, not a guess
 
 
 def type_page(

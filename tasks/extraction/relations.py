@@ -12,8 +12,8 @@ from polyhop.tasks.extraction.rows import Relation
 
 RELATED = "related to"
 MENTIONS = "mentions"
-_MOST_WORDS_BETWEEN = 12
-_MOST_WORDS_OF_LABEL = 8
+_MOST_WORDS_BETWEEN = 12  # algorithms.md 0.8 (F-REL).
+_MOST_WORDS_OF_LABEL = 8  # algorithms.md 0.8 (F-REL).
 _PUNCTUATION = string.punctuation + "“”‘’«»–—…"
 
 

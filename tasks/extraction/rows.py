@@ -13,7 +13,7 @@ from polyhop.schemas.columns import Table
 from polyhop.schemas.corpus import Passage
 from polyhop.schemas.graph import Mention
 
-DESCRIPTION_CHARACTERS = 240
+DESCRIPTION_CHARACTERS = 240  # algorithms.md 0.8 (F-DESC).
 
 Relation = tuple[str, str, str]
 """Source key, label, target key."""

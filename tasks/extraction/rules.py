@@ -23,6 +23,7 @@ from polyhop.tasks.extraction.rows import Page, Proposition, Relation, Row, bund
 from polyhop.tasks.extraction.triples import triple_proposition
 
 RULES = "rules"
+# of a name on a page; chosen: texts introduce a name where it comes first, and looking at all costs time
 TYPED_MENTIONS = 2
 
 

@@ -23,7 +23,7 @@ from polyhop.warehouse.build import Build, part_files, write_part
 from polyhop.warehouse.files.readers import read_graph_sources
 from polyhop.warehouse.statements import statement
 
-_EXCERPT = 200
+_EXCERPT = 200  # characters, as the column `excerpt` of the quarantine says (schemas/tables.py)
 
 ATTACHED_PARTS = Table(
     "attached_parts",

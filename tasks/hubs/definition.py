@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.hub_settings import HubMode
 from polyhop.schemas.hubs import HubGraph
 
-TYPES, EDGES, SPLIT = 1, 2, 4
+TYPES, EDGES, SPLIT = 1, 2, 4  # flags: a node may be a hub by several rules
 DEFINITIONS = {TYPES: "types", EDGES: "edges", TYPES | EDGES: "types and edges", SPLIT: "split"}
 """Why a node is a hub, by the rules that it meets."""
 

@@ -14,7 +14,7 @@ from polyhop.schemas.hubs import LEVELS, HubRows
 from polyhop.schemas.statements import NamedTriple
 from polyhop.tasks.hubs.facets import Signature, signature_texts
 
-_NO_TRIPLE = -1
+_NO_TRIPLE = -1  # in rows of other levels: numbers of triples begin at 0
 
 
 class DistinctTexts:

@@ -17,8 +17,8 @@ from polyhop.warehouse.artefact_arrays import save_lexical
 from polyhop.warehouse.build import Build, chain_fingerprint
 from polyhop.warehouse.statements import statement
 
-_CHUNK = 1000
-_REVISION = 1
+_CHUNK = 1000  # passages fetched at once; chosen: bounds memory, and any number gives the same postings
+_REVISION = 1  # raise it with every change of this code that changes postings (decision 0001)
 
 
 def finish(analyser: str, build: Build) -> Counts:

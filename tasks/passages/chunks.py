@@ -10,7 +10,7 @@ from polyhop.tasks.faults import fault_reason
 from polyhop.tasks.passages.split import split_record
 from polyhop.warehouse.build import Build
 
-_EXCERPT = 200
+_EXCERPT = 200  # characters, as the column `excerpt` of the quarantine says (schemas/tables.py)
 Piece = tuple[Passage, SourceRecord]
 Chunk = tuple[list[Piece], list[BadRecord], int]
 """Passages with their records, bad records, and how many records both were."""

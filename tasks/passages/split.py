@@ -19,6 +19,8 @@ MIN_SECTION_CHARACTERS = 200
 _NOT_BLANK = re.compile(r"\S")
 _EMPTY_LINE = re.compile(r"\n[^\S\n]*\n")
 _UP_TO_BLANK = re.compile(r".*(?=\s)", re.DOTALL)
+# characters after the longest piece, in which the next sentence begins or does not: that decides where the last one
+# ends. Chosen.
 _LOOK_AHEAD = 200
 Span = tuple[int, int]
 

@@ -36,7 +36,7 @@ from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import quoted
 from polyhop.warehouse.updated_tables import begin_updates, clear_tables
 
-REVISION = 4
+REVISION = 4  # raise it with every change of resolution's code that changes its tables (decision 0001)
 
 _COUNTED = ("entities", "mentions", "relations", "propositions", "triples", "merged_names")
 _DECIDED = ("clusters", "failed_clusters")

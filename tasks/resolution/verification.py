@@ -16,8 +16,8 @@ from polyhop.tasks.resolution.candidates import Name
 from polyhop.tasks.resolution.verdict import Verdict, quoted
 from polyhop.warehouse.prompt_files import read_prompt
 
-MAX_DESCRIPTIONS = 5
-DESCRIPTION_CHARACTERS = 120
+MAX_DESCRIPTIONS = 5  # algorithms.md 1.4, step 6.
+DESCRIPTION_CHARACTERS = 120  # algorithms.md 1.4, step 6.
 
 
 class NameGroup(BaseModel):

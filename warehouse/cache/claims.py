@@ -15,8 +15,9 @@ from threading import Lock
 
 from polyhop.warehouse.files.disk import writing
 
+# chosen: short beside a model's reply of a second or more, and a lock that is tried costs microseconds
 POLL_SECONDS = 0.05
-_KEY_DIGITS = 15
+_KEY_DIGITS = 15  # hexadecimal: 60 bits, because a lock's offset is a signed number of 64 (fcntl)
 
 
 class Claims:

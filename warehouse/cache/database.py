@@ -16,6 +16,7 @@ from polyhop.schemas.errors import DamagedStoreError, StoreError, StoreUnavailab
 from polyhop.warehouse.files.disk import disk_sentence, writing
 from polyhop.warehouse.statements import read_statements
 
+# chosen: transactions of a cache take milliseconds, so that a longer wait means a process that hangs or is stopped.
 BUSY_TIMEOUT_SECONDS = 60
 REPAIR_COMMAND = "polyhop cache repair"
 

@@ -23,7 +23,7 @@ from polyhop.warehouse.cache.calls import ReplySource
 from polyhop.warehouse.cache.replies import ReplyCache, StoredReply, reply_row
 from polyhop.warehouse.files.disk import writing
 
-ROWS_PER_BATCH = 1_000
+ROWS_PER_BATCH = 1_000  # chosen: bounds memory, and any number reads the same rows
 SCHEMA = pa.schema(
     [
         pa.field("key", pa.string(), nullable=False),

@@ -22,7 +22,7 @@ from polyhop.warehouse.cache.vectors import VectorCache, sound_vector
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import Layout
 
-_ROWS_PER_READ = 500
+_ROWS_PER_READ = 500  # chosen: any number saves the same rows, because a read that fails is done row by row
 _LEAST_ROW_BYTES = 32
 """No table of ours has shorter rows: so many bytes bound the number of a row in a file that does not say."""
 

@@ -18,9 +18,9 @@ from polyhop.warehouse.cache.calls import CallJournal, ReplySource
 from polyhop.warehouse.cache.database import REPAIR_COMMAND, SharedDatabase
 from polyhop.warehouse.cache.reply_rows import packed, reply_checksum, sound_reply, unpacked, usage_values
 
-KEYS_PER_READ = 2_000
-ROWS_PER_PAGE = 1_000
-SECONDS_PER_DAY = 86_400.0
+KEYS_PER_READ = 2_000  # chosen: bounds the replies in memory; keys are one JSON variable, so SQLite sets no limit
+ROWS_PER_PAGE = 1_000  # chosen: bounds the replies in memory, and any number gives the same
+SECONDS_PER_DAY = 86_400.0  # 24 * 3600, in units of time.time()
 REPAIR_HINT = f"remove them with: {REPAIR_COMMAND}"
 RUNGS = tuple(rung.value for rung in Rung)
 

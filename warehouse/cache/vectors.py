@@ -19,8 +19,9 @@ from polyhop.schemas.errors import InvalidVectorError
 from polyhop.schemas.ids import content_hash
 from polyhop.warehouse.cache.database import SharedDatabase
 
-_KEYS_PER_PAGE = 10_000
+_KEYS_PER_PAGE = 10_000  # 64 bytes each; chosen: bounds memory, and any number gives the same keys
 
+# one JSON parameter, so that SQLite's limit of variables is none; 8 MB of MiniLM's vectors. Chosen.
 KEYS_PER_READ = 5_000
 
 _LENGTH_TOLERANCE = 1e-5

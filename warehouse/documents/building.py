@@ -12,7 +12,7 @@ from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, size_words
 from polyhop.warehouse.files.records import FaultError
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
-_REASON_CHARACTERS = 200
+_REASON_CHARACTERS = 200  # chosen: a library's sentence, not the content that some libraries quote
 _STOPS = frozenset(".!?:。！？؟”\"'»)")
 
 

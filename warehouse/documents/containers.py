@@ -16,12 +16,12 @@ from polyhop.warehouse.files.records import FaultError
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """How files of Microsoft's older container begin: Office before 2007, and any Office file with a password."""
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
-_HEAD_BYTES = 1024
+_HEAD_BYTES = 1024  # in which Acrobat looks for `%PDF-` (PDF Reference 1.7, appendix H); DOCTYPEs stand there, too
 _MOST_MEMBERS = 20_000
 """Chosen: a book of 5,000 pictures has some 6,000."""
-_MEGABYTE = 1024 * 1024
+_MEGABYTE = 1024 * 1024  # as `max_unpacked_mb` counts
 _KINDS = (("word/", ".docx"), ("ppt/", ".pptx"), ("xl/", ".xlsx"))
-_ENCRYPTED_FLAG = 1
+_ENCRYPTED_FLAG = 1  # bit 0 of a member's flags (ZIP's APPNOTE, 4.4.4)
 
 
 def kind_of_content(path: Path) -> str:

@@ -26,11 +26,11 @@ from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.formats import DOCUMENTS, DocumentFormat, NotInstalledError
 from polyhop.warehouse.files.records import FaultError
 
-_MEGABYTE = 1024 * 1024
+_MEGABYTE = 1024 * 1024  # as `max_file_mb` counts
 _MODULE = "polyhop.warehouse.documents.reading_process"
 _LAST_SECONDS = 5
 """Until a process that has closed its pipe is gone; chosen."""
-_PIECE = 1 << 20
+_PIECE = 1 << 20  # bytes read from the pipe at once at most; any number gives the same reply
 _LONGEST_REPLY = 1 << 30
 """Bytes; a text of the longest record with all its characters escaped stays below."""
 

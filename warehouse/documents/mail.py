@@ -12,7 +12,7 @@ from polyhop.warehouse.files.records import FaultError
 from polyhop.warehouse.files.web_pages import parse_page
 
 _SHOWN = ("From", "To", "Cc", "Date", "Subject")
-_MOST_PARTS = 10_000
+_MOST_PARTS = 10_000  # chosen: far more than real messages have; bounds what a crafted one costs
 
 
 def read_mail(path: Path, _max_unpacked_mb: int) -> Document:

@@ -14,7 +14,7 @@ _HYPHEN = re.compile(r"(?:\ufffe|\x02|\u00ad)\r?\n?")
 _NO_TITLE = re.compile(
     r"(?:untitled|microsoft (?:word|powerpoint|excel) ?-.*|.*\.(?:docx?|pptx?|xlsx?|pdf|tex|indd))", re.I
 )
-_DEEPEST_OUTLINE = 15
+_DEEPEST_OUTLINE = 15  # levels; pypdfium2's own default
 _WRONG_PASSWORD = 4
 """FPDF_ERR_PASSWORD of pdfium's fpdfview.h."""
 

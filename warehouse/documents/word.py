@@ -16,7 +16,7 @@ from polyhop.warehouse.files.records import FaultError
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _NOTES = ("footnotes", "endnotes")
-_MOST_LEVELS = 9
+_MOST_LEVELS = 9  # Word has nine levels of headings; the tenth is text (ECMA-376, outlineLvl)
 _STYLE_DEPTH = 10
 """How often a style may be based on another; Word allows 11."""
 

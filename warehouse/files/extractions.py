@@ -18,7 +18,7 @@ from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
 
 _ID_FIELDS = ("id", "passage_id", "idx")
-_ROWS_PER_BATCH = 1000
+_ROWS_PER_BATCH = 1000  # chosen: bounds memory, and any number gives the same rows
 
 
 @dataclass(frozen=True, slots=True)

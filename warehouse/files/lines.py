@@ -13,8 +13,8 @@ from typing import BinaryIO, cast
 MAX_RECORD_BYTES = 64 * 1024 * 1024
 """Longest line, CSV field or text file that is read as one record."""
 
-_PIECE = 1024 * 1024
-_EXCERPT_BYTES = 800
+_PIECE = 1024 * 1024  # bytes of a line that is skipped; chosen: bounds memory
+_EXCERPT_BYTES = 800  # of UTF-8: the excerpt's 200 characters have four bytes each at most
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ ID_FIELDS = ("id", "_id")
 TEXT_FIELDS = ("text", "contents", "body")
 DELETED = "deleted"
 STATEMENT_FIELDS = ("subject", "predicate", "object")
-EXCERPT_CHARACTERS = 200
-MAX_METADATA_DEPTH = 32
+EXCERPT_CHARACTERS = 200  # as the column `excerpt` of the quarantine says (schemas/tables.py)
+MAX_METADATA_DEPTH = 32  # chosen: far deeper than records are nested, far less than Python's stack takes
 
 _KINDS: tuple[tuple[type, str], ...] = (
     (bool, "true or false"),

@@ -14,7 +14,7 @@ from polyhop.schemas.errors import SourceError
 from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, Line, encoding_fault, open_bytes, read_lines, size_words
 from polyhop.warehouse.files.records import EXCERPT_CHARACTERS, FaultError, Row, bad_record, kind_of
 
-_CHUNK = 256 * 1024
+_CHUNK = 256 * 1024  # bytes read at once; chosen: any number gives the same rows
 _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from polyhop.schemas.maintenance import Size
 from polyhop.warehouse.files.layout import IndexFolder
 
-_SECONDS_PER_DAY = 86_400.0
+_SECONDS_PER_DAY = 86_400.0  # 24 * 3600, in units of time.time()
 _TEMPORARY_DAYS = 1.0
 """Chosen: a file that is written under another name takes its own within seconds."""
 

@@ -16,7 +16,7 @@ from polyhop.warehouse.files.records import EXCERPT_CHARACTERS, FaultError, Row,
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BATCH_ROWS = 256
+_BATCH_ROWS = 256  # chosen: bounds memory where each row has a long text, and any number gives the same rows
 
 
 def csv_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecord]:

@@ -17,7 +17,7 @@ from polyhop.warehouse.files.records import FaultError
 
 MOST_NESTED = 6_000
 """Open tags: libxml2 looks for each end tag among them (some 2 ns each, measured), so no character costs over 2 µs."""
-_PARSED_BYTES = 1 << 16
+_PARSED_BYTES = 1 << 16  # chosen: bounds how late an error of ours ends the parser; any number gives the same text
 _DECLARATION_BYTES = 8192
 """Where a page may declare its encoding; browsers read 1024 (HTML standard, section 13.2.3.2)."""
 _UNREAD = frozenset(("script", "style", "nav", "head", "noscript", "template", "svg"))
@@ -42,7 +42,7 @@ _LINES = frozenset(("br", "caption", "dd", "dt", "li", "option", "tr"))
 _CELLS = frozenset(("td", "th"))
 _MAIN_SHARE = 0.25
 """Of the text that is not around it: a smaller <main> or <article> is not all of the page. Chosen."""
-_LINKED_SHARE = 0.8
+_LINKED_SHARE = 0.8  # of a block's characters
 _FEWEST_LINKS = 3
 """A block of so many links, and hardly anything else, leads to other pages. Chosen, as Readability's rule of 2010."""
 

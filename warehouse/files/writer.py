@@ -25,7 +25,7 @@ from polyhop.warehouse.machine import is_running, user_name
 LEASE_SECONDS = 60
 """How long a lease counts that nobody renews; chosen: a writer renews it every 20 s, and clocks differ by seconds."""
 
-_POLL_SECONDS = 0.5
+_POLL_SECONDS = 0.5  # chosen: short beside the runs that are waited for, which take seconds to hours
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from polyhop.warehouse.graph.statements import activation_query
 _FETCH = 200
 """Candidates of a vector search: with fewer the search, which is approximate, misses some of the nearest (measured)."""
 
-_DECIMALS = 12
+_DECIMALS = 12  # algorithms.md 0.3.
 _SURENESS: tuple[Match, ...] = ("vector", "alias", "exact")
 _Labels = Mapping[tuple[int, int], Sequence[str]]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.stores import HUB_KINDS, NODE_KINDS, GraphKind
 
-MINIMUM_VERSION = (5, 26)
+MINIMUM_VERSION = (5, 26)  # the LTS of Neo4j 5, against which all statements are tested; architecture.md 7.
 
 
 BATCH_ROWS: Mapping[GraphKind, int] = {

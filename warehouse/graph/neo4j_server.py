@@ -18,7 +18,7 @@ from polyhop.warehouse.slow import slow_noted
 if TYPE_CHECKING:
     from neo4j import Driver
 
-CONNECT_SECONDS = 15.0
+CONNECT_SECONDS = 15.0  # chosen: servers that run answer in milliseconds, far away ones in a second or two
 _LOG = logging.getLogger(__name__)
 _READ_ONLY = re.compile(r"read[- ]?only", re.IGNORECASE)
 

@@ -15,6 +15,7 @@ from polyhop.warehouse.graph.neo4j_layout import BATCH_ROWS, entity_label, file_
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 from polyhop.warehouse.graph.statements import cypher
 
+# chosen: an index of a large graph takes minutes to become online; a server that needs longer is said to be at fault.
 AWAIT_SECONDS = 600
 _SCHEMA = (
     "documents_unique",
@@ -26,7 +27,7 @@ _SCHEMA = (
     "document_titles",
 )
 _HUB_SCHEMA = ("hubs_unique", "hub_paths_unique")
-_DELETED_AT_ONCE = 20_000
+_DELETED_AT_ONCE = 20_000  # chosen: Neo4j holds a transaction's changes in memory, and any number deletes the same rows
 _OWN = frozenset({"index", "id", "row_hash", "embedding", "labelled"})
 """Properties that every row has, or none: not those of `GraphRow.properties`."""
 

@@ -10,7 +10,7 @@ from threading import Condition
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import BudgetExceededError, ConfigurationError
 
-TOKENS_PER_PRICE = 1_000_000
+TOKENS_PER_PRICE = 1_000_000  # prices are in USD per million tokens, as providers list them
 
 
 @dataclass(frozen=True, slots=True)

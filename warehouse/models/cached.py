@@ -17,7 +17,7 @@ from polyhop.schemas.errors import InvalidVectorError, StoreError
 from polyhop.schemas.ports import Encoder, KeepingEncoder
 from polyhop.warehouse.cache.vectors import VectorCache, vector_key
 
-CHUNK_SIZE = 256
+CHUNK_SIZE = 256  # chosen: a killed run loses some seconds of encoding at most
 PATH = "path"
 """Kind of the joined texts of a path. Source: algorithms.md 0.6."""
 QUESTION = "question"

@@ -38,8 +38,9 @@ from polyhop.warehouse.retries import noted
 
 _LOG = logging.getLogger(__name__)
 
-FIRST_WAIT_SECONDS = 0.5
-LONGEST_WAIT_SECONDS = 30.0
+FIRST_WAIT_SECONDS = 0.5  # doubled with every attempt; chosen: most failures pass within a second or two
+LONGEST_WAIT_SECONDS = 30.0  # chosen: bounds how late the end of an outage is noticed
+# of a bad reply, shown to the model again; chosen: some 2,000 tokens, which bounds the price
 SHOWN_CHARACTERS = 8_000
 MOST_TIMEOUTS_ALONE = 2
 """Calls without a reply in time, though no other was in flight, before a request is given up, or any request of a run

@@ -23,7 +23,7 @@ from polyhop.warehouse.models.litellm_client import (
     translated,
 )
 
-PLAIN = 2
+PLAIN = 2  # the last of the three forms below: JSON schema (0), JSON object (1), words of the prompt alone
 
 
 @dataclass(frozen=True, slots=True)

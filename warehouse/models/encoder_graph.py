@@ -24,9 +24,10 @@ DIMENSION = 384  # MiniLM-L6-v2
 LAYER_COUNT = 6  # MiniLM-L6-v2
 HEAD_COUNT = 12  # MiniLM-L6-v2
 LAYER_NORM_EPSILON = 1e-12  # BERT's
+# raise it with every change that changes bits: it is part of the model's id, by which vectors are cached.
 ASSEMBLER_VERSION = 2
-OPSET = 18
-IR_VERSION = 10
+OPSET = 18  # the first in which ReduceL2 takes its axes as an input
+IR_VERSION = 10  # pinned, because the package onnx would write its newest, which older onnxruntimes refuse
 CONTRIB = "com.microsoft"
 
 Tensors = Mapping[str, NDArray[np.float32]]

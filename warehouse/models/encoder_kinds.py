@@ -13,7 +13,7 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.ports import Encoder
 
-LOCAL_BATCH_SIZE = 8
+LOCAL_BATCH_SIZE = 8  # one of the sizes that benchmarks/encoder.py measures; architecture.md 8 has its speed.
 SERVER_BATCH_SIZE = 64
 """Texts of a call. Chosen: servers of one's own (TEI, llama.cpp) take 32 to 512, and a lost call costs no more."""
 

@@ -18,7 +18,7 @@ from polyhop.schemas.errors import (
     PolyhopError,
 )
 
-MOST_FAILURES = 3
+MOST_FAILURES = 3  # chosen: one or two may be chance; a wrong key or name fails every time
 _OUTAGES: dict[str, type[ModelError]] = {
     error.__name__: error
     for error in (ModelUnavailableError, ModelRateLimitError, ModelTimeoutError, ModelUnreachableError)

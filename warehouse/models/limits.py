@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 
-SLOWEST_SHARE = 1 / 64
-RECOVERY_PER_SUCCESS = 0.05
-LOOK_AGAIN_SECONDS = 0.02
+SLOWEST_SHARE = 1 / 64  # halved six times; chosen: then one call at a time is left of up to 64
+RECOVERY_PER_SUCCESS = 0.05  # chosen: up in steps, down by halves, as TCP does (AIMD); twenty successes undo all
+LOOK_AGAIN_SECONDS = 0.02  # chosen: short beside a reply, which takes a second or so, and a look costs microseconds
+# chosen: a longer Retry-After means a quota used up, and the request fails instead of waiting
 MAX_PAUSE_SECONDS = 300.0
 IN_TIME_SHARE = 0.8
 """Of timeout_seconds. Chosen: lengths of replies vary, and the next may take a quarter longer than the latest."""

@@ -29,7 +29,7 @@ from polyhop.schemas.errors import (
 from polyhop.schemas.redaction import redact
 from polyhop.warehouse.models.failed_calls import Reach, reach_of, retry_after_seconds, status_of
 
-MAX_IDLE_CONNECTIONS = 64
+MAX_IDLE_CONNECTIONS = 64  # chosen: httpx keeps 20, fewer than `models.concurrency` may be
 
 _IMPORTING = Lock()
 

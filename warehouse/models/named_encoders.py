@@ -17,7 +17,7 @@ from polyhop.warehouse.models.encoder_kinds import OpenedEncoder
 from polyhop.warehouse.models.model_files import clean_text, folder_hash
 from polyhop.warehouse.models.unit_rows import unit_rows
 
-DEFAULT_BATCH_SIZE = 32
+DEFAULT_BATCH_SIZE = 32  # sentence-transformers' own default
 
 _Encode = Callable[[list[str]], Any]
 

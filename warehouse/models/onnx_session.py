@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import ModelFileError
 
-_ERRORS_ONLY = 3
+_ERRORS_ONLY = 3  # onnxruntime's levels: 0 verbose, 1 info, 2 warning, 3 error, 4 fatal
 
 
 def open_session(

@@ -14,7 +14,7 @@ from polyhop.schemas.errors import ModelTimeoutError
 
 FIRST_LINE_SECONDS = 15.0
 """Chosen: a run that is over by then needs no line, and nobody wonders for longer whether anything happens."""
-SECONDS_BETWEEN_LINES = 60.0
+SECONDS_BETWEEN_LINES = 60.0  # chosen: a run of hours leaves some hundred lines
 LATEST = 20
 """Replies that a forecast rests on. Chosen: steps differ in length, so the latest tell more than all."""
 

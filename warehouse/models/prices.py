@@ -16,7 +16,9 @@ from polyhop.schemas.model_settings import ModelSettings
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-TOKENS_PER_PRICE = 1_000_000
+TOKENS_PER_PRICE = 1_000_000  # prices are in USD per million tokens, as providers list them
+# frame of a chat with one message: three, one for the role, three before the reply, as OpenAI's cookbook counts for its
+# models.
 MESSAGE_TOKENS = 7
 
 _TOKENIZER_FILES = {
@@ -25,6 +27,7 @@ _TOKENIZER_FILES = {
 }
 _OLDER = re.compile(r"(?:^|/)(?:gpt-4(?:-|$)|gpt-3\.5|text-embedding)")
 _PIECE = re.compile(r"[A-Za-z]+|\d|[^\sA-Za-z\d]")
+# characters, some 50,000 tokens; chosen: requests of ours are shorter, and an odd text must not hold up the estimate.
 _LONG_TEXT = 200_000
 _CHARACTERS_PER_TOKEN = 4
 """Of English text, where no tokenizer is at hand."""

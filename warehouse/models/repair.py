@@ -16,9 +16,10 @@ from polyhop.schemas.chat import ReplyT, Rung
 from polyhop.schemas.errors import MalformedReplyError, ModelError, ReplyRefusedError
 from polyhop.warehouse.models.loose_json import MAX_DEPTH, LooseJsonError, LooseValue, read_loosely
 
-REPAIR_REVISION = 1
+REPAIR_REVISION = 1  # raise it when more replies can be read: failures of an earlier one are then read again
+# chosen: longer than models write (some 250,000 tokens); bounds what reading takes
 MAX_CHARACTERS = 1_000_000
-MAX_CANDIDATES = 100
+MAX_CANDIDATES = 100  # chosen: a good reply is one object; each candidate is validated, which bounds what reading takes
 
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\r?\n?(.*?)(?:```|\Z)", re.DOTALL)
 _THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)

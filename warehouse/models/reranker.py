@@ -26,7 +26,7 @@ from polyhop.warehouse.models.model_files import (
 )
 from polyhop.warehouse.models.onnx_session import open_session
 
-MAX_TOKENS = 512
+MAX_TOKENS = 512  # positions of BERT, from which many published cross-encoders are made
 _SETTING = "models.rerank"
 
 

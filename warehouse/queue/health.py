@@ -11,7 +11,7 @@ from polyhop.warehouse.queue.migrations import applied_version, newest_version
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.warehouse.queue.transactions import Transaction, transact
 
-_ALL_JOBS = 1_000_000_000
+_ALL_JOBS = 1_000_000_000  # a limit that no queue reaches: every job is checked
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from polyhop.schemas.stored import StoredRow, incomplete
 from polyhop.schemas.submissions import check_deadline
 from polyhop.warehouse.queue.transactions import Transaction
 
-SECONDS_PER_DAY = 86_400.0
-WORKER_SILENCE_SECONDS = 60.0
-_IDS_PER_LOOK = 500
+SECONDS_PER_DAY = 86_400.0  # 24 * 3600, in the queue's units
+WORKER_SILENCE_SECONDS = 60.0  # chosen: two leases of 30 s, which six heartbeats would have renewed
+_IDS_PER_LOOK = 500  # each id is a variable of a statement: SQLite before 3.32 takes at most 999
 
 
 def list_jobs(tx: Transaction, limit: int) -> list[JobRow]:

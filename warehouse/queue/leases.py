@@ -21,7 +21,7 @@ from polyhop.schemas.queue import (
 from polyhop.schemas.stored import DAMAGED_ERROR, StoredRow
 from polyhop.warehouse.queue.transactions import Transaction
 
-LEASES_PER_SWEEP = 1_000
+LEASES_PER_SWEEP = 1_000  # chosen: bounds one transaction; the next sweep takes the rest
 
 
 def question_numbers(lease_tokens: Iterable[str]) -> list[int]:

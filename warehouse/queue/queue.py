@@ -29,9 +29,11 @@ from polyhop.warehouse.queue.dialects import Clock, Database, connect
 from polyhop.warehouse.queue.migrations import migrate
 from polyhop.warehouse.queue.transactions import Kind, Transaction, transact
 
+# default of the setting `queue.ageing_seconds`; chosen: a level of priority is a minute's advance
 AGEING_SECONDS = 60.0
+# default of the setting `queue.max_depth`; chosen: a mistaken submission ends before the disk is full
 MAX_DEPTH = 1_000_000
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 60.0  # chosen: a database that restarts is back within it; a longer outage is an error
 T = TypeVar("T")
 
 

@@ -12,7 +12,7 @@ from polyhop.schemas.queue_errors import UnknownJobError
 from polyhop.schemas.stored import StoredRow, damage_of
 from polyhop.warehouse.queue.transactions import Transaction
 
-ROWS_PER_PAGE = 500
+ROWS_PER_PAGE = 500  # chosen: bounds the answers in memory, and any number gives the same rows
 
 
 def number_range(tx: Transaction, job_id: int) -> tuple[int, int]:

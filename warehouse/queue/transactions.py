@@ -21,7 +21,7 @@ from polyhop.warehouse.slow import slow_noted
 Kind = Literal["read", "write", "durable"]
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
-ROWS_PER_INSERT = 5_000
+ROWS_PER_INSERT = 5_000  # chosen: bounds the rows in memory, and any number inserts the same, within one transaction
 
 _OPTIONS: Mapping[Kind, Mapping[str, bool]] = {
     "read": {"reads_only": True},

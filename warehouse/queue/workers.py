@@ -9,7 +9,7 @@ from polyhop.schemas.queue import WorkerRow, storable, to_json
 from polyhop.schemas.stored import StoredRow
 from polyhop.warehouse.queue.transactions import Transaction
 
-FORGET_SECONDS = 86_400.0
+FORGET_SECONDS = 86_400.0  # a day; chosen: readers of the list ask for the last minute
 
 
 def report_worker(

@@ -11,7 +11,7 @@ from polyhop.schemas.corpus import SourceKind
 from polyhop.warehouse.statements import statements
 from polyhop.warehouse.tables.connection import connect
 
-_AT_ONCE = 5000
+_AT_ONCE = 5000  # chosen: bounds the rows in memory, and any number gives the same
 _OWN_IDS: Mapping[SourceKind, str] = {"graph": "own_ids_of_graph", "corpus": "own_ids_of_corpus"}
 
 

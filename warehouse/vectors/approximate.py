@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from polyhop.schemas.manifest import HnswRecord
 from polyhop.schemas.settings import VectorSettings
 
-SAMPLE = 200
+SAMPLE = 200  # rows; decision 0008
 RECALL_DEPTH = 10  # as questions ask by default
+# candidates that a search keeps; chosen: above the depth of 10, and the manifest states it with the recall
 RECALL_EF = 64
 _COLUMN = "vector"
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import DamagedStoreError
 from polyhop.warehouse.graph.arrays import open_array
 
-HASH_BYTES = 32
+HASH_BYTES = 32  # of a sha256
 _BLOCK = 8192
 """Rows that are copied at a time: 12 MB."""
 

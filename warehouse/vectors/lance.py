@@ -30,7 +30,7 @@ from polyhop.warehouse.vectors.damage import (
     write_list,
 )
 
-_CHUNK = 5000
+_CHUNK = 5000  # chosen: bounds the rows and the text of a statement in memory, and any number leaves the same table
 _MARGINS = (timedelta(seconds=1), timedelta(seconds=1), timedelta(minutes=1))
 """Between reading the age of a tagged version and LanceDB's own look at the clock, once it has joined files: the first
 time that may take longer, and is done then."""

@@ -14,13 +14,13 @@ from polyhop.schemas.sentences import split_sentences
 
 RANK = 100
 """The place whose cosine counts as that of a text that has nothing to do with a question."""
-DIGITS = 4
+DIGITS = 4  # algorithms.md 2B.5.
 MOST = 20.0
 """Scales beyond that, either way, say that a sample was too small or texts all alike."""
 
 TEXTS = 1_000
 """Passages of the sample. Chosen: MiniLM encodes them in 14 s, once, and the 100th nearest is on another topic."""
-SENTENCES = 200
+SENTENCES = 200  # algorithms.md 2B.5.
 LEAST_WORDS = 4
 """A shorter sentence (a heading, a number) is no question."""
 

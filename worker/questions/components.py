@@ -18,7 +18,7 @@ from polyhop.schemas.text import norm_ws
 from polyhop.worker.model_outcomes import outage_of, use_of
 
 _WORD = re.compile(r"[^\W_][\w'’-]*")
-COMPONENTS_TOKENS = 512
+COMPONENTS_TOKENS = 512  # of a reply; chosen: `MOST_COMPONENTS` phrases of some 25 tokens
 MOST_COMPONENTS = 20
 """So many are searched for; a reply of any length costs no more."""
 

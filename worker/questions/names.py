@@ -22,8 +22,8 @@ from polyhop.schemas.query import ModelUse, Question, QuestionName
 from polyhop.schemas.text import norm_ws
 from polyhop.worker.model_outcomes import outage_of, use_of
 
-_ENTITIES_TOKENS = 512
-_SCHEMA_VERSION = 1
+_ENTITIES_TOKENS = 512  # of a reply; chosen: some thirty names with hints, far more than a question has
+_SCHEMA_VERSION = 1  # of the reply's form: part of the cache's key, raised with every change; algorithms.md 0.3.
 _WORD_AFTER = re.compile(r"\s*([^\W\d_]+)")
 
 

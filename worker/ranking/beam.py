@@ -26,7 +26,7 @@ TextsOf = Callable[[Sequence[int]], Sequence[str]]
 
 _KINDS: tuple[Kind, ...] = ("exact", "synonym", "jump")
 _EXACT, _SYNONYM, _JUMP = range(3)
-_NO_ENTITY = -1
+_NO_ENTITY = -1  # entities are numbered from 0
 _CANCELLING = 0.01
 """A sum of vectors with a smaller squared length is added up, since its length by products would lose digits."""
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from polyhop.worker.ranking.order import DECIMALS, best, kth_largest
 
-_LEAST_REFERENCE = 1 / 100
+_LEAST_REFERENCE = 1 / 100  # algorithms.md 2B.3, step 3.
 
 
 def relative(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.integer]
 Kept = tuple[Integers, Integers, Floats]
 
-SLACK = 1e-11
+SLACK = 1e-11  # ten units of the twelfth decimal, after which scores are equal: no tie is lost; algorithms.md 0.3.
 
 
 def _subgraph(edges: Edges, active: Integers, values: Floats) -> Edges:

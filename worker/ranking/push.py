@@ -17,7 +17,7 @@ from polyhop.worker.ranking.pagerank import normalised_seeds
 if TYPE_CHECKING:
     from scipy import sparse
 
-MAX_PUSHES = 1_000_000
+MAX_PUSHES = 1_000_000  # algorithms.md 2.6.
 
 _Edges = tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float64]]
 _Start = tuple[NDArray[np.integer], NDArray[np.float64], NDArray[np.float64]]

@@ -25,8 +25,8 @@ _DESCRIBED = re.compile(
 _LINKS = frozenset(("of", "behind", "by", "from", "for", "about", "on", "in", "at", "under", "with", "to"))
 _SENTENCE_END = re.compile(r"[.?!][\"'”’)]*\s+")
 _NOUN_BEFORE = re.compile(r"\b(?:the|an?)\s+((?:[a-z][\w-]*\s+){1,2})$")
-_MOST_NOUNS = 4
-_FAR = 80
+_MOST_NOUNS = 4  # chosen: noun phrases of questions are shorter; bounds the look to the left
+_FAR = 80  # characters beside a name; chosen: about the clause that it stands in
 
 
 @dataclass(frozen=True, slots=True)

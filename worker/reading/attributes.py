@@ -42,19 +42,19 @@ _NO_LIFE = re.compile(
 )
 _OPEN_LIFE = re.compile(r";\s*born\b(?=[^()]{0,40}\))")
 _IS_A_YEAR = re.compile(r"\b(?:is|was|are|were)\s+(?:an?|the)\s+(?:[\w-]+\s+)?(?=[12]\d{3}\b)")
-_YEAR_LENGTH = 4
+_YEAR_LENGTH = 4  # digits that `_IS_A_YEAR` sees but does not take
 _AUXILIARY = re.compile(r"\b(?:was|were|is|are|had|has)\b")
 _SUBJECTS = frozenset(("he", "she", "it", "they"))
 _RUNNING = frozenset(("published", "ran", "existed"))
 _TO = (" and ", "–", "-", " to ", " – ")
 _MONTHS = frozenset(("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"))
-_SHORTEST_MONTH = 3
+_SHORTEST_MONTH = 3  # letters, as in `_MONTHS`
 _FAR = 90  # characters after the verb; reader.md 6.4, dates 2.
-_FAR_IN_FRONT = 160
+_FAR_IN_FRONT = 160  # characters before the verb; chosen: more than `_FAR`, since the subject stands between them
 _FRONTED = re.compile(r"[,;]\s{1,3}(?:and |but )?(?:in|on|since)\s{1,3}$", re.IGNORECASE)
 _FRONTED_FIRST = re.compile(r"(?:^|[,;]\s{1,3}(?:and |but )?)(?:in|on|since)\s{1,3}$", re.IGNORECASE)
-_MOST_PARENTHESES = 6
-_LONGEST_NAME = 120
+_MOST_PARENTHESES = 6  # chosen: dates of a life stand in the first ones; bounds what a sentence of formulas costs
+_LONGEST_NAME = 120  # characters before a parenthesis; chosen: longer than names, which end there
 
 
 @dataclass(frozen=True, slots=True)

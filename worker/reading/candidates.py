@@ -26,7 +26,7 @@ DATED, YEARS, COUNTED, NAMED, JOINED, QUOTED, PEOPLE, PHRASE, SUBJECT = "D", "Y"
 """Kinds of candidates: dates, bare years, numbers, names, `City, State`, quotes, demonyms, lower-case phrases, and what
 the page is about where a sentence begins with `he`, `the company` or a part of its name."""
 
-MOST_CANDIDATES = 60
+MOST_CANDIDATES = 60  # see above; chosen: sentences other than lists have far fewer
 _KEPT_SENTENCES = 10_000
 """Sentences whose spans are kept, once per type of answer: some 2,000 passages, as many as pages.py keeps."""
 _COUNTRY_HEADS = frozenset(("country", "nation", "citizenship"))
@@ -38,7 +38,7 @@ _DAY_AND_MONTH = re.compile(rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}|{_MONTH} 
 _QUOTE = re.compile(r"[\"“«]([^\"“”«»\n]{2,60})[\"”»]")
 _OTHER_NAMES = frozenset(("name", "full", "real", "nickname", "known", "called"))
 _LONGEST_PHRASE = 4  # words; reader.md 6.2, P.
-_MOST_SUBJECTS = 30
+_MOST_SUBJECTS = 30  # sentences of a page; chosen: half of those that are read (`MOST_SENTENCES` of pages.py)
 _PARENTHESES = re.compile(r"\([^()]*\)")
 
 

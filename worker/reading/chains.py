@@ -14,7 +14,7 @@ from polyhop.worker.model_outcomes import outage_of, use_of
 from polyhop.worker.reading.context import estimate_tokens, lines_within_tokens
 from polyhop.worker.reading.model import ANSWER_TOKENS, AnsweredReply, no_room, read_instead
 
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 1  # of the reply's form: part of the cache's key, raised with every change; algorithms.md 0.3.
 
 
 class ChainsReply(AnsweredReply):

@@ -15,12 +15,12 @@ from polyhop.worker.reading.word_lists import clause_lists
 
 _TOKEN = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 _PARENTHESIS = re.compile(r"\([^()]*\)")
-_MOST_STEPS = 8
+_MOST_STEPS = 8  # reader.md 6.5.
 _BEGINS = re.compile(r"[.?!]\s+(?:\w{1,8} )?$")
-_NEAR = 24
+_NEAR = 24  # characters in which `_BEGINS` fits: a stop, whitespace, a word of eight letters
 _MOST_WORDS = 10  # of a noun phrase; reader.md 6.5.
 _FAR = 40  # words to the left; reader.md 6.5.
-_KEPT_SENTENCES = 10_000
+_KEPT_SENTENCES = 10_000  # chosen: of some 2,000 passages, as many as pages.py keeps
 PRONOUNS = {"he": "he", "she": "she", "it": "it", "they": "they", "his": "he", "her": "she", "its": "it"}
 """What each pronoun is a form of."""
 _PRONOUNS = frozenset(("he", "she", "it", "they"))

@@ -15,7 +15,7 @@ from polyhop.schemas.query import Reading, ReadingItem
 from polyhop.worker.model_outcomes import outage_of, use_of
 from polyhop.worker.reading.model import ANSWER_TOKENS, AnsweredReply
 
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 1  # of the reply's form: part of the cache's key, raised with every change; algorithms.md 0.3.
 
 
 class ClosedBookReply(AnsweredReply):

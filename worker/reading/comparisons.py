@@ -34,7 +34,7 @@ _LONG = re.compile(
 )
 _AMOUNT_OF = re.compile(r"\b(?:more|most|fewer|fewest|less|least)\s+([a-z]\w+)", re.IGNORECASE)
 _SHORT = re.compile(r"\bshort(?:er|est)\b")
-_NEAR_NOUN = 2
+_NEAR_NOUN = 2  # words before a noun; chosen: `12 stations`, `12 new stations`
 _PERSONS = ("birth", "death")
 _OLD_THINGS = ("release", "founding", "opening", "building", "launch")
 """What `older` compares of things, in this order: the first kind of date that is stated of both."""

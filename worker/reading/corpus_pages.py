@@ -17,9 +17,9 @@ from polyhop.schemas.type_words import PERSON
 from polyhop.schemas.types import title_type
 from polyhop.worker.reading.parsing import stem_of
 
-MOST_SAMPLED = 20_000
-MOST_KEPT = 50_000
-_STEP = 2_000
+MOST_SAMPLED = 20_000  # see above; chosen, not tuned: persons of a larger corpus share most of their first names
+MOST_KEPT = 50_000  # see above; 20 MB of ASCII (`_LEAD` characters each); chosen
+_STEP = 2_000  # texts fetched at once; chosen: bounds memory, and any number gives the same names
 _LEAD = 400  # characters; reader.md 6.3, ownhead.
 _DEFINITION_CHARACTERS = 160  # reader.md 6.3, ownhead.
 _PARENTHESES = re.compile(r"\([^()]*\)")
@@ -31,7 +31,7 @@ _KIND_ENDS = re.compile(
 """Where a definition stops to say what something is (`is a bridge in New York over the East River`)."""
 _LIFE = re.compile(r"\([^()]*(?:\bborn\b|\b[12]\d{3}\b)")
 _IS_A = re.compile(r" (?:is|was) an? ")
-_SURE = 0.9
+_SURE = 0.9  # as `DEFINED` of schemas/types.py: a definition of its own, not a cue
 _NAME_LENGTHS = range(2, 5)
 
 

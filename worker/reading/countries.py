@@ -12,7 +12,7 @@ from polyhop.schemas.text import fold
 from polyhop.worker.reading.word_lists import geography
 
 _IS_A = re.compile(r"\b(?:is|was|were|are) (?:an?|the) ")
-_NEAR = 40
+_NEAR = 40  # characters; chosen: room for a few adjectives (`was an acclaimed contemporary English writer`)
 
 
 @dataclass(frozen=True, slots=True)

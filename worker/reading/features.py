@@ -33,7 +33,7 @@ from polyhop.worker.reading.parsing import (
 from polyhop.worker.reading.word_lists import geography, name_lists
 
 _FADE = 6.0  # words; reader.md 6.3, mwin.
-_FAR = 1 << 30
+_FAR = 1 << 30  # no word on that side: no distance reaches it
 _ORDINAL = re.compile(r"\d(?:st|nd|rd|th)\b", re.IGNORECASE)
 _SHORT_NAME = range(2, 4)
 

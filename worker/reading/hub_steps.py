@@ -17,8 +17,8 @@ from polyhop.worker.reading.model import numbered
 
 REPLY_TOKENS = 1_024
 """Longest reply of a step."""
-_SCHEMA_VERSION = 1
-_PATHS_SHARE = 0.7
+_SCHEMA_VERSION = 1  # of the replies' forms: part of the cache's key, raised with every change; algorithms.md 0.3.
+_PATHS_SHARE = 0.7  # of the budget; chosen: a hub is judged by its paths, and linked passages get what these leave
 _NONE = "(none)"
 
 

@@ -25,10 +25,10 @@ READ_PASSAGES = 5
 """Passages that a model reads (algorithms.md 3.9)."""
 READ_TOKENS = 6_000
 """Tokens of the question, the notes and the passages, by `estimate_tokens`."""
-_NOTES_SHARE = 0.5
+_NOTES_SHARE = 0.5  # of READ_TOKENS; chosen: passages keep at least the other half
 _NO_NOTES = "(none)"
-ANSWER_TOKENS = 1_024
-_SCHEMA_VERSION = 1
+ANSWER_TOKENS = 1_024  # of a reply; chosen: a short answer, its reasoning and quotes take a few hundred
+_SCHEMA_VERSION = 1  # of the reply's form: part of the cache's key, raised with every change; algorithms.md 0.3.
 _LOG = logging.getLogger(__name__)
 
 

@@ -31,7 +31,7 @@ _AMONG = re.compile(r"\b(?:of|among|between)(?: the)? $", re.IGNORECASE)
 _ROLE_OF = re.compile(r"([a-z]+) of (?:the |both )?(?:[a-z]+ ){0,2}$", re.IGNORECASE)
 _POSSESSIVE_ROLE = re.compile(r"['’]s? (\w+)")
 _BORN = re.compile(r"\bborn\b")
-_NAME_GAP = 48
+_NAME_GAP = 48  # characters; chosen: a role and the article before a name (`the screenwriter of the film`), with room
 _RUNS = NameFinder(())
 
 

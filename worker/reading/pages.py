@@ -17,13 +17,13 @@ from polyhop.schemas.text import fold
 from polyhop.worker.reading.clauses import defining_words, first_pronoun
 from polyhop.worker.reading.parsing import stem_of
 
-MOST_CHARACTERS = 4_000
-MOST_SENTENCES = 60
-LEAD_SENTENCES = 2
-LEAD_CHARACTERS = 600
+MOST_CHARACTERS = 4_000  # see above; chosen: some 600 words, several times a passage of the corpora here
+MOST_SENTENCES = 60  # see above; chosen: of some 65 characters, as many as MOST_CHARACTERS hold
+LEAD_SENTENCES = 2  # reader.md, steps (6).
+LEAD_CHARACTERS = 600  # chosen: two long sentences; bounds a lead without a full stop
 _LINES = re.compile(r"[^\n]+")
 _WORD = re.compile(r"[^\W_]+")
-_MOST_STEMS, _LONGEST_KEPT = 200_000, 40
+_MOST_STEMS, _LONGEST_KEPT = 200_000, 40  # words, letters; chosen: bounds the memory, as schemas/stems.py does
 _RUNS = NameFinder(())
 _KEPT_PAGES = 2_000
 """Passages whose sentences, words and names are kept: questions of one batch, and of one corpus, read the same

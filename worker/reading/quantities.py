@@ -28,7 +28,7 @@ _OLD_YEAR = re.compile(r"(?<![\w.,])[1-9]\d{2}(?![\w,]|\.\d)")
 _NUMBER = r"(?<![\w.,])(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?: (hundred|thousand|million|billion))?"
 _SCALES = {"": 1.0, "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9}
 _NEARLY = frozenset(("about", "around", "some", "nearly", "over", "approximately", "roughly", "almost", "up", "to"))
-_REACH = 60
+_REACH = 60  # characters before a number; chosen: the words of its measure stand in its clause
 _VERBS = frozenset(("rises", "stands", "reaches", "covers", "measures", "employs", "employed", "has", "had"))
 _OWN_PARTS = frozenset(("summit", "peak", "height", "length", "depth", "area", "population", "elevation", "altitude"))
 

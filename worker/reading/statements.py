@@ -23,7 +23,7 @@ from polyhop.worker.reading.word_lists import clause_lists, geography
 _FILLERS = frozenset(("both", "all", "a", "an", "the", "also", "either", "too", "and"))
 _NOT = re.compile(r"\b(?:not|never|no|nor|neither|without|instead|failed|refused)\b|n['’]t\b", re.IGNORECASE)
 _DEFINED = re.compile(r"\b(?:is|was|are|were) (?:an?|the|one of the)\b[^.;]{0,80}")
-_MOST_KIND_WORDS = 4
+_MOST_KIND_WORDS = 4  # chosen: longer predicates say what things do or have, not which kind they are
 
 
 def by_definition(question: ParsedQuestion, options: Sequence[Option]) -> Computed | None:

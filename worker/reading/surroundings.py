@@ -10,7 +10,7 @@ from functools import cached_property
 
 from polyhop.worker.reading.word_lists import Relation
 
-_PATTERN_CHARACTERS = 90
+_PATTERN_CHARACTERS = 90  # characters before a span; chosen: as far as a date may be from its verb (reader.md 6.4).
 _WORD_BEFORE = re.compile(r"([\w.]+)\s+(?:the\s+)?$")
 _NOUN_BEFORE = re.compile(r"([\w'’]+)\s+(?:of\s+)?(?:the\s+)?$")
 _NOUN_AFTER = re.compile(r"^,?\s+(?:is |was )?(?:an? |the )?(?:[a-z-]+ ){0,2}?([a-z]+)\b")

@@ -20,8 +20,8 @@ from polyhop.worker.strategies.arcana_entities import StartEntities
 EXPLAINED = 10
 """So many passages of the graph's list are explained."""
 
-_SHOWN = 30
-_DIGITS = 6
+_SHOWN = 30  # entities; chosen: as many as `qasa` returns by default
+_DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 
 
 class ArcanaEvidence:

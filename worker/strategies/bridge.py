@@ -36,7 +36,7 @@ from polyhop.worker.strategies.base import (
 from polyhop.worker.strategies.entities import EntityMatcher, Start
 
 ANALYSER = "stems"
-K1, B = 1.2, 0.75
+K1, B = 1.2, 0.75  # algorithms.md 2B.2.
 ENTITY_PENALTY = 0.5  # exponent of df; algorithms.md 2B.3.
 IN_COSINES = ("seed_temperature", "lexical_weight", "graph_weight", "coverage_weight")
 """Parameters of `bridge` in units of the local encoder's cosine. Source: algorithms.md 2B.5."""

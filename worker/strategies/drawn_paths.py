@@ -7,7 +7,7 @@ from polyhop.tasks.hubs.artefact import StoredHubs
 from polyhop.tasks.hubs.text import path_text
 from polyhop.worker.ranking.hubs.words import words_of
 
-_DIGITS = 6
+_DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 
 
 def drawn_path(stored: StoredHubs, path: int, score: float, walked: Sequence[int] = ()) -> Path:

@@ -19,8 +19,8 @@ from polyhop.worker.ranking.facets.units import Units
 from polyhop.worker.ranking.order import best_positive
 from polyhop.worker.strategies.drawn_paths import drawn_path
 
-_DIGITS = 6
-_SHOWN_VALUES = 5
+_DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
+_SHOWN_VALUES = 5  # linked values of a condition; chosen: a line, which says how many more there are
 
 NO_CONDITION = Fallback("similarity", "no word of the question names a value or a hub, so hubs stand by similarity")
 

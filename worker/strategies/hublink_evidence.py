@@ -19,7 +19,7 @@ from polyhop.worker.ranking.hubs.topic import Topic
 from polyhop.worker.ranking.hubs.words import words_of
 from polyhop.worker.strategies.drawn_paths import drawn_path
 
-_DIGITS = 6
+_DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 _SHOWN = 10
 """Paths, alternatives of a topic and hubs without paths that are listed; the data hold all paths."""
 

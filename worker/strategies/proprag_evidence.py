@@ -15,7 +15,7 @@ from polyhop.tasks.propositions.artefact import StoredPropositions
 from polyhop.worker.ranking.beam import Connection, FoundPaths, PropositionPath
 from polyhop.worker.ranking.proposition_ranking import PathSeed, PropositionRanking
 
-_DIGITS = 6
+_DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 _SHOWN = 10
 """Paths, and seeds of the first walk, that are listed; the beams hold the other paths."""
 _SIGNS = {"exact": "→", "synonym": "≈", "jump": "⇢"}

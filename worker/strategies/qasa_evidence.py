@@ -14,7 +14,7 @@ from polyhop.warehouse.artefacts import ENTITIES, GRAPH
 from polyhop.worker.ranking.chain_text import chain_line, context_text, entity_line
 from polyhop.worker.ranking.order import best
 
-_DIGITS = 6
+_DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 _CUT = Note("Search for chains cut short", "it stopped at max_paths_enumerated, so stronger chains may exist")
 
 

@@ -23,8 +23,8 @@ HUB = -1
 NEAR = 3
 """Words around a mention among which its introducer is looked for."""
 
-NOT_INTRODUCED = 0.5
-LEAST_NEGATED_SHARE = 0.5
+NOT_INTRODUCED = 0.5  # algorithms.md 4B, rule 3.
+LEAST_NEGATED_SHARE = 0.5  # algorithms.md 4B, rule 4.
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ class Kind(IntFlag):
 LEAST_SHARE = 0.9
 """Of a field's distinct values that are of a kind; chosen: a few values of another form are common in real data."""
 
-FIRST_YEAR, LAST_YEAR = 1000, 2100
+FIRST_YEAR, LAST_YEAR = 1000, 2100  # algorithms.md 4B, kinds of values.
 _MONTHS_TEXT = """
 january february march april may june july august september october november december jan feb mar apr jun jul aug sep
 sept oct nov dec

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from polyhop.tasks.lexical.postings import build_postings
 from polyhop.worker.ranking.facets.words import Word, are_family, trigrams
 
-STOP_WORD_FACTOR = 0.1
-SHORTEST_UNKNOWN = 5
-LEAST_DICE = 0.6
-LARGEST_LENGTH_DIFFERENCE = 2
+STOP_WORD_FACTOR = 0.1  # algorithms.md 4B, rule 2.
+SHORTEST_UNKNOWN = 5  # letters; algorithms.md 4B, rule 1.
+LEAST_DICE = 0.6  # algorithms.md 4B, rule 1.
+LARGEST_LENGTH_DIFFERENCE = 2  # letters; algorithms.md 4B, rule 1.
 
 
 class LabelIndex:

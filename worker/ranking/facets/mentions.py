@@ -15,12 +15,12 @@ from polyhop.worker.ranking.facets.words import Word
 DECIMALS = 9
 """Scores of readings are equal if they are so after rounding: summation order must not part alternatives."""
 
-NAME_STRENGTH = 0.7
-PART_STRENGTH = 0.5
-RAREST = 2
-NEARBY = 6
-LONG_LABEL = 3
-NEARBY_COVERAGE = 0.35
+NAME_STRENGTH = 0.7  # algorithms.md 4B, rule 2.
+PART_STRENGTH = 0.5  # flat from .5 to .6; algorithms.md 4B, parts of values.
+RAREST = 2  # labels; algorithms.md 4B, rule 2.
+NEARBY = 6  # tokens; algorithms.md 4B, rule 2.
+LONG_LABEL = 3  # tokens; algorithms.md 4B, rule 2.
+NEARBY_COVERAGE = 0.35  # algorithms.md 4B, rule 2.
 
 
 @dataclass(frozen=True, slots=True)

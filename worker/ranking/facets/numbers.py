@@ -34,7 +34,7 @@ INCLUSIVE = frozenset(("since", "until", "till"))
 LEAST_MOST = {"least": ABOVE, "most": BELOW}
 """After `at`."""
 
-MOST_DIGITS = 15
+MOST_DIGITS = 15  # exact in float64; algorithms.md 4B, ranges.
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from polyhop.worker.ranking.facets.units import Units
 from polyhop.worker.ranking.facets.words import Word
 
-MOST_VALUES = 5
-LEAST_SHARE, LARGEST_SHARE = 0.02, 0.98
+MOST_VALUES = 5  # algorithms.md 4B, rule 4.
+LEAST_SHARE, LARGEST_SHARE = 0.02, 0.98  # algorithms.md 4B, rule 4.
 REACH = 4
 """Words before a mention in which a negation is looked for."""
 
@@ -27,8 +27,8 @@ themselves itself himself herself oneself ourselves yourself
 _REFLEXIVES = frozenset(_REFLEXIVES_TEXT.split())
 """After `to`: kept to oneself."""
 
-WRONG = 0.1
-OTHER_WORDS = 0.6
+WRONG = 0.1  # algorithms.md 4B, rule 4.
+OTHER_WORDS = 0.6  # algorithms.md 4B, rule 4.
 
 
 class Polarity:

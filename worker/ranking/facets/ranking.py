@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 FLOOR = 0.15
 """What a hub keeps that does not meet a facet."""
 
-LEAST_OWN = 0.001
+LEAST_OWN = 0.001  # algorithms.md 4B, rule 8.
 
 SIMILARITY_POWER = 3
 """How much the most similar signatures outweigh others; flat between 2 and 3 on ORKG and the museum, less at 4."""

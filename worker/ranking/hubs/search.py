@@ -16,7 +16,7 @@ from polyhop.worker.ranking.order import DECIMALS, contenders
 
 Scores = NDArray[np.float64]
 _TRIPLE_ROW = LEVELS.index("triple")
-_HASH_PARTS = 4
+_HASH_PARTS = 4  # 8 bytes each of a sha256, compared as large numbers in the order of its digits
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.hubs import HubGraph, HubPaths, Numbers
 
 Places = NDArray[np.int64]
-_START = -1
+_START = -1  # no step: numbers of triples begin at 0, candidates are -2 and below
 
 
 @dataclass(frozen=True, slots=True)
