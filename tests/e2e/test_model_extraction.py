@@ -230,7 +230,8 @@ def test_a_refused_key_ends_the_run_at_the_first_call_and_publishes_nothing(
     settings = settings_for()
     with pytest.raises(ConfigurationError, match=r"key.*bad key"):
         index(settings, write_corpus(records(PASSAGE_COUNT)))
-    assert model_server.count() == 1
+    # 403 may mean the request alone: the few that are under way tell
+    assert model_server.count() <= {401: 1, 403: 3 + CONCURRENCY}[status]
     assert not Layout(settings.root).index("i").current.exists()
 
 

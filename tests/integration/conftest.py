@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from prefect_rest import ask, post
+from prefect_rest import ask, forget_earlier, post
 
 
 def _free_port() -> int:
@@ -72,6 +72,12 @@ def _wait_until_healthy(url: str, server: subprocess.Popen[bytes], log: Path) ->
         except (urllib.error.URLError, OSError):
             time.sleep(0.5)
     pytest.fail(f"the Prefect server did not answer in 120 s: {log.read_text()[-2000:]}")
+
+
+@pytest.fixture(autouse=True)
+def _own_runs_only() -> None:
+    """A test that is tried again looks at what this try does, not at what the one before left on the server."""
+    forget_earlier()
 
 
 @pytest.fixture

@@ -239,7 +239,8 @@ def test_a_refused_key_ends_the_first_call_and_is_not_tried_again(
     with pytest.raises(ModelKeyError, match="bad key"):
         _ask(gateway(), journal)
     assert len(model_server.requests) == 1
-    assert (journal.errors, journal.after[0][1].prompt_tokens) == (["ModelKeyError"], 0)
+    expected = {401: "ModelKeyError", 403: "ModelForbiddenError"}[status]
+    assert (journal.errors, journal.after[0][1].prompt_tokens) == ([expected], 0)
 
 
 @pytest.mark.parametrize(

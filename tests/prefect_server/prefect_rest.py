@@ -16,6 +16,14 @@ _PAGE = 200
 """Most rows that the server gives at once, in its own order: what a test looks for may be among later ones."""
 
 
+_test_began = [datetime.now(UTC)]
+
+
+def forget_earlier() -> None:
+    """From now on `runs_named` and `events_of` leave out what is there already: of an earlier try of the test."""
+    _test_began[0] = datetime.now(UTC)
+
+
 def post(environment: Mapping[str, str], path: str, body: Mapping[str, object] | None = None) -> Any:
     """What the server of this environment answers; to a filter all rows, however many pages they take."""
     if not path.endswith("/filter") or path.startswith("/events"):
@@ -29,14 +37,20 @@ def post(environment: Mapping[str, str], path: str, body: Mapping[str, object] |
 
 
 def runs_named(environment: Mapping[str, str], beginning: str) -> list[dict[str, Any]]:
-    """The flow runs whose names begin with these words."""
+    """The flow runs of the test whose names begin with these words."""
     found = post(environment, "/flow_runs/filter", {"flow_runs": {"name": {"like_": beginning}}})
-    return [run for run in found if run["name"].startswith(f"{beginning} ")]
+    own = [run for run in found if datetime.fromisoformat(run["created"]) >= _test_began[0]]
+    return [run for run in own if run["name"].startswith(f"{beginning} ")]
 
 
 def events_of(environment: Mapping[str, str], event: str, resource: str) -> list[dict[str, Any]]:
-    """The events of that name about a resource, at least one: the server stores them a moment after they happen."""
-    body: dict[str, object] = {"filter": {"event": {"name": [event]}, "resource": {"id": [resource]}}}
+    """The test's events of that name about a resource, at least one: the server stores them a moment later."""
+    wanted = {
+        "event": {"name": [event]},
+        "resource": {"id": [resource]},
+        "occurred": {"since": _test_began[0].isoformat()},
+    }
+    body: dict[str, object] = {"filter": wanted}
     end = time.monotonic() + 120
     while not (found := post(environment, "/events/filter", body)["events"]):
         assert time.monotonic() < end, f"no event {event} about {resource}"

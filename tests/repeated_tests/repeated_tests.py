@@ -45,10 +45,11 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Names the tests that passed at a later try, with what failed before."""
-    again = [report for report in terminalreporter.getreports("passed") if getattr(report, "failed_tries", None)]
-    if again:
-        terminalreporter.section(f"passed when tried again: {len(again)}")
-    for report in again:
-        for words in report.failed_tries:
-            terminalreporter.write_line(f"{report.nodeid}: failed before: {words}")
+    """Names the tests that were tried again, whatever the last try gave, with what failed before."""
+    for outcome in ("passed", "failed"):
+        again = [report for report in terminalreporter.getreports(outcome) if getattr(report, "failed_tries", None)]
+        if again:
+            terminalreporter.section(f"{outcome} when tried again: {len(again)}")
+        for report in again:
+            for words in report.failed_tries:
+                terminalreporter.write_line(f"{report.nodeid}: failed before: {words}")

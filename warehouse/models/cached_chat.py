@@ -17,12 +17,12 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, Gateway, ReplyT, Rung, Usage
-from polyhop.schemas.errors import MalformedReplyError, ReplyRefusedError
+from polyhop.schemas.errors import MalformedReplyError, ModelForbiddenError, ReplyRefusedError
 from polyhop.schemas.model_settings import ReplySettings
 from polyhop.warehouse.cache.claims import claims_of
 from polyhop.warehouse.cache.replies import RawReply, ReplyCache, StoredFailure, StoredReply
 from polyhop.warehouse.models.budget import Budget
-from polyhop.warehouse.models.first_replies import FirstReplies
+from polyhop.warehouse.models.first_replies import FirstReplies, ForbiddenRequests
 from polyhop.warehouse.models.journal import Ledger, RequestJournal, Stop
 from polyhop.warehouse.models.pace import Pace
 from polyhop.warehouse.models.repair import REPAIR_REVISION, read_reply
@@ -198,9 +198,18 @@ class CachedChat:
                 }
                 for future in futures:
                     future.add_done_callback(ended.put)
+                forbidden = ForbiddenRequests()
                 for left in range(len(futures), 0, -1):
                     future = self._next(ended, left)
-                    settled(futures[future], future.result())
+                    try:
+                        outcome = future.result()
+                    except ModelForbiddenError as error:
+                        forbidden.add(futures[future], error)
+                        continue
+                    forbidden.compare(outcome)
+                    settled(futures[future], outcome)
+                for key, outcome in forbidden.outcomes().items():
+                    settled(key, self._stored(key, missing[key], outcome))
             except BaseException as error:  # Ctrl-C, too, must stop the threads
                 stop.because(error)
                 pool.shutdown(wait=True, cancel_futures=True)
@@ -224,6 +233,8 @@ class CachedChat:
             journal = RequestJournal(self._ledger, key, stop)
             try:
                 outcome = self._gateway.answer(request, journal)
+            except ModelForbiddenError:
+                raise
             except BaseException as ended:  # whatever ended this request, the others stop
                 stop.because(ended)
                 raise

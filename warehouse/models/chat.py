@@ -18,6 +18,7 @@ from polyhop.schemas.chat import CallJournal, ChatOutcome, ChatRequest, ReplyT, 
 from polyhop.schemas.errors import (
     MalformedReplyError,
     ModelError,
+    ModelForbiddenError,
     ModelRateLimitError,
     ModelTimeoutError,
     ModelUnavailableError,
@@ -110,6 +111,7 @@ class ChatGateway:
 
         Raises:
             ModelKeyError: If the key is missing or refused.
+            ModelForbiddenError: If the key or this request is refused, and no request was accepted so far.
             BudgetExceededError: From the journal.
         """
         asking = _Asking(request, journal, [{"role": "user", "content": request.text}])
@@ -123,6 +125,9 @@ class ChatGateway:
         )
         try:
             reply, rung = retrying(self._attempt, asking)
+        except ModelForbiddenError as error:
+            error.outcome = self._outcome(asking, None, None, error.rejection)
+            raise
         except ModelError as error:
             if asking.shortened is not None and not isinstance(error, ModelUnavailableError):
                 return self._outcome(asking, asking.shortened, Rung.SHORTENED, None)

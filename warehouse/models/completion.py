@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from polyhop.schemas.errors import ModelKeyError, ModelRejectedError
+from polyhop.schemas.errors import ModelForbiddenError, ModelRejectedError
 from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.redaction import redact, without_values
 from polyhop.warehouse.models.failed_calls import status_of
@@ -70,7 +70,7 @@ class Completions:
 
         Raises:
             CallFailedError: With a ModelError; a form that the server refuses is retryable, with the next form. With a
-                ModelKeyError if the key is missing or refused.
+                ModelKeyError if the key is missing or refused, or may be (ModelForbiddenError).
         """
         litellm = import_litellm()
         import openai
@@ -103,8 +103,8 @@ class Completions:
             self._has_temperature = False
             return _again(error)
         ours, may_be_billed = translated(error, self._model)
-        if status_of(error) == 403 and not self._is_form_proven:
-            ours = ModelKeyError(f"The server of {self._model} refuses the key: {said_by(error)}")
+        if status_of(error) == 403 and isinstance(ours, ModelRejectedError) and not self._is_form_proven:
+            ours = ModelForbiddenError(f"The server of {self._model} refuses the key: {said_by(error)}", ours)
         is_form_refused = status_of(error) in {400, 422} and not isinstance(
             error, litellm.exceptions.LiteLLMUnknownProvider
         )

@@ -1,8 +1,9 @@
 """Whether a model's server takes requests at all: a run whose first requests all fail ends instead of failing slowly.
 
-Asks nobody.
+And what it means that it forbids one (HTTP 403): a wrong key, or that request. Asks nobody.
 """
 
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -10,6 +11,7 @@ from polyhop.schemas.chat import ChatOutcome
 from polyhop.schemas.errors import (
     ModelEndpointError,
     ModelError,
+    ModelForbiddenError,
     ModelRateLimitError,
     ModelRejectedError,
     ModelTimeoutError,
@@ -66,3 +68,41 @@ class FirstReplies:
         return _OUTAGES.get(name, ModelRejectedError)(
             f"{outcome.error.rstrip('.')}. No request had a reply so far, so nothing is asked any more; {advice}."
         )
+
+
+class ForbiddenRequests:
+    """Requests asked together that the server forbade before it accepted any: the others tell what that means."""
+
+    def __init__(self) -> None:
+        self._errors: dict[str, ModelForbiddenError] = {}
+        self._is_key_good = False
+        self._has_outage = False
+
+    def compare(self, outcome: ChatOutcome[Any]) -> None:
+        """Another request's outcome."""
+        is_outage = outcome.error_class in _OUTAGES
+        self._has_outage = self._has_outage or is_outage
+        self._is_key_good = self._is_key_good or not (is_outage or outcome.error_class == ModelRejectedError.__name__)
+
+    def add(self, key: str, error: ModelForbiddenError) -> None:
+        """A forbidden request.
+
+        Raises:
+            ModelKeyError: If it is one too many, and no other had a reply.
+        """
+        self._errors[key] = error
+        if len(self._errors) >= MOST_FAILURES and not self._is_key_good:
+            raise error
+
+    def outcomes(self) -> dict[str, ChatOutcome[Any]]:
+        """What became of each: rejected if another had a reply; not answered yet if the server failed all others.
+
+        Raises:
+            ModelKeyError: If nothing speaks for the key.
+        """
+        if self._is_key_good:
+            return {key: error.outcome for key, error in self._errors.items()}
+        if self._errors and not self._has_outage:
+            raise next(iter(self._errors.values()))
+        unavailable = ModelUnavailableError.__name__
+        return {key: replace(error.outcome, error_class=unavailable) for key, error in self._errors.items()}
