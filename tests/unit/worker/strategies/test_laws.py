@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_index import MemoryServices
 
@@ -35,6 +35,7 @@ def ranking(retrieval: Retrieval) -> list[tuple[str, int, float]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=30)  # of each strategy; a batch has at most five of six questions
 @given(batches=st.lists(st.lists(st.integers(0, len(TEXTS) - 1), min_size=1, max_size=5), min_size=1, max_size=4))
 def test_a_question_s_result_does_not_depend_on_its_batch(memory_index: Any, name: str, batches: Any) -> None:
     strategy = make(name, memory_index, {}, MemoryServices(memory_index))
