@@ -1,12 +1,12 @@
 # Commands of a developer. `just` runs them (https://just.systems); each line also runs by itself in a shell.
 
-# Lint, types, import rules, unit and contract tests: minutes, no server but PostgreSQL.
+# Lint, types, import rules, unit and contract tests but the slow ones: two minutes, no server but PostgreSQL.
 quick:
     uv run ruff check .
     uv run ruff format --check .
     uv run mypy
     uv run lint-imports
-    uv run pytest tests/unit tests/contract
+    uv run pytest tests/unit tests/contract -m "not slow and not neo4j"
 
 # Everything, with every server it needs: the test command of README.md.
 all:
