@@ -5,8 +5,10 @@ The numbers of docs/decisions/0012-room-for-what-comes.md come from here.
 """
 
 import ast
+import io
 import subprocess
 import sys
+import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,6 +127,22 @@ def sizes(checkout: Path) -> None:
     print(f"functions {len(functions)}, lines p50/p90/max {shares(functions)}")
     print(f"arrows per module {sum(map(len, arrows.values())) / len(filled):.2f}")
     print(f"modules with one importer {sum(count == 1 for count in importers.values())}")
+    lines = sum(map(lines_of_code, filled.values()))
+    print(f"comments per 100 lines of code {100 * sum(map(comments_of, filled.values())) / lines:.1f}")
+    tests = sum(lines_of_code(path.read_text(encoding="utf-8")) for path in (checkout / "tests").rglob("*.py"))
+    print(f"test lines per line of code {tests / lines:.2f}")
+
+
+def lines_of_code(text: str) -> int:
+    """Lines that are neither empty nor only a comment; docstrings count."""
+    return sum(bool(line.strip()) and not line.lstrip().startswith("#") for line in text.splitlines())
+
+
+def comments_of(text: str) -> int:
+    """Comments, on lines of their own or behind code; those for tools (noqa, type, fmt) left out."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
+    return sum(not comment.startswith(("# noqa", "# type:", "# fmt:")) for comment in comments)
 
 
 def commands(checkout: Path) -> None:

@@ -48,6 +48,7 @@ sys.path.append(str(PROJECT / "tests" / "repeated_tests"))
 sys.path.append(str(PROJECT / "tests" / "bare_environment"))
 sys.path.append(str(PROJECT / "tests" / "shown_commands"))
 sys.path.append(str(PROJECT / "tests" / "processor_times"))
+sys.path.append(str(PROJECT / "tests" / "contract"))
 
 
 _MEMORY_FOLDER = pytest.StashKey[Any]()

@@ -11,27 +11,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from queue_parts import Clock, Make
 
-from polyhop.schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion, JobSpec, NewQuestion
 from polyhop.warehouse.queue.dialects import sqlite_url
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
 
 PROJECT = Path(__file__).resolve().parents[2]
-sys.path.append(str(PROJECT / "tests" / "contract"))
-SPEC = JobSpec(index="wiki")
-
-
-class Clock:
-    """Time that passes only when told."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def advance(self, seconds: float) -> None:
-        self.now += seconds
 
 
 @pytest.fixture
@@ -99,25 +84,6 @@ def start_python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     for process in started:
         process.kill()
         process.communicate()
-
-
-class Make:
-    """Short ways to say what tests say often."""
-
-    spec = SPEC
-
-    @staticmethod
-    def questions(count: int, prefix: str = "q") -> list[NewQuestion]:
-        return [NewQuestion(f"{prefix}{n}", f"What is {prefix} {n}?") for n in range(count)]
-
-    @staticmethod
-    def finished(claimed: ClaimedQuestion, answer: str = "yes") -> FinishedQuestion:
-        return FinishedQuestion(claimed.lease_token, answer, 7, "bridge", 0.25, {"passages": [{"id": "p1"}]})
-
-    @staticmethod
-    def failed(claimed: ClaimedQuestion, **changes: Any) -> FailedQuestion:
-        values = {"error": "the model is away", "error_class": "ModelUnavailableError", "retryable": True} | changes
-        return FailedQuestion(claimed.lease_token, **values)
 
 
 @pytest.fixture

@@ -1,20 +1,24 @@
 """Claims: order, ageing, leases, fencing, deadlines."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from polyhop.schemas.queue import DEATHS_PER_ATTEMPT, SUSPECT_AFTER_DEATHS, QuestionState
+from queue_parts import Clock, Make
+
+from polyhop.schemas.queue import DEATHS_PER_ATTEMPT, SUSPECT_AFTER_DEATHS, ClaimedQuestion, QuestionState
 from polyhop.warehouse.queue import leases
+from polyhop.warehouse.queue.queue import QuestionQueue
 
 
-def ids(claimed):
+def ids(claimed: Sequence[ClaimedQuestion]) -> list[str]:
     return [question.question_id for question in claimed]
 
 
-def states(queue, job_id):
+def states(queue: QuestionQueue, job_id: int) -> dict[str, str]:
     return {row.question_id: row.state.value for row in queue.results(job_id)}
 
 
-def test_a_claim_says_how_to_answer(queue, make, clock):
+def test_a_claim_says_how_to_answer(queue: QuestionQueue, make: type[Make], clock: Clock) -> None:
     spec = replace(make.spec, strategy="bm25", parameters={"k1": 1.2}, limit=5, deadline_seconds=100, max_attempts=2)
     job_id = queue.submit(spec, make.questions(1))
     (claimed,) = queue.claim(["default"], "w", lease_seconds=30)
@@ -24,7 +28,7 @@ def test_a_claim_says_how_to_answer(queue, make, clock):
     assert (claimed.lease_until, claimed.deadline) == (clock.now + 30, clock.now + 100)
 
 
-def test_questions_come_in_submitted_order_and_only_once(queue, make):
+def test_questions_come_in_submitted_order_and_only_once(queue: QuestionQueue, make: type[Make]) -> None:
     queue.submit(make.spec, make.questions(3, "a"))
     queue.submit(make.spec, make.questions(2, "b"))
     assert ids(queue.claim(["default"], "w", 4)) == ["a0", "a1", "a2", "b0"]
@@ -32,20 +36,22 @@ def test_questions_come_in_submitted_order_and_only_once(queue, make):
     assert queue.claim(["default"], "w", 4) == []
 
 
-def test_only_the_named_queues_are_claimed_and_merged_by_order(queue, make):
+def test_only_the_named_queues_are_claimed_and_merged_by_order(queue: QuestionQueue, make: type[Make]) -> None:
     for name, prefix, priority in (("slow", "s", 0), ("fast", "f", 1), ("other", "o", 9), ("slow", "t", 2)):
         queue.submit(replace(make.spec, queue=name, priority=priority), make.questions(2, prefix))
     assert queue.claim([], "w") == []
     assert ids(queue.claim(["slow", "fast", "slow"], "w", 5)) == ["t0", "t1", "f0", "f1", "s0"]
 
 
-def test_a_higher_priority_goes_first(queue, make):
+def test_a_higher_priority_goes_first(queue: QuestionQueue, make: type[Make]) -> None:
     for priority in (0, 5, -5):
         queue.submit(replace(make.spec, priority=priority), make.questions(1, f"p{priority}-"))
     assert ids(queue.claim(["default"], "w")) == ["p5-0", "p0-0", "p-5-0"]
 
 
-def test_waiting_for_the_ageing_time_is_worth_one_priority_level(open_one, make, clock):
+def test_waiting_for_the_ageing_time_is_worth_one_priority_level(
+    open_one: Callable[..., QuestionQueue], make: type[Make], clock: Clock
+) -> None:
     queue = open_one(ageing_seconds=10, clock=clock)
     queue.submit(make.spec, make.questions(1, "old"))
     clock.advance(19)
@@ -56,7 +62,9 @@ def test_waiting_for_the_ageing_time_is_worth_one_priority_level(open_one, make,
     assert ids(queue.claim(["default"], "w", 2)) == ["old0", "newer0"]
 
 
-def test_a_lease_that_ran_out_is_claimed_again_and_its_holder_refused(queue, make, clock):
+def test_a_lease_that_ran_out_is_claimed_again_and_its_holder_refused(
+    queue: QuestionQueue, make: type[Make], clock: Clock
+) -> None:
     job_id = queue.submit(make.spec, make.questions(1))
     (late,) = queue.claim(["default"], "late", lease_seconds=30)
     clock.advance(29)
@@ -74,7 +82,7 @@ def test_a_lease_that_ran_out_is_claimed_again_and_its_holder_refused(queue, mak
     assert (row.answer, row.worker_id, row.attempts) == ("good", "w", 2)
 
 
-def test_heartbeats_keep_a_lease(queue, make, clock):
+def test_heartbeats_keep_a_lease(queue: QuestionQueue, make: type[Make], clock: Clock) -> None:
     queue.submit(make.spec, make.questions(2))
     first, second = queue.claim(["default"], "w", lease_seconds=30)
     for _ in range(5):
@@ -84,7 +92,7 @@ def test_heartbeats_keep_a_lease(queue, make, clock):
     assert queue.heartbeat("w", [second.lease_token, first.lease_token]) == [second.lease_token]
 
 
-def test_a_question_whose_workers_die_ends_among_the_dead(queue, make, clock):
+def test_a_question_whose_workers_die_ends_among_the_dead(queue: QuestionQueue, make: type[Make], clock: Clock) -> None:
     job_id = queue.submit(replace(make.spec, max_attempts=2), make.questions(1))
     for _ in range(2 * DEATHS_PER_ATTEMPT):
         assert len(queue.claim(["default"], "w", lease_seconds=5)) == 1
@@ -95,7 +103,9 @@ def test_a_question_whose_workers_die_ends_among_the_dead(queue, make, clock):
     assert (row.attempts, row.finished_at) == (10, clock.now)
 
 
-def test_one_death_is_told_in_the_singular_and_a_topic_is_claimed_with_its_question(queue, make, clock):
+def test_one_death_is_told_in_the_singular_and_a_topic_is_claimed_with_its_question(
+    queue: QuestionQueue, make: type[Make], clock: Clock
+) -> None:
     job_id = queue.submit(make.spec, [replace(make.questions(1)[0], topic="rivers")])
     (claimed,) = queue.claim(["default"], "w", lease_seconds=5)
     assert claimed.topic == "rivers"
@@ -104,7 +114,9 @@ def test_one_death_is_told_in_the_singular_and_a_topic_is_claimed_with_its_quest
     assert queue.result(job_id, "q0").error == "worker died 1 time"
 
 
-def test_a_claim_that_is_tried_again_gives_back_what_its_first_try_had_leased(queue, make):
+def test_a_claim_that_is_tried_again_gives_back_what_its_first_try_had_leased(
+    queue: QuestionQueue, make: type[Make]
+) -> None:
     """The database had said yes, and the connection broke before the worker heard it."""
     queue.submit(make.spec, make.questions(3))
     (first,) = queue._do(lambda tx: leases.claim(tx, ["default"], "w", "c1", 1, 30.0))
@@ -115,7 +127,9 @@ def test_a_claim_that_is_tried_again_gives_back_what_its_first_try_had_leased(qu
     assert queue.heartbeat("w", [again.lease_token, other.lease_token]) == []
 
 
-def test_a_question_that_kills_workers_takes_no_neighbours_with_it(queue, make, clock):
+def test_a_question_that_kills_workers_takes_no_neighbours_with_it(
+    queue: QuestionQueue, make: type[Make], clock: Clock
+) -> None:
     job_id = queue.submit(make.spec, make.questions(5))
     dead = 0
     while batch := queue.claim(["default"], "w", 3, lease_seconds=5):
@@ -128,7 +142,7 @@ def test_a_question_that_kills_workers_takes_no_neighbours_with_it(queue, make, 
     assert states(queue, job_id) == {"q0": "done", "q1": "dead", "q2": "done", "q3": "done", "q4": "done"}
 
 
-def test_a_dead_worker_is_no_failed_attempt(queue, make, clock):
+def test_a_dead_worker_is_no_failed_attempt(queue: QuestionQueue, make: type[Make], clock: Clock) -> None:
     job_id = queue.submit(replace(make.spec, max_attempts=1), make.questions(1))
     for _ in range(DEATHS_PER_ATTEMPT - 1):
         queue.claim(["default"], "w", lease_seconds=5)
@@ -144,7 +158,9 @@ def test_a_dead_worker_is_no_failed_attempt(queue, make, clock):
     assert list(states(queue, job_id).values()) == ["queued"]
 
 
-def test_questions_that_lost_several_workers_are_claimed_alone(queue, make, clock):
+def test_questions_that_lost_several_workers_are_claimed_alone(
+    queue: QuestionQueue, make: type[Make], clock: Clock
+) -> None:
     queue.submit(make.spec, make.questions(3))
     for _ in range(SUSPECT_AFTER_DEATHS):
         assert len(queue.claim(["default"], "w", lease_seconds=5)) == 3
@@ -152,7 +168,9 @@ def test_questions_that_lost_several_workers_are_claimed_alone(queue, make, cloc
     assert [len(queue.claim(["default"], "w")) for _ in range(4)] == [1, 1, 1, 0]
 
 
-def test_waiting_questions_die_at_the_deadline_and_leased_ones_may_finish(queue, make, clock):
+def test_waiting_questions_die_at_the_deadline_and_leased_ones_may_finish(
+    queue: QuestionQueue, make: type[Make], clock: Clock
+) -> None:
     job_id = queue.submit(replace(make.spec, deadline_seconds=60), make.questions(3))
     queue.submit(make.spec, make.questions(1, "free"))
     kept, failing = queue.claim(["default"], "w", 2, lease_seconds=600)
@@ -167,7 +185,9 @@ def test_waiting_questions_die_at_the_deadline_and_leased_ones_may_finish(queue,
     assert (error.error_class, error.count, error.example) == ("DeadlinePassed", 2, "deadline passed")
 
 
-def test_a_deadline_lease_or_pause_ends_at_its_very_moment(queue, make, clock):
+def test_a_deadline_lease_or_pause_ends_at_its_very_moment(
+    queue: QuestionQueue, make: type[Make], clock: Clock
+) -> None:
     """Each ends at the time that it names, not after it: whole seconds on a test's clock are exact."""
     job_id = queue.submit(replace(make.spec, deadline_seconds=60), make.questions(1))
     free = queue.submit(make.spec, make.questions(2, "free"))
@@ -191,7 +211,7 @@ def test_a_deadline_lease_or_pause_ends_at_its_very_moment(queue, make, clock):
     assert (states(queue, job_id), states(queue, free)) == ({"q0": "leased"}, {"free0": "leased", "free1": "leased"})
 
 
-def test_released_questions_are_as_if_never_claimed(queue, make):
+def test_released_questions_are_as_if_never_claimed(queue: QuestionQueue, make: type[Make]) -> None:
     job_id = queue.submit(replace(make.spec, max_attempts=1), make.questions(2))
     held = queue.claim(["default"], "w")
     tokens = [question.lease_token for question in held]
@@ -202,7 +222,7 @@ def test_released_questions_are_as_if_never_claimed(queue, make):
     assert queue.finish([make.finished(question) for question in held]) == set()
 
 
-def test_open_questions_are_those_waiting_or_leased(queue, make):
+def test_open_questions_are_those_waiting_or_leased(queue: QuestionQueue, make: type[Make]) -> None:
     queue.submit(make.spec, make.questions(3))
     queue.submit(replace(make.spec, queue="other"), make.questions(4))
     first, _ = queue.claim(["default"], "w", 2)

@@ -2,38 +2,45 @@
 
 import json
 import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+from queue_parts import Clock, Make
 from sqlalchemy import text
 
 from polyhop.schemas.errors import StoreError
 from polyhop.schemas.queue import QuestionState
 from polyhop.schemas.queue_errors import RetryRefusedError, SubmissionError, UnknownJobError
 from polyhop.warehouse.queue.health import examine_queue
+from polyhop.warehouse.queue.queue import QuestionQueue
 
 ANSWER = {"question": "Who?", "answer": "yes", "strategy": "bridge", "version": 7}
 ANSWER |= {"passages": [], "evidence": {}, "seconds": {}}
 BROKEN = ['{"answer": "y', "", "[1]", "null", "\ud800", '{"passages": 5}', "[" * 100_000]
 
 
-def damage(queue, statement, **values):
+def damage(queue: QuestionQueue, statement: str, **values: object) -> None:
     """What a fault of the disk, or a person with a database tool, leaves."""
     with queue._database.engine.begin() as connection:
         connection.execute(text(statement), values)
 
 
-def answer_all(queue, make, result=None):
+def answer_all(queue: QuestionQueue, make: type[Make], result: dict[str, Any] | None = None) -> None:
     claimed = queue.claim(["default"], "w")
     queue.finish([replace(make.finished(question), result=result or ANSWER) for question in claimed])
 
 
-def spoil_answer(queue, question_id, stored="{"):
+def spoil_answer(queue: QuestionQueue, question_id: str, stored: object = "{") -> None:
     damage(queue, "UPDATE results SET result_json = :stored WHERE question_id = :id", stored=stored, id=question_id)
 
 
 @pytest.mark.parametrize("stored", [each for each in BROKEN if each.isprintable()])
-def test_one_answer_that_cannot_be_read_is_listed_and_the_others_come(queue, make, stored):
+def test_one_answer_that_cannot_be_read_is_listed_and_the_others_come(
+    queue: QuestionQueue, make: type[Make], stored: object
+) -> None:
     job_id = queue.submit(make.spec, make.questions(3))
     answer_all(queue, make)
     spoil_answer(queue, "q1", stored)
@@ -51,7 +58,7 @@ def test_one_answer_that_cannot_be_read_is_listed_and_the_others_come(queue, mak
     assert queue.result(job_id, "q1").damage == bad.damage
 
 
-def test_a_damaged_answer_is_asked_again_and_then_whole(queue, make, clock):
+def test_a_damaged_answer_is_asked_again_and_then_whole(queue: QuestionQueue, make: type[Make], clock: Clock) -> None:
     job_id = queue.submit(replace(make.spec, deadline_seconds=60), make.questions(3))
     answer_all(queue, make)
     spoil_answer(queue, "q1")
@@ -71,14 +78,18 @@ def test_a_damaged_answer_is_asked_again_and_then_whole(queue, make, clock):
     ]
 
 
-def test_an_answer_that_lacks_what_redrawing_takes_may_be_asked_again_by_name(queue, make):
+def test_an_answer_that_lacks_what_redrawing_takes_may_be_asked_again_by_name(
+    queue: QuestionQueue, make: type[Make]
+) -> None:
     job_id = queue.submit(make.spec, make.questions(1))
     answer_all(queue, make, {name: value for name, value in ANSWER.items() if name != "passages"})
     assert queue.retry(job_id, ["q0"]) == 1
     assert queue.result(job_id, "q0").state is QuestionState.QUEUED
 
 
-def test_only_the_named_questions_are_asked_again_and_good_answers_never(queue, make):
+def test_only_the_named_questions_are_asked_again_and_good_answers_never(
+    queue: QuestionQueue, make: type[Make]
+) -> None:
     job_id = queue.submit(replace(make.spec, max_attempts=1), make.questions(4))
     done, dead, gone, _ = queue.claim(["default"], "w")
     queue.finish([replace(make.finished(done), result=ANSWER)])
@@ -92,7 +103,7 @@ def test_only_the_named_questions_are_asked_again_and_good_answers_never(queue, 
         queue.retry(99, ["q1"])
 
 
-def test_a_retry_may_bring_a_deadline_of_its_own(queue, make, clock):
+def test_a_retry_may_bring_a_deadline_of_its_own(queue: QuestionQueue, make: type[Make], clock: Clock) -> None:
     job_id = queue.submit(replace(make.spec, deadline_seconds=5), make.questions(1))
     clock.advance(5)
     queue.sweep()
@@ -106,7 +117,9 @@ def test_a_retry_may_bring_a_deadline_of_its_own(queue, make, clock):
 
 
 @pytest.mark.parametrize("column", ["answers_json", "supporting_json", "metadata_json"])
-def test_what_a_file_said_beside_a_question_may_be_lost_and_it_is_answered_all_the_same(queue, make, column):
+def test_what_a_file_said_beside_a_question_may_be_lost_and_it_is_answered_all_the_same(
+    queue: QuestionQueue, make: type[Make], column: str
+) -> None:
     job_id = queue.submit(make.spec, make.questions(2))
     damage(queue, f"UPDATE questions SET {column} = '[1' WHERE question_id = 'q0'")
     answer_all(queue, make)
@@ -117,7 +130,9 @@ def test_what_a_file_said_beside_a_question_may_be_lost_and_it_is_answered_all_t
     assert [row.advice for row in queue.damaged(job_id)] == ["submit it again"]
 
 
-def test_questions_whose_job_cannot_be_read_are_dead_and_the_worker_goes_on(queue, make):
+def test_questions_whose_job_cannot_be_read_are_dead_and_the_worker_goes_on(
+    queue: QuestionQueue, make: type[Make]
+) -> None:
     bad = queue.submit(replace(make.spec, priority=1, parameters={"k1": 1.2}), make.questions(3, "bad"))
     good = queue.submit(make.spec, make.questions(2, "good"))
     damage(queue, "UPDATE jobs SET parameters_json = '{\"k1\": ' WHERE job_id = :job_id", job_id=bad)
@@ -133,13 +148,13 @@ def test_questions_whose_job_cannot_be_read_are_dead_and_the_worker_goes_on(queu
     assert queue.job(good).damage is None
 
 
-def test_a_list_of_a_worker_that_cannot_be_read_hides_no_worker(queue):
+def test_a_list_of_a_worker_that_cannot_be_read_hides_no_worker(queue: QuestionQueue) -> None:
     queue.report_worker("w", host="h", process_id=1, queues=["a"], versions={"wiki": 1})
     damage(queue, "UPDATE workers SET queues_json = '[', versions_json = '5'")
     assert [(worker.worker_id, worker.queues, worker.versions) for worker in queue.workers()] == [("w", (), {})]
 
 
-def test_an_examination_names_what_cannot_be_read(queue, make, url):
+def test_an_examination_names_what_cannot_be_read(queue: QuestionQueue, make: type[Make], url: str) -> None:
     job_id = queue.submit(make.spec, make.questions(3))
     other = queue.submit(make.spec, make.questions(1))
     answer_all(queue, make)
@@ -153,7 +168,7 @@ def test_an_examination_names_what_cannot_be_read(queue, make, url):
     assert examine_queue(url).faults == ("1 question is finished without an answer, or has one without being finished",)
 
 
-def test_an_examination_makes_no_tables(queue, url):
+def test_an_examination_makes_no_tables(queue: QuestionQueue, url: str) -> None:
     damage(queue, "UPDATE schema_migrations SET version = version + 100")
     found = examine_queue(url)
     assert (found.version > found.newest, found.jobs) == (True, 0)
@@ -161,7 +176,9 @@ def test_an_examination_makes_no_tables(queue, url):
     assert examine_queue(url).version == 0
 
 
-def test_bytes_that_are_no_text_are_damage_of_one_row_only(tmp_path, open_one, make, url):
+def test_bytes_that_are_no_text_are_damage_of_one_row_only(
+    tmp_path: Path, open_one: Callable[..., QuestionQueue], make: type[Make], url: str
+) -> None:
     """SQLite keeps whatever bytes it is given; PostgreSQL refuses them."""
     queue = open_one()
     if queue._database.row_locks:
@@ -179,7 +196,9 @@ def test_bytes_that_are_no_text_are_damage_of_one_row_only(tmp_path, open_one, m
     json.dumps([second.question, second.error, third.damage.fault]).encode()
 
 
-def test_a_file_whose_pages_are_damaged_is_named_by_the_examination(tmp_path, open_one, make):
+def test_a_file_whose_pages_are_damaged_is_named_by_the_examination(
+    tmp_path: Path, open_one: Callable[..., QuestionQueue], make: type[Make]
+) -> None:
     queue = open_one()
     if queue._database.row_locks:
         return

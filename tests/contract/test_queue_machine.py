@@ -3,7 +3,9 @@
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -31,7 +33,7 @@ class QueueMachine(RuleBasedStateMachine):
     jobs = Bundle("jobs")
     leases = Bundle("leases")
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.mkdtemp()
         self.now = 1_000_000.0
@@ -41,7 +43,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.until = {}
         self.answers = {}
 
-    def teardown(self):
+    def teardown(self) -> None:
         self.queue.close()
         shutil.rmtree(self.folder)
 
@@ -52,14 +54,14 @@ class QueueMachine(RuleBasedStateMachine):
         priority=st.integers(-2, 2),
         deadline=st.sampled_from([None, 25.0]),
     )
-    def submit(self, size, queue, priority, deadline):
+    def submit(self, size: int, queue: str, priority: int, deadline: float | None) -> int:
         spec = JobSpec("wiki", queue=queue, priority=priority, deadline_seconds=deadline, max_attempts=MOST_ATTEMPTS)
         job_id = self.queue.submit(spec, [NewQuestion(str(n), "Why?") for n in range(size)])
         self.sizes[job_id] = size
         return job_id
 
     @rule(target=leases, queues=st.sets(st.sampled_from(QUEUES)), limit=st.integers(1, 5))
-    def claim(self, queues, limit):
+    def claim(self, queues: set[str], limit: int) -> Any:
         claimed = self.queue.claim(sorted(queues), "w", limit, LEASE_SECONDS)
         assert len(claimed) <= limit
         for each in claimed:
@@ -73,18 +75,18 @@ class QueueMachine(RuleBasedStateMachine):
         return multiple(*((each.job_id, each.question_id, each.lease_token) for each in claimed))
 
     @rule(seconds=st.sampled_from([0.5, 4.0, 11.0]))
-    def wait(self, seconds):
+    def wait(self, seconds: float) -> None:
         self.now += seconds
 
     @rule(lease=leases)
-    def heartbeat(self, lease):
+    def heartbeat(self, lease: Lease) -> None:
         job_id, question_id, token = lease
         lost = self.queue.heartbeat("w", [token], LEASE_SECONDS)
         if not lost:
             assert self.held.get((job_id, question_id)) == token
             self.until[token] = self.now + LEASE_SECONDS
 
-    def settle(self, chosen, accepted):
+    def settle(self, chosen: Iterable[Lease], accepted: set[str]) -> Iterator[tuple[tuple[int, str], str]]:
         """The accepted leases, each of which must have been the last one given out for its question."""
         assert accepted <= {token for *_, token in chosen}
         for job_id, question_id, token in chosen:
@@ -96,41 +98,41 @@ class QueueMachine(RuleBasedStateMachine):
                 del self.held[job_id, question_id]
 
     @rule(chosen=st.lists(leases, max_size=4, unique=True))
-    def finish(self, chosen):
+    def finish(self, chosen: list[Lease]) -> None:
         done = [FinishedQuestion(token, token, 1, "bridge", 0.1) for *_, token in chosen]
         for key, token in self.settle(chosen, self.queue.finish(done)):
             assert key not in self.answers
             self.answers[key] = token
 
     @rule(chosen=st.lists(leases, max_size=4, unique=True), retryable=st.booleans())
-    def fail(self, chosen, retryable):
+    def fail(self, chosen: list[Lease], retryable: bool) -> None:
         failed = [FailedQuestion(token, "no", "ModelError", retryable) for *_, token in chosen]
         for _ in self.settle(chosen, self.queue.fail(failed)):
             pass
 
     @rule(chosen=st.lists(leases, max_size=4, unique=True))
-    def release(self, chosen):
+    def release(self, chosen: list[Lease]) -> None:
         for _ in self.settle(chosen, self.queue.release([token for *_, token in chosen])):
             pass
 
     @rule(job_id=jobs)
-    def cancel(self, job_id):
+    def cancel(self, job_id: int) -> None:
         if job_id in self.sizes:
             self.queue.cancel(job_id)
             for key in [key for key in self.held if key[0] == job_id]:
                 del self.held[key]
 
     @rule(job_id=jobs)
-    def retry(self, job_id):
+    def retry(self, job_id: int) -> None:
         if job_id in self.sizes:
             self.queue.retry(job_id)
 
     @rule()
-    def sweep(self):
+    def sweep(self) -> None:
         self.queue.sweep()
 
     @rule()
-    def purge(self):
+    def purge(self) -> None:
         self.now += 0.25
         self.queue.purge(0)
         left = {job.job_id for job in self.queue.jobs(1000)}
@@ -141,7 +143,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.answers = {key: answer for key, answer in self.answers.items() if key[0] != job_id}
 
     @invariant()
-    def every_question_is_in_one_state_and_done_exactly_with_its_one_result(self):
+    def every_question_is_in_one_state_and_done_exactly_with_its_one_result(self) -> None:
         seen = {}
         for job in self.queue.jobs(1000):
             rows = list(self.queue.results(job.job_id))

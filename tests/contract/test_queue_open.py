@@ -2,19 +2,23 @@
 
 import re
 import sqlite3
+import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from queue_parts import Make
 from sqlalchemy import text
 
 from polyhop.schemas.errors import ConfigurationError, ManifestMismatchError, StoreError
 from polyhop.warehouse.queue import migrations
 from polyhop.warehouse.queue.dialects import connect, sqlite_url
-from polyhop.warehouse.queue.queue import open_queue
+from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
 from polyhop.warehouse.queue.statements import SQL_FOLDER, statement
-from polyhop.warehouse.queue.transactions import transact
+from polyhop.warehouse.queue.transactions import Transaction, transact
 from polyhop.warehouse.statements import read_statements
 
 FILES = sorted(SQL_FOLDER.glob("*.sql"))
@@ -48,12 +52,14 @@ with open_queue(sys.argv[1]) as queue:
 OWN = [(1, "0001_first"), (2, "0002_outages"), (3, "0003_min_confidence"), (4, "0004_where")]
 
 
-def versions(queue):
+def versions(queue: QuestionQueue) -> list[tuple[Any, ...]]:
     rows = queue._do(lambda tx: tx.connection.execute(text("SELECT version, name FROM schema_migrations")).all())
     return [tuple(row) for row in rows]
 
 
-def test_processes_that_open_a_new_queue_at_once_make_its_tables_once(open_one, url, start_python):
+def test_processes_that_open_a_new_queue_at_once_make_its_tables_once(
+    open_one: Callable[..., QuestionQueue], url: str, start_python: Callable[..., subprocess.Popen[str]]
+) -> None:
     processes = [start_python(OPEN_AND_SUBMIT, url) for _ in range(4)]
     for process in processes:
         _, complaints = process.communicate(timeout=120)
@@ -63,11 +69,11 @@ def test_processes_that_open_a_new_queue_at_once_make_its_tables_once(open_one, 
     assert [job.job_id for job in queue.jobs()] == [4, 3, 2, 1]
 
 
-def test_a_process_waits_while_another_makes_the_tables(open_one, url):
+def test_a_process_waits_while_another_makes_the_tables(open_one: Callable[..., QuestionQueue], url: str) -> None:
     database = connect(url, 30)
     is_made, opened = threading.Event(), []
 
-    def make_tables(tx):
+    def make_tables(tx: Transaction) -> None:
         migrations._apply(tx, database)
         is_made.set()
         time.sleep(0.5)
@@ -82,11 +88,11 @@ def test_a_process_waits_while_another_makes_the_tables(open_one, url):
 
 
 @pytest.fixture
-def add_migration(monkeypatch, tmp_path):
+def add_migration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, str], None]:
     """Adds a fifth migration for the rest of the test."""
     known = migrations.migrations()
 
-    def add(sql, name):
+    def add(sql: str, name: str) -> None:
         path = tmp_path / f"0005_{name}.sql"
         path.write_text(sql)
         monkeypatch.setattr(migrations, "migrations", lambda: known | {5: path})
@@ -97,7 +103,9 @@ def add_migration(monkeypatch, tmp_path):
 ADD_NOTE = "-- name: note\n-- A column more.\nALTER TABLE jobs ADD COLUMN note TEXT;\n"
 
 
-def test_a_later_version_is_applied_to_a_queue_in_use(open_one, make, add_migration):
+def test_a_later_version_is_applied_to_a_queue_in_use(
+    open_one: Callable[..., QuestionQueue], make: type[Make], add_migration: Callable[[str, str], None]
+) -> None:
     queue = open_one()
     queue.submit(make.spec, make.questions(2))
     add_migration(ADD_NOTE, "note")
@@ -106,7 +114,9 @@ def test_a_later_version_is_applied_to_a_queue_in_use(open_one, make, add_migrat
     assert queue.job(1).question_count == later.job(1).question_count == 2
 
 
-def test_a_migration_that_fails_leaves_the_version_before(open_one, add_migration):
+def test_a_migration_that_fails_leaves_the_version_before(
+    open_one: Callable[..., QuestionQueue], add_migration: Callable[[str, str], None]
+) -> None:
     queue = open_one()
     add_migration(ADD_NOTE + "-- name: bad\nALTER TABLE nothing ADD COLUMN x TEXT;\n", "bad")
     with pytest.raises(StoreError):
@@ -116,7 +126,7 @@ def test_a_migration_that_fails_leaves_the_version_before(open_one, add_migratio
     assert versions(open_one()) == [*OWN, (5, "0005_good")]
 
 
-def test_a_queue_of_a_newer_polyhop_is_refused(open_one):
+def test_a_queue_of_a_newer_polyhop_is_refused(open_one: Callable[..., QuestionQueue]) -> None:
     queue = open_one()
     queue._do(lambda tx: tx.run("migrate.add_migration", version=99, name="0099_future", now=tx.now))
     with pytest.raises(ManifestMismatchError, match="version 99, this Polyhop knows 4: upgrade Polyhop"):
@@ -132,12 +142,12 @@ def test_a_queue_of_a_newer_polyhop_is_refused(open_one):
         ("sqlite:///:memory:", "needs a SQLite file"),
     ],
 )
-def test_urls_that_cannot_work_are_refused(url, words):
+def test_urls_that_cannot_work_are_refused(url: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         open_queue(url)
 
 
-def test_a_file_that_is_not_a_queue_is_refused_and_kept(tmp_path):
+def test_a_file_that_is_not_a_queue_is_refused_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "queue.sqlite"
     path.write_bytes(b"these are my notes, not a database" * 100)
     with pytest.raises(StoreError, match="not a database"):
@@ -147,7 +157,7 @@ def test_a_file_that_is_not_a_queue_is_refused_and_kept(tmp_path):
         open_queue(sqlite_url(path / "queue.sqlite"))
 
 
-def test_a_path_with_odd_signs_is_found_again(tmp_path):
+def test_a_path_with_odd_signs_is_found_again(tmp_path: Path) -> None:
     path = tmp_path / "a b?c#d%20ü" / "queue.sqlite"
     open_queue(sqlite_url(path)).close()
     assert path.exists()
@@ -157,13 +167,13 @@ def test_a_path_with_odd_signs_is_found_again(tmp_path):
 
 
 @pytest.mark.postgres
-def test_a_database_that_does_not_exist_is_reported_at_once(postgres_server):
+def test_a_database_that_does_not_exist_is_reported_at_once(postgres_server: Any) -> None:
     with pytest.raises(StoreError, match="does not exist"):
         open_queue(postgres_server.get_uri(database="nowhere"), patience_seconds=600)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_statement_is_used_and_says_what_it_is_for(name):
+def test_every_statement_is_used_and_says_what_it_is_for(name: str) -> None:
     file, _, key = name.partition(".")
     assert f'"{name}"' in SOURCES
     assert re.match(
@@ -171,13 +181,13 @@ def test_every_statement_is_used_and_says_what_it_is_for(name):
     )
 
 
-def test_no_name_is_used_twice():
+def test_no_name_is_used_twice() -> None:
     for path in FILES:
         written = re.findall(r"^-- name: (\w+)$", Path(path).read_text(encoding="utf-8"), re.MULTILINE)
         assert written == list(read_statements(path))
 
 
-def plan(queue, name):
+def plan(queue: QuestionQueue, name: str) -> str:
     """The database's own plan for a statement with values of the right types."""
     clause = statement(name, row_locks=queue._database.row_locks)
     values = {}
@@ -192,7 +202,7 @@ def plan(queue, name):
     return "\n".join(str(row) for row in queue._do(lambda tx: tx.connection.execute(explained, values).all()))
 
 
-def test_the_database_accepts_every_statement(open_one):
+def test_the_database_accepts_every_statement(open_one: Callable[..., QuestionQueue]) -> None:
     queue = open_one()
     for name in NAMES:
         other = "sqlite." if queue._database.row_locks else "postgresql."
@@ -212,7 +222,9 @@ def test_the_database_accepts_every_statement(open_one):
         ("jobs.counts", "questions_state"),
     ],
 )
-def test_frequent_statements_use_their_index_and_do_not_sort(open_one, make, name, index):
+def test_frequent_statements_use_their_index_and_do_not_sort(
+    open_one: Callable[..., QuestionQueue], make: type[Make], name: str, index: str
+) -> None:
     queue = open_one()
     queue.submit(make.spec, make.questions(5_000))
     said = plan(queue, name)
@@ -224,7 +236,7 @@ def test_frequent_statements_use_their_index_and_do_not_sort(open_one, make, nam
 
 
 @pytest.mark.postgres
-def test_the_clock_of_postgresql_is_the_servers(postgres_url):
+def test_the_clock_of_postgresql_is_the_servers(postgres_url: str) -> None:
     database = connect(postgres_url, 5)
     times = transact(database, 5, lambda tx: (tx.now, database.now(tx.connection)))
     database.engine.dispose()

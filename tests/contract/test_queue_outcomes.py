@@ -3,21 +3,23 @@
 from dataclasses import replace
 
 import pytest
+from queue_parts import Clock, Make
 
 from polyhop.schemas.errors import ContractError
 from polyhop.schemas.queue import ErrorCount, QuestionState, QueueMetrics, WorkerRow
 from polyhop.schemas.queue_errors import UnknownJobError
 from polyhop.warehouse.queue import jobs, outcomes
+from polyhop.warehouse.queue.queue import QuestionQueue
 
 DAY = 86_400.0
 NO_QUESTIONS = dict.fromkeys(QuestionState, 0)
 
 
-def states(queue, job_id):
+def states(queue: QuestionQueue, job_id: int) -> list[str]:
     return [row.state.value for row in queue.results(job_id)]
 
 
-def test_a_result_keeps_the_whole_answer(queue, make, clock):
+def test_a_result_keeps_the_whole_answer(queue: QuestionQueue, make: type[Make], clock: Clock) -> None:
     job_id = queue.submit(make.spec, make.questions(2))
     first, _ = queue.claim(["default"], "w")
     clock.advance(3)
@@ -35,7 +37,7 @@ def test_a_result_keeps_the_whole_answer(queue, make, clock):
     assert done.result
 
 
-def test_finishing_twice_keeps_the_first_answer(queue, make):
+def test_finishing_twice_keeps_the_first_answer(queue: QuestionQueue, make: type[Make]) -> None:
     job_id = queue.submit(make.spec, make.questions(1))
     (claimed,) = queue.claim(["default"], "w")
     assert queue.finish([make.finished(claimed, "first")]) == {claimed.lease_token}
@@ -43,7 +45,7 @@ def test_finishing_twice_keeps_the_first_answer(queue, make):
     assert queue.result(job_id, "q0").answer == "first"
 
 
-def test_a_batch_is_accepted_in_part_where_leases_were_lost(queue, make):
+def test_a_batch_is_accepted_in_part_where_leases_were_lost(queue: QuestionQueue, make: type[Make]) -> None:
     job_id = queue.submit(make.spec, make.questions(3))
     held = queue.claim(["default"], "w")
     queue.release([held[1].lease_token])
@@ -52,7 +54,7 @@ def test_a_batch_is_accepted_in_part_where_leases_were_lost(queue, make):
     assert states(queue, job_id) == ["done", "queued", "done"]
 
 
-def test_a_result_that_is_not_json_stores_nothing_of_its_batch(queue, make):
+def test_a_result_that_is_not_json_stores_nothing_of_its_batch(queue: QuestionQueue, make: type[Make]) -> None:
     job_id = queue.submit(make.spec, make.questions(2))
     good, bad = queue.claim(["default"], "w")
     with pytest.raises(ContractError, match="JSON"):
@@ -61,7 +63,9 @@ def test_a_result_that_is_not_json_stores_nothing_of_its_batch(queue, make):
     assert queue.finish([]) == queue.fail([]) == queue.release([]) == set()
 
 
-def test_a_passing_error_waits_longer_each_time_and_ends_among_the_dead(queue, make, clock):
+def test_a_passing_error_waits_longer_each_time_and_ends_among_the_dead(
+    queue: QuestionQueue, make: type[Make], clock: Clock
+) -> None:
     job_id = queue.submit(replace(make.spec, max_attempts=3), make.questions(1))
     for longest in (1.0, 2.0):
         (claimed,) = queue.claim(["default"], "w")
@@ -76,7 +80,7 @@ def test_a_passing_error_waits_longer_each_time_and_ends_among_the_dead(queue, m
     assert (row.error_class, row.finished_at) == ("ModelUnavailableError", clock.now)
 
 
-def test_a_given_pause_overrides_the_backoff(queue, make, clock):
+def test_a_given_pause_overrides_the_backoff(queue: QuestionQueue, make: type[Make], clock: Clock) -> None:
     queue.submit(make.spec, make.questions(1))
     (claimed,) = queue.claim(["default"], "w")
     queue.fail([make.failed(claimed, delay_seconds=120)])
@@ -86,7 +90,7 @@ def test_a_given_pause_overrides_the_backoff(queue, make, clock):
     assert [question.attempt for question in queue.claim(["default"], "w")] == [2]
 
 
-def test_a_permanent_error_ends_a_question_at_once(queue, make):
+def test_a_permanent_error_ends_a_question_at_once(queue: QuestionQueue, make: type[Make]) -> None:
     job_id = queue.submit(make.spec, make.questions(3))
     failures = [make.failed(q, error=f"no {q.question_id}", retryable=False) for q in queue.claim(["default"], "w", 2)]
     queue.fail([replace(failures[0], error_class="UnknownIndexError"), failures[1]])
@@ -99,7 +103,7 @@ def test_a_permanent_error_ends_a_question_at_once(queue, make):
     )
 
 
-def test_an_answer_after_a_failed_attempt_shows_no_error(queue, make, clock):
+def test_an_answer_after_a_failed_attempt_shows_no_error(queue: QuestionQueue, make: type[Make], clock: Clock) -> None:
     job_id = queue.submit(make.spec, make.questions(1))
     (claimed,) = queue.claim(["default"], "w")
     queue.fail([make.failed(claimed, delay_seconds=0)])
@@ -108,7 +112,9 @@ def test_an_answer_after_a_failed_attempt_shows_no_error(queue, make, clock):
     assert queue.result(job_id, "q0").error is None
 
 
-def test_a_cancelled_job_is_never_claimed_and_its_workers_lose_their_leases(queue, make):
+def test_a_cancelled_job_is_never_claimed_and_its_workers_lose_their_leases(
+    queue: QuestionQueue, make: type[Make]
+) -> None:
     job_id = queue.submit(make.spec, make.questions(3))
     done, held = queue.claim(["default"], "w", 2)
     queue.finish([make.finished(done)])
@@ -121,7 +127,9 @@ def test_a_cancelled_job_is_never_claimed_and_its_workers_lose_their_leases(queu
     assert not queue.job(job_id).is_open
 
 
-def test_retrying_a_job_gives_dead_and_cancelled_questions_all_attempts_again(queue, make, clock):
+def test_retrying_a_job_gives_dead_and_cancelled_questions_all_attempts_again(
+    queue: QuestionQueue, make: type[Make], clock: Clock
+) -> None:
     job_id = queue.submit(replace(make.spec, max_attempts=1, deadline_seconds=60), make.questions(3))
     done, dead = queue.claim(["default"], "w", 2)
     queue.finish([make.finished(done)])
@@ -135,19 +143,21 @@ def test_retrying_a_job_gives_dead_and_cancelled_questions_all_attempts_again(qu
     assert queue.retry(job_id) == 0
 
 
-def test_a_job_that_was_just_submitted_has_waited_for_no_time(queue, make):
+def test_a_job_that_was_just_submitted_has_waited_for_no_time(queue: QuestionQueue, make: type[Make]) -> None:
     job_id = queue.submit(make.spec, make.questions(1))
     assert queue.job(job_id).oldest_wait_seconds == 0.0
 
 
-def test_a_job_that_is_gone_or_open_again_is_not_forgotten(queue, make):
+def test_a_job_that_is_gone_or_open_again_is_not_forgotten(queue: QuestionQueue, make: type[Make]) -> None:
     job_id = queue.submit(make.spec, make.questions(1))
     assert [queue._do(lambda tx, number=number: jobs.purge(tx, number)) for number in (job_id, 99)] == [False, False]
     queue.cancel(job_id)
     assert queue._do(lambda tx: jobs.purge(tx, job_id))
 
 
-def test_a_result_names_the_worker_that_answered_and_before_the_one_that_holds_it(queue, make):
+def test_a_result_names_the_worker_that_answered_and_before_the_one_that_holds_it(
+    queue: QuestionQueue, make: type[Make]
+) -> None:
     job_id = queue.submit(make.spec, make.questions(2))
     first, _ = queue.claim(["default"], "w", 2)
     queue.finish([make.finished(first)])
@@ -155,7 +165,9 @@ def test_a_result_names_the_worker_that_answered_and_before_the_one_that_holds_i
     assert queue.result(job_id, "q1").state is QuestionState.LEASED
 
 
-def test_a_transaction_that_is_tried_again_counts_what_its_first_try_had_stored(queue, make):
+def test_a_transaction_that_is_tried_again_counts_what_its_first_try_had_stored(
+    queue: QuestionQueue, make: type[Make]
+) -> None:
     """The database had said yes, and the connection broke before the worker heard it."""
     queue.submit(make.spec, make.questions(1))
     (claimed,) = queue.claim(["default"], "w")
@@ -167,7 +179,7 @@ def test_a_transaction_that_is_tried_again_counts_what_its_first_try_had_stored(
     assert again == {claimed.lease_token}
 
 
-def test_a_job_shows_its_counts_and_its_longest_wait(queue, make, clock):
+def test_a_job_shows_its_counts_and_its_longest_wait(queue: QuestionQueue, make: type[Make], clock: Clock) -> None:
     job_id = queue.submit(replace(make.spec, name="night", queue="slow", priority=3), make.questions(4))
     clock.advance(30)
     first, second, _ = queue.claim(["slow"], "w", 3)
@@ -188,7 +200,7 @@ def test_a_job_shows_its_counts_and_its_longest_wait(queue, make, clock):
     assert queue.job(job_id).oldest_wait_seconds is None
 
 
-def test_metrics_count_by_queue_and_state(queue, make, clock):
+def test_metrics_count_by_queue_and_state(queue: QuestionQueue, make: type[Make], clock: Clock) -> None:
     assert queue.metrics() == QueueMetrics({}, {}, 0)
     queue.submit(make.spec, make.questions(2))
     clock.advance(5)
@@ -204,7 +216,9 @@ def test_metrics_count_by_queue_and_state(queue, make, clock):
     assert (metrics.oldest_wait_seconds, metrics.worker_count) == ({"default": 5.0}, 1)
 
 
-def test_only_finished_jobs_without_recent_change_are_forgotten(queue, make, clock):
+def test_only_finished_jobs_without_recent_change_are_forgotten(
+    queue: QuestionQueue, make: type[Make], clock: Clock
+) -> None:
     old = queue.submit(replace(make.spec, key="old"), make.questions(2))
     queue.finish([make.finished(question) for question in queue.claim(["default"], "w")])
     still_open = queue.submit(make.spec, make.questions(1))
@@ -219,7 +233,7 @@ def test_only_finished_jobs_without_recent_change_are_forgotten(queue, make, clo
     assert queue.submit(replace(make.spec, key="old"), make.questions(2)) > recent
 
 
-def test_workers_are_listed_while_they_give_signs_of_life(queue, make, clock):
+def test_workers_are_listed_while_they_give_signs_of_life(queue: QuestionQueue, make: type[Make], clock: Clock) -> None:
     started = clock.now
     queue.report_worker("w", host="h", process_id=7, queues=["a", "b"], versions={"wiki": 1})
     clock.advance(50)
@@ -238,8 +252,10 @@ def test_workers_are_listed_while_they_give_signs_of_life(queue, make, clock):
     assert [worker.worker_id for worker in queue.workers(30 * DAY)] == ["v"]
 
 
-def test_a_worker_says_why_and_since_when_it_waits_for_a_model(queue, make, clock):
-    def report(outage):
+def test_a_worker_says_why_and_since_when_it_waits_for_a_model(
+    queue: QuestionQueue, make: type[Make], clock: Clock
+) -> None:
+    def report(outage: str) -> tuple[str, float | None]:
         queue.report_worker("w", host="h", process_id=7, queues=["a"], versions={}, outage=outage)
         (worker,) = queue.workers()
         return worker.outage, worker.outage_since

@@ -2,18 +2,24 @@
 
 import signal
 import sqlite3
+import subprocess
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+from queue_parts import Make
 from sqlalchemy import event
 
 from polyhop.schemas.errors import StoreUnavailableError
 from polyhop.schemas.queue import QuestionState
-from polyhop.warehouse.queue.queue import open_queue
+from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
+from polyhop.warehouse.queue.transactions import Transaction
 
 ANSWER_ALL = """
 import sys
@@ -37,7 +43,7 @@ time.sleep(600)
 """
 
 
-def answer_all(queue, make, name, seen):
+def answer_all(queue: QuestionQueue, make: type[Make], name: str, seen: list[str]) -> None:
     """As a worker thread does, until nothing is open."""
     while queue.count_open(["default"]):
         batch = queue.claim(["default"], name, 7)
@@ -45,7 +51,7 @@ def answer_all(queue, make, name, seen):
         queue.finish([make.finished(question, name) for question in batch])
 
 
-def test_threads_never_get_the_same_question(open_one, make):
+def test_threads_never_get_the_same_question(open_one: Callable[..., QuestionQueue], make: type[Make]) -> None:
     queue = open_one()
     job_id = queue.submit(make.spec, make.questions(300))
     seen = []
@@ -60,7 +66,12 @@ def test_threads_never_get_the_same_question(open_one, make):
 
 
 @pytest.mark.real_time
-def test_processes_never_get_the_same_question(open_one, url, start_python, make):
+def test_processes_never_get_the_same_question(
+    open_one: Callable[..., QuestionQueue],
+    url: str,
+    start_python: Callable[..., subprocess.Popen[str]],
+    make: type[Make],
+) -> None:
     queue = open_one()
     job_id = queue.submit(make.spec, make.questions(400))
     workers = [start_python(ANSWER_ALL, url, f"w{n}") for n in range(3)]
@@ -74,7 +85,12 @@ def test_processes_never_get_the_same_question(open_one, url, start_python, make
 
 
 @pytest.mark.real_time
-def test_questions_of_a_killed_worker_are_taken_over_when_its_leases_end(open_one, url, start_python, make):
+def test_questions_of_a_killed_worker_are_taken_over_when_its_leases_end(
+    open_one: Callable[..., QuestionQueue],
+    url: str,
+    start_python: Callable[..., subprocess.Popen[str]],
+    make: type[Make],
+) -> None:
     queue = open_one()
     job_id = queue.submit(make.spec, make.questions(8))
     doomed = start_python(CLAIM_AND_HANG, url)
@@ -91,11 +107,13 @@ def test_questions_of_a_killed_worker_are_taken_over_when_its_leases_end(open_on
     assert queue.job(job_id).counts[QuestionState.LEASED] == 8
 
 
-def test_one_key_from_many_submitters_at_once_is_one_job(open_one, make):
+def test_one_key_from_many_submitters_at_once_is_one_job(
+    open_one: Callable[..., QuestionQueue], make: type[Make]
+) -> None:
     queue = open_one()
     found = []
 
-    def submit():
+    def submit() -> None:
         found.append(queue.submit(replace(make.spec, key="same"), make.questions(50)))
 
     threads = [threading.Thread(target=submit) for _ in range(6)]
@@ -108,11 +126,11 @@ def test_one_key_from_many_submitters_at_once_is_one_job(open_one, make):
     assert [job.question_count for job in queue.jobs()] == [50]
 
 
-def test_submitters_at_once_do_not_exceed_the_depth(open_one, make):
+def test_submitters_at_once_do_not_exceed_the_depth(open_one: Callable[..., QuestionQueue], make: type[Make]) -> None:
     queue = open_one(max_depth=100)
     refused = []
 
-    def submit():
+    def submit() -> None:
         try:
             queue.submit(make.spec, make.questions(30))
         except Exception as error:  # noqa: BLE001 - collected for the assertion
@@ -130,12 +148,12 @@ def test_submitters_at_once_do_not_exceed_the_depth(open_one, make):
 class LostConfirmation:
     """Lets the next commit happen, then says that the connection broke before it was confirmed."""
 
-    def __init__(self, queue):
+    def __init__(self, queue: QuestionQueue) -> None:
         self.dialect = queue._database.engine.dialect
         self.commit = self.dialect.do_commit
         self.dialect.do_commit = self.lose
 
-    def lose(self, connection):
+    def lose(self, connection: Any) -> None:
         self.commit(connection)
         self.dialect.do_commit = self.commit
         if self.dialect.name == "sqlite":
@@ -146,7 +164,9 @@ class LostConfirmation:
         raise psycopg.OperationalError("server closed the connection unexpectedly")
 
 
-def test_work_whose_commit_was_not_confirmed_is_neither_lost_nor_done_twice(queue, make):
+def test_work_whose_commit_was_not_confirmed_is_neither_lost_nor_done_twice(
+    queue: QuestionQueue, make: type[Make]
+) -> None:
     LostConfirmation(queue)
     job_id = queue.submit(make.spec, make.questions(4))
     assert [job.job_id for job in queue.jobs()] == [job_id]
@@ -161,7 +181,9 @@ def test_work_whose_commit_was_not_confirmed_is_neither_lost_nor_done_twice(queu
 
 @pytest.mark.real_time
 @pytest.mark.postgres
-def test_a_restart_of_postgresql_is_survived_by_itself(postgres_server, postgres_url, make):
+def test_a_restart_of_postgresql_is_survived_by_itself(
+    postgres_server: Any, postgres_url: str, make: type[Make]
+) -> None:
     with open_queue(postgres_url) as queue:
         job_id = queue.submit(make.spec, make.questions(3000))
         seen = []
@@ -180,7 +202,7 @@ def test_a_restart_of_postgresql_is_survived_by_itself(postgres_server, postgres
 
 
 @pytest.mark.postgres
-def test_a_database_that_stays_away_is_reported_without_its_password(postgres_server, postgres_url):
+def test_a_database_that_stays_away_is_reported_without_its_password(postgres_server: Any, postgres_url: str) -> None:
     queue = open_queue(postgres_url.replace("postgres:@", "postgres:secret@"), patience_seconds=0.5)
     postgres_server.stop()
     try:
@@ -194,7 +216,7 @@ def test_a_database_that_stays_away_is_reported_without_its_password(postgres_se
 
 
 @pytest.mark.postgres
-def test_a_deadlock_is_tried_again(postgres_url, make):
+def test_a_deadlock_is_tried_again(postgres_url: str, make: type[Make]) -> None:
     """Two transactions that lock two jobs in opposite order: PostgreSQL ends one, which then succeeds."""
     with open_queue(postgres_url) as queue:
         for _ in range(2):
@@ -202,8 +224,8 @@ def test_a_deadlock_is_tried_again(postgres_url, make):
         meeting = threading.Barrier(2, timeout=30)
         tries = []
 
-        def lock_both(first, second):
-            def work(tx):
+        def lock_both(first: int, second: int) -> Callable[[Transaction], None]:
+            def work(tx: Transaction) -> None:
                 tries.append(tx.attempt)
                 tx.rows("jobs.touch", job_id=first, now=tx.now)
                 if tx.attempt == 1:
@@ -220,7 +242,7 @@ def test_a_deadlock_is_tried_again(postgres_url, make):
         assert sorted(tries)[:3] == [1, 1, 2]
 
 
-def test_a_locked_sqlite_file_is_waited_for_and_then_reported(tmp_path, make):
+def test_a_locked_sqlite_file_is_waited_for_and_then_reported(tmp_path: Path, make: type[Make]) -> None:
     url = f"sqlite:///{tmp_path / 'queue.sqlite'}"
     with open_queue(url, patience_seconds=0.3) as hasty, open_queue(url, patience_seconds=30) as patient:
         blocker = sqlite3.connect(tmp_path / "queue.sqlite", isolation_level=None, check_same_thread=False)
@@ -235,7 +257,7 @@ def test_a_locked_sqlite_file_is_waited_for_and_then_reported(tmp_path, make):
         blocker.close()
 
 
-def test_only_a_submission_waits_for_the_disk(tmp_path, make):
+def test_only_a_submission_waits_for_the_disk(tmp_path: Path, make: type[Make]) -> None:
     with open_queue(f"sqlite:///{tmp_path / 'queue.sqlite'}") as queue:
         said = []
         event.listen(

@@ -1,14 +1,19 @@
 """Submitting: whole or nothing, once per key, within the depth."""
 
+import subprocess
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pytest
+from queue_parts import Clock, Make
 
 from polyhop.schemas.errors import ContractError
 from polyhop.schemas.queue import NewQuestion, QuestionState, ResultRow
 from polyhop.schemas.queue_errors import IdempotencyKeyError, QueueFullError, SubmissionError, UnknownJobError
 from polyhop.warehouse.queue import submission
+from polyhop.warehouse.queue.queue import QuestionQueue
 
 SUBMIT_SLOWLY = """
 import sys, time
@@ -26,7 +31,9 @@ open_queue(sys.argv[1]).submit(JobSpec("wiki", key="k"), [NewQuestion(str(n), "W
 """
 
 
-def test_a_submitted_question_comes_back_with_all_that_was_said_about_it(queue, make, clock):
+def test_a_submitted_question_comes_back_with_all_that_was_said_about_it(
+    queue: QuestionQueue, make: type[Make], clock: Clock
+) -> None:
     question = NewQuestion("a", "Who?", "Topic", ("Ann", "Änn"), ("p1",), {"hops": 2})
     job_id = queue.submit(replace(make.spec, parameters={"damping": 0.5}), [question])
     assert list(queue.results(job_id)) == [
@@ -56,7 +63,7 @@ def test_a_submitted_question_comes_back_with_all_that_was_said_about_it(queue, 
     assert (job.index, job.parameters, job.question_count, job.submitted_at) == ("wiki", {"damping": 0.5}, 1, clock.now)
 
 
-def test_the_least_confidence_of_a_job_reaches_the_worker(queue, make):
+def test_the_least_confidence_of_a_job_reaches_the_worker(queue: QuestionQueue, make: type[Make]) -> None:
     for confidence in (0.3, None):
         job_id = queue.submit(replace(make.spec, min_confidence=confidence), make.questions(1))
         assert queue.job(job_id).min_confidence == confidence
@@ -64,13 +71,13 @@ def test_the_least_confidence_of_a_job_reaches_the_worker(queue, make):
     assert [question.min_confidence for question in claimed] == [0.3, None]
 
 
-def test_jobs_are_numbered_as_submitted(queue, make):
+def test_jobs_are_numbered_as_submitted(queue: QuestionQueue, make: type[Make]) -> None:
     assert [queue.submit(make.spec, make.questions(2)) for _ in range(3)] == [1, 2, 3]
     assert [job.job_id for job in queue.jobs()] == [3, 2, 1]
     assert [job.job_id for job in queue.jobs(limit=1)] == [3]
 
 
-def test_the_same_key_again_adds_nothing(queue, make):
+def test_the_same_key_again_adds_nothing(queue: QuestionQueue, make: type[Make]) -> None:
     spec = replace(make.spec, key="monday")
     first = queue.submit(spec, make.questions(3))
     again = queue.submit(replace(spec, name="other name", priority=5), make.questions(3))
@@ -78,7 +85,7 @@ def test_the_same_key_again_adds_nothing(queue, make):
     assert [job.question_count for job in queue.jobs()] == [3]
 
 
-def test_a_key_used_for_something_else_is_refused_by_name(queue, make):
+def test_a_key_used_for_something_else_is_refused_by_name(queue: QuestionQueue, make: type[Make]) -> None:
     spec = replace(make.spec, key="monday")
     queue.submit(spec, make.questions(3))
     for other, questions in ((spec, make.questions(4)), (replace(spec, strategy="bm25"), make.questions(3))):
@@ -87,11 +94,13 @@ def test_a_key_used_for_something_else_is_refused_by_name(queue, make):
     assert len(queue.jobs()) == 1
 
 
-def test_equal_jobs_without_a_key_are_two_jobs(queue, make):
+def test_equal_jobs_without_a_key_are_two_jobs(queue: QuestionQueue, make: type[Make]) -> None:
     assert queue.submit(make.spec, make.questions(1)) != queue.submit(make.spec, make.questions(1))
 
 
-def test_a_key_cannot_meet_the_hidden_one_of_a_job_without_key(queue, make, monkeypatch):
+def test_a_key_cannot_meet_the_hidden_one_of_a_job_without_key(
+    queue: QuestionQueue, make: type[Make], monkeypatch: pytest.MonkeyPatch
+) -> None:
     hidden = UUID(int=1)
     monkeypatch.setattr(submission, "uuid4", lambda: hidden)
     assert queue.submit(replace(make.spec, key=hidden.hex), make.questions(1)) == 1
@@ -99,7 +108,9 @@ def test_a_key_cannot_meet_the_hidden_one_of_a_job_without_key(queue, make, monk
     assert queue.submit(make.spec, make.questions(1)) == 3
 
 
-def test_a_full_queue_refuses_the_whole_job_and_only_there(open_one, make, clock):
+def test_a_full_queue_refuses_the_whole_job_and_only_there(
+    open_one: Callable[..., QuestionQueue], make: type[Make], clock: Clock
+) -> None:
     queue = open_one(max_depth=5, clock=clock)
     queue.submit(make.spec, make.questions(3))
     with pytest.raises(QueueFullError, match="holds 3 waiting questions; 3 more would exceed its limit of 5"):
@@ -128,20 +139,22 @@ def test_a_full_queue_refuses_the_whole_job_and_only_there(open_one, make, clock
         ({"queue": "a\nb"}, "unprintable characters are not served"),
     ],
 )
-def test_a_job_that_could_never_be_answered_is_refused(queue, make, changes, words):
+def test_a_job_that_could_never_be_answered_is_refused(
+    queue: QuestionQueue, make: type[Make], changes: dict[str, Any], words: str
+) -> None:
     with pytest.raises(SubmissionError, match=words):
         queue.submit(replace(make.spec, **changes), make.questions(1))
     assert queue.jobs() == []
 
 
-def test_a_question_above_the_sane_length_is_refused_with_its_place(queue, make):
+def test_a_question_above_the_sane_length_is_refused_with_its_place(queue: QuestionQueue, make: type[Make]) -> None:
     fits, long = NewQuestion("fits", "x" * 10_000), NewQuestion("long", "x" * 300_000)
     with pytest.raises(SubmissionError, match="question 2: it is 300,000 characters long; the limit is 10,000"):
         queue.submit(make.spec, [fits, long])
     assert queue.submit(make.spec, [fits]) == 1
 
 
-def test_ids_are_unique_and_not_empty(queue, make):
+def test_ids_are_unique_and_not_empty(queue: QuestionQueue, make: type[Make]) -> None:
     for ids, words in (("aba", "question 3: the id 'a' is used twice"), (("",), "question 1: its id is empty")):
         with pytest.raises(SubmissionError, match=words):
             queue.submit(make.spec, [NewQuestion(each, "Why?") for each in ids])
@@ -152,7 +165,7 @@ def test_ids_are_unique_and_not_empty(queue, make):
     assert queue.jobs() == []
 
 
-def test_texts_that_databases_refuse_are_stored_with_a_replacement_sign(queue, make):
+def test_texts_that_databases_refuse_are_stored_with_a_replacement_sign(queue: QuestionQueue, make: type[Make]) -> None:
     job_id = queue.submit(make.spec, [NewQuestion("a\x00", "W\x00hy\ud800? 😀 %s :x", topic="\x00", answers=("\x00",))])
     row = next(queue.results(job_id))
     assert (row.question_id, row.question, row.topic) == ("a\ufffd", "W\ufffdhy\ufffd? 😀 %s :x", "\ufffd")
@@ -160,7 +173,7 @@ def test_texts_that_databases_refuse_are_stored_with_a_replacement_sign(queue, m
     assert queue.claim(["default"], "w")[0].question == row.question
 
 
-def test_results_keep_the_submitted_order_over_many_pages(queue, make):
+def test_results_keep_the_submitted_order_over_many_pages(queue: QuestionQueue, make: type[Make]) -> None:
     job_id = queue.submit(make.spec, make.questions(1_203))
     queue.submit(make.spec, make.questions(5, "other"))
     rows = list(queue.results(job_id))
@@ -168,7 +181,7 @@ def test_results_keep_the_submitted_order_over_many_pages(queue, make):
     assert [row.ordinal for row in rows] == list(range(1_203))
 
 
-def test_unknown_jobs_and_questions(queue, make):
+def test_unknown_jobs_and_questions(queue: QuestionQueue, make: type[Make]) -> None:
     for action in (queue.job, queue.results, queue.cancel, queue.retry):
         with pytest.raises(UnknownJobError, match="no job 9 "):
             action(9)
@@ -178,7 +191,12 @@ def test_unknown_jobs_and_questions(queue, make):
     assert queue.result(job_id, "q0").question == "What is q 0?"
 
 
-def test_a_submitter_killed_half_way_leaves_nothing(open_one, url, start_python, make):
+def test_a_submitter_killed_half_way_leaves_nothing(
+    open_one: Callable[..., QuestionQueue],
+    url: str,
+    start_python: Callable[..., subprocess.Popen[str]],
+    make: type[Make],
+) -> None:
     queue = open_one()
     submitter = start_python(SUBMIT_SLOWLY, url)
     line = submitter.stdout.readline()

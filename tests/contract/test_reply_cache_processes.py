@@ -66,17 +66,17 @@ while True:
 """
 
 
-def start(code, *arguments):
+def start(code: str, *arguments: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.fixture
-def path(tmp_path) -> Path:
+def path(tmp_path: Path) -> Path:
     return tmp_path / "replies.sqlite"
 
 
-def journal(path):
+def journal(path: Path) -> tuple[int, ...]:
     """(calls that ended, replies, raw replies, failures) as SQLite sees them; the file is whole."""
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -89,7 +89,7 @@ def journal(path):
     return counts
 
 
-def test_processes_with_overlapping_requests_lose_and_double_nothing(path):
+def test_processes_with_overlapping_requests_lose_and_double_nothing(path: Path) -> None:
     processes = [start(CHAT, path, first, last) for first, last in ((0, 120), (40, 160), (0, 160))]
     calls = 0
     for process in processes:
@@ -100,7 +100,7 @@ def test_processes_with_overlapping_requests_lose_and_double_nothing(path):
     assert journal(path) == (160, 160, 160, 0)
 
 
-def test_an_acknowledged_reply_survives_a_kill_at_any_moment(path):
+def test_an_acknowledged_reply_survives_a_kill_at_any_moment(path: Path) -> None:
     chance = random.Random(13)
     for run in range(5):
         process = start(WRITE_FOR_EVER, path, run)
@@ -123,7 +123,7 @@ def test_an_acknowledged_reply_survives_a_kill_at_any_moment(path):
         assert 0 <= calls - reply_count <= run + 1
 
 
-def test_a_killed_run_that_is_repeated_pays_at_most_for_the_calls_in_flight_again(path):
+def test_a_killed_run_that_is_repeated_pays_at_most_for_the_calls_in_flight_again(path: Path) -> None:
     chance = random.Random(7)
     kills = 4
     for _ in range(kills):
@@ -141,7 +141,9 @@ def test_a_killed_run_that_is_repeated_pays_at_most_for_the_calls_in_flight_agai
     assert 400 <= calls <= 400 + 4 * kills
 
 
-def test_calls_of_a_killed_process_are_booked_at_their_worst_case_and_those_of_a_live_one_are_left_alone(path):
+def test_calls_of_a_killed_process_are_booked_at_their_worst_case_and_those_of_a_live_one_are_left_alone(
+    path: Path,
+) -> None:
     dead, alive = start(HANG, path, 0, 10), start(HANG, path, 10, 20)
     for process in (dead, alive):
         assert [process.stdout.readline() for _ in range(4)] == ["sent\n"] * 4

@@ -1,7 +1,10 @@
 """`polyhop cache`: counting, removing, carrying elsewhere."""
 
 import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,13 +40,15 @@ def root(tmp_path: Path) -> Path:
     return layout.root
 
 
-def stats(polyhop, root):
+def stats(polyhop: Callable[..., subprocess.CompletedProcess[str]], root: Path) -> Any:
     done = polyhop("cache", "stats", "--root", root, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
 
 
-def test_stats_count_all_caches_and_what_was_spent(polyhop, root):
+def test_stats_count_all_caches_and_what_was_spent(
+    polyhop: Callable[..., subprocess.CompletedProcess[str]], root: Path
+) -> None:
     document = stats(polyhop, root)
     assert (document["vectors"]["count"], document["paths"]["count"]) == (1, 2)
     replies = document["replies"]
@@ -66,13 +71,17 @@ def test_stats_count_all_caches_and_what_was_spent(polyhop, root):
     assert "spent: 3 calls, 1.2500 USD" in plain
 
 
-def test_stats_of_nothing_are_zeros_and_make_no_file(polyhop, tmp_path):
+def test_stats_of_nothing_are_zeros_and_make_no_file(
+    polyhop: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
     document = stats(polyhop, tmp_path / "none")
     assert document["replies"]["count"] == document["vectors"]["count"] == document["replies"]["bytes"] == 0
     assert not (tmp_path / "none").exists()
 
 
-def test_evict_says_what_it_removed_and_keeps_what_was_spent(polyhop, root):
+def test_evict_says_what_it_removed_and_keeps_what_was_spent(
+    polyhop: Callable[..., subprocess.CompletedProcess[str]], root: Path
+) -> None:
     done = polyhop("cache", "evict", "--failures", "--root", root)
     assert done.stdout == "Removed: 0 replies, 1 failed requests, 1 raw replies\n"
     done = polyhop("cache", "evict", "--model", "openai/a", "--root", root, "--json")
@@ -83,14 +92,18 @@ def test_evict_says_what_it_removed_and_keeps_what_was_spent(polyhop, root):
     assert (left["count"], left["failures"], left["spent"]["calls"]) == (1, 0, 3)
 
 
-def test_evict_without_a_condition_is_wrong_usage_and_removes_nothing(polyhop, root):
+def test_evict_without_a_condition_is_wrong_usage_and_removes_nothing(
+    polyhop: Callable[..., subprocess.CompletedProcess[str]], root: Path
+) -> None:
     done = polyhop("cache", "evict", "--root", root)
     assert done.returncode == 2
     assert done.stderr == "polyhop: Say what to remove: --older-than-days N, --model M or --failures.\n"
     assert stats(polyhop, root)["replies"]["count"] == 2
 
 
-def test_an_export_is_imported_into_another_root_once(polyhop, root, tmp_path):
+def test_an_export_is_imported_into_another_root_once(
+    polyhop: Callable[..., subprocess.CompletedProcess[str]], root: Path, tmp_path: Path
+) -> None:
     file, other = tmp_path / "replies.parquet", tmp_path / "other"
     done = polyhop("cache", "export", file, "--root", root, "--json")
     assert json.loads(done.stdout) == {"exported": 2}
@@ -102,7 +115,9 @@ def test_an_export_is_imported_into_another_root_once(polyhop, root, tmp_path):
     assert (tmp_path / "again.parquet").read_bytes() == file.read_bytes()
 
 
-def test_a_file_that_is_no_export_gives_one_sentence_and_changes_nothing(polyhop, root, tmp_path):
+def test_a_file_that_is_no_export_gives_one_sentence_and_changes_nothing(
+    polyhop: Callable[..., subprocess.CompletedProcess[str]], root: Path, tmp_path: Path
+) -> None:
     wrong = tmp_path / "wrong.parquet"
     pq.write_table(pa.table({"key": ["a"]}), wrong)
     for file, reason in ((wrong, "is not an export of replies"), (tmp_path / "none.parquet", "There is no file")):

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,7 +23,7 @@ SPEC = JobSpec("wiki", parameters={"a": 1, "b": 2})
 QUESTIONS = [NewQuestion("1", "Who?"), NewQuestion("2", "Why?", "Topic", ("yes",), ("p",), {"hops": 2})]
 
 
-def test_the_hash_of_a_submission_forgets_how_it_is_scheduled_and_in_which_order_parameters_stand():
+def test_the_hash_of_a_submission_forgets_how_it_is_scheduled_and_in_which_order_parameters_stand() -> None:
     same = replace(SPEC, name="n", priority=9, deadline_seconds=5, key="k", max_attempts=1, parameters={"b": 2, "a": 1})
     assert submission_hash(same, list(QUESTIONS)) == submission_hash(SPEC, QUESTIONS)
 
@@ -31,7 +32,7 @@ def test_the_hash_of_a_submission_forgets_how_it_is_scheduled_and_in_which_order
     "change",
     [{"queue": "x"}, {"index": "x"}, {"strategy": "x"}, {"limit": 3}, {"parameters": {}}, {"min_confidence": 0.0}],
 )
-def test_the_hash_of_a_submission_changes_with_how_it_is_answered(change):
+def test_the_hash_of_a_submission_changes_with_how_it_is_answered(change: dict[str, Any]) -> None:
     assert submission_hash(replace(SPEC, **change), QUESTIONS) != submission_hash(SPEC, QUESTIONS)
 
 
@@ -39,14 +40,14 @@ def test_the_hash_of_a_submission_changes_with_how_it_is_answered(change):
     "change",
     [{"id": "x"}, {"question": "x"}, {"topic": "x"}, {"answers": ("x",)}, {"supporting": ()}, {"metadata": {}}],
 )
-def test_the_hash_of_a_submission_changes_with_each_part_of_a_question(change):
+def test_the_hash_of_a_submission_changes_with_each_part_of_a_question(change: dict[str, Any]) -> None:
     changed = [QUESTIONS[0], replace(QUESTIONS[1], **change)]
     assert submission_hash(SPEC, changed) != submission_hash(SPEC, QUESTIONS)
     assert submission_hash(SPEC, QUESTIONS[::-1]) != submission_hash(SPEC, QUESTIONS)
 
 
 @given(st.text(st.characters(exclude_categories=[])))
-def test_storable_text_can_be_encoded_and_keeps_all_that_could_be_stored(text):
+def test_storable_text_can_be_encoded_and_keeps_all_that_could_be_stored(text: str) -> None:
     stored = storable(text)
     stored.encode("utf-8")
     assert "\x00" not in stored
@@ -58,13 +59,13 @@ def test_storable_text_can_be_encoded_and_keeps_all_that_could_be_stored(text):
     assert stored == text.replace("\x00", "\ufffd")
 
 
-def test_json_is_compact_sorted_and_ascii():
+def test_json_is_compact_sorted_and_ascii() -> None:
     assert to_json({"b": "ü\x00", "a": (1, None)}) == '{"a":[1,null],"b":"\\u00fc\\u0000"}'
     assert json.loads(to_json("\ud800")) == "\ud800"
 
 
 @pytest.mark.parametrize("value", [float("inf"), {1, 2}, b"x", object()])
-def test_what_json_has_no_word_for_is_refused(value):
+def test_what_json_has_no_word_for_is_refused(value: object) -> None:
     with pytest.raises(ContractError, match="Cannot store a value"):
         to_json({"value": value})
 
@@ -72,7 +73,9 @@ def test_what_json_has_no_word_for_is_refused(value):
 @given(
     st.floats(0, 1e6), st.integers(-9, 9), st.floats(0, 1e6), st.integers(-9, 9), st.floats(1, 3600), st.floats(0, 1e6)
 )
-def test_the_effective_time_orders_like_priority_plus_waiting_at_any_moment(one, high, other, low, ageing, later):
+def test_the_effective_time_orders_like_priority_plus_waiting_at_any_moment(
+    one: float, high: int, other: float, low: int, ageing: float, later: float
+) -> None:
     now = max(one, other) + later
     difference = (high + (now - one) / ageing) - (low + (now - other) / ageing)
     if abs(difference) > 1e-6:
@@ -80,14 +83,14 @@ def test_the_effective_time_orders_like_priority_plus_waiting_at_any_moment(one,
 
 
 @given(st.integers(1, 10_000), st.text())
-def test_the_backoff_doubles_to_its_limit_and_spreads_the_same_way_every_time(attempt, salt):
+def test_the_backoff_doubles_to_its_limit_and_spreads_the_same_way_every_time(attempt: int, salt: str) -> None:
     longest = min(300.0, 2.0 ** min(attempt - 1, 10))
     pause = backoff_seconds(attempt, salt)
     assert longest / 2 <= pause <= longest
     assert backoff_seconds(attempt, salt) == pause
 
 
-def test_the_backoff_of_many_questions_is_spread():
+def test_the_backoff_of_many_questions_is_spread() -> None:
     pauses = [backoff_seconds(5, str(number)) for number in range(1000)]
     assert len(set(pauses)) > 990
     assert 11.5 < sum(pauses) / len(pauses) < 12.5

@@ -4,6 +4,9 @@ import json
 import sqlite3
 import threading
 import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 import polyhop.warehouse.models.cached_chat
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Role, Rung, Usage
+from polyhop.schemas.chat import CallJournal, ChatOutcome, ChatRequest, ChatTask, Gateway, Role, Rung, Usage
 from polyhop.schemas.errors import BudgetExceededError, ConfigurationError, StoreError
 from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.prompts import Prompt
@@ -38,7 +41,7 @@ class StricterNames(BaseModel):
 TASK = ChatTask("kg.extract", Prompt("kg.extract", "Names in {{text}}"), Names, max_output_tokens=100)
 
 
-def ask_for(text, task=TASK):
+def ask_for(text: str, task: ChatTask[Any] = TASK) -> ChatRequest[Any]:
     return ChatRequest(task, f"unit {text}", (("text", text),))
 
 
@@ -47,12 +50,12 @@ class FakeGateway:
 
     model = "fake/model"
 
-    def __init__(self, script=None, usage=CALL):
+    def __init__(self, script: Mapping[str, Iterable[Any]] | None = None, usage: Usage = CALL) -> None:
         self.script = {text: list(steps) for text, steps in (script or {}).items()}
         self.usage = usage
         self.asked = []
 
-    def answer(self, request, journal):
+    def answer(self, request: ChatRequest[Any], journal: CallJournal) -> ChatOutcome[Any]:
         text = dict(request.inputs)["text"]
         journal.before_call(request, self.usage.prompt_tokens)
         self.asked.append(text)
@@ -69,23 +72,23 @@ class FakeGateway:
 
 
 @pytest.fixture
-def cache(tmp_path):
+def cache(tmp_path: Path) -> Iterator[ReplyCache]:
     cache = ReplyCache(tmp_path / "replies.sqlite")
     yield cache
     cache.close()
 
 
-def chat_of(cache, gateway, budget=UNLIMITED, concurrency=3):
+def chat_of(cache: ReplyCache, gateway: Gateway, budget: Budget = UNLIMITED, concurrency: int = 3) -> CachedChat:
     return CachedChat(gateway, cache, budget, concurrency)
 
 
-def names_of(outcomes):
+def names_of(outcomes: Iterable[ChatOutcome[Any]]) -> list[list[str] | None]:
     return [outcome.reply.names if outcome.reply else None for outcome in outcomes]
 
 
-def test_outcomes_come_in_the_order_of_requests_whatever_ends_first(cache):
+def test_outcomes_come_in_the_order_of_requests_whatever_ends_first(cache: ReplyCache) -> None:
     class SlowerFirst(FakeGateway):
-        def answer(self, request, journal):
+        def answer(self, request: ChatRequest[Any], journal: CallJournal) -> ChatOutcome[Any]:
             time.sleep(0.05 if dict(request.inputs)["text"] == "0" else 0)
             return super().answer(request, journal)
 
@@ -94,7 +97,7 @@ def test_outcomes_come_in_the_order_of_requests_whatever_ends_first(cache):
     assert names_of(outcomes) == [[text] for text in texts]
 
 
-def test_what_was_answered_is_never_asked_again(cache):
+def test_what_was_answered_is_never_asked_again(cache: ReplyCache) -> None:
     gateway = FakeGateway()
     first = chat_of(cache, gateway).ask([ask_for("a"), ask_for("b")])
     again = chat_of(cache, gateway)
@@ -106,7 +109,7 @@ def test_what_was_answered_is_never_asked_again(cache):
     assert (again.spent, again.cached) == (CALL, 2)
 
 
-def test_equal_requests_of_one_call_are_asked_and_paid_once(cache):
+def test_equal_requests_of_one_call_are_asked_and_paid_once(cache: ReplyCache) -> None:
     gateway = FakeGateway({"bad": ["broken"]})
     chat = chat_of(cache, gateway)
     outcomes = chat.ask([ask_for("a"), ask_for("bad"), ask_for("a"), ask_for("bad"), ask_for("a")])
@@ -117,7 +120,7 @@ def test_equal_requests_of_one_call_are_asked_and_paid_once(cache):
     assert paid == chat.spent == CALL + CALL
 
 
-def test_a_failure_is_listed_and_asked_again_by_the_next_call(cache):
+def test_a_failure_is_listed_and_asked_again_by_the_next_call(cache: ReplyCache) -> None:
     gateway = FakeGateway({"x": ["broken", "broken again"]})
     key = ask_for("x").key(gateway.model)
     (first,) = chat_of(cache, gateway).ask([ask_for("x")])
@@ -131,7 +134,7 @@ def test_a_failure_is_listed_and_asked_again_by_the_next_call(cache):
     assert [raw.error_class for raw in cache.raw_replies([key])[key]] == ["", *["MalformedReplyError"] * 2]
 
 
-def test_a_newer_parser_reads_stored_texts_without_a_call(cache, monkeypatch):
+def test_a_newer_parser_reads_stored_texts_without_a_call(cache: ReplyCache, monkeypatch: pytest.MonkeyPatch) -> None:
     fenced = '```json\n{"names": ["from raw"]}\n```'
     gateway = FakeGateway({"x": [fenced], "y": ["nothing to read"]})
     chat_of(cache, gateway).ask([ask_for("x"), ask_for("y")])
@@ -148,14 +151,14 @@ def test_a_newer_parser_reads_stored_texts_without_a_call(cache, monkeypatch):
     assert names_of(chat_of(cache, FakeGateway()).ask([ask_for("y")])) == [["y"]]
 
 
-def test_the_parser_that_failed_is_not_tried_again(cache):
+def test_the_parser_that_failed_is_not_tried_again(cache: ReplyCache) -> None:
     gateway = FakeGateway({"x": ['{"names": ["readable after all"]}']})
     chat_of(cache, gateway).ask([ask_for("x")])
     (outcome,) = chat_of(cache, gateway).ask([ask_for("x")])
     assert (outcome.reply, gateway.asked) == (Names(names=["x"]), ["x", "x"])
 
 
-def test_a_text_that_was_paid_for_just_before_a_kill_is_read_without_a_call(cache):
+def test_a_text_that_was_paid_for_just_before_a_kill_is_read_without_a_call(cache: ReplyCache) -> None:
     gateway = FakeGateway()
     chat = chat_of(cache, gateway)
     request = ask_for("x")
@@ -167,7 +170,7 @@ def test_a_text_that_was_paid_for_just_before_a_kill_is_read_without_a_call(cach
     assert gateway.asked == []
 
 
-def test_a_cached_reply_that_no_longer_has_the_form_counts_as_missing(cache):
+def test_a_cached_reply_that_no_longer_has_the_form_counts_as_missing(cache: ReplyCache) -> None:
     stricter = ChatTask("kg.extract", TASK.prompt, StricterNames, max_output_tokens=100)
     assert ask_for("a").key("m") == ask_for("a", stricter).key("m")
     chat_of(cache, FakeGateway()).ask([ask_for("a")])
@@ -179,11 +182,11 @@ def test_a_cached_reply_that_no_longer_has_the_form_counts_as_missing(cache):
 
 
 @pytest.mark.real_time
-def test_the_budget_stops_new_calls_and_keeps_those_in_flight(cache):
+def test_the_budget_stops_new_calls_and_keeps_those_in_flight(cache: ReplyCache) -> None:
     large = Usage(calls=1, prompt_tokens=100, completion_tokens=50)
 
     class Uneven(FakeGateway):
-        def answer(self, request, journal):
+        def answer(self, request: ChatRequest[Any], journal: CallJournal) -> ChatOutcome[Any]:
             text = dict(request.inputs)["text"]
             journal.before_call(request, 10)
             self.asked.append(text)
@@ -204,7 +207,7 @@ def test_the_budget_stops_new_calls_and_keeps_those_in_flight(cache):
     assert chat.spent == CALL + large
 
 
-def test_a_run_that_ran_out_goes_on_where_it_stopped(cache):
+def test_a_run_that_ran_out_goes_on_where_it_stopped(cache: ReplyCache) -> None:
     gateway = FakeGateway()
     requests = [ask_for(str(n)) for n in range(10)]
     runs = 0
@@ -220,14 +223,14 @@ def test_a_run_that_ran_out_goes_on_where_it_stopped(cache):
     assert runs == 3
 
 
-def test_a_history_of_short_outputs_lets_more_calls_into_a_budget(cache):
+def test_a_history_of_short_outputs_lets_more_calls_into_a_budget(cache: ReplyCache) -> None:
     chat_of(cache, FakeGateway()).ask([ask_for(f"old {n}") for n in range(20)])
     gateway = FakeGateway()
     chat_of(cache, gateway, Budget(None, 150)).ask([ask_for(str(n)) for n in range(10)])
     assert len(gateway.asked) == 10
 
 
-def test_dollars_stop_a_run_too(cache):
+def test_dollars_stop_a_run_too(cache: ReplyCache) -> None:
     gateway = FakeGateway()
     chat = chat_of(cache, gateway, Budget(0.034, None, Price(prompt=0, completion=50)), concurrency=1)
     with pytest.raises(BudgetExceededError):
@@ -236,7 +239,7 @@ def test_dollars_stop_a_run_too(cache):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), StoreError("The disk is full."), ValueError("a defect")])
-def test_an_exception_ends_the_call_and_keeps_what_was_answered(cache, error):
+def test_an_exception_ends_the_call_and_keeps_what_was_answered(cache: ReplyCache, error: BaseException) -> None:
     gateway = FakeGateway({"5": [error]})
     requests = [ask_for(str(n)) for n in range(50)]
     with pytest.raises(type(error)):
@@ -249,9 +252,9 @@ def test_an_exception_ends_the_call_and_keeps_what_was_answered(cache, error):
     assert names_of(outcomes) == [[str(n)] for n in range(50)]
 
 
-def test_threads_that_ask_the_same_pay_once(cache):
+def test_threads_that_ask_the_same_pay_once(cache: ReplyCache) -> None:
     class Slow(FakeGateway):
-        def answer(self, request, journal):
+        def answer(self, request: ChatRequest[Any], journal: CallJournal) -> ChatOutcome[Any]:
             time.sleep(0.02)
             return super().answer(request, journal)
 
@@ -268,12 +271,12 @@ def test_threads_that_ask_the_same_pay_once(cache):
 
 
 @pytest.mark.real_time
-def test_no_more_calls_are_in_flight_than_allowed(cache):
+def test_no_more_calls_are_in_flight_than_allowed(cache: ReplyCache) -> None:
     class Counting(FakeGateway):
         now = most = 0
         lock = threading.Lock()
 
-        def answer(self, request, journal):
+        def answer(self, request: ChatRequest[Any], journal: CallJournal) -> ChatOutcome[Any]:
             with self.lock:
                 self.now += 1
                 self.most = max(self.most, self.now)
@@ -293,7 +296,7 @@ def test_no_more_calls_are_in_flight_than_allowed(cache):
     assert gateway.most == 2
 
 
-def test_progress_counts_requests_with_repetitions(cache):
+def test_progress_counts_requests_with_repetitions(cache: ReplyCache) -> None:
     chat = chat_of(cache, FakeGateway(), concurrency=1)
     chat.ask([ask_for("known")])
     seen = []
@@ -304,7 +307,7 @@ def test_progress_counts_requests_with_repetitions(cache):
     assert len(seen) == 3
 
 
-def test_nothing_asked_is_nothing_answered(cache):
+def test_nothing_asked_is_nothing_answered(cache: ReplyCache) -> None:
     assert chat_of(cache, FakeGateway()).ask([]) == []
 
 
@@ -312,7 +315,9 @@ def test_nothing_asked_is_nothing_answered(cache):
 @given(
     runs=st.lists(st.lists(st.sampled_from("abcde"), max_size=8), max_size=4), broken=st.sets(st.sampled_from("abc"))
 )
-def test_every_text_is_paid_once_per_success_and_every_failure_is_retried_once_per_call(tmp_path_factory, runs, broken):
+def test_every_text_is_paid_once_per_success_and_every_failure_is_retried_once_per_call(
+    tmp_path_factory: pytest.TempPathFactory, runs: list[list[str]], broken: set[str]
+) -> None:
     cache = ReplyCache(tmp_path_factory.mktemp("law") / "replies.sqlite")
     gateway = FakeGateway({text: ["broken"] for text in broken})
     expected, failing, known = [], set(broken), set()
@@ -326,7 +331,7 @@ def test_every_text_is_paid_once_per_success_and_every_failure_is_retried_once_p
     cache.close()
 
 
-def test_stored_replies_are_canonical(cache, tmp_path):
+def test_stored_replies_are_canonical(cache: ReplyCache, tmp_path: Path) -> None:
     chat_of(cache, FakeGateway()).ask([ask_for("Ü a")])
     assert canonical_json(Names(names=["Ü"], note="n")) == '{"names":["Ü"],"note":"n"}'
     connection = sqlite3.connect(cache.path)
@@ -336,7 +341,7 @@ def test_stored_replies_are_canonical(cache, tmp_path):
     assert json.loads(stored.text) == {"names": ["Ü", "a"], "note": ""}
 
 
-def test_an_imported_failure_of_another_class_is_simply_asked(cache):
+def test_an_imported_failure_of_another_class_is_simply_asked(cache: ReplyCache) -> None:
     gateway = FakeGateway()
     chat = chat_of(cache, gateway)
     request = ask_for("x")
@@ -347,7 +352,7 @@ def test_an_imported_failure_of_another_class_is_simply_asked(cache):
     assert gateway.asked == ["x"]
 
 
-def test_a_role_has_its_model_and_resolution_falls_back_to_that_of_extraction():
+def test_a_role_has_its_model_and_resolution_falls_back_to_that_of_extraction() -> None:
     models = ModelSettings(extract="openai/a", read="openai/c")
     assert [model_name(models, role) for role in Role] == ["openai/a", "openai/a", "openai/c"]
     assert model_name(ModelSettings(extract="openai/a", resolve="openai/b"), Role.RESOLVE) == "openai/b"
@@ -357,7 +362,7 @@ def test_a_role_has_its_model_and_resolution_falls_back_to_that_of_extraction():
         open_chat(Settings(), Role.EXTRACT)
 
 
-def test_one_configuration_is_one_model_per_process_until_closed(tmp_path):
+def test_one_configuration_is_one_model_per_process_until_closed(tmp_path: Path) -> None:
     configured = Settings(root=tmp_path, models=ModelSettings(extract="openai/a", read="openai/c"))
     first = open_chat(configured, Role.EXTRACT)
     try:
@@ -371,7 +376,7 @@ def test_one_configuration_is_one_model_per_process_until_closed(tmp_path):
     close_chats()
 
 
-def test_a_limit_in_dollars_for_a_model_of_unknown_price_is_refused_at_once(tmp_path):
+def test_a_limit_in_dollars_for_a_model_of_unknown_price_is_refused_at_once(tmp_path: Path) -> None:
     models = ModelSettings(extract="openai/no-such-model")
     with pytest.raises(ConfigurationError, match=r"models\.prompt_price"):
         open_chat(Settings(root=tmp_path, models=models, max_cost_usd=1), Role.EXTRACT)

@@ -6,7 +6,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -45,15 +47,15 @@ with claims_of(Path(sys.argv[1])).held(sys.argv[2], lambda: False) as held:
 """
 
 
-def source(name, model="m", task="kg.extract"):
+def source(name: str, model: str = "m", task: str = "kg.extract") -> ReplySource:
     return ReplySource(content_hash(name), model, task, content_hash("prompt"), 1)
 
 
-def put(cache, name, text='{"a":1}', **about):
+def put(cache: ReplyCache, name: str, text: str = '{"a":1}', **about: str) -> None:
     cache.put_reply(source(name, **about), text, Rung.AS_IS, 1, USAGE)
 
 
-def age(cache, days):
+def age(cache: ReplyCache, days: float) -> None:
     """Makes everything in the cache older."""
     connection = sqlite3.connect(cache.path)
     for table in ("replies", "raw_replies", "failures"):
@@ -63,27 +65,27 @@ def age(cache, days):
 
 
 @pytest.fixture
-def cache(tmp_path):
+def cache(tmp_path: Path) -> Iterator[ReplyCache]:
     cache = ReplyCache(tmp_path / "replies.sqlite")
     yield cache
     cache.close()
 
 
 @pytest.fixture
-def other(tmp_path):
+def other(tmp_path: Path) -> Iterator[ReplyCache]:
     cache = ReplyCache(tmp_path / "other" / "replies.sqlite")
     yield cache
     cache.close()
 
 
-def test_a_reply_comes_back_as_it_was_stored_and_unknown_keys_are_left_out(cache):
+def test_a_reply_comes_back_as_it_was_stored_and_unknown_keys_are_left_out(cache: ReplyCache) -> None:
     cache.put_reply(source("x"), '{"name":"Ü\\n"}', Rung.REASKED, 3, USAGE)
     key, unknown = content_hash("x"), content_hash("y")
     assert cache.replies([unknown, key, key]) == {key: StoredReply('{"name":"Ü\\n"}', "m", Rung.REASKED, 3, USAGE)}
     assert cache.replies([]) == {}
 
 
-def test_more_keys_than_one_read_holds_are_all_found(cache, monkeypatch):
+def test_more_keys_than_one_read_holds_are_all_found(cache: ReplyCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polyhop.warehouse.cache.replies, "KEYS_PER_READ", 3)
     for n in range(10):
         put(cache, n if isinstance(n, str) else str(n), f'{{"n":{n}}}')
@@ -93,7 +95,7 @@ def test_more_keys_than_one_read_holds_are_all_found(cache, monkeypatch):
     }
 
 
-def test_every_raw_text_is_kept_latest_first_with_its_error_and_cost(cache):
+def test_every_raw_text_is_kept_latest_first_with_its_error_and_cost(cache: ReplyCache) -> None:
     once = Usage(1, 10, 5, 0.5, 0.25)
     cache.put_call(source("x"), "broken", once, "MalformedReplyError")
     cache.put_call(source("x"), "", Usage(1, seconds=9), "ModelUnavailableError")
@@ -105,7 +107,7 @@ def test_every_raw_text_is_kept_latest_first_with_its_error_and_cost(cache):
     assert cache.call_count(key) == 3
 
 
-def test_a_failure_is_no_result_and_ends_with_a_reply(cache):
+def test_a_failure_is_no_result_and_ends_with_a_reply(cache: ReplyCache) -> None:
     key = content_hash("x")
     failure = StoredFailure(5, "MalformedReplyError", "No JSON.", 2)
     cache.put_failure(source("x"), StoredFailure(1, "ModelUnavailableError", "down", 1))
@@ -117,7 +119,7 @@ def test_a_failure_is_no_result_and_ends_with_a_reply(cache):
     assert list(cache.replies([key])) == [key]
 
 
-def test_spending_is_summed_by_model_and_task_with_what_is_cached(cache):
+def test_spending_is_summed_by_model_and_task_with_what_is_cached(cache: ReplyCache) -> None:
     put(cache, "x", model="b")
     cache.put_call(source("x", model="b"), "{}", USAGE, "")
     cache.put_call(source("z", model="b"), "", Usage(1, 1, 0, 0.0, 0.5), "ModelUnavailableError")
@@ -131,7 +133,7 @@ def test_spending_is_summed_by_model_and_task_with_what_is_cached(cache):
     assert counts.byte_count > 0
 
 
-def test_output_lengths_are_those_of_calls_with_a_text_latest_first(cache):
+def test_output_lengths_are_those_of_calls_with_a_text_latest_first(cache: ReplyCache) -> None:
     for tokens in (5, 0, 7, 9):
         cache.put_call(source("x"), "{}" if tokens else "", Usage(1, 1, tokens), "")
     cache.put_call(source("x", task="other"), "{}", Usage(1, 1, 99), "")
@@ -139,7 +141,7 @@ def test_output_lengths_are_those_of_calls_with_a_text_latest_first(cache):
     assert cache.output_lengths("kg.extract", "m", limit=2) == [9, 7]
 
 
-def fill(cache):
+def fill(cache: ReplyCache) -> None:
     put(cache, "a", model="m1")
     cache.put_call(source("a", model="m1"), "{}", USAGE, "")
     put(cache, "b", model="m2")
@@ -160,7 +162,9 @@ def fill(cache):
         ({"older_than_days": 9, "model": "m2"}, Evicted(replies=1, raw_replies=0, failures=0)),
     ],
 )
-def test_only_what_fits_all_conditions_is_evicted(cache, conditions, removed):
+def test_only_what_fits_all_conditions_is_evicted(
+    cache: ReplyCache, conditions: dict[str, Any], removed: set[str]
+) -> None:
     fill(cache)
     age(cache, 10)
     put(cache, "new", model="m3")
@@ -173,7 +177,7 @@ def test_only_what_fits_all_conditions_is_evicted(cache, conditions, removed):
     assert cache.replies([content_hash("new")])
 
 
-def test_eviction_gives_room_back_and_keeps_the_journal(cache):
+def test_eviction_gives_room_back_and_keeps_the_journal(cache: ReplyCache) -> None:
     for n in range(200):
         cache.put_call(source(f"{n}"), content_hash(f"{n}") * 40 + "".join(map(str, range(n))), USAGE, "E")
     before = cache.stats().byte_count
@@ -186,7 +190,9 @@ def test_eviction_gives_room_back_and_keeps_the_journal(cache):
 @given(
     puts=st.lists(st.tuples(st.integers(0, 5), st.text(st.characters(), max_size=40), st.booleans()), max_size=20),
 )
-def test_the_last_reply_to_a_key_counts_and_failures_hide_none(tmp_path_factory, puts):
+def test_the_last_reply_to_a_key_counts_and_failures_hide_none(
+    tmp_path_factory: pytest.TempPathFactory, puts: list[Any]
+) -> None:
     cache = ReplyCache(tmp_path_factory.mktemp("law") / "replies.sqlite")
     replies, failed = {}, set()
     for number, text, is_valid in puts:
@@ -209,7 +215,7 @@ def test_the_last_reply_to_a_key_counts_and_failures_hide_none(tmp_path_factory,
 
 
 @pytest.mark.parametrize("name", list(read_statements(SQL_FILE)))
-def test_every_statement_is_used_and_accepted_by_sqlite(name, cache):
+def test_every_statement_is_used_and_accepted_by_sqlite(name: str, cache: ReplyCache) -> None:
     statement = read_statements(SQL_FILE)[name]
     connection = sqlite3.connect(cache.path)
     values = {**dict.fromkeys(re.findall(r":(\w+)", statement), 1), "keys": "[]"}
@@ -220,19 +226,21 @@ def test_every_statement_is_used_and_accepted_by_sqlite(name, cache):
     assert statement.startswith("-- ")
 
 
-def test_names_of_statements_are_not_used_twice():
+def test_names_of_statements_are_not_used_twice() -> None:
     names = re.findall(r"^-- name: (\w+)$", SQL_FILE.read_text(encoding="utf-8"), re.MULTILINE)
     assert names == list(read_statements(SQL_FILE))
 
 
-def test_a_file_that_is_no_cache_is_named(tmp_path):
+def test_a_file_that_is_no_cache_is_named(tmp_path: Path) -> None:
     path = tmp_path / "replies.sqlite"
     path.write_bytes(b"this is not a database, and it is long enough to be read as a header of one" * 20)
     with pytest.raises(StoreError, match=r"replies\.sqlite is damaged .*polyhop cache repair"):
         ReplyCache(path)
 
 
-def test_a_lock_that_others_do_not_release_is_a_retryable_error(tmp_path, monkeypatch):
+def test_a_lock_that_others_do_not_release_is_a_retryable_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(polyhop.warehouse.cache.database, "BUSY_TIMEOUT_SECONDS", 0.05)
     cache = ReplyCache(tmp_path / "replies.sqlite")
     blocker = sqlite3.connect(cache.path, isolation_level=None)
@@ -245,7 +253,7 @@ def test_a_lock_that_others_do_not_release_is_a_retryable_error(tmp_path, monkey
     cache.close()
 
 
-def test_an_export_is_imported_once(cache, other, tmp_path):
+def test_an_export_is_imported_once(cache: ReplyCache, other: ReplyCache, tmp_path: Path) -> None:
     fill(cache)
     put(other, "b", '{"mine":true}', model="m2")
     other.put_failure(source("a", model="m1"), StoredFailure(1, "E", "e", 1))
@@ -261,7 +269,9 @@ def test_an_export_is_imported_once(cache, other, tmp_path):
     assert other.failures(keys) == {}
 
 
-def test_equal_caches_export_equal_files_page_by_page(cache, other, tmp_path, monkeypatch):
+def test_equal_caches_export_equal_files_page_by_page(
+    cache: ReplyCache, other: ReplyCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(polyhop.warehouse.cache.replies, "ROWS_PER_PAGE", 3)
     for n in range(10):
         put(cache, f"{n}", f'{{"n":{n}}}')
@@ -273,7 +283,7 @@ def test_equal_caches_export_equal_files_page_by_page(cache, other, tmp_path, mo
     assert [row["key"] for row in rows] == sorted(content_hash(f"{n}") for n in range(10))
 
 
-def test_an_empty_cache_is_an_empty_export(cache, tmp_path):
+def test_an_empty_cache_is_an_empty_export(cache: ReplyCache, tmp_path: Path) -> None:
     assert export_replies(cache, tmp_path / "none.parquet") == 0
     assert import_replies(cache, tmp_path / "none.parquet") == Imported(0, 0)
 
@@ -310,7 +320,9 @@ GOOD = {
         ({"cost_usd": float("nan")}, "cost_usd is nan"),
     ],
 )
-def test_one_bad_row_refuses_the_whole_file(cache, tmp_path, change, fault):
+def test_one_bad_row_refuses_the_whole_file(
+    cache: ReplyCache, tmp_path: Path, change: dict[str, Any], fault: str
+) -> None:
     file = tmp_path / "bad.parquet"
     schema = pa.schema([field.with_nullable(True) for field in SCHEMA])
     many = [{**GOOD, "key": content_hash(f"{n}")} for n in range(2500)]
@@ -320,7 +332,7 @@ def test_one_bad_row_refuses_the_whole_file(cache, tmp_path, change, fault):
     assert cache.stats().reply_count == 0
 
 
-def test_a_file_that_is_no_export_is_refused_in_one_sentence(cache, tmp_path):
+def test_a_file_that_is_no_export_is_refused_in_one_sentence(cache: ReplyCache, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="There is no file"):
         import_replies(cache, tmp_path / "none.parquet")
     other_table = tmp_path / "table.parquet"
@@ -341,12 +353,12 @@ def test_a_file_that_is_no_export_is_refused_in_one_sentence(cache, tmp_path):
     assert cache.stats().reply_count == 0
 
 
-def test_a_folder_that_does_not_exist_is_named_by_an_export(cache, tmp_path):
+def test_a_folder_that_does_not_exist_is_named_by_an_export(cache: ReplyCache, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="Cannot write replies"):
         export_replies(cache, tmp_path / "none" / "x.parquet")
 
 
-def test_a_claim_of_another_process_is_waited_for_and_ends_with_that_process(tmp_path):
+def test_a_claim_of_another_process_is_waited_for_and_ends_with_that_process(tmp_path: Path) -> None:
     path, key = tmp_path / "replies.sqlite", content_hash("key")
     claims = claims_of(path)
     process = subprocess.Popen([sys.executable, "-c", HOLD, path, key], stdout=subprocess.PIPE, text=True)
@@ -361,10 +373,10 @@ def test_a_claim_of_another_process_is_waited_for_and_ends_with_that_process(tmp
         assert held
 
 
-def test_threads_hold_a_key_one_after_the_other(tmp_path):
+def test_threads_hold_a_key_one_after_the_other(tmp_path: Path) -> None:
     claims, inside, most = claims_of(tmp_path / "replies.sqlite"), [], []
 
-    def work():
+    def work() -> None:
         with claims.held(content_hash("key"), lambda: False):
             inside.append(1)
             most.append(len(inside))

@@ -1,5 +1,7 @@
 """Token counts of servers: believed where they are possible, replaced by our own where they are not."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,11 +25,13 @@ OWN = Counted(100, 40)
         (Counted(1_390, 40), Counted(1_390, 40), False),
     ],
 )
-def test_an_impossible_count_is_replaced_and_a_missing_one_is_filled_in(reported, expected, is_replaced):
+def test_an_impossible_count_is_replaced_and_a_missing_one_is_filled_in(
+    reported: Any, expected: Any, is_replaced: bool
+) -> None:
     assert believed(reported, OWN, 500) == (expected, is_replaced)
 
 
-def test_hidden_reasoning_may_take_up_to_the_longest_reply():
+def test_hidden_reasoning_may_take_up_to_the_longest_reply() -> None:
     assert believed(Counted(100, 500), Counted(100, 3), 500) == (Counted(100, 500), False)
     assert believed(Counted(100, 501), Counted(100, 3), 500) == (Counted(100, 3), True)
 
@@ -37,7 +41,9 @@ own_counts = st.builds(Counted, st.integers(0, 10**6), st.integers(0, 10**6))
 
 
 @given(reported=counts, own=own_counts, longest=st.integers(1, 10**5))
-def test_what_is_believed_is_never_negative_and_never_far_from_our_own_count(reported, own, longest):
+def test_what_is_believed_is_never_negative_and_never_far_from_our_own_count(
+    reported: Any, own: Any, longest: int
+) -> None:
     result, _ = believed(reported, own, longest)
     assert own.prompt <= TRUSTED_FACTOR * result.prompt or result.prompt == own.prompt
     assert 0 <= result.prompt <= TRUSTED_FACTOR * own.prompt + FRAME_TOKENS

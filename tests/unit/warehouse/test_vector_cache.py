@@ -6,12 +6,15 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import polyhop.warehouse.cache.database
 import polyhop.warehouse.cache.vectors
@@ -46,18 +49,18 @@ for n in range(40):
 """
 
 
-def run_python(code, *arguments):
+def run_python(code: str, *arguments: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Path) -> Path:
     return tmp_path / "vectors.sqlite"
 
 
 @pytest.fixture
-def cache(path):
+def cache(path: Path) -> Iterator[VectorCache]:
     cache = VectorCache(path)
     yield cache
     cache.close()
@@ -69,19 +72,19 @@ class CountingEncoder:
     model = "counting"
     dimension = 3
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.calls = []
 
-    def encode(self, texts):
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.calls.append(list(texts))
         return np.array([[len(text), 1, 0] for text in texts], dtype=np.float32)
 
 
-def test_a_key_is_the_hash_of_model_kind_and_text():
+def test_a_key_is_the_hash_of_model_kind_and_text() -> None:
     assert vector_key("m", "query", "a\nb") == hashlib.sha256(b"m\nquery\na\nb").hexdigest()
 
 
-def test_vectors_come_back_bit_for_bit_as_little_endian_float32(cache, path):
+def test_vectors_come_back_bit_for_bit_as_little_endian_float32(cache: VectorCache, path: Path) -> None:
     vector = np.array([0.1, -2.5e-30, 3.0], dtype=np.float32)
     cache.put_many({"known": vector})
     found = cache.get_many(["unknown", "known", "known"])
@@ -94,20 +97,20 @@ def test_vectors_come_back_bit_for_bit_as_little_endian_float32(cache, path):
 
 
 @pytest.mark.parametrize("bad", [[0.0, 0.0], [1.0, np.nan], [np.inf, 1.0], [1e300, 1.0], [], [[1.0]]])
-def test_a_bad_vector_is_refused_and_nothing_of_its_call_is_stored(cache, bad):
+def test_a_bad_vector_is_refused_and_nothing_of_its_call_is_stored(cache: VectorCache, bad: Any) -> None:
     with np.errstate(over="ignore"), pytest.raises(InvalidVectorError, match="of key bad is"):
         cache.put_many({"good": np.ones(2, np.float32), "bad": np.array(bad)})
     assert cache.stats().row_count == 0
 
 
-def test_a_known_key_keeps_its_vector(cache):
+def test_a_known_key_keeps_its_vector(cache: VectorCache) -> None:
     cache.put_many({"key": np.ones(2, np.float32)})
     cache.put_many({"key": np.full(2, 9, np.float32), "other": np.ones(2, np.float32)})
     assert cache.get_many(["key"])["key"].tolist() == [1, 1]
     assert cache.stats().row_count == 2
 
 
-def test_more_keys_than_one_read_holds_are_all_found(cache, monkeypatch):
+def test_more_keys_than_one_read_holds_are_all_found(cache: VectorCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polyhop.warehouse.cache.vectors, "KEYS_PER_READ", 7)
     vectors = {f"k{n}": np.full(1, n + 1, np.float32) for n in range(100)}
     cache.put_many(vectors)
@@ -117,7 +120,7 @@ def test_more_keys_than_one_read_holds_are_all_found(cache, monkeypatch):
     assert cache.get_many([]) == {}
 
 
-def test_stats_count_rows_and_bytes(cache):
+def test_stats_count_rows_and_bytes(cache: VectorCache) -> None:
     empty = cache.stats()
     cache.put_many({f"k{n}": np.ones(384, np.float32) for n in range(100)})
     full = cache.stats()
@@ -126,7 +129,7 @@ def test_stats_count_rows_and_bytes(cache):
     assert full.byte_count - empty.byte_count > 100 * 384 * 4
 
 
-def test_a_killed_writer_leaves_every_finished_transaction_and_no_part_of_another(path):
+def test_a_killed_writer_leaves_every_finished_transaction_and_no_part_of_another(path: Path) -> None:
     for _ in range(3):
         process = run_python(WRITE_FOR_EVER, path)
         finished = [int(process.stdout.readline()) for _ in range(20)]
@@ -147,7 +150,7 @@ def test_a_killed_writer_leaves_every_finished_transaction_and_no_part_of_anothe
     check.close()
 
 
-def test_several_processes_open_write_and_read_the_same_file_at_once(path):
+def test_several_processes_open_write_and_read_the_same_file_at_once(path: Path) -> None:
     processes = [run_python(WRITE_AND_READ, path, me) for me in range(4)]
     assert {process.communicate(timeout=300) for process in processes} == {("", "")}
     cache = VectorCache(path)
@@ -155,19 +158,19 @@ def test_several_processes_open_write_and_read_the_same_file_at_once(path):
     cache.close()
 
 
-def test_a_file_that_is_no_cache_is_named(path):
+def test_a_file_that_is_no_cache_is_named(path: Path) -> None:
     path.write_bytes(b"this is not a database, and it is long enough to be read as a header of one" * 20)
     with pytest.raises(StoreError, match=r"vectors\.sqlite is damaged .*polyhop cache repair"):
         VectorCache(path)
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError, match="a file is where a folder is needed"):
         VectorCache(tmp_path / "file" / "vectors.sqlite")
 
 
-def test_a_lock_that_others_do_not_release_is_a_retryable_error(path, monkeypatch):
+def test_a_lock_that_others_do_not_release_is_a_retryable_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polyhop.warehouse.cache.database, "BUSY_TIMEOUT_SECONDS", 0.05)
     cache = VectorCache(path)
     other = sqlite3.connect(path, isolation_level=None)
@@ -181,7 +184,7 @@ def test_a_lock_that_others_do_not_release_is_a_retryable_error(path, monkeypatc
 
 
 @pytest.mark.parametrize("name", list(STATEMENTS))
-def test_every_statement_is_used_and_accepted_by_sqlite(name, cache, path):
+def test_every_statement_is_used_and_accepted_by_sqlite(name: str, cache: VectorCache, path: Path) -> None:
     connection = sqlite3.connect(path)
     values = {"keys": "[]", "key": "k", "vector": b"", "checksum": b"", "most": 1, "after": "", "limit": 1}
     connection.execute("EXPLAIN " + re.sub(r"^--.*$", "", STATEMENTS[name], flags=re.MULTILINE), values)
@@ -190,7 +193,7 @@ def test_every_statement_is_used_and_accepted_by_sqlite(name, cache, path):
     assert name.startswith("create_") or f'"{name}"' in source
 
 
-def test_only_unknown_texts_are_encoded_and_equal_texts_once(cache):
+def test_only_unknown_texts_are_encoded_and_equal_texts_once(cache: VectorCache) -> None:
     model = CountingEncoder()
     encoder = CachedEncoder(model, cache)
     first = encoder.encode(["aa", "b", "aa"], "passage")
@@ -201,7 +204,7 @@ def test_only_unknown_texts_are_encoded_and_equal_texts_once(cache):
     assert (encoder.hits, encoder.misses) == (1, 3)
 
 
-def test_the_kind_of_text_is_part_of_the_key(cache):
+def test_the_kind_of_text_is_part_of_the_key(cache: VectorCache) -> None:
     model = CountingEncoder()
     encoder = CachedEncoder(model, cache)
     encoder.encode(["a"], "passage")
@@ -213,9 +216,9 @@ def test_the_kind_of_text_is_part_of_the_key(cache):
     }
 
 
-def test_every_chunk_is_stored_before_the_next_is_encoded(cache):
+def test_every_chunk_is_stored_before_the_next_is_encoded(cache: VectorCache) -> None:
     class BreakingEncoder(CountingEncoder):
-        def encode(self, texts):
+        def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
             if len(self.calls) == 2:
                 raise KeyboardInterrupt
             return super().encode(texts)
@@ -230,7 +233,7 @@ def test_every_chunk_is_stored_before_the_next_is_encoded(cache):
     assert again.calls == [texts[6:]]
 
 
-def test_progress_counts_texts_with_repetitions(cache):
+def test_progress_counts_texts_with_repetitions(cache: VectorCache) -> None:
     encoder = CachedEncoder(CountingEncoder(), cache, chunk_size=2)
     encoder.encode(["known"], "passage")
     done = []
@@ -238,7 +241,7 @@ def test_progress_counts_texts_with_repetitions(cache):
     assert done == [2, 6, 7]
 
 
-def test_questions_are_encoded_without_touching_the_cache(cache):
+def test_questions_are_encoded_without_touching_the_cache(cache: VectorCache) -> None:
     model = CountingEncoder()
     encoder = CachedEncoder(model, cache)
     assert encoder.encode_questions(["why?"]).tolist() == [[4, 1, 0]]
@@ -247,13 +250,13 @@ def test_questions_are_encoded_without_touching_the_cache(cache):
     assert cache.stats().row_count == 0
 
 
-def test_no_texts_give_no_rows_and_call_no_encoder(cache):
+def test_no_texts_give_no_rows_and_call_no_encoder(cache: VectorCache) -> None:
     model = CountingEncoder()
     assert CachedEncoder(model, cache).encode([], "entity").shape == (0, 3)
     assert model.calls == []
 
 
-def test_a_cached_vector_of_another_dimension_is_computed_again(cache):
+def test_a_cached_vector_of_another_dimension_is_computed_again(cache: VectorCache) -> None:
     cache.put_many({vector_key("counting", "entity", "a"): np.ones(1, np.float32)})
     encoder = CachedEncoder(CountingEncoder(), cache)
     assert encoder.encode(["a"], "entity").tolist() == [[1, 1, 0]]
@@ -262,7 +265,7 @@ def test_a_cached_vector_of_another_dimension_is_computed_again(cache):
     assert cache.damaged == 1
 
 
-def test_an_encoder_of_another_dimension_is_refused(cache):
+def test_an_encoder_of_another_dimension_is_refused(cache: VectorCache) -> None:
     class LyingEncoder(CountingEncoder):
         dimension = 4
 
@@ -270,7 +273,7 @@ def test_an_encoder_of_another_dimension_is_refused(cache):
         CachedEncoder(LyingEncoder(), cache).encode(["a"], "entity")
 
 
-def damaged_values():
+def damaged_values() -> list[Any]:
     """What one row's vector (1, 0, 0) may become."""
     whole = np.array([1, 0, 0], dtype="<f4").tobytes()
     flipped = [whole[:at] + bytes([whole[at] ^ (1 << bit)]) + whole[at + 1 :] for at in range(12) for bit in (0, 6)]
@@ -278,7 +281,7 @@ def damaged_values():
     return [*flipped, *(np.array(vector, dtype="<f4").tobytes() for vector in others), b"", whole[:-1], "text", 7]
 
 
-def test_every_damaged_row_is_computed_again_counted_and_replaced(cache, path):
+def test_every_damaged_row_is_computed_again_counted_and_replaced(cache: VectorCache, path: Path) -> None:
     """One flipped bit of a cached vector used to publish a vector of 1e38 that ranked first."""
     key = vector_key("counting", "passage", "a")
     for value in damaged_values():
@@ -294,7 +297,7 @@ def test_every_damaged_row_is_computed_again_counted_and_replaced(cache, path):
         assert cache.damaged == before + 1
 
 
-def old_cache(path, rows):
+def old_cache(path: Path, rows: Mapping[str, Sequence[float]] | Iterable[tuple[str, Sequence[float]]]) -> None:
     """A cache as it was before rows had checksums."""
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL)")
@@ -303,7 +306,7 @@ def old_cache(path, rows):
     connection.close()
 
 
-def test_an_old_cache_keeps_its_vectors_and_its_rows_get_checksums_when_read(path):
+def test_an_old_cache_keeps_its_vectors_and_its_rows_get_checksums_when_read(path: Path) -> None:
     old_cache(
         path, [("good", [0.6, 0.8]), ("unread", [1, 0]), ("nan", [np.nan, 1]), ("long", [1e38, 0]), ("zero", [0, 0])]
     )
@@ -319,7 +322,9 @@ def test_an_old_cache_keeps_its_vectors_and_its_rows_get_checksums_when_read(pat
 
 
 @given(texts=st.lists(st.text(min_size=1, max_size=3), max_size=12), chunk_size=st.integers(1, 4))
-def test_the_cache_changes_no_vector(tmp_path_factory, texts, chunk_size):
+def test_the_cache_changes_no_vector(
+    tmp_path_factory: pytest.TempPathFactory, texts: Sequence[str], chunk_size: int
+) -> None:
     cache = VectorCache(tmp_path_factory.mktemp("law") / "vectors.sqlite")
     encoder = CachedEncoder(CountingEncoder(), cache, chunk_size=chunk_size)
     expected = CountingEncoder().encode(texts).reshape(len(texts), 3)

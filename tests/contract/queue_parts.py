@@ -1,0 +1,39 @@
+"""What the suites of the queue use: a clock that stands still, and short ways to say what tests say often."""
+
+from typing import Any
+
+from polyhop.schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion, JobSpec, NewQuestion
+
+SPEC = JobSpec(index="wiki")
+
+
+class Clock:
+    """Time that passes only when told."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Make:
+    """Short ways to say what tests say often."""
+
+    spec = SPEC
+
+    @staticmethod
+    def questions(count: int, prefix: str = "q") -> list[NewQuestion]:
+        return [NewQuestion(f"{prefix}{n}", f"What is {prefix} {n}?") for n in range(count)]
+
+    @staticmethod
+    def finished(claimed: ClaimedQuestion, answer: str = "yes") -> FinishedQuestion:
+        return FinishedQuestion(claimed.lease_token, answer, 7, "bridge", 0.25, {"passages": [{"id": "p1"}]})
+
+    @staticmethod
+    def failed(claimed: ClaimedQuestion, **changes: Any) -> FailedQuestion:
+        values = {"error": "the model is away", "error_class": "ModelUnavailableError", "retryable": True} | changes
+        return FailedQuestion(claimed.lease_token, **values)
