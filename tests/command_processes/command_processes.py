@@ -45,7 +45,7 @@ def new_process(
         capture_output=True,
         text=True,
         cwd=folder,
-        env=clean_environment() | environment,
+        env={**clean_environment(), **environment},
         check=False,
         timeout=TIMEOUT_SECONDS,
     )
@@ -180,7 +180,7 @@ class ForkServer:
         with other_end:
             self._process = subprocess.Popen(
                 [sys.executable, str(FORK_SERVER), str(other_end.fileno())],
-                env=clean_environment() | early,
+                env={**clean_environment(), **early},
                 pass_fds=[other_end.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -231,7 +231,7 @@ class ForkServer:
         document = {
             "arguments": arguments,
             "folder": str(folder),
-            "environment": clean_environment() | environment,
+            "environment": {**clean_environment(), **environment},
             "imports": ["litellm"] if _asks_a_model(arguments, environment) else [],
             "prepare": None if prepare is None else [str(prepare.file), prepare.function, dict(prepare.arguments)],
         }

@@ -2,9 +2,24 @@
 
 from typing import Any
 
-from polyhop.schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion, JobSpec, NewQuestion
+from polyhop.schemas.queue import (
+    ClaimedQuestion,
+    FailedQuestion,
+    FinishedQuestion,
+    JobSpec,
+    NewQuestion,
+    ResultRow,
+)
+from polyhop.warehouse.queue.queue import QuestionQueue
 
 SPEC = JobSpec(index="wiki")
+
+
+def result_of(queue: QuestionQueue, job_id: int, question_id: str) -> ResultRow:
+    """The row of a question that the queue must know."""
+    row = queue.result(job_id, question_id)
+    assert row is not None
+    return row
 
 
 class Clock:
@@ -35,5 +50,9 @@ class Make:
 
     @staticmethod
     def failed(claimed: ClaimedQuestion, **changes: Any) -> FailedQuestion:
-        values = {"error": "the model is away", "error_class": "ModelUnavailableError", "retryable": True} | changes
+        values: dict[str, Any] = {
+            "error": "the model is away",
+            "error_class": "ModelUnavailableError",
+            "retryable": True,
+        } | changes
         return FailedQuestion(claimed.lease_token, **values)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from queue_parts import Clock, Make
+from queue_parts import Clock, Make, result_of
 
 from polyhop.schemas.queue import DEATHS_PER_ATTEMPT, SUSPECT_AFTER_DEATHS, ClaimedQuestion, QuestionState
 from polyhop.warehouse.queue import leases
@@ -78,7 +78,7 @@ def test_a_lease_that_ran_out_is_claimed_again_and_its_holder_refused(
     assert queue.release([late.lease_token]) == set()
     assert queue.finish([make.finished(claimed, "good")]) == {claimed.lease_token}
     assert queue.finish([make.finished(late, "late")]) == set()
-    row = queue.result(job_id, "q0")
+    row = result_of(queue, job_id, "q0")
     assert (row.answer, row.worker_id, row.attempts) == ("good", "w", 2)
 
 
@@ -98,7 +98,7 @@ def test_a_question_whose_workers_die_ends_among_the_dead(queue: QuestionQueue, 
         assert len(queue.claim(["default"], "w", lease_seconds=5)) == 1
         clock.advance(6)
     assert queue.claim(["default"], "w") == []
-    row = queue.result(job_id, "q0")
+    row = result_of(queue, job_id, "q0")
     assert (row.state, row.error, row.error_class) == (QuestionState.DEAD, "worker died 10 times", "WorkerDied")
     assert (row.attempts, row.finished_at) == (10, clock.now)
 
@@ -111,7 +111,7 @@ def test_one_death_is_told_in_the_singular_and_a_topic_is_claimed_with_its_quest
     assert claimed.topic == "rivers"
     clock.advance(6)
     queue.claim(["other"], "v")
-    assert queue.result(job_id, "q0").error == "worker died 1 time"
+    assert result_of(queue, job_id, "q0").error == "worker died 1 time"
 
 
 def test_a_claim_that_is_tried_again_gives_back_what_its_first_try_had_leased(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from queue_parts import Clock, Make
+from queue_parts import Clock, Make, result_of
 from sqlalchemy import text
 
 from polyhop.schemas.errors import StoreError
@@ -55,7 +55,7 @@ def test_one_answer_that_cannot_be_read_is_listed_and_the_others_come(
         "polyhop retry 1 --question q1 asks it again."
     )
     assert queue.damaged_answers(job_id) == ["q1"]
-    assert queue.result(job_id, "q1").damage == bad.damage
+    assert result_of(queue, job_id, "q1").damage == bad.damage
 
 
 def test_a_damaged_answer_is_asked_again_and_then_whole(queue: QuestionQueue, make: type[Make], clock: Clock) -> None:
@@ -84,7 +84,7 @@ def test_an_answer_that_lacks_what_redrawing_takes_may_be_asked_again_by_name(
     job_id = queue.submit(make.spec, make.questions(1))
     answer_all(queue, make, {name: value for name, value in ANSWER.items() if name != "passages"})
     assert queue.retry(job_id, ["q0"]) == 1
-    assert queue.result(job_id, "q0").state is QuestionState.QUEUED
+    assert result_of(queue, job_id, "q0").state is QuestionState.QUEUED
 
 
 def test_only_the_named_questions_are_asked_again_and_good_answers_never(

@@ -25,6 +25,9 @@ from polyhop.warehouse.queue.queue import open_queue
 LEASE_SECONDS = 10.0
 MOST_ATTEMPTS = 2
 QUEUES = ("a", "b")
+QuestionKey = tuple[int, str]
+Lease = tuple[int, str, str]
+"""Job, question, token."""
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -38,10 +41,10 @@ class QueueMachine(RuleBasedStateMachine):
         self.folder = tempfile.mkdtemp()
         self.now = 1_000_000.0
         self.queue = open_queue(sqlite_url(Path(self.folder) / "queue.sqlite"), clock=lambda: self.now)
-        self.sizes = {}
-        self.held = {}
-        self.until = {}
-        self.answers = {}
+        self.sizes: dict[int, int] = {}
+        self.held: dict[QuestionKey, str] = {}
+        self.until: dict[str, float] = {}
+        self.answers: dict[QuestionKey, str] = {}
 
     def teardown(self) -> None:
         self.queue.close()

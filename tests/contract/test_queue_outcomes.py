@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from queue_parts import Clock, Make
+from queue_parts import Clock, Make, result_of
 
 from polyhop.schemas.errors import ContractError
 from polyhop.schemas.queue import ErrorCount, QuestionState, QueueMetrics, WorkerRow
@@ -42,7 +42,7 @@ def test_finishing_twice_keeps_the_first_answer(queue: QuestionQueue, make: type
     (claimed,) = queue.claim(["default"], "w")
     assert queue.finish([make.finished(claimed, "first")]) == {claimed.lease_token}
     assert queue.finish([make.finished(claimed, "second")]) == set()
-    assert queue.result(job_id, "q0").answer == "first"
+    assert result_of(queue, job_id, "q0").answer == "first"
 
 
 def test_a_batch_is_accepted_in_part_where_leases_were_lost(queue: QuestionQueue, make: type[Make]) -> None:
@@ -75,7 +75,7 @@ def test_a_passing_error_waits_longer_each_time_and_ends_among_the_dead(
         clock.advance(longest / 2 + 0.02)
     (claimed,) = queue.claim(["default"], "w")
     queue.fail([make.failed(claimed, error="away\x00")])
-    row = queue.result(job_id, "q0")
+    row = result_of(queue, job_id, "q0")
     assert (row.state, row.attempts, row.error) == (QuestionState.DEAD, 3, "away\ufffd")
     assert (row.error_class, row.finished_at) == ("ModelUnavailableError", clock.now)
 
@@ -107,9 +107,9 @@ def test_an_answer_after_a_failed_attempt_shows_no_error(queue: QuestionQueue, m
     job_id = queue.submit(make.spec, make.questions(1))
     (claimed,) = queue.claim(["default"], "w")
     queue.fail([make.failed(claimed, delay_seconds=0)])
-    assert queue.result(job_id, "q0").error == "the model is away"
+    assert result_of(queue, job_id, "q0").error == "the model is away"
     queue.finish([make.finished(question) for question in queue.claim(["default"], "w")])
-    assert queue.result(job_id, "q0").error is None
+    assert result_of(queue, job_id, "q0").error is None
 
 
 def test_a_cancelled_job_is_never_claimed_and_its_workers_lose_their_leases(
@@ -162,7 +162,7 @@ def test_a_result_names_the_worker_that_answered_and_before_the_one_that_holds_i
     first, _ = queue.claim(["default"], "w", 2)
     queue.finish([make.finished(first)])
     assert [row.worker_id for row in queue.results(job_id)] == ["w", "w"]
-    assert queue.result(job_id, "q1").state is QuestionState.LEASED
+    assert result_of(queue, job_id, "q1").state is QuestionState.LEASED
 
 
 def test_a_transaction_that_is_tried_again_counts_what_its_first_try_had_stored(
@@ -255,7 +255,7 @@ def test_workers_are_listed_while_they_give_signs_of_life(queue: QuestionQueue, 
 def test_a_worker_says_why_and_since_when_it_waits_for_a_model(
     queue: QuestionQueue, make: type[Make], clock: Clock
 ) -> None:
-    def report(outage: str) -> tuple[str, float | None]:
+    def report(outage: str | None) -> tuple[str | None, float | None]:
         queue.report_worker("w", host="h", process_id=7, queues=["a"], versions={}, outage=outage)
         (worker,) = queue.workers()
         return worker.outage, worker.outage_since

@@ -54,7 +54,7 @@ def answer_all(queue: QuestionQueue, make: type[Make], name: str, seen: list[str
 def test_threads_never_get_the_same_question(open_one: Callable[..., QuestionQueue], make: type[Make]) -> None:
     queue = open_one()
     job_id = queue.submit(make.spec, make.questions(300))
-    seen = []
+    seen: list[Any] = []
     threads = [threading.Thread(target=answer_all, args=(queue, make, f"w{n}", seen)) for n in range(6)]
     for thread in threads:
         thread.start()
@@ -99,7 +99,7 @@ def test_questions_of_a_killed_worker_are_taken_over_when_its_leases_end(
     doomed.wait()
     assert len(queue.claim(["default"], "w", 8)) == 3
     deadline = time.monotonic() + 30
-    taken = []
+    taken: list[Any] = []
     while not taken and time.monotonic() < deadline:
         time.sleep(0.1)
         taken = queue.claim(["default"], "w", 8)
@@ -186,7 +186,7 @@ def test_a_restart_of_postgresql_is_survived_by_itself(
 ) -> None:
     with open_queue(postgres_url) as queue:
         job_id = queue.submit(make.spec, make.questions(3000))
-        seen = []
+        seen: list[Any] = []
         worker = threading.Thread(target=answer_all, args=(queue, make, "w", seen))
         worker.start()
         while len(seen) < 100:

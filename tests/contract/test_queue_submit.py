@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from queue_parts import Clock, Make
+from queue_parts import Clock, Make, result_of
 
 from polyhop.schemas.errors import ContractError
 from polyhop.schemas.queue import NewQuestion, QuestionState, ResultRow
@@ -186,9 +186,9 @@ def test_unknown_jobs_and_questions(queue: QuestionQueue, make: type[Make]) -> N
         with pytest.raises(UnknownJobError, match="no job 9 "):
             action(9)
     job_id = queue.submit(make.spec, make.questions(1))
-    assert queue.result(job_id, "nobody") is None
-    assert queue.result(9, "q0") is None
-    assert queue.result(job_id, "q0").question == "What is q 0?"
+    assert result_of(queue, job_id, "nobody") is None
+    assert result_of(queue, 9, "q0") is None
+    assert result_of(queue, job_id, "q0").question == "What is q 0?"
 
 
 def test_a_submitter_killed_half_way_leaves_nothing(

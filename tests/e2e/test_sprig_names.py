@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from memory_index import names_of
 
 from polyhop.schemas.evidence import QuestionNames
 from polyhop.schemas.query import Question
@@ -58,5 +59,5 @@ def test_names_as_written_are_read_from_the_version(published: PublishedIndex) -
 def test_a_title_alias_leads_from_the_bare_name_to_the_title(published: PublishedIndex) -> None:
     parameters = {"entity_norm": "simple", "title_aliases": "true"}
     found = make("graph", published, parameters).retrieve([Question("Who is Hermes?")], limit=2)[0]
-    assert found.evidence.names.matched == ("hermes god",)
+    assert names_of(found.evidence).matched == ("hermes god",)
     assert all(passage.score > 0 for passage in found.passages)

@@ -14,6 +14,7 @@ from hub_index import hubs_of, names_of_hubs, value_texts_of
 from numpy.typing import NDArray
 
 from polyhop.schemas.artefacts import Artefact
+from polyhop.schemas.evidence import Evidence, QuestionNames
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
 from polyhop.schemas.ids import entity_id
 from polyhop.schemas.languages import ENGLISH
@@ -109,6 +110,12 @@ def relations_from(keys: Sequence[str], triples: Iterable[tuple[str, str, str]])
         labels=np.array(labels, dtype=np.int32),
         names=names,
     )
+
+
+def names_of(evidence: Evidence) -> QuestionNames:
+    """The names of a question, of evidence that must have them."""
+    assert evidence.names is not None
+    return evidence.names
 
 
 class MemoryIndex:
@@ -282,7 +289,7 @@ class MemoryIndex:
     @cached_property
     def _sentences(self) -> list[tuple[str, list[str], int]]:
         """Text, keys of names and passage of every sentence with a name, in order of their texts."""
-        found = {}
+        found: dict[Any, Any] = {}
         for number, (_, _, text) in enumerate(self._rows):
             for sentence in filter(None, text.split(". ")):
                 keys = [mention.key for mention in self._value(NAMES).find(sentence)]

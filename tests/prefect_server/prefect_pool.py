@@ -29,7 +29,7 @@ def pool_worker(
     """
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("POLYHOP_", "PREFECT_", "NEO4J_"))}
     often = {"PREFECT_WORKER_QUERY_SECONDS": "1", "PREFECT_RUNNER_POLL_FREQUENCY": "1"}
-    environment = clean | server | often | {"POLYHOP_ROOT": str(root)} | dict(more or {})
+    environment = {**clean, **server, **often, "POLYHOP_ROOT": str(root), **(more or {})}
 
     def run(*arguments: str) -> str:
         done = subprocess.run(

@@ -21,7 +21,8 @@ from polyhop.schemas.maintenance import MaintenanceReport, MaintenanceRequest, M
 from polyhop.schemas.queue import JobSpec, NewQuestion
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
+from polyhop.warehouse.cache.calls import ReplySource
+from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.sizes import size_of
 from polyhop.warehouse.files.versions import published_versions

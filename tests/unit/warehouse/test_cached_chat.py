@@ -53,7 +53,7 @@ class FakeGateway:
     def __init__(self, script: Mapping[str, Iterable[Any]] | None = None, usage: Usage = CALL) -> None:
         self.script = {text: list(steps) for text, steps in (script or {}).items()}
         self.usage = usage
-        self.asked = []
+        self.asked: list[Any] = []
 
     def answer(self, request: ChatRequest[Any], journal: CallJournal) -> ChatOutcome[Any]:
         text = dict(request.inputs)["text"]

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from polyhop.flows.index import IndexRequest, run_index
+from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import SourceError
+from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.warehouse.files.disk import file_hash
 from polyhop.warehouse.files.extractions import export_extractions, read_extractions

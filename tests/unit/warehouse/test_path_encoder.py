@@ -40,6 +40,7 @@ class Lengths:
 
     model = "lengths"
     dimension = 3
+    max_tokens = 0
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []

@@ -21,17 +21,10 @@ import polyhop.warehouse.cache.replies
 from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.errors import SourceError, StoreError, StoreUnavailableError
 from polyhop.schemas.ids import content_hash
+from polyhop.warehouse.cache.calls import ReplySource
 from polyhop.warehouse.cache.claims import claims_of
 from polyhop.warehouse.cache.exchange import SCHEMA, Imported, export_replies, import_replies
-from polyhop.warehouse.cache.replies import (
-    Evicted,
-    RawReply,
-    ReplyCache,
-    ReplySource,
-    StoredFailure,
-    StoredReply,
-    TaskCounts,
-)
+from polyhop.warehouse.cache.replies import Evicted, RawReply, ReplyCache, StoredFailure, StoredReply, TaskCounts
 from polyhop.warehouse.statements import read_statements
 
 SQL_FILE = Path(polyhop.warehouse.cache.replies.__file__).parent / "sql" / "replies.sql"
@@ -163,7 +156,7 @@ def fill(cache: ReplyCache) -> None:
     ],
 )
 def test_only_what_fits_all_conditions_is_evicted(
-    cache: ReplyCache, conditions: dict[str, Any], removed: set[str]
+    cache: ReplyCache, conditions: dict[str, Any], removed: Evicted
 ) -> None:
     fill(cache)
     age(cache, 10)

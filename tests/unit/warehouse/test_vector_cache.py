@@ -71,9 +71,10 @@ class CountingEncoder:
 
     model = "counting"
     dimension = 3
+    max_tokens = 0
 
     def __init__(self) -> None:
-        self.calls = []
+        self.calls: list[Any] = []
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.calls.append(list(texts))
@@ -224,7 +225,7 @@ def test_every_chunk_is_stored_before_the_next_is_encoded(cache: VectorCache) ->
             return super().encode(texts)
 
     texts = [f"text {n}" for n in range(10)]
-    done = []
+    done: list[Any] = []
     with pytest.raises(KeyboardInterrupt):
         CachedEncoder(BreakingEncoder(), cache, chunk_size=3).encode(texts, "passage", progress=done.append)
     assert done == [0, 3, 6]
@@ -236,7 +237,7 @@ def test_every_chunk_is_stored_before_the_next_is_encoded(cache: VectorCache) ->
 def test_progress_counts_texts_with_repetitions(cache: VectorCache) -> None:
     encoder = CachedEncoder(CountingEncoder(), cache, chunk_size=2)
     encoder.encode(["known"], "passage")
-    done = []
+    done: list[Any] = []
     encoder.encode(["known", "known", "x", "x", "x", "yy", "zzz"], "passage", progress=done.append)
     assert done == [2, 6, 7]
 

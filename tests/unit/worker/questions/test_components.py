@@ -1,10 +1,11 @@
 """Components of questions: by rules, and by a model with rules as the fallback."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from polyhop.schemas.chat import ChatOutcome, Rung, Usage
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
 from polyhop.schemas.errors import ModelUnavailableError
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.prompts import Prompt
@@ -29,7 +30,7 @@ class Chat:
     def __init__(self, reply: ComponentsReply | None, error_class: str = "") -> None:
         self._outcome = reply, error_class
 
-    def ask(self, requests: Any) -> list[ChatOutcome[ComponentsReply]]:
+    def ask(self, requests: Sequence[ChatRequest[Any]]) -> list[ChatOutcome[Any]]:
         reply, error_class = self._outcome
         rung = Rung.AS_IS if reply else None
         return [ChatOutcome(reply, self.model, False, rung, 1, error_class, "Why.", Usage(calls=1)) for _ in requests]

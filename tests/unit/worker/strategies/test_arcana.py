@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from memory_index import names_of
 
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError
 from polyhop.schemas.evidence import BY_VECTOR, NOTHING_SEARCHED, QuestionNames
@@ -120,17 +121,17 @@ def test_decay_decides_how_much_distance_costs(trees: Any) -> None:
 def test_names_that_a_question_brings_come_before_those_of_the_finder(trees: Any) -> None:
     question = Question("Birch", names=(QuestionName("elm", "elm"),))
     found = make("graph-search", trees, {"depth": 0}).retrieve([question], limit=5)[0]
-    assert found.evidence.names.matched == ("elm",)
+    assert names_of(found.evidence).matched == ("elm",)
 
 
 def test_a_merged_name_leads_to_its_entity(trees: Any) -> None:
-    assert ask(trees, "graph-search", "Tanglewood").evidence.names.matched == ("birch",)
+    assert names_of(ask(trees, "graph-search", "Tanglewood").evidence).matched == ("birch",)
 
 
 def test_fuzzy_names_are_those_that_contain_the_name(trees: Any) -> None:
     exact, fuzzy = (ask(trees, "graph-search", "Alder", depth=0, matcher=matcher) for matcher in ("exact", "fuzzy"))
-    assert exact.evidence.names.matched == ("alder",)
-    assert fuzzy.evidence.names.matched == ("alder", "x alder street")
+    assert names_of(exact.evidence).matched == ("alder",)
+    assert names_of(fuzzy.evidence).matched == ("alder", "x alder street")
     assert ids(fuzzy) == ["k1", "k2", "k3", "k5"]
 
 
@@ -141,7 +142,7 @@ def test_similarity_needs_no_name(trees: Any) -> None:
     assert ids(found) == ["k1", "k2", "k3"]
     assert ids(ask(trees, "graph-search", "where", depth=0, matcher="embedding", entities=1)) == ["k1", "k2", "k3"]
     nothing = ask(trees, "fusion", "where", matcher="embedding", min_similarity=1.0, entities=1, depth=0)
-    assert nothing.evidence.names.matched == ("alder",)
+    assert names_of(nothing.evidence).matched == ("alder",)
 
 
 def test_a_question_without_its_vector_asks_for_it_only_where_similarity_is_wanted(trees: Any) -> None:
@@ -151,7 +152,7 @@ def test_a_question_without_its_vector_asks_for_it_only_where_similarity_is_want
     with pytest.raises(AlgorithmError, match="encode 'where' first"):
         strategy.retrieve([question], limit=1)
     hinted = Question("where", hint_vectors={"where": np.array([1, 0], dtype=np.float32)})
-    assert strategy.retrieve([hinted], limit=1)[0].evidence.names.matched == ("alder", "birch")
+    assert names_of(strategy.retrieve([hinted], limit=1)[0].evidence).matched == ("alder", "birch")
     exact: Any = make("graph-search", trees, {})
     assert exact.searched_hints(question) == []
 

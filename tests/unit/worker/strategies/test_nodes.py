@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from memory_index import MemoryIndex
+from memory_index import MemoryIndex, names_of
 
 from polyhop.schemas.evidence import UNIFORM, QuestionNames
 from polyhop.schemas.graph import BipartiteGraph, Mention
@@ -65,9 +65,9 @@ def test_norms_make_different_names_one(make_graph: Any) -> None:
     }
     simple = entity_nodes(index, NodeParameters(entity_norm="simple")).graph
     assert (simple.tf.tolist(), simple.df.tolist()) == ([3, 1, 1], [3])
-    assert ask(index, "Spider-Man", entity_norm="none").evidence.names.matched == ("Spider-Man",)
-    assert ask(index, "SPIDER-man", entity_norm="none").evidence.names.unmatched == ("SPIDER-man",)
-    assert ask(index, "SPIDER-man", entity_norm="lower").evidence.names.matched == ("spider-man",)
+    assert names_of(ask(index, "Spider-Man", entity_norm="none").evidence).matched == ("Spider-Man",)
+    assert names_of(ask(index, "SPIDER-man", entity_norm="none").evidence).unmatched == ("SPIDER-man",)
+    assert names_of(ask(index, "SPIDER-man", entity_norm="lower").evidence).matched == ("spider-man",)
 
 
 def test_other_norms_undo_what_resolution_merged(make_graph: Any) -> None:

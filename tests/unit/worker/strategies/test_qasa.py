@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from memory_index import names_of
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.evidence import NOTHING_SEARCHED, QUESTION_VECTOR, Evidence, QuestionNames, Seed
@@ -45,7 +46,7 @@ def test_normalised_names_and_merged_names_lead_to_their_entity(make_index: Any,
     index = make_index(corpus, {EXACT_NAMES: {"o'london": [number]}, ALIASES: {"city of light": "paris"}})
     evidence = retrieve(index, asked(index, "Where?", "O'LONDON", "City of Light", hints=False)).evidence
     assert [(seed.key, seed.match) for seed in evidence.seeds] == [("london", "exact"), ("paris", "alias")]
-    assert evidence.names.matched == ("london", "paris")
+    assert names_of(evidence).matched == ("london", "paris")
 
 
 def test_an_unknown_name_is_searched_by_its_hint(memory_index: Any) -> None:
@@ -53,7 +54,7 @@ def test_an_unknown_name_is_searched_by_its_hint(memory_index: Any) -> None:
     assert make("qasa", memory_index, {}).searched_hints(question) == ["the thames"]  # type: ignore[attr-defined]
     evidence = retrieve(memory_index, question, seed_vector_budget=1).evidence
     assert [(seed.key, seed.match) for seed in evidence.seeds] == [("river thames", "vector")]
-    assert evidence.names.unmatched == ("the thames",)
+    assert names_of(evidence).unmatched == ("the thames",)
 
 
 def test_an_unknown_name_whose_hint_was_not_encoded_is_refused(memory_index: Any) -> None:

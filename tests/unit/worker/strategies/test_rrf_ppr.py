@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from memory_index import names_of
 
 from polyhop.schemas.query import Question
 from polyhop.worker.strategies.registry import make
@@ -45,5 +46,5 @@ def test_parameters_of_the_graph_are_its_own_too(memory_index: Any) -> None:
 def test_the_evidence_is_the_walk_s(memory_index: Any) -> None:
     question = Question(TEXTS[1], vector=memory_index.encode([TEXTS[1]])[0])
     found = make("rrf-ppr", memory_index, {}).retrieve([question], limit=3)[0]
-    assert found.evidence.names.matched == ("charles babbage",)
+    assert names_of(found.evidence).matched == ("charles babbage",)
     assert found.evidence.fallback is None
