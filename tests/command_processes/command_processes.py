@@ -51,6 +51,12 @@ def new_process(
     )
 
 
+def line_of(process: "subprocess.Popen[str]") -> str:
+    """The next line of a process whose output is a pipe."""
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
 @dataclass(frozen=True, slots=True)
 class Prepare:
     """What the process of a command calls first: a function of a file, with values that JSON knows."""

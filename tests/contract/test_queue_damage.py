@@ -12,14 +12,20 @@ from queue_parts import Clock, Make, result_of
 from sqlalchemy import text
 
 from polyhop.schemas.errors import StoreError
-from polyhop.schemas.queue import QuestionState
+from polyhop.schemas.queue import QuestionState, ResultRow
 from polyhop.schemas.queue_errors import RetryRefusedError, SubmissionError, UnknownJobError
+from polyhop.schemas.stored import Damage
 from polyhop.warehouse.queue.health import examine_queue
 from polyhop.warehouse.queue.queue import QuestionQueue
 
 ANSWER = {"question": "Who?", "answer": "yes", "strategy": "bridge", "version": 7}
 ANSWER |= {"passages": [], "evidence": {}, "seconds": {}}
 BROKEN = ['{"answer": "y', "", "[1]", "null", "\ud800", '{"passages": 5}', "[" * 100_000]
+
+
+def damage_of(row: ResultRow) -> Damage:
+    assert row.damage is not None
+    return row.damage
 
 
 def damage(queue: QuestionQueue, statement: str, **values: object) -> None:
@@ -47,11 +53,11 @@ def test_one_answer_that_cannot_be_read_is_listed_and_the_others_come(
     first, bad, last = queue.results(job_id)
     assert (first.damage, last.damage, first.result, last.result) == (None, None, ANSWER, ANSWER)
     assert (bad.state, bad.answer, bad.result) == (QuestionState.DONE, "yes", {})
-    assert bad.damage.is_of_answer
-    assert "its stored answer" in bad.damage.fault
+    assert damage_of(bad).is_of_answer
+    assert "its stored answer" in damage_of(bad).fault
     (damaged,) = queue.damaged(job_id)
     assert damaged.sentence() == (
-        f"Question 'q1' of job 1 is damaged in the queue: {bad.damage.fault}; "
+        f"Question 'q1' of job 1 is damaged in the queue: {damage_of(bad).fault}; "
         "polyhop retry 1 --question q1 asks it again."
     )
     assert queue.damaged_answers(job_id) == ["q1"]
@@ -124,8 +130,8 @@ def test_what_a_file_said_beside_a_question_may_be_lost_and_it_is_answered_all_t
     damage(queue, f"UPDATE questions SET {column} = '[1' WHERE question_id = 'q0'")
     answer_all(queue, make)
     bad, good = queue.results(job_id)
-    assert (bad.answer, bad.damage.is_of_answer, good.damage) == ("yes", False, None)
-    assert "cannot be read" in bad.damage.fault
+    assert (bad.answer, damage_of(bad).is_of_answer, good.damage) == ("yes", False, None)
+    assert "cannot be read" in damage_of(bad).fault
     assert queue.damaged_answers(job_id) == []
     assert [row.advice for row in queue.damaged(job_id)] == ["submit it again"]
 
@@ -192,8 +198,8 @@ def test_bytes_that_are_no_text_are_damage_of_one_row_only(
     first, second, third = queue.results(job_id)
     assert (first.damage, second.question, second.state) == (None, "Who\ufffd", QuestionState.DEAD)
     assert second.error == "damaged in the queue: its question is not readable text; submit it again"
-    assert "bytes that are not text" in third.damage.fault
-    json.dumps([second.question, second.error, third.damage.fault]).encode()
+    assert "bytes that are not text" in damage_of(third).fault
+    json.dumps([second.question, second.error, damage_of(third).fault]).encode()
 
 
 def test_a_file_whose_pages_are_damaged_is_named_by_the_examination(

@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from command_processes import line_of
 from queue_parts import Make
 from sqlalchemy import event
 
@@ -94,7 +95,7 @@ def test_questions_of_a_killed_worker_are_taken_over_when_its_leases_end(
     queue = open_one()
     job_id = queue.submit(make.spec, make.questions(8))
     doomed = start_python(CLAIM_AND_HANG, url)
-    assert doomed.stdout.readline() == "5\n"
+    assert line_of(doomed) == "5\n"
     doomed.send_signal(signal.SIGKILL)
     doomed.wait()
     assert len(queue.claim(["default"], "w", 8)) == 3

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from command_processes import line_of
 from queue_parts import Clock, Make, result_of
 
 from polyhop.schemas.errors import ContractError
@@ -199,7 +200,7 @@ def test_a_submitter_killed_half_way_leaves_nothing(
 ) -> None:
     queue = open_one()
     submitter = start_python(SUBMIT_SLOWLY, url)
-    line = submitter.stdout.readline()
+    line = line_of(submitter)
     assert line == "half of it is written\n", submitter.communicate()[1]
     assert queue.jobs() == []
     submitter.kill()

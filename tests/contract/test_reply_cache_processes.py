@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from command_processes import line_of
 
 from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.ids import content_hash
@@ -104,7 +105,7 @@ def test_an_acknowledged_reply_survives_a_kill_at_any_moment(path: Path) -> None
     chance = random.Random(13)
     for run in range(5):
         process = start(WRITE_FOR_EVER, path, run)
-        first = process.stdout.readline()
+        first = line_of(process)
         time.sleep(chance.random() * 0.3)
         process.send_signal(signal.SIGKILL)
         rest, errors = process.communicate(timeout=60)
@@ -128,7 +129,7 @@ def test_a_killed_run_that_is_repeated_pays_at_most_for_the_calls_in_flight_agai
     kills = 4
     for _ in range(kills):
         process = start(CHAT, path, 0, 400)
-        process.stdout.readline()
+        line_of(process)
         time.sleep(chance.random() * 0.2)
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=60)
@@ -146,7 +147,7 @@ def test_calls_of_a_killed_process_are_booked_at_their_worst_case_and_those_of_a
 ) -> None:
     dead, alive = start(HANG, path, 0, 10), start(HANG, path, 10, 20)
     for process in (dead, alive):
-        assert [process.stdout.readline() for _ in range(4)] == ["sent\n"] * 4
+        assert [line_of(process) for _ in range(4)] == ["sent\n"] * 4
     dead.kill()
     dead.wait()
     cache = ReplyCache(path)

@@ -93,7 +93,8 @@ def answers_of(root: Path) -> dict[str, Any]:
             found[strategy] = [{k: v for k, v in d.items() if k not in {"seconds", "version"}} for d in documents]
         except PolyhopError as error:
             found[strategy] = str(error)
-    return json.loads(json.dumps(found))
+    given: dict[str, Any] = json.loads(json.dumps(found))
+    return given
 
 
 def noticed(root: Path) -> str:

@@ -153,7 +153,8 @@ class Service:
 
     def job(self) -> JobRow:
         with self.towns.queue() as queue:
-            return queue.job(self.job_id)
+            given: JobRow = queue.job(self.job_id)
+            return given
 
     def done(self) -> int:
         return self.job().counts[QuestionState.DONE]

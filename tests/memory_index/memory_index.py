@@ -206,7 +206,8 @@ class MemoryIndex:
         for row, text in enumerate(texts):
             for word in ANALYSERS["plain"](text):
                 vectors[row, number_of.get(word, 0)] += 1
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        given: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return given
 
     @cached_property
     def _mentions(self) -> list[list[Mention]]:

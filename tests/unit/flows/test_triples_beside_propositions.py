@@ -69,7 +69,8 @@ def run(
 
 
 def column(settings: Settings, query: str) -> list[Any]:
-    return query_rows(Layout(settings.root), "one", query).column(0).to_pylist()
+    given: list[Any] = query_rows(Layout(settings.root), "one", query).column(0).to_pylist()
+    return given
 
 
 def rankings(settings: Settings, strategy: str, **parameters: object) -> list[list[tuple[str, float]]]:

@@ -54,7 +54,8 @@ FIELDS = RecordFields(len(RECORDS), np.arange(len(RECORDS)), TYPES, values)
 
 
 def allowed(text: str) -> list[int]:
-    return allowed_passages(parse_filter(text), FIELDS).tolist()
+    given: list[int] = allowed_passages(parse_filter(text), FIELDS).tolist()
+    return given
 
 
 @pytest.mark.parametrize(

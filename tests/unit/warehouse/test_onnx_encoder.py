@@ -76,7 +76,8 @@ def folder(tmp_path: Path) -> Path:
 
 def unit(rows: list[np.ndarray]) -> np.ndarray:
     stacked = np.array(rows, dtype=np.float64)
-    return stacked / np.linalg.norm(stacked, axis=1, keepdims=True)
+    given: np.ndarray = stacked / np.linalg.norm(stacked, axis=1, keepdims=True)
+    return given
 
 
 @pytest.fixture(scope="module")

@@ -66,7 +66,8 @@ FORMS: dict[str, type[BaseModel]] = {
 
 
 def _text(case: dict[str, Any]) -> str:
-    return case["text"] + case.get("repeat", "") * case.get("times", 0)
+    given: str = case["text"] + case.get("repeat", "") * case.get("times", 0)
+    return given
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["kind"] for case in CASES])

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_processes import line_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -355,7 +356,7 @@ def test_a_claim_of_another_process_is_waited_for_and_ends_with_that_process(tmp
     path, key = tmp_path / "replies.sqlite", content_hash("key")
     claims = claims_of(path)
     process = subprocess.Popen([sys.executable, "-c", HOLD, path, key], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "True\n"
+    assert line_of(process) == "True\n"
     with claims.held(key, lambda: True) as held:
         assert not held
     with claims.held(content_hash("other"), lambda: False) as held:

@@ -24,7 +24,8 @@ from polyhop.worker.strategies.bridge import IN_COSINES, BridgeParameters
 
 def unit(rows: np.ndarray) -> np.ndarray:
     shifted = rows + np.array([2.0, *[0.0] * (rows.shape[1] - 1)])  # none is zero
-    return (shifted / np.linalg.norm(shifted, axis=1, keepdims=True)).astype(np.float32)
+    given: np.ndarray = (shifted / np.linalg.norm(shifted, axis=1, keepdims=True)).astype(np.float32)
+    return given
 
 
 ROWS = arrays(np.float64, st.tuples(st.integers(1, 12), st.just(4)), elements=st.floats(-1, 1, width=32))

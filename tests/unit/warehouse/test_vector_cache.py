@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_processes import line_of
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -133,7 +134,7 @@ def test_stats_count_rows_and_bytes(cache: VectorCache) -> None:
 def test_a_killed_writer_leaves_every_finished_transaction_and_no_part_of_another(path: Path) -> None:
     for _ in range(3):
         process = run_python(WRITE_FOR_EVER, path)
-        finished = [int(process.stdout.readline()) for _ in range(20)]
+        finished = [int(line_of(process)) for _ in range(20)]
         process.send_signal(signal.SIGKILL)
         rest, errors = process.communicate(timeout=60)
         finished += [int(line) for line in rest.split("\n")[:-1]]

@@ -13,7 +13,8 @@ Vectors = NDArray[np.float32]
 
 
 def unit(rows: NDArray[np.floating]) -> Vectors:
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    given: Vectors = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return given
 
 
 def clustered(count: int, groups: int, seed: int, spread: float = 0.35) -> Vectors:

@@ -57,7 +57,8 @@ def test_no_entities_give_no_passages() -> None:
 
 def unit_rows(numbers: np.random.Generator, count: int) -> np.ndarray:
     rows = numbers.normal(size=(count, 48)).astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    given: np.ndarray = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return given
 
 
 @given(

@@ -83,7 +83,8 @@ def ask(
     hints = strategy.searched_hints(question)
     vectors = dict(zip(hints, index.encode(hints), strict=True)) if hints else {}
     question = Question(text, "q", question.vector, topic, question.names, vectors)
-    return strategy.retrieve([question], limit=limit)[0]
+    given: Retrieval = strategy.retrieve([question], limit=limit)[0]
+    return given
 
 
 def hubs(found: Retrieval) -> list[tuple[int, list[str]]]:

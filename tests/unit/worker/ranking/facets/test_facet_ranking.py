@@ -31,7 +31,8 @@ def music() -> Units:
 
 def unit_vectors(count: int, seed: int = 5) -> NDArray[np.float32]:
     vectors = np.random.default_rng(seed).standard_normal((count, 8)).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    given: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return given
 
 
 def scored(units: Units, question: str, vectors: bool = False, **rule: float) -> PathScores:

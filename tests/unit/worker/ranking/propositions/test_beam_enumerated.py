@@ -57,7 +57,8 @@ class Case:
 
     def joined(self, numbers: Sequence[int]) -> Vector:
         weighted = [(position + 1) * self.vectors[number] for position, number in enumerate(numbers)]
-        return np.sum(weighted, axis=0)
+        given: Vector = np.sum(weighted, axis=0)
+        return given
 
 
 class Enumerated:

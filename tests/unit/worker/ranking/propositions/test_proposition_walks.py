@@ -85,7 +85,8 @@ def judged(seed: int, factor: float = 2.0) -> Judged:
 
 def order_of(scores: Vector) -> list[int]:
     """Nodes by descending score after rounding to nine digits, then ascending."""
-    return np.lexsort((np.arange(len(scores)), -np.round(scores, 9))).tolist()
+    given: list[int] = np.lexsort((np.arange(len(scores)), -np.round(scores, 9))).tolist()
+    return given
 
 
 def test_walks_agree_with_igraph_on_random_graphs() -> None:
