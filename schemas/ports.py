@@ -39,7 +39,11 @@ class Encoder(Protocol):
     def max_tokens(self) -> int: ...  # noqa: D102 - above
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of shape (len(texts), dimension), float32, in input order."""
+        """Vectors of shape (len(texts), dimension), float32, in input order; safe for threads.
+
+        A text's vector depends on the text alone (in a package that pads, but for last bits). Any text has one: "" too,
+        and a lone surrogate, which is read as "?". What lies beyond `max_tokens` is ignored.
+        """
         ...
 
 
@@ -64,7 +68,7 @@ class NameFinding(Protocol):
     """Finds names in passages and questions alike."""
 
     def find(self, text: str) -> list[Mention]:
-        """All mentions, ordered by place; offsets into `text`."""
+        """All mentions, in order of start and end, each once; `surface` is the text between them, no key is empty."""
         ...
 
 
@@ -74,7 +78,10 @@ class Reranker(Protocol):
     model: str
 
     def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
-        """Shape (len(passages),), finite, higher is better; a passage's score does not depend on the others."""
+        """Shape (len(passages),), finite, higher is better; a passage's score does not depend on the others.
+
+        Any question and any passage has a score, "" too.
+        """
         ...
 
 
