@@ -196,17 +196,18 @@ class Strategy(Protocol):
         """One Retrieval per question, in order, at most `limit` passages each.
 
         A question's result does not depend on the others in the batch. Its `seconds` are its own, and an equal share of
-        what was done for all questions at once.
+        what was done for all questions at once. Passages are distinct, in descending order of score, equal ones as the
+        strategy says, else by ascending id; a strategy that orders them otherwise says so (algorithms.md 0.3).
         """
         ...
 
 
 @runtime_checkable
 class NameSearching(Protocol):
-    """A strategy that searches some names by the vectors of their hints."""
+    """A strategy that searches some names by vectors: of the names, or of their search hints."""
 
     def searched_hints(self, question: Question) -> Sequence[str]:
-        """Search hints whose vectors this question must bring."""
+        """Names or search hints of this question whose vectors it must bring (`hint_vectors`)."""
         ...
 
 
@@ -215,7 +216,10 @@ class TextComparing(Protocol):
     """A strategy that compares passages with further texts besides the question."""
 
     def further_texts(self, question: Question) -> Sequence[str]:
-        """Texts whose vectors by the encoder of passages this question should bring; none of them is empty."""
+        """Texts whose vectors by the encoder of passages this question should bring; none of them is empty.
+
+        The strategy encodes what the question does not bring.
+        """
         ...
 
 
@@ -231,5 +235,9 @@ class Reader(Protocol):
         ...
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; it does not depend on the other items."""
+        """One Reading per item, in order; it does not depend on the other items.
+
+        Any question is read, also one without a passage. Where a model is unavailable the Reading has an `outage` and
+        no answer; a reply of no use is none.
+        """
         ...

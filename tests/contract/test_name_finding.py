@@ -1,4 +1,4 @@
-"""What every finder of names does: those that `extraction.ner` can name, other languages, and what tests use instead."""
+"""What every finder of names does: those of `extraction.ner`, those of other languages, and what tests use instead."""
 
 import sys
 from collections.abc import Iterator
