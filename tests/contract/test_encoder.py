@@ -37,6 +37,7 @@ NO_ENCODERS = {
     "memory_index/memory_index.py MemoryIndex": "what MemoryServices hand on",
     "unit/warehouse/test_named_encoders.py SentenceTransformer": "another package's interface, under NamedEncoder",
     "unit/warehouse/test_vector_cache.py BreakingEncoder": "CountingEncoder, interrupted at its third call",
+    "unit/worker/questions/test_vectors.py Counting": "Services: a vector is the text's length",
     "unit/worker/ranking/propositions/conftest.py NamedGraph": "sums vectors of names of a golden example",
     "unit/worker/ranking/propositions/test_beam_enumerated.py Case": "sums vectors of names of a random example",
 }
