@@ -61,7 +61,8 @@ def test_a_reranker_has_a_name(reranker: Reranker) -> None:
 @pytest.mark.parametrize("passages", [(), TEXTS[:1], TEXTS, ODD])
 def test_every_passage_has_a_finite_score(reranker: Reranker, passages: tuple[str, ...]) -> None:
     scores = reranker.score(QUESTION, passages)
-    assert (scores.shape, scores.dtype) == ((len(passages),), np.float64)
+    assert scores.shape == (len(passages),)
+    assert scores.dtype == np.float64
     assert np.isfinite(scores).all()
 
 

@@ -1,13 +1,14 @@
 """When a run ends because a model's server takes no request: after three failures, or at once."""
 
 import pytest
+from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatOutcome, Rung, Usage
 from polyhop.schemas.errors import ModelEndpointError, ModelError, ModelRejectedError, ModelTimeoutError, PolyhopError
 from polyhop.warehouse.models.first_replies import MOST_FAILURES, FirstReplies
 
 
-def outcome(error_class: str = "") -> ChatOutcome[None]:
+def outcome(error_class: str = "") -> ChatOutcome[BaseModel]:
     rung = None if error_class else Rung.AS_IS
     return ChatOutcome(None, "a/b", False, rung, 1, error_class, error_class and "It failed.", Usage(1))
 

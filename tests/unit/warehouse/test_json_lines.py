@@ -9,7 +9,7 @@ import pytest
 from polyhop.schemas.errors import StoreError
 from polyhop.warehouse.files.json_lines import check_place, write_json_lines
 
-ROWS = [{"a": 1}, {"b": "é\n東京"}]
+ROWS: list[dict[str, object]] = [{"a": 1}, {"b": "é\n東京"}]
 
 
 def test_rows_are_written_one_a_line_and_counted(tmp_path: Path) -> None:

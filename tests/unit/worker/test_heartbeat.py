@@ -106,7 +106,7 @@ def test_a_question_that_nothing_interrupts_is_dead_and_the_others_go_to_other_w
     assert [(one.lease_token, one.error_class, one.retryable) for one in worker.queue.failed] == [
         ("t2", "QuestionTimeoutError", False)
     ]
-    assert worker.heart.held == ()
+    assert not worker.heart.held
 
 
 def test_where_several_share_a_turn_nobody_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:

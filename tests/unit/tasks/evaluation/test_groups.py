@@ -49,6 +49,6 @@ def test_a_field_with_a_few_values_of_enough_questions_groups_them(
 
 
 def test_questions_without_a_field_are_in_none_of_its_groups() -> None:
-    fields: list[dict[str, object]] = [{"hops": n % 2} for n in range(2 * LEAST_MEMBERS)] + [{}, {"other": None}]
+    fields: list[dict[str, object]] = [*({"hops": n % 2} for n in range(2 * LEAST_MEMBERS)), {}, {"other": None}]
     found = by_field(fields, values(len(fields)), ["mrr"])
     assert {name: [group["n"] for group in groups.values()] for name, groups in found.items()} == {"hops": [5, 5]}
