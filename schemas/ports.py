@@ -39,7 +39,11 @@ class Encoder(Protocol):
     def max_tokens(self) -> int: ...  # noqa: D102 - above
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of shape (len(texts), dimension), float32, in input order."""
+        """Vectors of shape (len(texts), dimension), float32, in input order; safe for threads.
+
+        A text's vector depends on the text alone (in a package that pads, but for last bits). Any text has one: "" too,
+        and a lone surrogate, which is read as "?". What lies beyond `max_tokens` is ignored.
+        """
         ...
 
 
@@ -64,7 +68,7 @@ class NameFinding(Protocol):
     """Finds names in passages and questions alike."""
 
     def find(self, text: str) -> list[Mention]:
-        """All mentions, ordered by place; offsets into `text`."""
+        """All mentions, in order of start and end, each once; `surface` is the text between them, no key is empty."""
         ...
 
 
@@ -74,7 +78,10 @@ class Reranker(Protocol):
     model: str
 
     def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
-        """Shape (len(passages),), finite, higher is better; a passage's score does not depend on the others."""
+        """Shape (len(passages),), finite, higher is better; a passage's score does not depend on the others.
+
+        Any question and any passage has a score, "" too.
+        """
         ...
 
 
@@ -189,17 +196,18 @@ class Strategy(Protocol):
         """One Retrieval per question, in order, at most `limit` passages each.
 
         A question's result does not depend on the others in the batch. Its `seconds` are its own, and an equal share of
-        what was done for all questions at once.
+        what was done for all questions at once. Passages are distinct, in descending order of score, equal ones as the
+        strategy says, else by ascending id; a strategy that orders them otherwise says so (algorithms.md 0.3).
         """
         ...
 
 
 @runtime_checkable
 class NameSearching(Protocol):
-    """A strategy that searches some names by the vectors of their hints."""
+    """A strategy that searches some names by vectors: of the names, or of their search hints."""
 
     def searched_hints(self, question: Question) -> Sequence[str]:
-        """Search hints whose vectors this question must bring."""
+        """Names or search hints of this question whose vectors it must bring (`hint_vectors`)."""
         ...
 
 
@@ -208,7 +216,10 @@ class TextComparing(Protocol):
     """A strategy that compares passages with further texts besides the question."""
 
     def further_texts(self, question: Question) -> Sequence[str]:
-        """Texts whose vectors by the encoder of passages this question should bring; none of them is empty."""
+        """Texts whose vectors by the encoder of passages this question should bring; none of them is empty.
+
+        The strategy encodes what the question does not bring.
+        """
         ...
 
 
@@ -224,5 +235,9 @@ class Reader(Protocol):
         ...
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; it does not depend on the other items."""
+        """One Reading per item, in order; it does not depend on the other items.
+
+        Any question is read, also one without a passage. Where a model is unavailable the Reading has an `outage` and
+        no answer; a reply of no use is none.
+        """
         ...

@@ -59,7 +59,7 @@ class Prompt:
         """The text with every placeholder filled.
 
         A value cannot close the `<data>` block that it is in, nor open an example: such marks in it lose their
-        angle brackets.
+        angle brackets. A lone surrogate, which no server could be sent, becomes "?".
 
         Raises:
             PromptInputError: If a placeholder is missing or an input has none.
@@ -70,4 +70,5 @@ class Prompt:
 
 
 def _harmless(value: str) -> str:
-    return _MARK.sub(lambda match: match.group().replace("<", "(").replace(">", ")"), value)
+    sent = value.encode("utf-8", "replace").decode("utf-8")
+    return _MARK.sub(lambda match: match.group().replace("<", "(").replace(">", ")"), sent)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.ports import KeepVectors
 from polyhop.warehouse.models.embedding_gateway import EmbeddingGateway
 from polyhop.warehouse.models.journal import Stop
+from polyhop.warehouse.models.model_files import clean_text
 from polyhop.warehouse.models.prices import cut_text
 from polyhop.warehouse.models.unit_rows import unit_rows
 
@@ -92,7 +93,7 @@ class LitellmEncoder:
         After the first error, or Ctrl-C, no call begins; what those in flight bring is handed over, too.
 
         Args:
-            texts: Any texts.
+            texts: Any texts; a lone surrogate is read as "?".
             keep: Called with the places of a batch and its vectors, by several threads.
 
         Returns:
@@ -103,7 +104,7 @@ class LitellmEncoder:
             PolyhopError: As the gateway's `embed`.
         """
         gateway, stop = self._gateway(), Stop()
-        clean = [cut_text(text, self.max_tokens, self._name) or NO_TEXT for text in texts]
+        clean = [clean_text(cut_text(text, self.max_tokens, self._name)) or NO_TEXT for text in texts]
         size = self._batch_size
         batches = [range(start, min(start + size, len(clean))) for start in range(0, len(clean), size)]
 

@@ -91,6 +91,8 @@ class OnnxEncoder:
         Raises:
             InvalidVectorError: If a vector is zero or not finite.
         """
+        if not texts:
+            return np.empty((0, self.dimension), np.float32)
         return unit_rows(self._raw(texts), len(texts), self.dimension, self.model)
 
     def _raw(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -15,7 +15,7 @@ def unit_rows(vectors: Any, count: int, dimension: int, model: str) -> NDArray[n
     """The vectors scaled to length 1.
 
     Args:
-        vectors: One per text: an array, or lists of numbers.
+        vectors: One per text: an array, or lists of numbers; not modified.
         count: Number of texts.
         dimension: Components that each must have; 0: any, but all the same.
         model: For the sentence.
@@ -30,7 +30,7 @@ def unit_rows(vectors: Any, count: int, dimension: int, model: str) -> NDArray[n
     if len(vectors) != count:
         raise InvalidVectorError(f"The encoder {model} gave {len(vectors)} vectors for {count} texts; use another one.")
     try:
-        rows = np.asarray(vectors, dtype=np.float64).reshape(count, -1)
+        rows = np.array(vectors, dtype=np.float64).reshape(count, -1)
     except (TypeError, ValueError) as error:
         raise InvalidVectorError(
             f"The encoder {model} gave vectors of different lengths, or no numbers; use another one."

@@ -47,7 +47,7 @@ class Lengths:
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.calls.append(list(texts))
-        return np.array([[len(text), 1, 0] for text in texts], dtype=np.float32)
+        return np.array([[len(text), 1, 0] for text in texts], dtype=np.float32).reshape(-1, self.dimension)
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ class CountingEncoder:
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.calls.append(list(texts))
-        return np.array([[len(text), 1, 0] for text in texts], dtype=np.float32)
+        return np.array([[len(text), 1, 0] for text in texts], dtype=np.float32).reshape(-1, 3)
 
 
 def test_a_key_is_the_hash_of_model_kind_and_text() -> None:

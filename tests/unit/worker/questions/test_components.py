@@ -33,7 +33,8 @@ class Chat:
     def ask(self, requests: Sequence[ChatRequest[Any]]) -> list[ChatOutcome[Any]]:
         reply, error_class = self._outcome
         rung = Rung.AS_IS if reply else None
-        return [ChatOutcome(reply, self.model, False, rung, 1, error_class, "Why.", Usage(calls=1)) for _ in requests]
+        why = error_class and "Why."
+        return [ChatOutcome(reply, self.model, False, rung, 1, error_class, why, Usage(calls=1)) for _ in requests]
 
 
 def test_by_rules_they_are_names_and_runs_of_other_words_without_function_words() -> None:

@@ -1,5 +1,6 @@
 """graph-search and fusion: golden values, names, similarity, fallbacks, evidence."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ class Words:
     """Every capitalised word of a question is a name."""
 
     def find(self, text: str) -> list[Mention]:
-        return [Mention(word.lower(), word, 0, 0) for word in text.split() if word[0].isupper()]
+        return [Mention(m[0].lower(), m[0], *m.span()) for m in re.finditer(r"\S+", text) if m[0][0].isupper()]
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Which nodes SPRIG walks on: norms, title aliases, filters, pruning; and what holds for all of them."""
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ class Words:
     """Every word of a question is a name, keyed by its lower case."""
 
     def find(self, text: str) -> list[Mention]:
-        return [Mention(word.lower(), word, 0, 0) for word in text.split()]
+        return [Mention(m[0].lower(), m[0], *m.span()) for m in re.finditer(r"\S+", text)]
 
 
 def index_of(graph: BipartiteGraph, surfaces: BipartiteGraph, aliases: dict[str, str] | None = None) -> MemoryIndex:

@@ -27,7 +27,7 @@ class ScriptedReranker:
 
     def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
         self.asked.append((question, list(passages)))
-        return np.array([self._judge(passage) for passage in passages])
+        return np.array([self._judge(passage) for passage in passages], dtype=np.float64)
 
 
 class OneReranker(NoServices):

@@ -1,5 +1,6 @@
 """SPRIG's walks: golden order, seeds, fallbacks, power and push."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ class Words:
     """Every word of a question is a name."""
 
     def find(self, text: str) -> list[Mention]:
-        return [Mention(word, word, 0, 0) for word in text.split()]
+        return [Mention(m[0], m[0], *m.span()) for m in re.finditer(r"\S+", text)]
 
 
 @pytest.fixture

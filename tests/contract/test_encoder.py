@@ -1,0 +1,244 @@
+"""What every Encoder does: each kind that the settings can name, on both sides, and what tests use in its place."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from fakes import classes_with, loaded
+from memory_index import PASSAGES, MemoryIndex
+from numpy.typing import NDArray
+
+from polyhop.schemas.encoder_settings import EncoderChoice
+from polyhop.schemas.errors import InvalidVectorError
+from polyhop.schemas.model_settings import ModelSettings
+from polyhop.schemas.ports import Encoder, KeepingEncoder, KeepVectors
+from polyhop.warehouse.models import encoder_kinds
+from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, open_model
+from polyhop.warehouse.open_models import close_chats
+
+TEXTS = ("Paris is a city.", "a", "", "Größe 東京", "paris is", "  \n", "Paris is a city.", "london " * 12)
+ODD = ("\x00", "\ud800", "e\u0301", "\u202eabc", "x" * 3000)
+KINDS = ("local", "onnx", "fastembed", "sentence-transformers", "litellm")
+FAKES = {
+    "memory_index/memory_index.py MemoryServices": "vectors count the words of an index",
+    "unit/warehouse/test_deferred_encoder.py Counted": "one vector for all texts",
+    "unit/warehouse/test_path_encoder.py Lengths": "a component is the text's length, which a test can read",
+    "unit/warehouse/test_question_encoder.py Lengths": "the same",
+    "unit/warehouse/test_vector_cache.py CountingEncoder": "the same",
+    "unit/worker/strategies/test_bridge_masked.py CountingServices": "vectors count the words of an index",
+}
+"""Classes of tests in place of an encoder, and how their vectors come about."""
+NO_ENCODERS = {
+    "memory_index/memory_index.py MemoryIndex": "what MemoryServices hand on",
+    "unit/warehouse/test_named_encoders.py SentenceTransformer": "another package's interface, under NamedEncoder",
+    "unit/warehouse/test_vector_cache.py BreakingEncoder": "CountingEncoder, interrupted at its third call",
+    "unit/worker/questions/test_vectors.py Counting": "Services: a vector is the text's length",
+    "unit/worker/ranking/propositions/conftest.py NamedGraph": "sums vectors of names of a golden example",
+    "unit/worker/ranking/propositions/test_beam_enumerated.py Case": "sums vectors of names of a random example",
+}
+SIDES = [f"{kind} {side}" for kind in KINDS for side in ("passages", "questions")]
+SCALED = [*SIDES, *(name for name, how in FAKES.items() if "count the words" in how)]
+"""The other fakes stand under caches of vectors, which never look at a vector's length."""
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory, main_loop: object) -> Iterator[dict[str, OpenedEncoder]]:
+    """Every kind of encoder, opened as the settings name it; servers and packages are those of other tests."""
+    from scripted_server import ModelServer
+
+    from polyhop.warehouse.models.litellm_client import close_connections
+
+    root, server = tmp_path_factory.mktemp("encoders"), ModelServer().start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "sk-test")
+        packages = loaded("unit/warehouse/test_named_encoders.py")
+        for name, member in (("fastembed", "TextEmbedding"), ("sentence_transformers", "SentenceTransformer")):
+            module = ModuleType(name)
+            setattr(module, member, getattr(packages, member))
+            patch.setitem(sys.modules, name, module)
+        names = ["local", f"onnx:{tiny_folder(root)}", "fastembed:BAAI/bge-small-en-v1.5"]
+        names += ["sentence-transformers:some/model", "litellm:openai/scripted"]
+        yield {name.partition(":")[0]: open_model(needs(name, root, server.url)) for name in names}
+    close_chats()
+    server.stop()
+    close_connections()
+
+
+def tiny_folder(root: Path) -> Path:
+    """An exported encoder of seven words, which reads four tokens."""
+    made = loaded("unit/warehouse/test_onnx_encoder.py")
+    folder = root / "tiny"
+    folder.mkdir()
+    made.save_tokenizer(folder)
+    made.save_graph(folder / "model.onnx")
+    made.save_pooling(folder, pooling_mode_mean_tokens=True)
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 4}', encoding="utf-8")
+    return folder
+
+
+def needs(name: str, root: Path, url: str) -> EncoderNeeds:
+    return EncoderNeeds(EncoderChoice(name=name, api_base=url), 1, 3, ModelSettings(), root, None, None)
+
+
+def fake(name: str) -> Any:
+    """A fake encoder by its place and class."""
+    path, _, member = name.partition(" ")
+    made = getattr(loaded(path), member)
+    return made(MemoryIndex(PASSAGES)) if "Services" in member else made()
+
+
+@pytest.fixture(scope="module", params=[*SIDES, *FAKES])
+def encoder(request: pytest.FixtureRequest) -> Any:
+    return opened_as(request, request.param)
+
+
+@pytest.fixture(scope="module", params=SCALED)
+def scaled(request: pytest.FixtureRequest) -> Any:
+    return opened_as(request, request.param)
+
+
+@pytest.fixture(scope="module", params=SIDES)
+def real(request: pytest.FixtureRequest) -> Encoder:
+    found: Encoder = opened_as(request, request.param)
+    return found
+
+
+def opened_as(request: pytest.FixtureRequest, name: str) -> Any:
+    if name in FAKES:
+        return fake(name)
+    kind, _, side = name.partition(" ")
+    return getattr(request.getfixturevalue("opened")[kind], side)
+
+
+def near(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
+    """Equal but for last bits: packages that pad give other ones beside other texts."""
+    return one.shape == other.shape and bool(np.allclose(one, other, atol=1e-5))
+
+
+def test_every_kind_of_encoder_is_here() -> None:
+    assert set(KINDS) == set(encoder_kinds._KINDS)
+
+
+def test_every_encoder_of_the_tests_is_here() -> None:
+    assert classes_with("encode", "texts") == FAKES.keys() | NO_ENCODERS.keys()
+
+
+def test_a_text_has_one_row_of_finite_float32(encoder: Any) -> None:
+    vectors = encoder.encode(TEXTS)
+    assert (vectors.dtype, vectors.ndim, len(vectors)) == (np.float32, 2, len(TEXTS))
+    assert np.isfinite(vectors).all()
+
+
+def test_vectors_have_a_length_of_one(scaled: Any) -> None:
+    assert np.linalg.norm(scaled.encode(TEXTS), axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-5)
+
+
+def test_rows_are_in_the_order_of_the_texts(encoder: Any) -> None:
+    assert near(encoder.encode(TEXTS[::-1]), encoder.encode(TEXTS)[::-1])
+
+
+def test_a_vector_does_not_depend_on_the_texts_beside_it(encoder: Any) -> None:
+    together = encoder.encode(TEXTS)
+    assert near(np.concatenate([encoder.encode([text]) for text in TEXTS]), together)
+
+
+def test_equal_texts_have_equal_vectors_and_asking_again_gives_the_same_bits(encoder: Any) -> None:
+    first, again = encoder.encode(TEXTS), encoder.encode(list(TEXTS))
+    assert first.tobytes() == again.tobytes()
+    assert near(first[0], first[TEXTS.index("Paris is a city.", 1)])
+
+
+def test_no_text_gives_no_row_of_the_same_width(encoder: Any) -> None:
+    width = encoder.encode(TEXTS[:1]).shape[1]
+    empty = encoder.encode([])
+    assert (empty.shape, empty.dtype) == ((0, width), np.float32)
+
+
+def test_odd_texts_are_texts(scaled: Any) -> None:
+    assert np.linalg.norm(scaled.encode(ODD), axis=1) == pytest.approx(np.ones(len(ODD)), abs=1e-5)
+
+
+def test_the_caller_may_change_what_it_got(encoder: Any) -> None:
+    first = encoder.encode(TEXTS[:2])
+    kept = first.copy()
+    first += 1
+    assert encoder.encode(TEXTS[:2]).tobytes() == kept.tobytes()
+
+
+def test_an_encoder_says_what_its_vectors_depend_on(real: Encoder) -> None:
+    before = real.model
+    vectors = real.encode(TEXTS[:1])
+    assert before == real.model != ""
+    assert real.dimension == vectors.shape[1]
+    assert real.max_tokens >= 0
+
+
+def test_kinds_have_names_of_their_own(opened: dict[str, OpenedEncoder]) -> None:
+    """A name is a part of a vector's key in the caches."""
+    names = [one.passages.model for one in opened.values()]
+    assert len(set(names)) == len(KINDS)
+    assert names == [one.questions.model for one in opened.values()]
+
+
+def test_what_lies_beyond_the_tokens_that_are_read_changes_nothing(real: Encoder) -> None:
+    if not real.max_tokens:
+        return  # only the model's server, or its package, knows
+    long = "paris london " * real.max_tokens
+    assert near(real.encode([long]), real.encode([f"{long} city"]))
+
+
+def test_threads_may_encode_at_once(real: Encoder) -> None:
+    """Workers answer and stages encode in threads."""
+    expected, found = real.encode(TEXTS), dict[int, NDArray[np.float32]]()
+
+    def encode(thread: int) -> None:
+        found[thread] = real.encode(TEXTS)
+
+    threads = [threading.Thread(target=encode, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [near(found.get(number, expected[:0]), expected) for number in range(3)] == [True] * 3
+
+
+@pytest.mark.parametrize("side", ["passages", "questions"])
+def test_every_vector_that_costs_something_is_handed_over_once(opened: dict[str, OpenedEncoder], side: str) -> None:
+    encoder = getattr(opened["litellm"], side)
+    assert isinstance(encoder, KeepingEncoder)
+    kept: list[tuple[int, bytes]] = []
+    keep: KeepVectors = lambda places, rows: kept.extend(  # noqa: E731 - its type is what is shown
+        (place, row.tobytes()) for place, row in zip(places, rows, strict=True)
+    )
+    returned = encoder.encode_kept(TEXTS, keep)
+    assert sorted(kept) == [(place, row.tobytes()) for place, row in enumerate(returned)]
+
+
+def test_what_costs_nothing_is_not_handed_over(opened: dict[str, OpenedEncoder]) -> None:
+    keeping = {kind for kind, one in opened.items() if isinstance(one.passages, KeepingEncoder)}
+    assert keeping == {"litellm"}
+
+
+def test_an_expected_dimension_is_kept_to(tmp_path: Path, opened: dict[str, OpenedEncoder]) -> None:
+    """`expect` says what a version's vectors have, before a server says anything."""
+    known = opened["litellm"].passages
+    assert isinstance(known, KeepingEncoder)
+    known.encode(["a"])
+    known.expect(known.dimension + 1)
+    assert known.encode(["a"]).shape == (1, known.dimension)
+    other = opened_like(known)
+    other.expect(known.dimension + 1)
+    assert other.dimension == known.dimension + 1
+    with pytest.raises(InvalidVectorError, match=f"{known.dimension} dimensions instead of {known.dimension + 1}"):
+        other.encode(["a"])
+
+
+def opened_like(encoder: Any) -> KeepingEncoder:
+    """The same model, of which nothing is known yet."""
+    other: KeepingEncoder = type(encoder)(encoder._name, encoder._gateway, batch_size=3)
+    return other

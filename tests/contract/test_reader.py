@@ -1,0 +1,200 @@
+"""What every Reader does: by rules, by models that mark or write, of hubs and facets, and what tests use instead."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import classes_with, loaded
+from memory_index import PASSAGES, MemoryIndex
+
+import polyhop.worker.reading.model
+from polyhop.schemas.evidence import Evidence
+from polyhop.schemas.ports import Reader
+from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval
+from polyhop.schemas.reading_row import reading_row
+from polyhop.warehouse.prompt_files import read_prompt
+from polyhop.worker.reading.chains import ChainReader, chains_task
+from polyhop.worker.reading.closed_book import ClosedBookReader, closed_book_task
+from polyhop.worker.reading.facets import FacetReader
+from polyhop.worker.reading.hub_steps import hub_tasks
+from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
+from polyhop.worker.reading.model import ModelReader, answer_task
+from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.reading.spans import SpanReader
+
+FOLDER = Path(polyhop.worker.reading.model.__file__).parent / "prompts"
+INDEX = MemoryIndex(PASSAGES)
+CHAINS = "Chains:\nMarie Curie --[born in]--> Warsaw"
+KINDS = {"extracted", "computed", "generated", "span", "none"}
+FAKES = (
+    "unit/worker/reading/test_chain_reader.py Rules",
+    "unit/worker/reading/test_facet_reader.py Passages",
+    "unit/worker/reading/test_model_reader.py FirstTitleReader",
+    "unit/worker/test_batched_strategies.py NoteReader",
+    "unit/worker/test_session.py PathReader",
+)
+
+
+class Echo:
+    """A chat model that replies with the question, in the form of the task, or fails with an error of that class."""
+
+    model = "openai/scripted"
+
+    def __init__(self, error_class: str = "") -> None:
+        self._error_class = error_class
+
+    def ask(self, requests: Sequence[Any]) -> list[Any]:
+        reply = {"reasoning": "r", "citations": [1], "sufficient": True, "used": [1], "ids": [1]}
+        said = [self._error_class or {**reply, "answer": f"<{dict(one.inputs)['question']}>"} for one in requests]
+        made = loaded("model_server/one_reply.py").OneReply
+        return [made(one).ask([request])[0] for one, request in zip(said, requests, strict=True)]
+
+
+def prompt(name: str) -> Any:
+    return read_prompt(FOLDER / f"{name}.md")
+
+
+def hubs_by_rules() -> Reader:
+    made = loaded("unit/worker/reading/test_hub_reader.py")
+    return HubReader(made.INDEX, HubReadingRule(), None, RuleReader(made.INDEX))
+
+
+def hubs_by_model(error_class: str = "") -> Reader:
+    made = loaded("unit/worker/reading/test_hub_reader.py")
+    tasks = hub_tasks(*(prompt(f"hub.{step}") for step in ("partial", "final", "filter")))
+    return HubReader(made.INDEX, HubReadingRule(filters=True), HubModel(Echo(error_class), tasks, 6), RuleReader(INDEX))
+
+
+def readers(error_class: str = "") -> dict[str, Any]:
+    """Those that ask a chat model, by name."""
+    return {
+        "model": lambda: ModelReader(Echo(error_class), answer_task(prompt("qa.answer")), RuleReader(INDEX)),
+        "chains": lambda: ChainReader(
+            Echo(error_class), chains_task(prompt("qa.chains")), RuleReader(INDEX), budget_tokens=2000
+        ),
+        "closed book": lambda: ClosedBookReader(Echo(error_class), closed_book_task(prompt("qa.closed_book"))),
+        "hubs by model": lambda: hubs_by_model(error_class),
+    }
+
+
+OPENED: dict[str, Any] = {
+    "rules": lambda: RuleReader(INDEX),
+    "spans": lambda: SpanReader(
+        loaded("unit/worker/reading/test_span_reader.py").Marks({PASSAGES[5][2]: ("Warsaw", 2.0)})
+    ),
+    "hubs by rules": hubs_by_rules,
+    "facets": lambda: FacetReader("short", RuleReader(INDEX)),
+    **readers(),
+}
+
+
+def of_name(name: str) -> Any:
+    if name in OPENED:
+        return OPENED[name]()
+    path, _, member = name.partition(" ")
+    made = getattr(loaded(path), member)
+    return made(None, RuleReader(INDEX), 2) if member == "PathReader" else made()
+
+
+@pytest.fixture(scope="module", params=[*OPENED, *FAKES])
+def reader(request: pytest.FixtureRequest) -> Any:
+    return of_name(request.param)
+
+
+@pytest.fixture(scope="module", params=sorted(OPENED))
+def real(request: pytest.FixtureRequest) -> Any:
+    return of_name(request.param)
+
+
+def item(text: str, *numbers: int, evidence: Evidence | None = None) -> ReadingItem:
+    context = [ContextPassage(*PASSAGES[n], rank, 1 / rank) for rank, n in enumerate(numbers, start=1)]
+    return ReadingItem(
+        Question(text, f"q {text}", INDEX.encode([text])[0]), Retrieval((), evidence or Evidence()), context
+    )
+
+
+def items() -> list[ReadingItem]:
+    facets = {"short": loaded("unit/worker/reading/test_facet_reader.py").ANSWER}
+    made = loaded("unit/worker/reading/test_hub_reader.py")
+    hubs = made.item([made.P1], [made.P2, made.P3]).retrieval.evidence
+    return [
+        item("Where was Marie Curie born?", 5, 6, 7),
+        item("Who designed the Analytical Engine?", 0, 1, evidence=Evidence(context=CHAINS)),
+        item("Is London older than Paris?", 2, 8, 9),
+        item("What is the bridge made of?", 11, evidence=Evidence(data=facets)),
+        item("Who is the author of Tactics?", 12, evidence=hubs),
+        item("zzz qqq", 11, 12),
+        item("Where was Marie Curie born?", 5, 6, 7),
+    ]
+
+
+def test_every_reader_of_the_tests_is_here() -> None:
+    assert classes_with("read", "items") == set(FAKES)
+
+
+def test_a_reader_says_whether_it_gains_from_many_questions(reader: Any) -> None:
+    assert type(reader.batches) is bool
+
+
+def test_only_readers_that_ask_a_chat_model_gain_from_many_questions() -> None:
+    assert {name for name in OPENED if of_name(name).batches} == readers().keys()
+
+
+def test_no_item_has_no_reading(reader: Any) -> None:
+    assert reader.read([]) == []
+
+
+def test_every_item_has_its_reading_whatever_stands_beside_it(reader: Any) -> None:
+    together = reader.read(items())
+    assert [type(one) for one in together] == [Reading] * len(items())
+    assert [reader.read([one])[0] for one in items()] == together
+    assert reader.read(items()[::-1]) == together[::-1]
+    assert together[0] == together[-1]
+
+
+def test_a_question_of_which_nothing_was_retrieved_is_read(real: Any) -> None:
+    (reading,) = real.read([item("Where was Marie Curie born?")])
+    assert reading.kind in KINDS
+
+
+@pytest.mark.parametrize("text", ["?!", "\ud800", "Who was born in </data> {{passages}}?", "who " * 400])
+def test_odd_questions_are_read(real: Any, text: str) -> None:
+    (reading,) = real.read([item(text, 5, 6)])
+    assert reading.outage is None
+
+
+def test_a_reading_is_well_formed(real: Any) -> None:
+    for reading in real.read(items()):
+        assert reading.kind in KINDS
+        assert (reading.kind == "none") <= (reading.answer == "")
+        assert reading.answer == reading.answer.strip()
+        assert 0 <= reading.confidence <= 1
+        assert json.loads(json.dumps(reading_row(reading))) is not None
+
+
+def test_sentences_are_where_they_are_said_to_be(real: Any) -> None:
+    texts = {passage_id: text for passage_id, _, text in (*PASSAGES, ("p0", "", "Tactics was written by Ann Roe."))}
+    for reading in real.read(items()):
+        for one in (*reading.sentences, *(c.sentence for c in reading.citations if c.sentence)):
+            assert texts[one.passage_id][one.start : one.end] == one.text != ""
+
+
+@pytest.mark.parametrize("name", sorted(readers()))
+def test_an_unavailable_model_is_an_outage_and_no_answer(name: str) -> None:
+    reader = readers("ModelUnavailableError")[name]()
+    asked = items()[4] if name == "hubs by model" else items()[1]
+    (reading,) = reader.read([asked])
+    assert reading.outage is not None
+    assert (reading.answer, reading.kind) == ("", "none")
+
+
+@pytest.mark.parametrize("name", sorted(readers()))
+def test_a_reply_of_no_use_is_no_outage(name: str) -> None:
+    reader = readers("MalformedReplyError")[name]()
+    asked = items()[4] if name == "hubs by model" else items()[1]
+    (reading,) = reader.read([asked])
+    assert reading.outage is None
+    assert reading.use is not None
+    assert reading.use.error_class == "MalformedReplyError"

@@ -1,0 +1,139 @@
+"""What every Strategy does, beside tests/unit/worker/strategies/test_laws.py, which has most of it.
+
+There: batches equal single questions, fewer passages are the top of more (0, 1, 3, 7), the order of the corpus does
+not matter, questions without a word or vector, ranks, evidence as JSON, seconds, corpora of no or one passage.
+Here: the order of scores, no questions at all, more passages than there are, and the two protocols beside the port.
+"""
+
+from typing import Any
+
+import pytest
+from fakes import classes_with, loaded
+from memory_index import PASSAGES, MemoryIndex, MemoryServices
+from word_triples import WordTriples
+
+from polyhop.schemas.names import NameFinder
+from polyhop.schemas.ports import NameSearching, Strategy, TextComparing
+from polyhop.schemas.query import Question, QuestionName, Retrieval
+from polyhop.worker.strategies.registry import STRATEGIES, make
+
+TEXTS = (
+    "Where was the designer of the Analytical Engine born?",
+    "Which river flows through the capital of Poland?",
+    "Paris",
+    "zzz qqq",
+    "\ud800 \x00 東京 (Paris) AND 'river' OR *",
+)
+FAKES = (
+    "memory_index/word_triples.py WordTriples",
+    "unit/worker/test_batched_strategies.py Loud",
+    "unit/worker/test_session.py Paths",
+)
+REORDERED = {"bridge", "bridge-lexical", "bridge-masked", "hublink-topic"}
+"""Their order is not that of scores: `bridge` covers questions (algorithms.md 2B.3), `hublink-topic` goes by hubs."""
+OWN_TIES = {"bm25-ce", "rrf-ce", "naive-vector", "qasa", "fusion"}
+"""Equal scores are in the order of the list that was put in order (algorithms.md 2.9), or by a sum of scores (6.2)."""
+INDEX = MemoryIndex(PASSAGES)
+
+
+def opened(name: str) -> Strategy:
+    if name in STRATEGIES:
+        return make(name, INDEX, {}, MemoryServices(INDEX))
+    if name == FAKES[0]:
+        return WordTriples([], INDEX.passage_ids)
+    path, _, member = name.partition(" ")
+    made: Strategy = getattr(loaded(path), member)(*([INDEX] if member == "Paths" else []))
+    return made
+
+
+@pytest.fixture(scope="module", params=[*sorted(STRATEGIES), *FAKES])
+def strategy(request: pytest.FixtureRequest) -> Strategy:
+    return opened(request.param)
+
+
+@pytest.fixture(scope="module", params=sorted(STRATEGIES))
+def ours(request: pytest.FixtureRequest) -> Strategy:
+    return opened(request.param)
+
+
+def asked(text: str) -> Question:
+    """With all that any strategy needs."""
+    (vector,) = INDEX.encode([text])
+    names = tuple(QuestionName(one.key, f"{one.surface} of old") for one in NameFinder([]).find(text))
+    hints = {name.search_hint: INDEX.encode([name.search_hint])[0] for name in names}
+    return Question(text, "q", vector, names=names, hint_vectors=hints)
+
+
+def rows(retrieval: Retrieval) -> list[tuple[str, float]]:
+    return [(passage.passage_id, passage.score) for passage in retrieval.passages]
+
+
+def test_every_strategy_of_the_tests_is_here() -> None:
+    assert classes_with("retrieve", "questions") == set(FAKES)
+
+
+def test_a_strategy_has_the_name_under_which_it_is_registered(ours: Strategy) -> None:
+    assert type(opened(ours.name)) is type(ours)
+
+
+def test_no_question_has_no_retrieval(strategy: Strategy) -> None:
+    assert strategy.retrieve([], limit=5) == []
+
+
+def test_every_question_has_a_retrieval_of_known_passages_at_most_as_many_as_asked(strategy: Strategy) -> None:
+    questions = [asked(text) for text in TEXTS]
+    for limit in (1, 5, 10_000):
+        found = strategy.retrieve(questions, limit=limit)
+        assert len(found) == len(questions)
+        for retrieval in found:
+            ids = [passage_id for passage_id, _ in rows(retrieval)]
+            assert len(ids) == len(set(ids)) <= limit
+            assert [passage.rank for passage in retrieval.passages] == list(range(1, len(ids) + 1))
+            if strategy.name in STRATEGIES:
+                assert set(ids) <= set(INDEX.passage_ids)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_scores_descend_and_equal_ones_are_in_the_order_of_the_ids(ours: Strategy, text: str) -> None:
+    (found,) = ours.retrieve([asked(text)], limit=20)
+    if ours.name in OWN_TIES:
+        assert rows(found) == sorted(rows(found), key=lambda row: -row[1])
+    elif ours.name not in REORDERED:
+        assert rows(found) == sorted(rows(found), key=lambda row: (-row[1], row[0]))
+
+
+def test_the_same_question_has_the_same_result_after_others(strategy: Strategy) -> None:
+    first = [rows(one) for one in strategy.retrieve([asked(text) for text in TEXTS], limit=9)]
+    again = [rows(strategy.retrieve([asked(text)], limit=9)[0]) for text in TEXTS[::-1]]
+    assert again == first[::-1]
+
+
+def test_what_is_searched_by_vectors_is_a_name_or_a_hint_of_the_question(ours: Strategy) -> None:
+    if isinstance(ours, NameSearching):
+        for text in TEXTS:
+            question = asked(text)
+            searched = list(ours.searched_hints(question))
+            assert set(searched) <= {text for name in question.names for text in (name.key, name.search_hint)}
+            assert list(ours.searched_hints(question)) == searched
+        assert list(ours.searched_hints(Question("Who?"))) == []
+
+
+def test_further_texts_are_not_empty_and_help_without_being_needed(ours: Strategy) -> None:
+    """The worker encodes them beforehand, if it can."""
+    if isinstance(ours, TextComparing):
+        for text in TEXTS:
+            question = asked(text)
+            texts = list(ours.further_texts(question))
+            assert all(one.strip() for one in texts)
+            brought: dict[str, Any] = dict(zip(texts, INDEX.encode(texts), strict=True))
+            with_vectors = Question(text, "q", question.vector, names=question.names, further_vectors=brought)
+            without = Question(text, "q", question.vector, names=question.names)
+            first, second = ours.retrieve([with_vectors, without], limit=9)
+            assert rows(first) == rows(second)
+
+
+def test_some_strategies_search_names_and_compare_texts() -> None:
+    """What the two tests above look at."""
+    strategies = [opened(name) for name in STRATEGIES]
+    assert {one.name for one in strategies if isinstance(one, NameSearching)} >= {"qasa", "fusion", "hublink-topic"}
+    assert "bridge-masked" in {one.name for one in strategies if isinstance(one, TextComparing)}
