@@ -117,7 +117,7 @@ def copied(context: Path, target: Path) -> None:
             shutil.copy2(source, target / name)
 
 
-def _named(names: set[str]) -> "shutil._IgnoreFnCallable":
+def _named(names: set[str]) -> "shutil._IgnoreFnCallable":  # type: ignore[name-defined]
     return lambda _, entries: {entry for entry in entries if any(fnmatch(entry, name) for name in names)}
 
 

@@ -27,7 +27,7 @@ def _say(reply: dict[str, Any]) -> None:
 
 def _answer(browser: Browser, request: dict[str, Any]) -> dict[str, Any]:
     size = {"width": request["width"], "height": request["height"]}
-    context = browser.new_context(viewport=size, color_scheme=request["scheme"])
+    context = browser.new_context(viewport=size, color_scheme=request["scheme"])  # type: ignore[arg-type]
     try:
         return _look(context.new_page(), request)
     except Error as error:  # the test raises it again

@@ -152,7 +152,7 @@ def test_exports_killed_within_a_batch_of_each_kind_of_hub_rows_leave_whole_batc
     graphs: Kept, with_hubs: Editions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_graph, "BATCH", BATCH)
-    rows = neo4j_store.BATCH_ROWS
+    rows = neo4j_store.BATCH_ROWS  # type: ignore[attr-defined]
     settings = with_hubs[0]
     with Published(settings, INDEX) as published:
         wanted = hashes_of(published)

@@ -168,7 +168,7 @@ def test_a_passage_that_is_a_whole_record_is_its_own_record(index: IndexReader) 
 
 
 def test_an_index_says_what_it_was_built_with(memory: MemoryIndex, published: PublishedIndex) -> None:
-    assert memory.artefacts == published.artefacts == {handle.name for handle in BUILT}
+    assert memory.artefacts == published.artefacts == {handle.name for handle in BUILT}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("handle", [*BUILT, *EVER_THERE], ids=lambda handle: handle.name)
@@ -182,7 +182,7 @@ def test_handles_of_one_analyser_or_kind_are_the_same() -> None:
     assert vectors_of("passage") is vectors_of("passage") != vectors_of("entity")
 
 
-@pytest.mark.parametrize("handle", [h for h in BUILT if h.name != "lexical:plain"], ids=lambda handle: handle.name)
+@pytest.mark.parametrize("handle", [h for h in BUILT if h.name != "lexical:plain"], ids=lambda handle: handle.name)  # type: ignore[attr-defined]
 def test_what_it_was_built_without_is_refused_with_the_command_that_builds_it(
     small: IndexReader, handle: Artefact[Any]
 ) -> None:
@@ -307,7 +307,7 @@ def test_vectors_have_a_length_of_one_and_a_row_per_number(
 ) -> None:
     matrix = index.artefact(vectors_of(kind))
     count = len(CORPUS) if handle is None else index.artefact(handle).entity_count
-    assert (matrix.ndim, len(matrix), matrix.dtype) == (2, count, np.float32)
+    assert (matrix.ndim, len(matrix), matrix.dtype) == (2, count, np.float32)  # type: ignore[comparison-overlap]
     assert np.linalg.norm(matrix, axis=1) == pytest.approx(np.ones(count), abs=1e-5)
 
 
@@ -336,7 +336,7 @@ def test_both_have_the_same_exact_names_and_aliases(memory: MemoryIndex, publish
     expected = {name: [number[key]] for name, key in names.items()}
     for index in (memory, published):
         assert {name: list(numbers) for name, numbers in index.artefact(EXACT_NAMES).items()} == expected
-        assert dict(index.artefact(ALIASES)) == {}
+        assert dict(index.artefact(ALIASES)) == {}  # type: ignore[arg-type]
 
 
 def test_handles_of_other_packages_are_opened_like_ours(index: IndexReader) -> None:

@@ -146,10 +146,10 @@ def test_questions_whose_job_cannot_be_read_are_dead_and_the_worker_goes_on(
     assert claimed == ["good0", "good1"]
     rows = list(queue.results(bad))
     assert {(row.state.value, row.error_class) for row in rows} == {("dead", "DamagedRow")}
-    assert rows[0].error.startswith("damaged in the queue: its job's parameters cannot be read (")
+    assert str(rows[0].error).startswith("damaged in the queue: its job's parameters cannot be read (")
     job = queue.job(bad)
     assert (job.parameters, job.errors[0].count) == ({}, 3)
-    assert job.damage.startswith("its parameters cannot be read (")
+    assert str(job.damage).startswith("its parameters cannot be read (")
     assert [job.job_id for job in queue.jobs()] == [good, bad]
     assert queue.job(good).damage is None
 

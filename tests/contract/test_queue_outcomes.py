@@ -150,7 +150,7 @@ def test_a_job_that_was_just_submitted_has_waited_for_no_time(queue: QuestionQue
 
 def test_a_job_that_is_gone_or_open_again_is_not_forgotten(queue: QuestionQueue, make: type[Make]) -> None:
     job_id = queue.submit(make.spec, make.questions(1))
-    assert [queue._do(lambda tx, number=number: jobs.purge(tx, number)) for number in (job_id, 99)] == [False, False]
+    assert [queue._do(lambda tx, number=number: jobs.purge(tx, number)) for number in (job_id, 99)] == [False, False]  # type: ignore[misc]
     queue.cancel(job_id)
     assert queue._do(lambda tx: jobs.purge(tx, job_id))
 

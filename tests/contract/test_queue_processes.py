@@ -152,11 +152,11 @@ class LostConfirmation:
     def __init__(self, queue: QuestionQueue) -> None:
         self.dialect = queue._database.engine.dialect
         self.commit = self.dialect.do_commit
-        self.dialect.do_commit = self.lose
+        self.dialect.do_commit = self.lose  # type: ignore[assignment, method-assign]
 
     def lose(self, connection: Any) -> None:
         self.commit(connection)
-        self.dialect.do_commit = self.commit
+        self.dialect.do_commit = self.commit  # type: ignore[method-assign]
         if self.dialect.name == "sqlite":
             error = sqlite3.OperationalError("database is locked")
             error.sqlite_errorcode = sqlite3.SQLITE_BUSY
@@ -225,7 +225,7 @@ def test_a_deadlock_is_tried_again(postgres_url: str, make: type[Make]) -> None:
         meeting = threading.Barrier(2, timeout=30)
         tries = []
 
-        def lock_both(first: int, second: int) -> Callable[[Transaction], None]:
+        def lock_both(first: int, second: int) -> Callable[[Transaction], None]:  # type: ignore[return]
             def work(tx: Transaction) -> None:
                 tries.append(tx.attempt)
                 tx.rows("jobs.touch", job_id=first, now=tx.now)

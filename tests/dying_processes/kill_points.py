@@ -106,7 +106,7 @@ def _wrap_runner(reached: Callable[[str], None]) -> None:
         reached(f"end of {name}")
         return result
 
-    DirectRunner.step = noted  # type: ignore[method-assign]
+    DirectRunner.step = noted  # type: ignore[assignment, method-assign]
 
 
 def _wrap(owner: Any, name: str, what: str, reached: Callable[[str], None]) -> None:

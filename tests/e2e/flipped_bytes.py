@@ -199,7 +199,7 @@ class Attack:
             "repair": lambda: repair(settings_of(root), run_verify(settings_of(root), INDEX)),
         }
         named = {
-            "polyhop cache repair": lambda: (close_encoders(), repair_caches(Layout(root))),
+            "polyhop cache repair": lambda: (close_encoders(), repair_caches(Layout(root))),  # type: ignore[func-returns-value]
             "polyhop versions": lambda: _use_newest(root),
             "polyhop index": commands["full"],
             "polyhop verify": commands["repair"],

@@ -54,7 +54,7 @@ def installed(image: Image) -> dict[str, list[str]]:
 def test_the_demo_answers_without_network_from_another_folder(image: Image, tmp_path: Path) -> None:
     assert image.entrypoint == ["polyhop"]
     command, environment = without_network([*image.entrypoint, "demo"], image.environment, tmp_path)
-    printed = run(command, environment, image.folder)
+    printed = run(command, environment, image.folder)  # type: ignore[arg-type]
     assert "Answer    Figeac" in printed
     assert (image.path("/data/polyhop-data") / "indexes" / "demo" / "CURRENT").is_file()
     assert str(PROJECT) not in printed

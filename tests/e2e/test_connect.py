@@ -4,6 +4,7 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from polyhop.schemas.settings import Settings
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-CORPUS: list[dict[str, object]] = [
+CORPUS: list[Any] = [
     {"id": "p1", "title": "Ada Lovelace", "text": "Ada Lovelace worked with Charles Babbage."},
     {"id": "p2", "title": "Charles Babbage", "text": "Charles Babbage was born in London."},
     {"id": "p3", "title": "Charles Babbage", "text": "London honoured Charles Babbage."},

@@ -68,7 +68,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def indexed(settings: Settings, source: Path | None, kind: SourceKind | None = "graph", **more: bool) -> IndexReport:
-    return run_index(settings, IndexRequest("people", source, kind=kind, **more), DirectRunner())
+    return run_index(settings, IndexRequest("people", source, kind=kind, **more), DirectRunner())  # type: ignore[arg-type]
 
 
 def test_a_graph_is_indexed_asked_and_verified_from_the_command_line(polyhop: Run, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_an_index_made_from_a_graph_is_extended_and_built_again_without_it(setti
 def test_a_corpus_replaces_a_graph_and_a_graph_a_corpus(settings: Settings, tmp_path: Path) -> None:
     corpus, graph = write(tmp_path / "corpus.jsonl", CORPUS), write(tmp_path / "graph.jsonl", GRAPH)
     counts = [
-        indexed(settings, source, kind).counts
+        indexed(settings, source, kind).counts  # type: ignore[arg-type]
         for source, kind in ((graph, "graph"), (corpus, "corpus"), (graph, "graph"))
     ]
     assert [(one["passages"], one["entities"] > 0) for one in counts] == [(0, True), (1, True), (0, True)]

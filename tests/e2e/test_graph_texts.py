@@ -4,6 +4,7 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(root=tmp_path / "root", strategies=("bm25", "dense", "graph-search"))
 
 
-def indexed(settings: Settings, graph: Path | None, texts: list[dict[str, object]] | None = None) -> IndexReport:
+def indexed(settings: Settings, graph: Path | None, texts: list[Any] | None = None) -> IndexReport:
     file = None
     if texts is not None:
         file = settings.root.parent / "texts.jsonl"
@@ -71,12 +72,12 @@ def test_passages_of_nodes_are_ranked_linked_and_kept_up_to_date(settings: Setti
     assert run_verify(settings, "papers").ok
 
     assert indexed(settings, graph, TEXTS[::-1]).changed is False
-    changed = indexed(settings, graph, [*TEXTS[:3], {**TEXTS[3], "text": "Arches carry the deck of a stone bridge."}])
+    changed = indexed(settings, graph, [*TEXTS[:3], {**TEXTS[3], "text": "Arches carry the deck of a stone bridge."}])  # type: ignore[dict-item]
     assert (changed.version, changed.computed["embed-passage"]) == (2, 1)
     assert {"graph", "relations"} <= set(changed.reused)
     edited = GRAPH.replace("steel", "iron")
     graph.write_text(edited, encoding="utf-8")
-    other = indexed(settings, graph, [*TEXTS[:3], {**TEXTS[3], "text": "Arches carry the deck of a stone bridge."}])
+    other = indexed(settings, graph, [*TEXTS[:3], {**TEXTS[3], "text": "Arches carry the deck of a stone bridge."}])  # type: ignore[dict-item]
     assert other.version == 3
     assert {"lexical-plain", "embed-passage"} <= set(other.reused)
     assert "relations" not in other.reused

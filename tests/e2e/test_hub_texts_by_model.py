@@ -60,9 +60,9 @@ def settings_for(tmp_path: Path, model_server: Any) -> SettingsFor:
     return make
 
 
-def statements(papers: int = PAPERS, venue: str = "Conference on Architecture") -> list[dict[str, object]]:
+def statements(papers: int = PAPERS, venue: str = "Conference on Architecture") -> list[Any]:
     """Two paths a paper."""
-    found: list[dict[str, object]] = []
+    found: list[Any] = []
     for number in range(papers):
         paper = {"id": f"P{number}", "name": f"Paper about subject {number}", "types": ["Paper"]}
         place = {"id": f"V{number}", "name": venue if number == 0 else f"Journal {number}", "types": ["Venue"]}
@@ -71,7 +71,7 @@ def statements(papers: int = PAPERS, venue: str = "Conference on Architecture") 
     return found
 
 
-def graph(tmp_path: Path, lines: list[dict[str, object]]) -> Path:
+def graph(tmp_path: Path, lines: list[Any]) -> Path:
     path = tmp_path / "graph.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
@@ -87,8 +87,8 @@ def texts(settings: Settings) -> dict[str, int]:
     return {row["textualiser"]: row["paths"] for row in query_rows(Layout(settings.root), "i", query).to_pylist()}
 
 
-def checksum(settings: Settings) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = query_rows(Layout(settings.root), "i", "FROM hub_paths ORDER BY ALL").to_pylist()
+def checksum(settings: Settings) -> list[Any]:
+    rows: list[Any] = query_rows(Layout(settings.root), "i", "FROM hub_paths ORDER BY ALL").to_pylist()
     return rows
 
 

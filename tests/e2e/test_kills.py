@@ -225,7 +225,7 @@ def check_survives(place: Place, name: str, kill: Prepare, *, is_read: bool) -> 
         place.run("killed", *scenario.following)
     check_end(place, scenario)
     close_encoders()
-    return was_killed
+    return was_killed  # type: ignore[no-any-return]
 
 
 def check_reader(place: Place, scenario: Scenario) -> int:

@@ -369,4 +369,4 @@ def start(commands: Commands, settings: Settings, corpus: Path, folder: Path, na
     flags = [part for key, value in chosen.items() for part in ("--set", f"{key}={value}")]
     command = ["index", corpus, "--index", name, "--extractor", "model", *flags, "--root", settings.root, "--json"]
     with (folder / "log").open("a") as log:
-        return commands.start(command, folder, {}, log)
+        return commands.start(command, folder, {}, log)  # type: ignore[arg-type]

@@ -238,7 +238,7 @@ def test_a_storm_of_refusals_is_waited_out_as_long_as_the_server_asks(towns: Any
     The very first call is refused too and not judged: litellm imports its errors with the first one, which takes it a
     second or more to read.
     """
-    lock, replies, storms = threading.Lock(), [0], []
+    lock, replies, storms = threading.Lock(), [0], []  # type: ignore[var-annotated]
     begin = {0: 0, 1: 15, 2: 30, 3: 45}
 
     def respond(asked: Any) -> Any:

@@ -9,7 +9,7 @@ from click.testing import Result
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.tuning import run_evaluation, tune_index
+from polyhop.flows.tuning import run_evaluation, tune_index  # type: ignore[attr-defined]
 from polyhop.schemas.errors import StoreConflictError
 from polyhop.schemas.requests import IndexRequest, TuningRequest
 from polyhop.schemas.settings import Settings

@@ -267,7 +267,7 @@ def test_a_stored_answer_becomes_the_same_page_and_survives_its_version(
     told = CliRunner().invoke(app, ["explain", "1", "q1", "--html", str(page), "--root", str(published)])
     assert told.exit_code == 0, told.output
     with open_questions(Settings(root=published)) as queue:
-        stored = dict(queue.result(1, "q1").result)
+        stored = dict(queue.result(1, "q1").result)  # type: ignore[union-attr]
     looked = browser.look(page, evaluate=FACTS)
     assert (looked.values["nodes"], looked.values["width"], looked.values["outside"]) == (5, 1200, 0)
     assert "Ada Lovelace was born in London. <b>She wrote</b> notes." in looked.text

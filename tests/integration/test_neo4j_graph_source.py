@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agreement import TOLERANCE
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.neo4j
 TOWNS = 12
 
 
-def triples() -> list[dict[str, object]]:
+def triples() -> list[Any]:
     """Towns in a ring, each its own neighbour too, with a year; every third has the same name."""
     towns = [{"id": f"t{n}", "name": "Newtown" if n % 3 == 0 else f"Town {n}", "types": ["Town"]} for n in range(TOWNS)]
     ring = [

@@ -63,7 +63,7 @@ def random_rules(random: np.random.Generator) -> QasaRules:
         ChainRule(
             limit=int(random.choice([1, 5, 30])),
             max_length=length,
-            dedupe=dedupe,
+            dedupe=dedupe,  # type: ignore[arg-type]
         ),
     )
 

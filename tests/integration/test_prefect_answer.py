@@ -80,7 +80,7 @@ def test_a_process_work_pool_starts_a_worker_and_a_deployment_takes_a_file_path(
             lambda: bool(json.loads(polyhop("jobs", "--json", "--root", root).stdout or "[]")), "no job was submitted"
         )
         run_deployment(prefect_server, "worker/worker", {"queues": "default"})
-        wait_for(lambda: _states(prefect_server, asked["questions"]) == ["COMPLETED"], "the job did not complete")
+        wait_for(lambda: _states(prefect_server, asked["questions"]) == ["COMPLETED"], "the job did not complete")  # type: ignore[arg-type]
         (worked,) = runs_named(prefect_server, "worker default")
         wait_for(
             lambda: runs_named(prefect_server, "worker default")[0]["state_type"] == "COMPLETED", "the worker goes on"

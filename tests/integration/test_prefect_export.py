@@ -24,7 +24,7 @@ def test_every_deployment_names_a_flow_that_takes_its_parameters() -> None:
 
     names = []
     for deployment in yaml.safe_load(PREFECT_FILE.read_text(encoding="utf-8"))["deployments"]:
-        flow = load_flow_from_entrypoint(deployment["entrypoint"])
+        flow = load_flow_from_entrypoint(deployment["entrypoint"])  # type: ignore[var-annotated]
         flow.validate_parameters(deployment["parameters"])
         names.append(f"{flow.name}/{deployment['name']}")
     assert "export/main-export" in names

@@ -56,7 +56,7 @@ def hubs_of(
     nodes = sorted({t[0] for t in triples} | {t[2] for t in triples} | set(hubs))
     predicates = sorted({t[1] for t in triples})
     rows = sorted((nodes.index(s), predicates.index(p), nodes.index(o)) for s, p, o in set(triples))
-    graph = HubGraph.from_triples(*np.array(rows).reshape(-1, 3).T, np.zeros(len(nodes), dtype=bool))
+    graph = HubGraph.from_triples(*np.array(rows).reshape(-1, 3).T, np.zeros(len(nodes), dtype=bool))  # type: ignore[call-arg]
     named = [(labels or {}).get(node, node) for node in nodes]
     is_hub = bytearray(node in hubs for node in nodes)
     indexed = [number for number, node in enumerate(nodes) if node in hubs and node not in not_indexed]

@@ -26,7 +26,7 @@ JOIN nodes AS o ON o.entity_id = r.target_id JOIN entities AS oe ON oe.entity_id
 
 
 def _rows(stored: Stored) -> list[Row]:
-    return [tuple(row) for row in stored.rows(_EVERY)]  # type: ignore[misc]
+    return [tuple(row) for row in stored.rows(_EVERY)]
 
 
 EVERY_TRIPLE = Artefact("triples of tests", _rows, is_optional=False)
@@ -60,7 +60,7 @@ class WordTriples:
 
 
 def build(index: IndexReader, _parameters: Parameters, _services: Services) -> WordTriples:
-    return WordTriples(index.artefact(EVERY_TRIPLE), index.passage_ids)
+    return WordTriples(index.artefact(EVERY_TRIPLE), index.passage_ids)  # type: ignore[arg-type]
 
 
 @contextmanager

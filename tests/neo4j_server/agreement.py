@@ -19,7 +19,7 @@ def disagreement(one: Activation, other: Activation) -> str:
     if found[0] != found[1]:
         return f"seeds {found[0]} and {found[1]}"
     starts = [np.array([seed.activation for seed in activation.seeds]) for activation in (one, other)]
-    if not np.allclose(*starts, rtol=0, atol=TOLERANCE):
+    if not np.allclose(*starts, rtol=0, atol=TOLERANCE):  # type: ignore[arg-type, misc]
         return f"activations of seeds {starts[0]} and {starts[1]}"
     if one.entities.tolist() != other.entities.tolist():
         return f"{len(one.entities)} entities and {len(other.entities)}"

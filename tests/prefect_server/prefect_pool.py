@@ -71,7 +71,11 @@ def serving(
     command = [sys.executable, "-m", "polyhop.cli", "serve", *options]
     with (folder / "serve.log").open("w") as log:
         process = subprocess.Popen(
-            command, env=clean | server | often | dict(more or {}), cwd=folder, stdout=log, stderr=log
+            command,
+            env={**clean, **server, **often, **(more or {})},
+            cwd=folder,
+            stdout=log,
+            stderr=log,
         )
     try:
         wait_for(lambda: _has_automations(server), "nothing was deployed")

@@ -3,7 +3,7 @@
 import json
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any
@@ -122,7 +122,9 @@ def _is_busy(error: BaseException) -> bool:
 
 
 @retry(retry=retry_if_exception(_is_busy), stop=stop_after_attempt(6), wait=wait_fixed(1), reraise=True)
-def ask(environment: Mapping[str, str], path: str, method: str, body: Mapping[str, object] | None = None) -> Any:
+def ask(
+    environment: Mapping[str, str], path: str, method: str, body: Mapping[str, object] | Sequence[object] | None = None
+) -> Any:
     """What the server of this environment answers."""
     request = urllib.request.Request(
         environment["PREFECT_API_URL"] + path,

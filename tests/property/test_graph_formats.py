@@ -20,7 +20,7 @@ PREDICATES = ("http://x/p/worksWith", "http://x/p/born%20in", "http://y/p#worksW
 CLASSES = ("http://x/c/Person", "http://x/c/Town")
 WORDS = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=8).filter(str.strip)
 VALUES = st.tuples(
-    st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=8),
+    st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=8),  # type: ignore[arg-type]
     st.sampled_from([("", ""), ("http://x/type", ""), ("", "en"), ("", "fr-be")]),
 )
 TRIPLES = st.lists(

@@ -27,7 +27,7 @@ class Case:
 
     def paths(self, max_paths: int = 0) -> PathsOfHub:
         columns = np.array(self.triples, dtype=np.int64).reshape(-1, 3).T
-        graph = HubGraph.from_triples(*columns, np.zeros(self.nodes, dtype=bool))
+        graph = HubGraph.from_triples(*columns, np.zeros(self.nodes, dtype=bool))  # type: ignore[call-arg]
         is_hub = bytearray(node in self.hubs for node in range(self.nodes))
         return find_paths_in_hub(Adjacency(graph), is_hub, 0, self.max_length, max_paths)
 

@@ -3,6 +3,7 @@
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 from polyhop.api import Index, open_index
 from polyhop.flows.index import run_index
@@ -27,7 +28,7 @@ VARIANTS = (
 )
 
 
-def _lines(path: Path, rows: list[dict[str, object]]) -> Path:
+def _lines(path: Path, rows: list[Any]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 

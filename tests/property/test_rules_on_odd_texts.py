@@ -70,7 +70,7 @@ _QUESTIONS = (
 _WORDS = sorted({*HEADS, *TITLES_OF_PERSONS, *FUNCTION_WORDS, *list(PLACES)[:20]})
 _PIECES = st.sampled_from([*_COVER_PAGE, *_NOISE, *_SCRIPTS, *_QUESTIONS, *TITLES, *_WORDS])
 _CASED = st.tuples(_PIECES, st.sampled_from([str, str.upper, str.title, str.lower, str.swapcase])).map(
-    lambda pair: pair[1](pair[0])
+    lambda pair: pair[1](pair[0])  # type: ignore[operator]
 )
 _JOINED = st.tuples(st.lists(_CASED, max_size=25), st.sampled_from([" ", "", "\n", ", ", "\t"])).map(
     lambda pair: pair[1].join(pair[0])

@@ -38,7 +38,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         time.sleep(PAUSE_SECONDS * (number + 1))
         item._initrequest()  # type: ignore[attr-defined] # new values of fixtures
     for report in reports:
-        report.failed_tries = failures if report.when == "call" else []
+        report.failed_tries = failures if report.when == "call" else []  # type: ignore[attr-defined]
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True

@@ -87,7 +87,7 @@ def test_a_worker_that_crashes_is_started_again_twice_and_then_ends_the_run(
     started: list[polyhop.flows.workers.Process] = []
 
     def start(_name: str, _settings: object) -> polyhop.flows.workers.Process:
-        started.append(polyhop.flows.workers.subprocess.Popen(["false"]))
+        started.append(polyhop.flows.workers.subprocess.Popen(["false"]))  # type: ignore[attr-defined]
         started[-1].wait()
         return started[-1]
 

@@ -23,7 +23,7 @@ def incremental(**sources: str) -> Deployment:
 def on_server(schedules: list[DeploymentScheduleCreate], source: str = "/data/wiki.jsonl") -> DeploymentResponse:
     """What the server has once these are registered."""
     stored = [DeploymentSchedule(**each.model_dump(exclude={"replaces"})) for each in schedules]
-    return DeploymentResponse(name="x-incremental", flow_id=uuid4(), schedules=stored, parameters={"source": source})
+    return DeploymentResponse(name="x-incremental", flow_id=uuid4(), schedules=stored, parameters={"source": source})  # type: ignore[call-arg]
 
 
 def said(schedules: list[DeploymentScheduleCreate]) -> list[tuple[str | None, Any, bool, dict[str, Any]]]:

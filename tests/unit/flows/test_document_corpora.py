@@ -66,7 +66,9 @@ def test_an_unchanged_file_is_not_read_again_and_an_edit_is_as_a_full_build(
     asked: list[str] = []
     ask = converter.Converter._asked
     monkeypatch.setattr(
-        converter.Converter, "_asked", lambda self, given: (asked.append(str(given["path"])), ask(self, given))[1]
+        converter.Converter,
+        "_asked",
+        lambda self, given: (asked.append(str(given["path"])), ask(self, given))[1],  # type: ignore[func-returns-value]
     )
     assert indexed(corpus).changed is False
     assert asked == []

@@ -244,7 +244,7 @@ def test_a_changed_graph_encodes_new_texts_only_and_an_unchanged_one_none(tmp_pa
     more = [*GRAPH, stated(P2, "venue", thing("V", "ICSA"))]
     grown = run(tmp_path, more, strategies="of-hub-vectors")
     assert {kind: grown.computed[f"embed-{kind}"] for kind in KINDS} == {"hubpath": 1, "hubvalue": 1, "hubname": 0}
-    assert run_verify(Layout(tmp_path / "root"), "i").ok
+    assert run_verify(Layout(tmp_path / "root"), "i").ok  # type: ignore[arg-type]
 
 
 def test_a_changed_graph_gives_the_tables_of_a_new_index(tmp_path: Path) -> None:
@@ -338,7 +338,7 @@ def test_types_of_entities_are_hubs_of_texts_if_asked_for(tmp_path: Path, opened
 )
 def test_a_setting_that_means_nothing_is_refused(tmp_path: Path, setting: str, value: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
-        run(tmp_path, GRAPH, **{setting: value})
+        run(tmp_path, GRAPH, **{setting: value})  # type: ignore[arg-type]
 
 
 def test_settings_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ def test_numbers_that_do_not_fit_are_refused(tmp_path: Path, opened: Open) -> No
     run(tmp_path, GRAPH)
     reader = opened()
     for name, value in TAMPERED.items():
-        handle = Artefact("hubs", lambda stored, n=name, v=value: STORED_HUBS.open(Tampered(stored, n, v)))
+        handle = Artefact("hubs", lambda stored, n=name, v=value: STORED_HUBS.open(Tampered(stored, n, v)))  # type: ignore[misc]
         with pytest.raises(DamagedStoreError, match="do not fit"):
             reader.artefact(handle)
     assert reader.artefact(STORED_HUBS).paths.path_count == 4

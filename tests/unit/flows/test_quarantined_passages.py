@@ -60,7 +60,7 @@ def rows_of(folder: Path, sql: str) -> list[tuple[object, ...]]:
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A rule with a defect that shows on one text."""
-    whole = rules.find_dates
+    whole = rules.find_dates  # type: ignore[attr-defined]
 
     def find_dates(text: str) -> object:
         if "on the Aire" in text:
@@ -146,6 +146,6 @@ def test_of_a_passage_from_a_source_that_was_not_read_the_line_is_not_known(
 def test_an_annual_report_is_indexed_from_cover_page_to_names(tmp_path: Path) -> None:
     report = index(tmp_path, [{"id": "10-K", "title": "Acme Industries 10-K", "text": TEN_K}])
     assert report.counts["quarantined"] == 0
-    names = dict(rows_of(tmp_path, "SELECT key, type FROM entities WHERE is_named"))
+    names = dict(rows_of(tmp_path, "SELECT key, type FROM entities WHERE is_named"))  # type: ignore[arg-type, var-annotated]
     assert {"acme industries", "jane roe", "leeds"} <= names.keys()
     assert name_type("of the securities exchange act of")[0] == names["of the securities exchange act of"]

@@ -33,7 +33,7 @@ EDGES = 9
 """Ada: herself, Babbage; Babbage: himself, London; London: itself, Thames; Thames: itself, Oxford, London."""
 
 
-def _lines(path: Path, rows: list[dict[str, Any]]) -> Path:
+def _lines(path: Path, rows: list[Any]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 

@@ -19,7 +19,7 @@ def restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     logger = logging.getLogger(ROOT)
     handlers, level = list(logger.handlers), logger.level
     yield
-    logger.handlers[:], _ = handlers, logger.setLevel(level)
+    logger.handlers[:], _ = handlers, logger.setLevel(level)  # type: ignore[func-returns-value]
 
 
 def test_json_lines_have_time_level_logger_message_and_fields(capsys: pytest.CaptureFixture[str]) -> None:

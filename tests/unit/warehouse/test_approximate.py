@@ -56,8 +56,8 @@ def test_a_graph_is_built_again_only_for_other_rows_or_other_settings(tmp_path: 
     fewer = replace(rows(300), ids=rows(300).ids[:290], texts=rows(300).texts[:290], hashes=rows(300).hashes[:290])
     synced = LanceVectors(tmp_path).sync("passages", replace(fewer, vectors=fewer.vectors[:290]), other)
     assert has_hnsw(lancedb.connect(tmp_path).open_table("passages"), other)
-    table = LanceVectors(tmp_path).open("passages", synced.version)
-    assert "p0295" not in table.nearest(rows(300).vectors[295], 290, 300)
+    table = LanceVectors(tmp_path).open("passages", synced.version)  # type: ignore[assignment]
+    assert "p0295" not in table.nearest(rows(300).vectors[295], 290, 300)  # type: ignore[attr-defined]
 
 
 def test_a_version_pinned_before_keeps_its_own_graph(tmp_path: Path) -> None:

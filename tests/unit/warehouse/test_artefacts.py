@@ -66,7 +66,7 @@ def test_an_opener_gets_the_numbering_the_settings_and_other_artefacts(index: Pu
     assert index.artefact(numbering) == (["a", "b"], {"a": 0, "b": 1})
     assert index.artefact(handle(lambda stored: stored.settings["extraction"]["ner"])) == "rules"
     assert index.artefact(handle(lambda stored: stored.artefact(GRAPH))) is index.artefact(GRAPH)
-    needs_more = handle(lambda stored: stored.artefact(Artefact("hubs", len, "hublink")))
+    needs_more = handle(lambda stored: stored.artefact(Artefact("hubs", len, "hublink")))  # type: ignore[arg-type]
     with pytest.raises(MissingArtefactError, match=r"'hubs'.*--index towns --add-strategy hublink"):
         index.artefact(needs_more)
 
@@ -97,9 +97,9 @@ def test_a_value_that_could_not_be_opened_is_tried_again(index: PublishedIndex) 
 def test_the_tables_cannot_be_written(index: PublishedIndex) -> None:
     for sql in ("DELETE FROM passages", "CREATE TABLE more (a INT)", "SELECT nothing FROM nowhere"):
         with pytest.raises(StatementRejectedError, match="DuckDB refused a statement"):
-            index.artefact(handle(lambda stored, sql=sql: stored.rows(sql)))
+            index.artefact(handle(lambda stored, sql=sql: stored.rows(sql)))  # type: ignore[misc]
         with pytest.raises(StatementRejectedError, match="DuckDB refused a statement"):
-            index.artefact(handle(lambda stored, sql=sql: stored.columns(sql)))
+            index.artefact(handle(lambda stored, sql=sql: stored.columns(sql)))  # type: ignore[misc]
 
 
 def test_an_array_is_not_written_through(index: PublishedIndex) -> None:
@@ -118,7 +118,7 @@ def test_numbers_that_an_opener_refuses_are_damage(index: PublishedIndex) -> Non
 
 def test_closing_lets_go_of_everything_that_was_opened(root: Path) -> None:
     index = open_published(root, "towns")
-    held = [weakref.ref(index.artefact(one)) for one in (GRAPH, SURFACES, lexical_of("plain"))]
+    held = [weakref.ref(index.artefact(one)) for one in (GRAPH, SURFACES, lexical_of("plain"))]  # type: ignore[misc]
     array = weakref.ref(index.artefact(lexical_of("plain")).lengths)
     searching = weakref.ref(index.artefact(handle(lambda stored: stored.nearest)).__self__)
     assert index.number_of_passage == {"a": 0, "b": 1}

@@ -141,7 +141,7 @@ def test_a_newer_parser_reads_stored_texts_without_a_call(cache: ReplyCache, mon
     monkeypatch.setattr(
         polyhop.warehouse.models.cached_chat,
         "REPAIR_REVISION",
-        polyhop.warehouse.models.cached_chat.REPAIR_REVISION + 1,
+        polyhop.warehouse.models.cached_chat.REPAIR_REVISION + 1,  # type: ignore[attr-defined]
     )
     silent = FakeGateway({"y": [KeyboardInterrupt()]})
     (outcome,) = chat_of(cache, silent).ask([ask_for("x")])
@@ -320,7 +320,7 @@ def test_every_text_is_paid_once_per_success_and_every_failure_is_retried_once_p
 ) -> None:
     cache = ReplyCache(tmp_path_factory.mktemp("law") / "replies.sqlite")
     gateway = FakeGateway({text: ["broken"] for text in broken})
-    expected, failing, known = [], set(broken), set()
+    expected, failing, known = [], set(broken), set()  # type: ignore[var-annotated]
     for texts in runs:
         outcomes = chat_of(cache, gateway).ask([ask_for(text) for text in texts])
         expected += sorted(set(texts) - known)

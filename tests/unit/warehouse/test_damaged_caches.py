@@ -65,7 +65,7 @@ def cache(layout: Layout) -> Iterator[ReplyCache]:
 
 def ask(cache: ReplyCache, gateway: CountingGateway, text: str = "Ada Lovelace") -> list[str]:
     request = ChatRequest(TASK, f"unit {text}", (("text", text),))
-    outcome = CachedChat(gateway, cache, Budget(None, None), 1).ask([request])[0]
+    outcome = CachedChat(gateway, cache, Budget(None, None), 1).ask([request])[0]  # type: ignore[arg-type]
     assert outcome.reply is not None
     return outcome.reply.names
 

@@ -21,7 +21,7 @@ class Counted:
 
 def test_an_encoder_is_opened_by_the_first_text_and_once() -> None:
     Counted.opened = 0
-    encoder = DeferredEncoder("counted", 2, 9, Counted)
+    encoder = DeferredEncoder("counted", 2, 9, Counted)  # type: ignore[arg-type]
     assert (encoder.model, encoder.dimension, Counted.opened) == ("counted", 2, 0)
     for _ in range(2):
         assert encoder.encode(["a", "b"]).shape == (2, 2)
@@ -32,7 +32,7 @@ def test_what_is_wrong_with_its_files_is_said_by_every_text() -> None:
     def refused() -> Counted:
         raise ModelFileError("no weights")
 
-    encoder = DeferredEncoder("counted", 2, 9, refused)
+    encoder = DeferredEncoder("counted", 2, 9, refused)  # type: ignore[arg-type]
     for _ in range(2):
         with pytest.raises(ModelFileError, match="no weights"):
             encoder.encode(["a"])

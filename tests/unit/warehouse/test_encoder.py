@@ -144,7 +144,7 @@ def test_a_model_that_onnxruntime_refuses_is_named_with_what_to_do(tmp_path: Pat
 @pytest.mark.parametrize("setting", [{"threads": 0}, {"batch_size": 0}])
 def test_counts_below_one_are_refused(setting: dict[str, int]) -> None:
     with pytest.raises(ConfigurationError, match=">= 1"):
-        LocalEncoder(**setting)
+        LocalEncoder(**setting)  # type: ignore[arg-type]
 
 
 def test_another_process_gets_the_same_vectors_prints_nothing_else_and_leaves_no_file(

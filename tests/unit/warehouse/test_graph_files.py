@@ -3,6 +3,7 @@
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ ADA = {"id": "Q1", "name": "Ada Lovelace", "types": ["Person", "Writer"]}
 BABBAGE = {"id": 2, "name": "Charles Babbage", "types": None}
 
 
-def read(path: Path, *lines: object) -> list[Statement | BadRecord]:
+def read(path: Path, *lines: object) -> list[Any]:
     text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
     path.write_text(text, encoding="utf-8")
     return list(read_graph(path))

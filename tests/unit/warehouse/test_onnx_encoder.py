@@ -52,9 +52,13 @@ def save_graph(path: Path, *, output: str = "last_hidden_state", mask: str = "at
     initial = [helper.make_tensor(name, TensorProto.INT64, [1], value) for name, value in axes.items()]
     initial.append(numpy_helper.from_array(TABLE, "table"))
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["b", "s"]) for name in ("input_ids", mask)]
-    shape = ["b", 6] if output == "sentence_embedding" else ["b", "s", 6]
+    shape: list[str | int | None] = ["b", 6] if output == "sentence_embedding" else ["b", "s", 6]
     made = helper.make_graph(
-        nodes, "tiny", inputs, [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)], initial
+        nodes,
+        "tiny",
+        inputs,
+        [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)],
+        initial,
     )
     onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
 

@@ -75,7 +75,7 @@ def test_what_did_not_fit_into_memory_goes_with_its_block(tmp_path: Path) -> Non
         assert spilled.is_dir()
     assert not spilled.exists()
     with connect(tmp_path / "other.duckdb", read_only=False) as connection:
-        folder, limit = connection.execute(
+        folder, limit = connection.execute(  # type: ignore[misc]
             "SELECT current_setting('temp_directory'), current_setting('memory_limit')"
         ).fetchone()
     assert (folder, limit) == (str(tmp_path / "other.duckdb.tmp"), "953.6 MiB")

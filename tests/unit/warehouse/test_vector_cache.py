@@ -303,7 +303,7 @@ def old_cache(path: Path, rows: Mapping[str, Sequence[float]] | Iterable[tuple[s
     """A cache as it was before rows had checksums."""
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL)")
-    connection.executemany("INSERT INTO vectors VALUES (?, ?)", [(k, np.array(v, "<f4").tobytes()) for k, v in rows])
+    connection.executemany("INSERT INTO vectors VALUES (?, ?)", [(k, np.array(v, "<f4").tobytes()) for k, v in rows])  # type: ignore[str-unpack]
     connection.commit()
     connection.close()
 

@@ -165,7 +165,7 @@ def test_what_a_model_answered_before_it_went_away_is_kept(
     """Only a reply of just now says that the model is there, and that b and c were left for reasons of their own."""
     use = ModelUse("m", "qa.answer", "hash", is_cached=is_cached, usage=Usage(calls=1))
     good = SimpleNamespace(reading=SimpleNamespace(answer="A", use=use), total_seconds=0.5)
-    error = PartialOutageError(ModelUnavailableError("away"), [good, None, None])
+    error = PartialOutageError(ModelUnavailableError("away"), [good, None, None])  # type: ignore[list-item]
     outcome = answered(scripted_pool(raising(error, "a")), *map(claimed, "abc"))
     assert [(one.lease_token, one.answer) for one in outcome.finished] == [("token-a", "A")]
     assert outcome.released == ["token-b", "token-c"]

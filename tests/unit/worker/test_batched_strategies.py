@@ -241,7 +241,7 @@ def test_a_batch_that_nothing_can_interrupt_is_retrieved_one_by_one_by_others(
     reports: list[WorkerReport] = []
     options = WorkerOptions(until_empty=True, poll_seconds=0.02, lease_seconds=0.6, question_seconds=0.2)
     workers = [
-        threading.Thread(target=lambda: reports.append(Worker(queue, Pool(stuck), options).run()), daemon=True)
+        threading.Thread(target=lambda: reports.append(Worker(queue, Pool(stuck), options).run()), daemon=True)  # type: ignore[arg-type]
         for _ in range(3)
     ]
     for worker in workers:
@@ -264,7 +264,7 @@ def test_a_batch_that_nothing_can_interrupt_is_retrieved_one_by_one_by_others(
 
 def main(url: str) -> None:
     """A worker in this process, which signals can interrupt; writes what it finished, its calls, indexes reopened."""
-    registry.extensions = know_loud  # type: ignore[assignment]
+    registry.extensions = know_loud  # type: ignore[assignment, attr-defined]
     loud = Loud(loop_if_slow)
     pool = Pool(loud)
     with open_queue(url) as queue:

@@ -236,7 +236,7 @@ def test_a_question_that_a_model_never_answers_is_dead_in_the_end_and_keeps_no_o
             ]
             if any(q.text == "poison" for q in questions):
                 left = [None if q.text == "poison" else row for q, row in zip(questions, rows, strict=True)]
-                raise PartialOutageError(ModelUnavailableError("timeout"), left)
+                raise PartialOutageError(ModelUnavailableError("timeout"), left)  # type: ignore[arg-type]
             return rows
 
     job = submit(queue, "poison", *(f"q{n}" for n in range(80)), max_attempts=2)
@@ -261,7 +261,7 @@ def test_a_batch_longer_than_its_lease_keeps_it(queue: QuestionQueue, scripted_p
     job = submit(queue, "a")
     slow = threading.Thread(
         target=work,
-        args=(queue, scripted_pool(lambda text: time.sleep(4) or "slow")),
+        args=(queue, scripted_pool(lambda text: time.sleep(4) or "slow")),  # type: ignore[func-returns-value]
         kwargs={"lease_seconds": 1.5},
     )
     slow.start()
@@ -284,7 +284,7 @@ def test_a_worker_that_is_told_to_stop_finishes_its_batch(queue: QuestionQueue, 
     job = submit(queue, *"abcd")
     pool = scripted_pool()
     worker = Worker(queue, pool, WorkerOptions(batch=2, poll_seconds=0.02))
-    pool.behave = lambda text: worker.stop() or text.upper()
+    pool.behave = lambda text: worker.stop() or text.upper()  # type: ignore[func-returns-value]
     assert worker.run().finished == 2
     assert states(queue, job) == {"a": "done", "b": "done", "c": "queued", "d": "queued"}
 

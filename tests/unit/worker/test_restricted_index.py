@@ -83,8 +83,8 @@ def test_arrays_are_those_of_an_index_of_these_passages_alone(numbers: list[int]
     for name in ("indptr", "indices", "label_indptr"):
         np.testing.assert_array_equal(getattr(relations, name), getattr(expected, name))
     for analyser in ("plain", "stems"):
-        one, other = left.artefact(lexical_of(analyser)), part.artefact(lexical_of(analyser))
-        assert one.terms == other.terms
+        one, other = left.artefact(lexical_of(analyser)), part.artefact(lexical_of(analyser))  # type: ignore[assignment]
+        assert one.terms == other.terms  # type: ignore[attr-defined]
         for name in ("indptr", "passages", "tf", "lengths"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert left.artefact(ENTITY_IDS) == part.artefact(ENTITY_IDS)

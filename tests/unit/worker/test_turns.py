@@ -46,7 +46,7 @@ def test_own_seconds_and_equal_shares_of_the_rest_add_up_to_what_the_batch_took(
 @pytest.mark.real_time
 def test_a_slow_question_does_not_make_its_neighbours_slow(queue: QuestionQueue, scripted_pool: Any) -> None:
     job = submit(queue, "quick", "slow", "brisk")
-    work(queue, scripted_pool(lambda text: time.sleep(0.6 if text == "slow" else 0.0) or text))
+    work(queue, scripted_pool(lambda text: time.sleep(0.6 if text == "slow" else 0.0) or text))  # type: ignore[func-returns-value]
     seconds = {row.question_id: row.seconds or 0.0 for row in queue.results(job)}
     assert seconds["slow"] >= 0.6
     assert max(seconds["quick"], seconds["brisk"]) < seconds["slow"] / 2
@@ -151,7 +151,7 @@ def test_a_question_that_nothing_can_interrupt_keeps_no_other_waiting(
 def test_a_deadline_counts_for_questions_that_wait_within_their_batch(queue: QuestionQueue, scripted_pool: Any) -> None:
     free = submit(queue, "slow", priority=1)
     late = submit(queue, "x", "y", deadline_seconds=0.8)
-    pool = scripted_pool(lambda text: time.sleep(1.2 if text == "slow" else 0.0) or text.upper())
+    pool = scripted_pool(lambda text: time.sleep(1.2 if text == "slow" else 0.0) or text.upper())  # type: ignore[func-returns-value]
     report = work(queue, pool)
     assert [row.answer for row in queue.results(free)] == ["SLOW"]
     assert {(row.state, row.error_class, row.error) for row in queue.results(late)} == {
@@ -166,7 +166,7 @@ def test_a_question_that_was_begun_in_time_may_finish_after_its_deadline(
     queue: QuestionQueue, scripted_pool: Any
 ) -> None:
     job = submit(queue, "slow", deadline_seconds=0.5)
-    work(queue, scripted_pool(lambda text: time.sleep(0.8) or text.upper()))
+    work(queue, scripted_pool(lambda text: time.sleep(0.8) or text.upper()))  # type: ignore[func-returns-value]
     assert [row.answer for row in queue.results(job)] == ["SLOW"]
 
 

@@ -38,7 +38,7 @@ class WordPlanner:
 
 
 def planned(*known: str, demonstration: bool) -> list[PlannedStep]:
-    return plan_passages(PASSAGES, CONTRACT, questions(demonstration=demonstration), WordPlanner(*known))
+    return plan_passages(PASSAGES, CONTRACT, questions(demonstration=demonstration), WordPlanner(*known))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("known", [(), ("p1",)])

@@ -25,7 +25,7 @@ Ingest = Callable[..., Build]
 def ingest(tmp_path: Path, ingested: Callable[[Build], Build]) -> Ingest:
     """Reads the graph and rows of texts into the tables of a build, which keep what publishing checks."""
 
-    def run(rows: list[Row] | None, *, batch_size: int = 500, graph: list[Row] = GRAPH, **settings: Any) -> Build:
+    def run(rows: list[Row] | None, *, batch_size: int = 500, graph: list[Row] = GRAPH, **settings: Any) -> Build:  # type: ignore[assignment]
         graph_file, texts = tmp_path / "graph.jsonl", tmp_path / "texts.jsonl"
         graph_file.write_text("".join(json.dumps(line) + "\n" for line in graph), encoding="utf-8")
         texts.write_text("".join(json.dumps(row) + "\n" for row in rows or ()), encoding="utf-8")

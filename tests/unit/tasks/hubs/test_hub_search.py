@@ -15,7 +15,7 @@ TRIPLES = [tuple(triple.split()) for triple in STATED.split(";")]
 NODES = sorted({triple[0] for triple in TRIPLES} | {triple[2] for triple in TRIPLES})
 PREDICATES = sorted({triple[1] for triple in TRIPLES})
 ROWS = sorted((NODES.index(s), PREDICATES.index(p), NODES.index(o)) for s, p, o in TRIPLES)
-GRAPH = HubGraph.from_triples(*np.array(ROWS).T, np.zeros(len(NODES), dtype=bool))
+GRAPH = HubGraph.from_triples(*np.array(ROWS).T, np.zeros(len(NODES), dtype=bool))  # type: ignore[call-arg]
 ADJACENT = Adjacency(GRAPH)
 IS_HUB = bytearray(name in {"H1", "H2"} for name in NODES)
 

@@ -149,7 +149,7 @@ def enumerated(graph: RelationGraph, active: set[int], seed: int, length: int) -
     paths = [(seed,)]
     for _ in range(length):
         paths = [
-            (*path, int(node))
+            (*path, int(node))  # type: ignore[misc]
             for path in paths
             for node in graph.indices[graph.indptr[path[-1]] : graph.indptr[path[-1] + 1]]
             if int(node) in active and int(node) not in path

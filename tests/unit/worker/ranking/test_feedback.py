@@ -77,7 +77,7 @@ def independent_rm3(
     nothing = np.zeros(len(corpus))
     scores = sum((of_word.get(word, nothing) for word in question), nothing)
     feedback = [number for number in range(len(corpus)) if scores[number] > 0]
-    feedback = sorted(feedback, key=lambda number: (-round(scores[number], 12), number))[:fb_docs]
+    feedback = sorted(feedback, key=lambda number: (-round(scores[number], 12), number))[:fb_docs]  # type: ignore[arg-type]
     if not feedback:
         return nothing.tolist()
     likely: Counter[str] = Counter()
@@ -87,9 +87,9 @@ def independent_rm3(
     kept = sorted(likely, key=lambda word: (-round(likely[word], 12), word))[:fb_terms]
     mixed: Counter[str] = Counter()
     for word in question:
-        mixed[word] += own / len(question)
+        mixed[word] += own / len(question)  # type: ignore[assignment]
     for word in kept:
-        mixed[word] += (1 - own) * likely[word] / sum(likely[other] for other in kept)
+        mixed[word] += (1 - own) * likely[word] / sum(likely[other] for other in kept)  # type: ignore[assignment]
     return sum((of_word.get(word, nothing) * weight for word, weight in mixed.items()), nothing).tolist()
 
 

@@ -45,7 +45,7 @@ def test_a_passage_that_shares_nothing_has_no_link(make_graph: MakeGraph) -> Non
 def test_links_carry_ids_keys_and_rarity(memory_index: Any) -> None:
     names = QuestionNames(("ada lovelace",), ("nobody",))
     links = connect(memory_index, names, ["p00", "p01", "p11"])
-    assert links[0] == Link("question", "ada lovelace", "p00", pytest.approx(log(14 / 2)))
+    assert links[0] == Link("question", "ada lovelace", "p00", pytest.approx(log(14 / 2)))  # type: ignore[arg-type]
     assert [(link.source, link.target) for link in links] == [("question", "p00"), ("p00", "p01")]
 
 

@@ -118,7 +118,7 @@ def test_the_graph_s_own_arrays_are_left_alone(golden_graph: BipartiteGraph) -> 
     before = [golden_graph.indptr.copy(), golden_graph.indices.copy(), golden_graph.tf.copy()]
     joined(bipartite_transition(golden_graph, hub_penalty=1.0, title_boost=3.0))
     for old, new in zip(before, [golden_graph.indptr, golden_graph.indices, golden_graph.tf], strict=True):
-        assert np.array_equal(old, new)
+        assert np.array_equal(old, new)  # type: ignore[arg-type]
 
 
 ENTITY_COUNT = 4

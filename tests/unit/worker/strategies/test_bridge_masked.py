@@ -67,9 +67,9 @@ def test_without_a_name_the_walk_starts_from_passages_and_weighs_a_fifth(memory_
     masked, values = noted(found)
     assert (masked, values["c"]) == ("none", 0)
     fixed = {"lexical_share": 0.0}
-    expected = ask(memory_index, text, graph_weight=0.07, least_graph_share=1.0, **fixed)
+    expected = ask(memory_index, text, graph_weight=0.07, least_graph_share=1.0, **fixed)  # type: ignore[arg-type]
     values = dict(scores(expected))
-    assert dict(scores(ask(memory_index, text, **fixed))) == pytest.approx(values, abs=1e-12)
+    assert dict(scores(ask(memory_index, text, **fixed))) == pytest.approx(values, abs=1e-12)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["Paris", "What is Paris?", "Is Troy or Helen it?"])
@@ -91,7 +91,7 @@ def test_a_frequent_name_is_a_seed_and_is_not_masked(make_index: Any) -> None:
     found = ask(index, "Who is cold near Rome?")
     assert list(found.evidence.seed_weights("entity")) == ["rome"]
     masked, values = noted(found)
-    assert (masked, values["c"]) == ("none", pytest.approx((5 / 6) ** 0.5, abs=1e-6))
+    assert (masked, values["c"]) == ("none", pytest.approx((5 / 6) ** 0.5, abs=1e-6))  # type: ignore[comparison-overlap]
     assert noted(ask(index, "Who is cold near Rome?", common_share=6 / 7))[0] == "Who is cold near"
 
 

@@ -40,7 +40,7 @@ def test_the_graph_is_searched_as_widely_as_asked(
     make_index: Any, corpus: Any, parameters: dict[str, int], ef_search: int | None
 ) -> None:
     asked_for = []
-    index = make_index(corpus, {NEAREST_PASSAGES: lambda vector, count, ef: asked_for.append((count, ef)) or [2]})
+    index = make_index(corpus, {NEAREST_PASSAGES: lambda vector, count, ef: asked_for.append((count, ef)) or [2]})  # type: ignore[func-returns-value]
     strategy = make("dense-ann", index, parameters)
     strategy.retrieve([asked(index)], limit=6)
     default = DenseAnnParameters.model_fields["ef_search"].default

@@ -52,7 +52,7 @@ def test_stop_words_may_be_left_out_of_the_relevance_model(make_index: Any) -> N
     ("name", "parameters"), [("bm25-rm3", {"original_weight": 1}), ("bm25-2step", {"entity_word_weight": 0})]
 )
 def test_with_nothing_added_the_ranking_is_bm25_s(memory_index: Any, name: str, parameters: dict[str, float]) -> None:
-    found = ask(memory_index, name, RIVER, **parameters)
+    found = ask(memory_index, name, RIVER, **parameters)  # type: ignore[arg-type]
     assert list(scores(found)) == list(scores(ask(memory_index, "bm25", RIVER)))
     first = list(found.evidence.seed_weights("passage"))
     assert first

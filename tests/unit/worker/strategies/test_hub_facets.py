@@ -50,7 +50,7 @@ def index_of(stored: StoredHubs, passages: tuple[Passage, ...] = ()) -> MemoryIn
     rows = [*passages, ("words", "", " ".join([*texts, *names]))]
     encode = MemoryIndex(rows).encode
     given = {STORED_HUBS: stored, vectors_of("hubvalue"): encode(texts), vectors_of("hubname"): encode(names)}
-    return MemoryIndex(rows, given)
+    return MemoryIndex(rows, given)  # type: ignore[arg-type]
 
 
 def ask(stored: StoredHubs, text: str, parameters: Mapping[str, object] | None = None, limit: int = 10) -> Retrieval:

@@ -95,13 +95,13 @@ def test_a_passage_s_score_is_its_strongest_entity_s_activation(memory_index: An
         number = memory_index.number_of_passage[passage.passage_id]
         mentioned = graph.indices[graph.indptr[number] : graph.indptr[number + 1]]
         values = [activation.get(graph.keys[entity], 0.0) for entity in mentioned]
-        assert passage.score == pytest.approx(max(values), abs=1e-6)
+        assert passage.score == pytest.approx(max(values), abs=1e-6)  # type: ignore[type-var]
 
 
 def test_the_gate_closes_what_a_question_is_not_about(memory_index: Any) -> None:
     question = asked(memory_index, "Where is London?", "london")
     gated, open_ = (retrieve(memory_index, question, gate=gate).evidence for gate in ("cosine", "none"))
-    assert _weights(gated)["london"] < _weights(open_)["london"]
+    assert _weights(gated)["london"] < _weights(open_)["london"]  # type: ignore[operator]
 
 
 def test_chains_carry_names_relations_and_their_text(memory_index: Any) -> None:

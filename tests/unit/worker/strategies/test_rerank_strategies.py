@@ -157,7 +157,7 @@ def test_every_strategy_can_be_reranked(make_index: Any, corpus: Any, name: str)
     text_of = {row[0]: row[2] for row in corpus}
     index, reranker = with_reranker(make_index, corpus, lambda passage: float(passage.endswith(text_of[last])))
     services = MemoryServices(index)
-    services.reranker = lambda: reranker
+    services.reranker = lambda: reranker  # type: ignore[assignment, method-assign]
     made = make(name, index, {"rerank": True, "rerank_depth": 13}, services)
     found = made.retrieve([asked(index, name)], limit=2)[0]
     assert (text_of[found.passages[0].passage_id], found.passages[0].score) == (text_of[last], 1.0)

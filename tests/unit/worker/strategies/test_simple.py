@@ -55,4 +55,4 @@ def test_naive_vector_says_which_entities_led_to_its_passages(memory_index: Any)
     nearest = {node.key: node.weight for node in found.evidence.nodes}
     assert len(nearest) == 3
     assert next(iter(nearest)) == "vistula"
-    assert list(nearest.values()) == sorted(nearest.values(), reverse=True)
+    assert list(nearest.values()) == sorted(nearest.values(), reverse=True)  # type: ignore[type-var]

@@ -126,7 +126,7 @@ def test_numbers_stand_out_from_their_colour(ranged: Ranged) -> None:
         assert array is not None
         for text in axes.texts:
             x, y = (int(place) for place in text.get_position())
-            below = _lightness(image.cmap(image.norm(array[y, x]))[:3])
+            below = _lightness(image.cmap(image.norm(array[y, x]))[:3])  # type: ignore[arg-type]
             ink = _lightness((1, 1, 1) if text.get_color() == "white" else (0, 0, 0))
             contrast = (max(below, ink) + 0.05) / (min(below, ink) + 0.05)
             assert contrast >= 4.5, f"{text.get_text()}: {contrast:.1f} is below WCAG's 4.5"
@@ -217,7 +217,7 @@ def test_a_parameter_with_words_is_drawn_as_points_that_are_not_joined(ranged: R
         axes = drawn.axes[1]
         curve = axes.get_lines()[0]
         labels = [text.get_text().strip("\u200b") for text in axes.get_xticklabels()]
-        assert (curve.get_linestyle(), list(curve.get_xdata())) == ("None", [0, 1, 2])
+        assert (curve.get_linestyle(), list(curve.get_xdata())) == ("None", [0, 1, 2])  # type: ignore[arg-type]
         assert not [found for found in axes.collections if isinstance(found, PolyCollection)], "no band between words"
     assert labels == ["rank", "raw", "softmax"]
     assert best_plot(run, _one(run)) is None

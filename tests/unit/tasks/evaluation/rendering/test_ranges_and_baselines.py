@@ -63,9 +63,9 @@ def test_a_range_is_a_curve_with_its_intervals_and_a_line_per_baseline(ranged: R
         axes = panels["recall@10"]
         curve, *lines = axes.get_lines()
         means = [run["results"][f"s:width={n}"]["recall@10"] for n in (1, 2, 4)]
-        assert list(zip(*curve.get_data(), strict=True)) == pytest.approx(list(zip((1, 2, 4), means, strict=True)))
-        assert [line.get_ydata()[0] for line in lines] == [run["results"][b]["recall@10"] for b in ("base", "other")]
-        assert [line.get_ydata()[0] == line.get_ydata()[1] for line in lines] == [True, True]
+        assert list(zip(*curve.get_data(), strict=True)) == pytest.approx(list(zip((1, 2, 4), means, strict=True)))  # type: ignore[arg-type]
+        assert [line.get_ydata()[0] for line in lines] == [run["results"][b]["recall@10"] for b in ("base", "other")]  # type: ignore[index]
+        assert [line.get_ydata()[0] == line.get_ydata()[1] for line in lines] == [True, True]  # type: ignore[index]
         bars = [segment for found in axes.collections for segment in getattr(found, "get_segments", list)()]
         ends = [(x, round(low, 9), round(high, 9)) for (x, low), (_, high) in bars]
         assert ends == [(n, round(m - 0.1, 9), round(m + 0.1, 9)) for n, m in zip((1, 2, 4), means, strict=True)]
@@ -85,13 +85,13 @@ def test_a_second_parameter_gives_one_curve_each_and_their_intervals_stand_besid
         names = [text.get_text().strip("\u200b") for text in legend.get_texts()]
         assert names == ["depth=7", "depth=8", "depth=9", "baseline base", "baseline other"]
         curves = drawn.axes[0].get_lines()[:3]
-        places = [round(float(curve.get_xdata()[0]), 9) for curve in curves]
+        places = [round(float(curve.get_xdata()[0]), 9) for curve in curves]  # type: ignore[arg-type, index]
         assert len(set(places)) == 3
         assert places[1] == 1
         assert all(0.9 < place < 1.1 for place in places)
         for depth, curve in zip("789", curves, strict=True):
             means = [run["results"][f"s:width={width}:depth={depth}"]["recall@2"] for width in "12"]
-            assert list(curve.get_ydata()) == pytest.approx(means)
+            assert list(curve.get_ydata()) == pytest.approx(means)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("long", ["", "-W" * 40], ids=["short", "wide"])

@@ -212,7 +212,7 @@ def test_random_graphs_have_every_kind_of_connection() -> None:
 def test_a_batch_is_searched_as_its_questions_are(batch: list[Case], rule: PathRule) -> None:
     """One call of the encoder per depth, with distinct texts of ascending propositions; one graph for all questions."""
     if not batch:
-        assert search_paths(proposition_graph_of_nothing(), [], rule, list, np.array) == []
+        assert search_paths(proposition_graph_of_nothing(), [], rule, list, np.array) == []  # type: ignore[arg-type]
         return
     shared = batch[0]
     questions = [

@@ -362,7 +362,7 @@ def test_a_graph_opened_memory_mapped_ranks_as_the_one_that_was_saved(g_prop_6: 
     save_arrays(tmp_path, "propositions", {**saved.arrays, "vectors": g_prop_6.unit_vectors})
     graph = PropositionGraph.of({name: open_array(tmp_path, f"propositions_{name}") for name in saved.arrays})
     vectors = open_array(tmp_path, "propositions_vectors")
-    index = PropositionIndex(graph, weighted_graph(graph, 2.0), vectors, g_prop_6.texts_of)
+    index = PropositionIndex(graph, weighted_graph(graph, 2.0), vectors, g_prop_6.texts_of)  # type: ignore[arg-type]
     opened = rank_passages(index, [g_prop_6.similarities()], GOLDEN_6, 5, g_prop_6.encode)[0]
     built = ranked(g_prop_6, GOLDEN_6, 5)
     assert opened.passages.tolist() == built.passages.tolist()

@@ -219,7 +219,7 @@ def test_acceleration_saves_steps(restart: float, most: int) -> None:
     """By power iteration 104 and 37 steps are needed for the same accuracy on a graph that mixes slowly."""
     walk = weighted_graph(chain_of_entities(60), 2.0)
     counted = Counted(walk.weights)
-    pagerank(replace(walk, weights=counted), np.eye(len(walk.strengths))[0], restart)
+    pagerank(replace(walk, weights=counted), np.eye(len(walk.strengths))[0], restart)  # type: ignore[arg-type]
     assert counted.products <= most
 
 
@@ -308,7 +308,7 @@ def test_a_subgraph_has_the_entities_of_its_passages_and_their_searchable_propos
     assert part.passages.tolist() == [2, 0]
     expected = [[0, 4, 3.7, 1, 1], [4, 0, 2, 0, 1], [3.7, 2, 0, 1, 0], [1, 0, 1, 0, 0], [1, 1, 0, 0, 0]]
     assert part.graph.weights.toarray() == pytest.approx(np.array(expected))
-    assert part.graph.strengths == pytest.approx(np.sum(expected, axis=1))
+    assert part.graph.strengths == pytest.approx(np.sum(expected, axis=1))  # type: ignore[arg-type]
 
 
 def test_a_second_walk_without_seeds_is_none(g_prop_6: Any) -> None:
