@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -116,6 +117,22 @@ def _server_of(item: pytest.Item) -> str | None:
     asked = next((name for name in _SERVERS if name in fixtures), None)
     # contract suites ask for the server by name, for one of their implementations only
     return asked or ("neo4j_server" if item.get_closest_marker("neo4j") else None)
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """A command that a test runs in this process configures the log, and writes that down for child processes."""
+    logger = logging.getLogger("polyhop")
+    handlers, level = list(logger.handlers), logger.level
+    variables = {name: os.environ.get(name) for name in ("POLYHOP_LOG_LEVEL", "POLYHOP_LOG_JSON")}
+    yield
+    logger.handlers[:] = handlers
+    if logger.level != level:
+        logger.setLevel(level)
+    for name, value in variables.items():
+        if os.environ.get(name) != value:
+            os.environ.pop(name, None)
+            os.environ.update({name: value} if value is not None else {})
 
 
 @pytest.fixture(scope="session")

@@ -120,6 +120,7 @@ ECHO = "contract/test_reader.py Echo"
 GATEWAYS = {
     "unit/warehouse/test_cached_chat.py FakeGateway",
     "unit/warehouse/test_damaged_caches.py CountingGateway",
+    "unit/warehouse/test_forbidden_requests.py Server",
 }
 FAKES_OF_GATEWAYS = {
     f"unit/warehouse/test_cached_chat.py {name}" for name in ["Counting", "Slow", "SlowerFirst", "Uneven"]

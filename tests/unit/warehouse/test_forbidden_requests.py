@@ -30,14 +30,15 @@ class Server:
 
     model = "fake/model"
 
-    def __init__(self, does: Mapping[str, str]) -> None:
-        self._does = does
+    def __init__(self, does: Mapping[str, str] | None = None) -> None:
+        self._does = does or {}
         self._has_forbidden = Event()
         self.asked: list[str] = []
 
     def answer(self, request: ChatRequest[Any], journal: CallJournal) -> ChatOutcome[Any]:
         text = dict(request.inputs)["text"]
         self.asked.append(text)
+        journal.before_call(request, CALL.prompt_tokens)
         does = self._does.get(text, "good")
         if does == "late":
             assert self._has_forbidden.wait(10)
@@ -45,7 +46,9 @@ class Server:
             error = ModelForbiddenError("The server refuses the key: no.", ModelRejectedError("It said no."))
             error.outcome = self._without_reply(ModelRejectedError.__name__)
             self._has_forbidden.set()
+            journal.after_call(request, "", CALL, type(error).__name__)
             raise error
+        journal.after_call(request, "", CALL, "ModelUnavailableError" if does == "down" else "")
         if does == "down":
             return self._without_reply("ModelUnavailableError")
         return ChatOutcome(Said(text=text), self.model, False, Rung.AS_IS, 1, "", "", CALL)
