@@ -307,7 +307,7 @@ def test_vectors_have_a_length_of_one_and_a_row_per_number(
 ) -> None:
     matrix = index.artefact(vectors_of(kind))
     count = len(CORPUS) if handle is None else index.artefact(handle).entity_count
-    assert (matrix.ndim, len(matrix), matrix.dtype) == (2, count, np.float32)  # type: ignore[comparison-overlap]
+    assert (matrix.ndim, len(matrix), matrix.dtype) == (2, count, np.dtype(np.float32))
     assert np.linalg.norm(matrix, axis=1) == pytest.approx(np.ones(count), abs=1e-5)
 
 

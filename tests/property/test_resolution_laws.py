@@ -1,6 +1,7 @@
 """Laws of entity resolution on arbitrary names."""
 
 from dataclasses import replace
+from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,9 +31,9 @@ def decide(names: list[Name], links: Links = NO_LINKS, max_cluster: int = 40) ->
 
 @settings(max_examples=150, deadline=None)
 @given(names=NAMES, random=st.randoms(use_true_random=False), limit=st.integers(2, 6))
-def test_the_order_of_names_does_not_matter(names: list[Name], random: object, limit: int) -> None:
+def test_the_order_of_names_does_not_matter(names: list[Name], random: Random, limit: int) -> None:
     shuffled = list(names)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     assert decide(names, max_cluster=limit) == decide(shuffled, max_cluster=limit)
 
 

@@ -1,5 +1,6 @@
 """What a flow run does about workers, and what it refuses to submit."""
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,7 +88,7 @@ def test_a_worker_that_crashes_is_started_again_twice_and_then_ends_the_run(
     started: list[polyhop.flows.workers.Process] = []
 
     def start(_name: str, _settings: object) -> polyhop.flows.workers.Process:
-        started.append(polyhop.flows.workers.subprocess.Popen(["false"]))  # type: ignore[attr-defined]
+        started.append(subprocess.Popen(["false"]))
         started[-1].wait()
         return started[-1]
 

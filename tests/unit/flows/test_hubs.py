@@ -244,7 +244,7 @@ def test_a_changed_graph_encodes_new_texts_only_and_an_unchanged_one_none(tmp_pa
     more = [*GRAPH, stated(P2, "venue", thing("V", "ICSA"))]
     grown = run(tmp_path, more, strategies="of-hub-vectors")
     assert {kind: grown.computed[f"embed-{kind}"] for kind in KINDS} == {"hubpath": 1, "hubvalue": 1, "hubname": 0}
-    assert run_verify(Layout(tmp_path / "root"), "i").ok  # type: ignore[arg-type]
+    assert run_verify(parse_settings({"flags": {"root": str(tmp_path / "root")}}), "i").ok
 
 
 def test_a_changed_graph_gives_the_tables_of_a_new_index(tmp_path: Path) -> None:

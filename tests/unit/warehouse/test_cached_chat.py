@@ -320,7 +320,8 @@ def test_every_text_is_paid_once_per_success_and_every_failure_is_retried_once_p
 ) -> None:
     cache = ReplyCache(tmp_path_factory.mktemp("law") / "replies.sqlite")
     gateway = FakeGateway({text: ["broken"] for text in broken})
-    expected, failing, known = [], set(broken), set()  # type: ignore[var-annotated]
+    expected: list[str] = []
+    failing, known = set(broken), set[str]()
     for texts in runs:
         outcomes = chat_of(cache, gateway).ask([ask_for(text) for text in texts])
         expected += sorted(set(texts) - known)

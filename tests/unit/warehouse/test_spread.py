@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -59,9 +60,9 @@ def test_nothing_to_measure_scales_nothing() -> None:
 
 
 @given(st.lists(st.text("ab. ", max_size=40), max_size=12), st.randoms())
-def test_the_sample_depends_on_the_words_and_not_on_their_order(bodies: list[str], shuffle: object) -> None:
+def test_the_sample_depends_on_the_words_and_not_on_their_order(bodies: list[str], shuffle: Random) -> None:
     other = list(bodies)
-    shuffle.shuffle(other)  # type: ignore[attr-defined]
+    shuffle.shuffle(other)
     assert sampled_sentences(bodies) == sampled_sentences(other)
     assert [bodies[n] for n in sampled_texts(bodies)] == [other[n] for n in sampled_texts(other)]
 

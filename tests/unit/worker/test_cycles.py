@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import time
 import weakref
 
 import pytest
@@ -26,7 +27,7 @@ def survivor_of_a_young_search() -> "weakref.ref[Ring]":
 
 def test_cycles_are_found_when_it_is_time_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr(cycles.time, "monotonic", lambda: now)  # type: ignore[attr-defined]
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     with searched_by_the_clock() as search:
         ring = survivor_of_a_young_search()
         now += cycles.SECONDS_BETWEEN - 1

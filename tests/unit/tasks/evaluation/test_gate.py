@@ -1,11 +1,15 @@
 """Gates: how they are written, what they refuse, what they say when they fail."""
 
+from typing import Any
+
 import pytest
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.tasks.evaluation.gate import Gate, check_measured, check_names, failure_sentence, gate_rows, parse_gate
 
-STRATEGIES = {"bridge": {"recall@5": 0.65, "em": None}, "bm25": {"recall@5": 0.4992, "em": 0.1}}
+Results = dict[str, dict[str, Any]]
+
+STRATEGIES: Results = {"bridge": {"recall@5": 0.65, "em": None}, "bm25": {"recall@5": 0.4992, "em": 0.1}}
 
 
 @pytest.mark.parametrize(
@@ -41,10 +45,10 @@ def test_a_strategy_that_is_not_evaluated_is_refused() -> None:
 
 
 def test_a_value_equal_to_the_threshold_passes_and_every_strategy_counts() -> None:
-    rows = gate_rows([Gate("recall@5", 0.65)], STRATEGIES)  # type: ignore[arg-type]
+    rows = gate_rows([Gate("recall@5", 0.65)], STRATEGIES)
     assert [(row["strategy"], row["passed"]) for row in rows] == [("bridge", True), ("bm25", False)]
     assert failure_sentence(rows) == "The gate failed: recall@5 of bm25 is 0.4992, below 0.65."
-    assert failure_sentence(gate_rows([Gate("recall@5", 0.65, "bridge")], STRATEGIES)) is None  # type: ignore[arg-type]
+    assert failure_sentence(gate_rows([Gate("recall@5", 0.65, "bridge")], STRATEGIES)) is None
 
 
 def test_a_value_just_below_the_threshold_is_not_written_like_it() -> None:
@@ -53,7 +57,7 @@ def test_a_value_just_below_the_threshold_is_not_written_like_it() -> None:
 
 
 def test_a_metric_that_could_not_be_measured_does_not_pass() -> None:
-    sentence = failure_sentence(gate_rows([Gate("em", 0.1)], STRATEGIES))  # type: ignore[arg-type]
+    sentence = failure_sentence(gate_rows([Gate("em", 0.1)], STRATEGIES))
     assert sentence is not None
     assert "em of bridge could not be measured" in sentence
     assert "bm25" not in sentence
@@ -69,19 +73,18 @@ def test_gates_for_what_is_not_measured_are_refused() -> None:
 
 
 def test_a_gate_for_the_retrieval_of_all_leaves_out_the_row_without_retrieval() -> None:
-    results = {"bm25": {"recall@5": 0.7, "em": 0.2}, "closed-book": {"recall@5": None, "em": 0.1}}
+    results: Results = {"bm25": {"recall@5": 0.7, "em": 0.2}, "closed-book": {"recall@5": None, "em": 0.1}}
     gates = [Gate("recall@5", 0.5), Gate("em", 0.15)]
     rows = [
-        (row["strategy"], row["metric"], row["passed"])
-        for row in gate_rows(gates, results, unranked="closed-book")  # type: ignore[arg-type]
+        (row["strategy"], row["metric"], row["passed"]) for row in gate_rows(gates, results, unranked="closed-book")
     ]
     assert rows == [("bm25", "recall@5", True), ("bm25", "em", True), ("closed-book", "em", False)]
 
 
 def test_a_gate_for_triples_fails_where_none_were_judged_and_says_why() -> None:
     gate = parse_gate("triple_recall@10=.9")
-    results = {"hublink": {"triple_recall@10": 0.95}, "bm25": {"triple_recall@10": None}, "dense": {}}
-    sentence = failure_sentence(gate_rows([gate], results))  # type: ignore[arg-type]
+    results: Results = {"hublink": {"triple_recall@10": 0.95}, "bm25": {"triple_recall@10": None}, "dense": {}}
+    sentence = failure_sentence(gate_rows([gate], results))
     assert sentence is not None
     assert sentence.count("(the questions have no gold for it, or the strategy ranks no triples), 0.9 is wanted") == 2
     assert "hublink" not in sentence

@@ -44,7 +44,7 @@ def test_edges_are_added_where_the_graph_has_none() -> None:
     indptr, indices = np.array([0, 1, 1, 2]), np.array([0, 2], dtype=np.int32)
     starts, added = chunk_edges(["Aaa Bbb", "Bbb Aaa Ddd", "Ccc"], numbers, indptr, indices)
     assert (starts.tolist(), added.tolist()) == ([0, 1, 3, 3], [1, 0, 1])
-    assert (starts.dtype, added.dtype) == (np.int64, np.int32)  # type: ignore[comparison-overlap]
+    assert (starts.dtype, added.dtype) == (np.dtype(np.int64), np.dtype(np.int32))
     starts, added = chunk_edges([], {}, np.array([0]), indices[:0])
     assert (starts.tolist(), added.tolist()) == ([0], [])
 
@@ -67,4 +67,5 @@ def test_a_graph_with_further_edges_has_both(seed: int, rows: int, columns: int)
     assert joined.indices.tolist() == np.nonzero(either)[1].tolist()
     assert joined.tf.tolist() == np.where(further, 1.0, tf)[either].tolist()
     assert joined.is_title.tolist() == (title & has)[either].tolist()
-    assert (joined.indptr.dtype, joined.indices.dtype, joined.tf.dtype) == (np.int64, np.int32, np.float64)  # type: ignore[comparison-overlap]
+    found = (joined.indptr.dtype, joined.indices.dtype, joined.tf.dtype)
+    assert found == (np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.float64))

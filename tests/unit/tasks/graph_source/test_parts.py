@@ -1,5 +1,7 @@
 """Statements as part files: a row for each description of a node, and for each triple."""
 
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,9 +81,9 @@ _STATEMENTS = st.lists(st.builds(Statement, _NODES, st.sampled_from(["p", "P"]),
 
 
 @given(_STATEMENTS, st.randoms())
-def test_the_order_of_statements_does_not_matter(statements: list[Statement], random: st.randoms) -> None:  # type: ignore[valid-type]
+def test_the_order_of_statements_does_not_matter(statements: list[Statement], random: Random) -> None:
     shuffled = list(statements)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
 
     def rows(given: list[Statement]) -> list[list[str]]:
         return [sorted(map(repr, table.to_pylist())) for table in statement_tables(given).values()]

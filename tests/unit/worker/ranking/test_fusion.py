@@ -36,7 +36,9 @@ def test_a_tie_goes_to_the_first_list_and_not_to_the_smaller_number() -> None:
 
 
 def test_k_is_60_unless_given_and_items_of_equal_ranks_go_by_number() -> None:
-    assert reciprocal_rank_fusion([[7]]) == [(7, pytest.approx(1 / 61))]  # type: ignore[comparison-overlap]
+    ((item, score),) = reciprocal_rank_fusion([[7]])
+    assert item == 7
+    assert score == pytest.approx(1 / 61)
     # 5 is first in one list and missing in the other, 2 the other way round: the first list decides.
     assert [item for item, _ in reciprocal_rank_fusion([[5], [2]])] == [5, 2]
 

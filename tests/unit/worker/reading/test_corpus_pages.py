@@ -1,8 +1,7 @@
 """What the corpus knows about names, read in few calls, and countries in texts."""
 
-from collections.abc import Callable
-
 import pytest
+from reading_index import ReadingIndex
 
 from polyhop.worker.reading.corpus_pages import CorpusPages, has_person_name, is_person_page, own_page
 from polyhop.worker.reading.countries import nationalities, places_in, shared_countries
@@ -29,21 +28,21 @@ def test_a_definition_skips_parentheses_and_takes_those_of_the_title() -> None:
     assert "film" in own_page("Up (2009 film)", "Up.").definition
 
 
-def test_pages_are_found_by_title_key_and_read_once(reading_index: Callable[..., object]) -> None:
+def test_pages_are_found_by_title_key_and_read_once(reading_index: type[ReadingIndex]) -> None:
     index = reading_index((LYNCH, ULM, ("Ulm (film)", "A film.")))
-    corpus = CorpusPages(index)  # type: ignore[arg-type]
+    corpus = CorpusPages(index)
     corpus.prepare(["ulm", "david lynch", "nobody"])
-    calls = index.calls  # type: ignore[attr-defined]
+    calls = index.calls
     own = corpus.find("ulm")
     assert own is not None
     assert "danube" in own.definition
     assert corpus.find("nobody") is None
     corpus.prepare(["ulm"])
-    assert index.calls == calls  # type: ignore[attr-defined]
+    assert index.calls == calls
 
 
-def test_first_names_come_from_persons_pages(reading_index: Callable[..., object]) -> None:
-    corpus = CorpusPages(reading_index((LYNCH, ULM)))  # type: ignore[arg-type]
+def test_first_names_come_from_persons_pages(reading_index: type[ReadingIndex]) -> None:
+    corpus = CorpusPages(reading_index((LYNCH, ULM)))
     assert corpus.first_names == {"david"}
     assert has_person_name("david cooper", corpus.first_names)
     assert not has_person_name("david", corpus.first_names)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_index import MemoryIndex
+from reading_index import ReadingIndex
 
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.names import NameFinder
@@ -76,7 +77,7 @@ def test_an_answer_below_the_least_confidence_is_kept_back(ask: Ask) -> None:
     assert ask("Is Warsaw old?", WARSAW, min_confidence=0.41).answer == ""
 
 
-def test_vectors_decide_which_page_is_close_to_the_question(reading_index: Callable[..., object]) -> None:
+def test_vectors_decide_which_page_is_close_to_the_question(reading_index: type[ReadingIndex]) -> None:
     passages = (
         ("Ann Hill", "Ann Hill met Eve."),
         ("Bob Hall", "Bob Hall met Una."),
@@ -85,34 +86,34 @@ def test_vectors_decide_which_page_is_close_to_the_question(reading_index: Calla
     )
     close = np.eye(4, 2, dtype=np.float32)
     index = reading_index(passages, close)
-    reader = RuleReader(index, min_confidence=0.0)  # type: ignore[arg-type]
-    context = index.context()  # type: ignore[attr-defined]
+    reader = RuleReader(index, min_confidence=0.0)
+    context = index.context()
     for vector, answer in (([1.0, 0.0], "Ed Noe"), ([0.0, 1.0], "Al Moe")):
         question = Question("Whom did she see?", vector=np.array(vector, dtype=np.float32))
         assert reader.read([item(question, context)])[0].answer == answer
 
 
-def test_notes_beside_the_passages_change_nothing(reading_index: Callable[..., object]) -> None:
+def test_notes_beside_the_passages_change_nothing(reading_index: type[ReadingIndex]) -> None:
     index = reading_index((CURIE, WARSAW))
-    reader = RuleReader(index)  # type: ignore[arg-type]
-    question, context = "Where was Marie Curie born?", index.context()  # type: ignore[attr-defined]
+    reader = RuleReader(index)
+    question, context = "Where was Marie Curie born?", index.context()
     assert reader.read([item(question, context, "Paris")]) == reader.read([item(question, context)])
 
 
-def test_a_passage_that_the_index_does_not_hold_can_be_read(reading_index: Callable[..., object]) -> None:
+def test_a_passage_that_the_index_does_not_hold_can_be_read(reading_index: type[ReadingIndex]) -> None:
     index = reading_index((WARSAW,), np.ones((1, 2), dtype=np.float32))
-    reader = RuleReader(index, min_confidence=0.0)  # type: ignore[arg-type]
+    reader = RuleReader(index, min_confidence=0.0)
     question = Question("Who designed the Eiffel Tower?", vector=np.ones(2, dtype=np.float32))
     assert reader.read([item(question, [ContextPassage("x", *TOWER, 1, 1.0)])])[0].answer == "Stephen Sauvestre"
 
 
-def test_answers_do_not_depend_on_the_batch_or_on_what_was_asked_before(reading_index: Callable[..., object]) -> None:
+def test_answers_do_not_depend_on_the_batch_or_on_what_was_asked_before(reading_index: type[ReadingIndex]) -> None:
     index = reading_index((CURIE, WARSAW, TOWER))
-    context = index.context()  # type: ignore[attr-defined]
+    context = index.context()
     texts = ["Who designed the Eiffel Tower?", "Where was Marie Curie born?", "Is Warsaw a capital?", "", "What is it?"]
     items = [item(text, context) for text in texts]
-    together = RuleReader(index).read(items)  # type: ignore[arg-type]
-    reader = RuleReader(index)  # type: ignore[arg-type]
+    together = RuleReader(index).read(items)
+    reader = RuleReader(index)
     apart = [reader.read([each])[0] for each in reversed(items)][::-1]
     assert together == apart
 
@@ -167,11 +168,11 @@ def test_only_the_beginning_of_an_endless_text_is_read(ask: Ask) -> None:
 
 
 @pytest.mark.skipif(not CORPUS.exists(), reason="the shared wiki2 corpus is not on this machine")
-def test_own_comparison_questions_are_answered_from_their_passages(reading_index: Callable[..., object]) -> None:
+def test_own_comparison_questions_are_answered_from_their_passages(reading_index: type[ReadingIndex]) -> None:
     rows = {row["id"]: row for row in map(json.loads, CORPUS.read_text(encoding="utf-8").splitlines())}
     questions = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
     used = sorted({passage_id for question in questions for passage_id in question["passages"]})
-    reader = RuleReader(reading_index([(rows[i]["title"], rows[i]["text"]) for i in used]))  # type: ignore[arg-type]
+    reader = RuleReader(reading_index([(rows[i]["title"], rows[i]["text"]) for i in used]))
     right = computed = 0
     for question in questions:
         context = [

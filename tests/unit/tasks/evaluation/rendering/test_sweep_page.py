@@ -55,7 +55,7 @@ def test_sizes_close_to_each_other_share_a_label() -> None:
 
 
 def test_a_sweep_that_measured_nothing_says_so() -> None:
-    sweep = {"sizes": [], "index": [], "query": {}}  # type: ignore[var-annotated]
+    sweep: dict[str, Any] = {"sizes": [], "index": [], "query": {}}
     assert sweep_plots(sweep) == {}
     text = BeautifulSoup(sweep_page(sweep, {}), "html.parser").get_text()
     assert "No index was measured." in text
