@@ -165,13 +165,7 @@ def _sync(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | No
     ]
     wanted = set(rows.ids)
     vanished = sorted(key for key in stored if key not in wanted)
-    for start in range(0, len(changed), _CHUNK):
-        part = changed[start : start + _CHUNK]
-        merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-        merge.execute(_arrow(rows, part))
-    for start in range(0, len(vanished), _CHUNK):
-        quoted = ", ".join("'" + key.replace("'", "''") + "'" for key in vanished[start : start + _CHUNK])
-        table.delete(f"id IN ({quoted})")
+    _write_changes(table, rows, changed, vanished)
     if len(rows.ids) and (changed or vanished or not _is_indexed(table)):
         for index in table.list_indices():
             table.drop_index(index.name)  # compaction would rewrite them, and take as long as making them again
@@ -183,6 +177,17 @@ def _sync(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | No
     _verify(database, table, rows)
     measured = None if hnsw is None else measured_hnsw(table, rows.vectors, hnsw)
     return SyncedTable(name, table.version, len(changed), len(vanished), measured)
+
+
+def _write_changes(table: Any, rows: VectorRows, changed: list[int], vanished: list[str]) -> None:
+    """Writes the rows of some numbers and deletes those of some ids, a chunk at a time."""
+    for start in range(0, len(changed), _CHUNK):
+        part = changed[start : start + _CHUNK]
+        merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        merge.execute(_arrow(rows, part))
+    for start in range(0, len(vanished), _CHUNK):
+        quoted = ", ".join("'" + key.replace("'", "''") + "'" for key in vanished[start : start + _CHUNK])
+        table.delete(f"id IN ({quoted})")
 
 
 def _is_indexed(table: Any) -> bool:

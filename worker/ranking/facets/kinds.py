@@ -66,15 +66,20 @@ def asked_kinds(words: Sequence[Word]) -> Kind:
     for word, text, following in zip(words, texts, [*texts[1:], ""], strict=False):
         if text in _TIME or (text == "when" and word.begins_clause):
             kinds |= Kind.TIME
-        elif (
-            text in _SIZES
-            or (text == "how" and (following in _MEASURED or following == "many"))
-            or (text in _AMOUNTS and following not in FREQUENCIES)
-        ):
+        elif _asks_for_number(text, following):
             kinds |= Kind.NUMBER
         elif text in AUXILIARIES and word.begins_clause and not _CHOICES.intersection(texts):
             kinds |= Kind.YES_NO
     return kinds
+
+
+def _asks_for_number(text: str, following: str) -> bool:
+    """Whether a word asks for a number: a size, `how many`, `how large`, or an amount that is no frequency."""
+    if text in _SIZES:
+        return True
+    if text == "how":
+        return following in _MEASURED or following == "many"
+    return text in _AMOUNTS and following not in FREQUENCIES
 
 
 def kinds_of(units: Units, is_polar: NDArray[np.bool_]) -> NDArray[np.int64]:
