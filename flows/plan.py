@@ -172,8 +172,7 @@ def plan_index(
         estimates = tuple(planner.estimate(step) for step in steps)
     sizes = {name: counts.get(name, 0) for name in ("documents", "passages")}
     graph = {"nodes": counts["entities"], "relations": counts["relations"]} if kind == "graph" else {}
-    asks_later = kind == "corpus" and "hubs" in artefacts and settings.hubs.textualiser == "model"
-    not_planned = (*((path_text_task().name,) if asks_later else ()), *later)
+    not_planned = (*_asked_later(settings, artefacts, kind), *later)
     return IndexPlan(
         str(source),
         model,
@@ -184,6 +183,12 @@ def plan_index(
         not_planned=not_planned,
         encoder=encoder,
     )
+
+
+def _asked_later(settings: Settings, artefacts: Sequence[str], kind: SourceKind) -> tuple[str, ...]:
+    """Tasks of a model whose prompts are known only when other stages have run."""
+    is_asked = kind == "corpus" and "hubs" in artefacts and settings.hubs.textualiser == "model"
+    return (path_text_task().name,) if is_asked else ()
 
 
 def _encoders_by_server(settings: Settings) -> str:

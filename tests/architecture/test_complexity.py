@@ -7,11 +7,11 @@ from radon.complexity import cc_visit
 
 PROJECT = Path(__file__).resolve().parents[2]
 PRODUCT = ("flows", "tasks", "schemas", "warehouse", "worker", "polyhop/commands", "polyhop/pages")
-HIGHEST = 24
+HIGHEST = 17
 """Of any function. Reached, not chosen: whoever makes the most complex ones simpler lowers it."""
 COMPLEX = 10
 """Above it a function counts as complex (radon's rank C)."""
-MOST_COMPLEX = 173
+MOST_COMPLEX = 172
 """As many functions may be complex; reached, as well. The aim is under 15 (issue 20)."""
 
 

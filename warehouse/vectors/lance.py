@@ -152,7 +152,6 @@ def _open_table(database: Path, name: str) -> Any:
 
 def _sync(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | None) -> SyncedTable:
     import lancedb
-    from lancedb.index import FTS, BTree
 
     os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns on stderr; nobody reads them
     connection = lancedb.connect(database)
@@ -163,15 +162,10 @@ def _sync(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | No
     changed = [
         n for n, (key, digest) in enumerate(zip(rows.ids, rows.hashes, strict=True)) if stored.get(key) != digest
     ]
-    wanted = set(rows.ids)
-    vanished = sorted(key for key in stored if key not in wanted)
+    vanished = sorted(stored.keys() - set(rows.ids))
     _write_changes(table, rows, changed, vanished)
     if len(rows.ids) and (changed or vanished or not _is_indexed(table)):
-        for index in table.list_indices():
-            table.drop_index(index.name)  # compaction would rewrite them, and take as long as making them again
-        _optimize(table, timedelta(days=7))
-        table.create_index("id", config=BTree(), replace=True)
-        table.create_index("text", config=FTS(with_position=False), replace=True)
+        _make_indexes(table)
     if hnsw is not None and (changed or vanished or not has_hnsw(table, hnsw)):
         build_hnsw(table, hnsw)
     _verify(database, table, rows)
@@ -188,6 +182,17 @@ def _write_changes(table: Any, rows: VectorRows, changed: list[int], vanished: l
     for start in range(0, len(vanished), _CHUNK):
         quoted = ", ".join("'" + key.replace("'", "''") + "'" for key in vanished[start : start + _CHUNK])
         table.delete(f"id IN ({quoted})")
+
+
+def _make_indexes(table: Any) -> None:
+    """Makes the indexes of ids and texts from scratch, of compacted rows."""
+    from lancedb.index import FTS, BTree
+
+    for index in table.list_indices():
+        table.drop_index(index.name)  # compaction would rewrite them, and take as long as making them again
+    _optimize(table, timedelta(days=7))
+    table.create_index("id", config=BTree(), replace=True)
+    table.create_index("text", config=FTS(with_position=False), replace=True)
 
 
 def _is_indexed(table: Any) -> bool:

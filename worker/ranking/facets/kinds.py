@@ -110,10 +110,15 @@ def _kind(words: Sequence[Word]) -> Kind:
     if len(texts) == 1 and texts[0] in _YES_NO:
         return Kind.YES_NO
     is_number = [text.isascii() and text.isdigit() for text in texts]
+    if _is_date(texts, is_number):
+        return Kind.TIME
+    return Kind.NUMBER if is_number[0] and len(texts) <= 3 else Kind.OTHER
+
+
+def _is_date(texts: Sequence[str], is_number: Sequence[bool]) -> bool:
+    """Whether words have a year among them and nothing but numbers and months besides."""
     has_year = any(
         one and len(text) == 4 and FIRST_YEAR <= int(text) <= LAST_YEAR
         for one, text in zip(is_number, texts, strict=True)
     )
-    if has_year and all(one or text in _MONTHS for one, text in zip(is_number, texts, strict=True)):
-        return Kind.TIME
-    return Kind.NUMBER if is_number[0] and len(texts) <= 3 else Kind.OTHER
+    return has_year and all(one or text in _MONTHS for one, text in zip(is_number, texts, strict=True))
