@@ -3,7 +3,7 @@
 Asks nothing again; apart from answer.py, so that submitting pays for no metrics.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,13 +33,24 @@ def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
         outcomes.append(_outcome(row))
     if not any(question.answers or question.supporting or question.triples for question in gold):
         return None
-    if not any(outcome.triples is not None and outcome.error is None for outcome in outcomes):
-        outcomes = [replace(outcome, triples=None) for outcome in outcomes]  # its strategy ranks none
+    outcomes = _without_unranked_triples(outcomes)
     report = evaluate(gold, {"job": outcomes}, lambda passage_id: records.get(passage_id, passage_id))
     metrics: dict[str, Any] = report["strategies"]["job"]
-    ranked = [name for name in (*RETRIEVAL_METRICS, *TRIPLE_METRICS) if name in metrics]
-    beyond = {name for name in ranked if limits and int(name.partition("@")[2] or 0) > min(limits)}
+    beyond = _beyond(metrics, min(limits)) if limits else set()
     return {"n": report["n"], **metrics, **dict.fromkeys(beyond)}
+
+
+def _without_unranked_triples(outcomes: list[Outcome]) -> list[Outcome]:
+    """The outcomes, without triples if no answer ranks any: the job's strategy ranks none."""
+    if any(outcome.triples is not None and outcome.error is None for outcome in outcomes):
+        return outcomes
+    return [replace(outcome, triples=None) for outcome in outcomes]
+
+
+def _beyond(metrics: Mapping[str, Any], limit: int) -> set[str]:
+    """The metrics that look deeper than a limit (recall@10 of five passages)."""
+    ranked = [name for name in (*RETRIEVAL_METRICS, *TRIPLE_METRICS) if name in metrics]
+    return {name for name in ranked if int(name.partition("@")[2] or 0) > limit}
 
 
 def _gold(row: ResultRow) -> GoldQuestion:

@@ -154,8 +154,7 @@ def plan_index(
     """
     if isinstance(source, Path) and not source.exists():
         raise SourceError(f"There is no file or folder {source}; check the path.")
-    choices = (settings.encoder.choice_of(space).name for space in (PASSAGES, ENTITIES))
-    encoder = ", ".join(dict.fromkeys(name for name in choices if name.startswith("litellm:")))
+    encoder = _encoders_by_server(settings)
     needs_none = kind == "graph" or encoder
     model = settings.models.extract if needs_none else model_name(settings.models, Role.EXTRACT)
     artefacts = tuple(sorted(needed_artefacts((*strategies_for(settings, kind), *add_strategies))))
@@ -167,14 +166,13 @@ def plan_index(
             unread = first.run(build, 0).unread
             counts = first.finish(build)
             planner = CachePlanner(cache, settings)
-            planning = [stage for stage in stages if stage.plan is not None and _is_asked(stage, model, kind)]
-            steps = [step for stage in planning if stage.plan is not None for step in stage.plan(build, planner)]
+            asked = [stage for stage in stages if _is_asked(stage, model, kind)]
+            steps = [step for stage in asked if stage.plan is not None for step in stage.plan(build, planner)]
             later = _embedded_later(build) if encoder else ()
         estimates = tuple(planner.estimate(step) for step in steps)
     sizes = {name: counts.get(name, 0) for name in ("documents", "passages")}
     graph = {"nodes": counts["entities"], "relations": counts["relations"]} if kind == "graph" else {}
-    asks_later = kind == "corpus" and "hubs" in artefacts and settings.hubs.textualiser == "model"
-    not_planned = (*((path_text_task().name,) if asks_later else ()), *later)
+    not_planned = (*_asked_later(settings, artefacts, kind), *later)
     return IndexPlan(
         str(source),
         model,
@@ -185,6 +183,18 @@ def plan_index(
         not_planned=not_planned,
         encoder=encoder,
     )
+
+
+def _asked_later(settings: Settings, artefacts: Sequence[str], kind: SourceKind) -> tuple[str, ...]:
+    """Tasks of a model whose prompts are known only when other stages have run."""
+    is_asked = kind == "corpus" and "hubs" in artefacts and settings.hubs.textualiser == "model"
+    return (path_text_task().name,) if is_asked else ()
+
+
+def _encoders_by_server(settings: Settings) -> str:
+    """Names of the encoders that a server runs, separated by commas; "" if none does."""
+    choices = (settings.encoder.choice_of(space).name for space in (PASSAGES, ENTITIES))
+    return ", ".join(dict.fromkeys(name for name in choices if name.startswith("litellm:")))
 
 
 def _is_asked(stage: Stage, model: str, kind: SourceKind) -> bool:

@@ -32,6 +32,12 @@ def check_sources(request: IndexRequest) -> None:
         SourceError: If not.
         ConfigurationError: If the name of the source cannot be one.
     """
+    _check_kinds(request)
+    _check_options(request)
+
+
+def _check_kinds(request: IndexRequest) -> None:
+    """Makes sure that files exist, and that what is named can be read as what it is named for."""
     for path in (request.source, request.graph_sources):
         if isinstance(path, Path) and not _exists(path):
             raise SourceError(f"There is no file or folder {path}; check the path.")
@@ -41,6 +47,10 @@ def check_sources(request: IndexRequest) -> None:
         raise SourceError(
             f"{request.graph_sources} holds texts for the nodes of a knowledge graph; name the graph, too (--graph)."
         )
+
+
+def _check_options(request: IndexRequest) -> None:
+    """Makes sure that a source's name can be one, and that options about a source go with one."""
     if request.source_name and not _NAME.fullmatch(request.source_name):
         raise ConfigurationError(
             f"'{request.source_name}' is not a name for a source; use letters, digits, '.', '_' and '-', and begin "
@@ -117,17 +127,27 @@ def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None,
                 "could change or delete. Leave out --partial and --source-name."
             )
         return build
-    is_corpus = manifest is not None and source_kind(manifest.stages) == "corpus"
-    known = manifest.sources if manifest is not None and is_corpus else {}
-    if manifest is not None and is_corpus and not known and (request.is_partial or request.source_name):
-        raise SourceError(
-            f"Version {manifest.version} of index '{build.index}' was published by a Polyhop that kept no records of "
-            "its source; index the whole source once without --partial and --source-name."
-        )
+    known = _known_sources(build, request, manifest)
     name = request.source_name or _meant(build, known)
     others = [other for other in sorted(known) if other != name or request.is_partial]
     kept = tuple(_kept(build, manifest, other, damaged) for other in others) if manifest is not None else ()
     return replace(build, source_name=name, is_partial=request.is_partial, kept=kept)
+
+
+def _known_sources(build: Build, request: IndexRequest, manifest: Manifest | None) -> Mapping[str, SourceState]:
+    """The sources of the current version if it was made from a corpus; none without a version.
+
+    Raises:
+        SourceError: If one of several sources is asked for and the version kept no records of them.
+    """
+    if manifest is None or source_kind(manifest.stages) != "corpus":
+        return {}
+    if not manifest.sources and (request.is_partial or request.source_name):
+        raise SourceError(
+            f"Version {manifest.version} of index '{build.index}' was published by a Polyhop that kept no records of "
+            "its source; index the whole source once without --partial and --source-name."
+        )
+    return manifest.sources
 
 
 def _without(build: Build, name: str, manifest: Manifest | None, damaged: Collection[str]) -> Build:

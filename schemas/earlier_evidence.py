@@ -88,23 +88,24 @@ def _nodes(row: Mapping[str, Any]) -> tuple[Node, ...]:
     if "nearest_entities" in row:
         return tuple(Node(key, key, float(cosine)) for key, cosine in row["nearest_entities"].items())
     activations = row.get("activations") or {}
-    found: dict[str, Node] = {}
-    for one in row.get("entities", ()):
-        weight = activations.get(one["key"])
-        found[one["key"]] = Node(
-            one["key"],
-            one["name"],
-            None if weight is None else float(weight),
-            type=one.get("type") or "",
-            description=one.get("description") or "",
-            distance=one.get("hop"),
-        )
+    found = {one["key"]: _node(one, activations.get(one["key"])) for one in row.get("entities", ())}
     named = [(seed["key"], seed["name"]) for seed in row.get("seeds", ())] if activations else []
     named += [pair for chain in row.get("chains", ()) for pair in zip(chain["keys"], chain["names"], strict=False)]
     for key, name in named:
         found.setdefault(key, Node(key, name, float(activations.get(key, 0.0))))
-    return tuple(
-        sorted(found.values(), key=lambda node: (-(node.weight or 0.0), node.key)) if activations else found.values()
+    if not activations:
+        return tuple(found.values())
+    return tuple(sorted(found.values(), key=lambda node: (-(node.weight or 0.0), node.key)))
+
+
+def _node(stored: Mapping[str, Any], weight: float | None) -> Node:
+    return Node(
+        stored["key"],
+        stored["name"],
+        None if weight is None else float(weight),
+        type=stored.get("type") or "",
+        description=stored.get("description") or "",
+        distance=stored.get("hop"),
     )
 
 

@@ -95,16 +95,22 @@ def location_of(sections: Sequence[Section], text: str, start: int, end: int) ->
         return None
     bodies = [number for number in inside if not is_heading_only(sections, text, number)] or inside
     of_container = sections[bodies[0]]
-    pages = [page for number in inside if (page := sections[number].page) is not None]
+    first_page, last_page = _pages(sections[number] for number in inside)
     found = Location(
-        first_page=pages[0] if pages else None,
-        last_page=pages[-1] if pages else None,
+        first_page=first_page,
+        last_page=last_page,
         slide=of_container.slide,
         sheet=of_container.sheet or None,
         chapter=of_container.chapter or None,
         headings=_shared([sections[number].headings for number in bodies]),
     )
     return None if found == Location() else found
+
+
+def _pages(sections: Iterable[Section]) -> tuple[int | None, int | None]:
+    """The first and the last page of some sections; None where no section has one."""
+    pages = [section.page for section in sections if section.page is not None]
+    return (pages[0], pages[-1]) if pages else (None, None)
 
 
 def is_heading_only(sections: Sequence[Section], text: str, number: int) -> bool:

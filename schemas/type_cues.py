@@ -73,14 +73,25 @@ def _surest(*found: Typed | None) -> Typed | None:
 
 def _type_after(before: str, after: str) -> Typed | None:
     """By the words after the name, and by quotes around it."""
-    if after[:1] in _QUOTES and before.rstrip()[-1:] in _QUOTES and before.strip():
-        is_nickname = _BEFORE_NICKNAME.search(before) and _AFTER_NICKNAME.match(after)
-        return (PERSON if is_nickname else WORK), 0.8
+    quoted = _type_in_quotes(before, after)
+    if quoted:
+        return quoted
     words = _WORD.findall(after[:_AROUND])[:2]
     if after[:1] in _OPENINGS and (_LIFE.match(after) or _POSSESSED.match(after)):
         return PERSON, 0.7
     if not words or not after[0].isspace():
         return (PERSON, 0.85) if after[:1] == "(" and words[:1] in (["born"], ["died"]) else None
+    return _type_by_next_words(words, after)
+
+
+def _type_in_quotes(before: str, after: str) -> Typed | None:
+    if not (after[:1] in _QUOTES and before.rstrip()[-1:] in _QUOTES and before.strip()):
+        return None
+    is_nickname = _BEFORE_NICKNAME.search(before) and _AFTER_NICKNAME.match(after)
+    return (PERSON if is_nickname else WORK), 0.8
+
+
+def _type_by_next_words(words: list[str], after: str) -> Typed | None:
     if words[0] in _WORK_AFTER and after.lstrip()[0] not in ",.;":
         return WORK, 0.5
     if words[0] in ("born", "died") or words == ["was", "born"]:

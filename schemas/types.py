@@ -154,19 +154,35 @@ def _type_of_bearer(words: list[str], core: list[str], front: list[str], *, is_k
     if len(words) == 1:
         return (PERSON, 0.4) if words[0] in GIVEN_NAMES else (None, 0.2)
     is_plain = COMMON_WORDS.isdisjoint({*words} - {"of"})
-    is_of_a_place = len(front) < len(core)
-    if core[0] in GIVEN_NAMES and "and" not in words and len(front) <= 4:
-        if is_plain or len(core) == 2 or is_of_a_place:
-            return PERSON, 0.65
-    elif is_king and is_plain and len(front) <= 2 and core[0] not in PLACES:
+    has_given_name = core[0] in GIVEN_NAMES and "and" not in words and len(front) <= 4
+    if has_given_name and (is_plain or len(core) == 2 or len(front) < len(core)):
+        return PERSON, 0.65
+    if not is_plain:
+        return None, 0.2
+    return _type_of_plain_bearer(words, core, front, is_king=is_king and not has_given_name)
+
+
+def _type_of_plain_bearer(words: list[str], core: list[str], front: list[str], *, is_king: bool) -> Typed:
+    """By regnal number, initials, particles and length; of names without common words."""
+    if is_king and len(front) <= 2 and core[0] not in PLACES:
         return PERSON, 0.6
-    if is_plain and len(core) <= 4 and any(len(word) == 1 and word.isalpha() and word != "s" for word in core[:-1]):
+    if len(core) <= 4 and any(_is_initial(word) for word in core[:-1]):
         return PERSON, 0.6
-    if is_plain and len(front) <= 5 and not NAME_PARTICLES.isdisjoint(core[1:-1]):
+    if len(front) <= 5 and not NAME_PARTICLES.isdisjoint(core[1:-1]):
         return PERSON, 0.5
-    is_noun = words[-1].endswith(_ABSTRACT_ENDINGS) or "s" in words[1:-1] or not UNTYPED.isdisjoint(words)
-    is_short = len(core) <= 3 and not is_of_a_place and not any(word[0].isdigit() for word in words)
-    return (PERSON, DEFAULT) if is_short and is_plain and not is_noun else (None, 0.2)
+    is_short = len(core) <= 3 and len(front) == len(core)
+    return (PERSON, DEFAULT) if is_short and not _is_of_a_thing(words) else (None, 0.2)
+
+
+def _is_initial(word: str) -> bool:
+    return len(word) == 1 and word.isalpha() and word != "s"
+
+
+def _is_of_a_thing(words: list[str]) -> bool:
+    """Whether a name has what names of persons do not have: an abstract noun, a possessive, a number."""
+    if words[-1].endswith(_ABSTRACT_ENDINGS) or "s" in words[1:-1] or not UNTYPED.isdisjoint(words):
+        return True
+    return any(word[0].isdigit() for word in words)
 
 
 def is_of_common_words(key: str) -> bool:
@@ -220,18 +236,23 @@ def _type_in_parenthesis(title: str) -> tuple[str | None, bool] | None:
 def _type_of_definition(key: str, plain: str, lead: str) -> Typed | None:
     """By the head noun of the first `is a …` about `key`; a head after a preposition counts less."""
     match = _DEFINITION.search(plain)
-    if match is not None and _is_about(key, lead[: match.start()]):
-        words = phrase_words(match[1])
-        typed = head_type(words)
-        if typed:
-            return typed
-    else:
-        match = _BARE_DEFINITION.search(plain)
-        if match is None or not _is_about(key, lead[: match.start()]):
-            return None
-        words = phrase_words(match[1])
-        typed = head_type(words)
-        return (PERSON, DEFINED) if typed and typed[0] == PERSON else None
+    if match is None or not _is_about(key, lead[: match.start()]):
+        return _type_of_bare_definition(key, plain, lead)
+    words = phrase_words(match[1])
+    return head_type(words) or _type_around_preposition(words)
+
+
+def _type_of_bare_definition(key: str, plain: str, lead: str) -> Typed | None:
+    """By the head noun of a definition without an article; only persons are defined so."""
+    match = _BARE_DEFINITION.search(plain)
+    if match is None or not _is_about(key, lead[: match.start()]):
+        return None
+    typed = head_type(phrase_words(match[1]))
+    return (PERSON, DEFINED) if typed and typed[0] == PERSON else None
+
+
+def _type_around_preposition(words: list[str]) -> Typed | None:
+    """By the ending of an unknown head noun, or by the noun that `name of a`, `kind of a` and the like lead to."""
     stop = next((place for place, word in enumerate(words) if word in _STOPS), len(words))
     if stop and words[stop - 1].endswith(_PERSON_ENDINGS):
         return PERSON, 0.6

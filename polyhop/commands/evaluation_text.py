@@ -97,9 +97,13 @@ def print_comparison(changes: Mapping[str, Any]) -> None:
         print_line("  no metric changed in any strategy of both")
         return
     print_table(["strategy", "metric", "before", "after", "change", "95 % interval", "wins/ties/losses", ""], rows)
-    if changes["most_changed"]:
+    _print_most_changed(changes["most_changed"])
+
+
+def _print_most_changed(rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
         print_line("Questions that changed most")
-    for row in changes["most_changed"]:
+    for row in rows:
         before, after = (answer or "(none)" for answer in row["answers"])
         moved = ", ".join(f"{m} {row[m]:+.2f}" for m in WEIGHED if m in row)
         print_line(f"  {row['strategy']}  [{row['id']}] {moved or 'another answer'}: {before} -> {after}")

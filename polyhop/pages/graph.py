@@ -134,15 +134,7 @@ def _edges(evidence: Evidence, relations: Iterable[Triple]) -> list[Edge]:
 def _reached(
     document: Mapping[str, Any], evidence: Evidence, mentions: Mapping[str, Sequence[str]], relations: Iterable[Triple]
 ) -> EvidenceGraph:
-    seeds = {seed.key for seed in evidence.seeds}
-    known = {node.key: node for node in evidence.nodes}
-    for path in evidence.paths:
-        for key, name in zip(path.nodes, path.names, strict=False):
-            known.setdefault(key, Reached(key, name))
-    nodes = [
-        Node(_entity(node.key), "entity", node.name, node.weight or 0.0, node.type, node.key in seeds)
-        for node in known.values()
-    ]
+    nodes = _entities(evidence)
     passages = _passages(document, evidence)
     strength = {node.id: node.weight for node in nodes}
     edges = [
@@ -157,6 +149,19 @@ def _reached(
     roots = {node.id: 0 for node in nodes if node.is_seed}
     roots = roots or {_entity(path.nodes[0]): 0 for path in evidence.paths if path.nodes}
     return _strongest([*(passage.node for passage in passages), *nodes], edges, roots)
+
+
+def _entities(evidence: Evidence) -> list[Node]:
+    """The nodes of the evidence, then those that only its paths name."""
+    seeds = {seed.key for seed in evidence.seeds}
+    known = {node.key: node for node in evidence.nodes}
+    for path in evidence.paths:
+        for key, name in zip(path.nodes, path.names, strict=False):
+            known.setdefault(key, Reached(key, name))
+    return [
+        Node(_entity(node.key), "entity", node.name, node.weight or 0.0, node.type, node.key in seeds)
+        for node in known.values()
+    ]
 
 
 def _of_triples(triples: Sequence[Mapping[str, Any]]) -> EvidenceGraph:

@@ -35,33 +35,47 @@ def compare_runs(
         `paired` is the bootstrap over the questions of both runs, None without one.
     """
     names = [name for name in first["strategies"] if name in second["strategies"]]
-    before, after = _by_question(rows[0]), _by_question(rows[1])
-    common = {name: [key for key in before.get(name, {}) if key in after.get(name, {})] for name in names}
-    ids = [{(row["id"], row["question"]) for row in some} for some in rows]
+    pairs = _pairs(names, *map(_by_question, rows))
     return {
         "changed": _changed(first, second),
         "only_first": [name for name in first["strategies"] if name not in names],
         "only_second": [name for name in second["strategies"] if name not in names],
-        "questions": {
-            "common": len(ids[0] & ids[1]),
-            "only_first": len(ids[0] - ids[1]),
-            "only_second": len(ids[1] - ids[0]),
-        },
+        "questions": _question_counts(*rows),
         "strategies": {
             name: _metrics(
                 first["results"][name],
                 second["results"][name],
-                [before[name][key] for key in common[name]],
-                [after[name][key] for key in common[name]],
+                [before for before, _ in pairs[name]],
+                [after for _, after in pairs[name]],
             )
             for name in names
         },
-        "most_changed": _most_changed([(before[n][key], after[n][key]) for n in names for key in common[n]]),
+        "most_changed": _most_changed([pair for name in names for pair in pairs[name]]),
     }
 
 
-def _by_question(rows: Sequence[Row]) -> dict[str, dict[tuple[str, str], Row]]:
-    found: dict[str, dict[tuple[str, str], Row]] = {}
+_RowByQuestion = dict[tuple[str, str], Row]
+
+
+def _pairs(
+    names: Sequence[str], before: Mapping[str, _RowByQuestion], after: Mapping[str, _RowByQuestion]
+) -> dict[str, list[tuple[Row, Row]]]:
+    """Both runs' rows of the questions that both asked, by strategy, in the order of the first run."""
+    found: dict[str, list[tuple[Row, Row]]] = {}
+    for name in names:
+        later = after.get(name, {})
+        found[name] = [(row, later[key]) for key, row in before.get(name, {}).items() if key in later]
+    return found
+
+
+def _question_counts(first: Sequence[Row], second: Sequence[Row]) -> dict[str, int]:
+    """How many questions are in both runs and in one only."""
+    before, after = ({(row["id"], row["question"]) for row in rows} for rows in (first, second))
+    return {"common": len(before & after), "only_first": len(before - after), "only_second": len(after - before)}
+
+
+def _by_question(rows: Sequence[Row]) -> dict[str, _RowByQuestion]:
+    found: dict[str, _RowByQuestion] = {}
     for row in rows:
         found.setdefault(row["strategy"], {})[row["id"], row["question"]] = row
     return found

@@ -44,17 +44,21 @@ def _most_found(run: Document) -> str:
 
 def _against(run: Document, baseline: str) -> str:
     leading = leading_metric(run)
+    if not leading:
+        return ""
     rows = paired(run, baseline)
-    compared = [label for label in labels(run) if leading and at(rows, label, leading)]
+    compared = [label for label in labels(run) if at(rows, label, leading)]
     if not compared:
         return ""
-    significant = [label for label in compared if at(rows, label, str(leading), "significant")]
-    better = [label for label in significant if (number(rows, label, str(leading), "difference") or 0) > 0]
+    significant = [label for label in compared if at(rows, label, leading, "significant")]
+    better = [label for label in significant if (number(rows, label, leading, "difference") or 0) > 0]
     worse = [label for label in significant if label not in better]
-    parts = [f"better: {_all_or(better, compared)}"] if better else []
-    parts += [f"worse: {_all_or(worse, compared)}"] if worse else []
+    parts = [
+        f"{verdict}: {_all_or(found, compared)}" for verdict, found in (("better", better), ("worse", worse)) if found
+    ]
     rest = len(compared) - len(significant)
-    parts += [f"not told apart from it: {rest} of {len(compared)}"] if rest else []
+    if rest:
+        parts.append(f"not told apart from it: {rest} of {len(compared)}")
     return f"Against the baseline {baseline} in {leading}, by the 95 % interval, {'; '.join(parts)}."
 
 

@@ -78,7 +78,6 @@ def facts(run: Document, timings: Document) -> tuple[tuple[str, str], ...]:
     """What was evaluated, on what, when and how: (name, value), without what is not known."""
     questions, excluded = number(run, "questions", "n"), number(run, "questions", "excluded")
     seconds, peak = number(timings, "seconds"), number(timings, "peak_rss_mb")
-    machine = at(timings, "machine")
     compared = baselines(run)
     found = (
         ("Questions", None if questions is None else f"{questions:.0f} from {at(run, 'questions', 'file')}"),
@@ -88,7 +87,7 @@ def facts(run: Document, timings: Document) -> tuple[tuple[str, str], ...]:
         ("Golden triples", _golden(run)),
         ("Strategies", str(len(run["strategies"]))),
         ("Baseline" if len(compared) < 2 else "Baselines", ", ".join(compared) or None),
-        ("Parameters for all", ", ".join(f"{k}={v}" for k, v in sorted((at(run, "parameters") or {}).items())) or None),
+        ("Parameters for all", _parameters(run)),
         ("Reader", at(run, "reader")),
         ("Passages asked for", at(run, "depth")),
         ("Intervals of means", interval_words(run) or None),
@@ -99,9 +98,18 @@ def facts(run: Document, timings: Document) -> tuple[tuple[str, str], ...]:
         ("Started", at(timings, "started")),
         ("Duration", None if seconds is None else f"{seconds:.1f} s"),
         ("Peak memory", None if peak is None else f"{peak:,.0f} MB"),
-        ("Machine", " · ".join(f"{k}: {v}" for k, v in machine.items()) if isinstance(machine, Mapping) else None),
+        ("Machine", _machine(timings)),
     )
     return tuple((name, str(value)) for name, value in found if value is not None)
+
+
+def _parameters(run: Document) -> str | None:
+    return ", ".join(f"{name}={value}" for name, value in sorted((at(run, "parameters") or {}).items())) or None
+
+
+def _machine(timings: Document) -> str | None:
+    machine = at(timings, "machine")
+    return " · ".join(f"{name}: {value}" for name, value in machine.items()) if isinstance(machine, Mapping) else None
 
 
 def _sample(run: Document) -> str | None:

@@ -42,8 +42,7 @@ def staged_checksums(build: Build, tables: Sequence[Table]) -> Checksums:
 
 def _table_records(build: Build, tables: Sequence[Table], before: Manifest | None) -> dict[str, TableRecord]:
     noted = {name: table.record for name, table in updated_tables(build).items()}
-    undamaged = build.earlier.tables if build.earlier is not None else frozenset()
-    known = {name: record for name, record in before.tables.items() if name in undamaged} if before is not None else {}
+    known = _known_records(build, before)
     with build.tables(read_only=True) as connection:
         records = {table.name: noted[table.name] for table in tables if _holds(connection, table, noted)}
         left = [table.name for table in tables if table.name not in records]
@@ -56,6 +55,13 @@ def _table_records(build: Build, tables: Sequence[Table], before: Manifest | Non
                 else table_record(connection, name)
                 for name in left
             }
+
+
+def _known_records(build: Build, before: Manifest | None) -> dict[str, TableRecord]:
+    """Of the version before, its undamaged tables only."""
+    if before is None or build.earlier is None:
+        return {}
+    return {name: record for name, record in before.tables.items() if name in build.earlier.tables}
 
 
 def _holds(connection: duckdb.DuckDBPyConnection, table: Table, noted: Mapping[str, TableRecord]) -> bool:

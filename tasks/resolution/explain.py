@@ -4,7 +4,7 @@ Decides nothing again: reports the version's own decisions; only what needs no d
 is worked out here. Source: algorithms.md 1.4.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from polyhop.schemas.errors import ConfigurationError
@@ -76,12 +76,7 @@ def explain(a: str, b: str, records: NameRecords) -> Explanation:
     entities = [_entity(key, records) for key in keys]
     unseen = {name: records.nearest.get(key, []) for name, key, e in zip((a, b), keys, entities, strict=True) if not e}
     if unseen:
-        told = _reasons(records.decisions)
-        names = " and ".join(quoted(name) for name in unseen)
-        missing = "no passage of this index mentions" if records.is_resolved else _NO_NODE
-        is_shared = any(decision.kind == "identity" for decision in records.decisions)
-        reason = told if is_shared else f"{missing} {names}" + (f"; {told}" if told else "")
-        return Explanation(False, reason, records.decisions, unseen)  # noqa: FBT003
+        return Explanation(False, _why_unseen(unseen, records), records.decisions, unseen)  # noqa: FBT003
     same = entities[0] == entities[1]
     if keys[0] == keys[1]:
         dropped = "case, accents and punctuation" if link_key(a) == link_key(b) else "function words in front"
@@ -91,6 +86,16 @@ def explain(a: str, b: str, records: NameRecords) -> Explanation:
     else:
         reason = _difference(a, b, records)
     return Explanation(same, reason, records.decisions, {})
+
+
+def _why_unseen(names: Iterable[str], records: NameRecords) -> str:
+    """That nothing mentions some names, and what was decided; the decision alone if it is about identity."""
+    told = _reasons(records.decisions)
+    if any(decision.kind == "identity" for decision in records.decisions):
+        return told
+    missing = "no passage of this index mentions" if records.is_resolved else _NO_NODE
+    said = f"{missing} {' and '.join(quoted(name) for name in names)}"
+    return f"{said}; {told}" if told else said
 
 
 def _entity(key: str, records: NameRecords) -> str | None:
@@ -113,18 +118,25 @@ def _difference(a: str, b: str, records: NameRecords) -> str:
         return told
     types = [records.entities[key][1] for key in meant]
     if types[0] != types[1]:
-        kinds = " and ".join(
-            f"{quoted(k)} is {t or 'of no known type'}" for k, t in sorted(zip(meant, types, strict=True))
-        )
-        return f"names are one only within one type: {kinds}"
+        return _difference_of_types(meant, types)
     words = name_words(a), name_words(b)
     if not (words[0] <= words[1] or words[1] <= words[0]):
         return "they are not candidates: neither name has all words of the other"
     shorter = keys[0] if len(words[0]) <= len(words[1]) else keys[1]
+    return _why_undecided(shorter, types[0], records)
+
+
+def _difference_of_types(meant: Sequence[str], types: Sequence[str | None]) -> str:
+    kinds = " and ".join(f"{quoted(k)} is {t or 'of no known type'}" for k, t in sorted(zip(meant, types, strict=True)))
+    return f"names are one only within one type: {kinds}"
+
+
+def _why_undecided(shorter: str, type_: str | None, records: NameRecords) -> str:
+    """Why two candidates of one type are not one: what was decided of the shorter name, else that nothing was."""
     decided = _reasons(d for d in records.decisions if d.key == shorter)
     if records.method == "off":
         return decided or "resolution was off (resolution.method): only link files make names one"
-    unknown = "both are of no known type; " if types[0] is None else ""
+    unknown = "both are of no known type; " if type_ is None else ""
     return decided or f"{unknown}nothing says that they are one"
 
 

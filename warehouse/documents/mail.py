@@ -34,19 +34,29 @@ def read_mail(path: Path, _max_unpacked_mb: int) -> Document:
         if begins_message:
             builder.add("\n".join(f"{name}: {_header(part, name)}" for name in _SHOWN if _header(part, name)))
             continue
-        name = part.get_filename()
-        if name or part.get_content_disposition() == "attachment" or part.get_content_maintype() != "text":
-            attached.append(clean_name(str(name or part.get_content_type())))
+        if _is_attached(part):
+            attached.append(clean_name(str(part.get_filename() or part.get_content_type())))
             continue
         text = _text(part)
         has_text = has_text or bool(text.strip())
         builder.add(text)
     if not has_text:
-        if message.get_content_type() in {"multipart/encrypted", "application/pkcs7-mime"}:
-            raise FaultError("it is encrypted; save it in clear text")
-        raise FaultError("it has no text: nothing but attachments, or nothing at all")
+        raise FaultError(_why_no_text(message))
     metadata: dict[str, object] = {name.lower(): _header(message, name) for name in ("From", "To", "Cc", "Date")}
     return builder.document(_header(message, "Subject"), {**metadata, "attachments": attached})
+
+
+def _is_attached(part: Message) -> bool:
+    """Whether a part is a file beside the text: named, marked as an attachment, or no text."""
+    if part.get_filename() or part.get_content_disposition() == "attachment":
+        return True
+    return part.get_content_maintype() != "text"
+
+
+def _why_no_text(message: Message) -> str:
+    if message.get_content_type() in {"multipart/encrypted", "application/pkcs7-mime"}:
+        return "it is encrypted; save it in clear text"
+    return "it has no text: nothing but attachments, or nothing at all"
 
 
 def _parts(message: Message) -> Iterator[tuple[Message, bool]]:

@@ -152,7 +152,6 @@ def _open_table(database: Path, name: str) -> Any:
 
 def _sync(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | None) -> SyncedTable:
     import lancedb
-    from lancedb.index import FTS, BTree
 
     os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns on stderr; nobody reads them
     connection = lancedb.connect(database)
@@ -163,8 +162,19 @@ def _sync(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | No
     changed = [
         n for n, (key, digest) in enumerate(zip(rows.ids, rows.hashes, strict=True)) if stored.get(key) != digest
     ]
-    wanted = set(rows.ids)
-    vanished = sorted(key for key in stored if key not in wanted)
+    vanished = sorted(stored.keys() - set(rows.ids))
+    _write_changes(table, rows, changed, vanished)
+    if len(rows.ids) and (changed or vanished or not _is_indexed(table)):
+        _make_indexes(table)
+    if hnsw is not None and (changed or vanished or not has_hnsw(table, hnsw)):
+        build_hnsw(table, hnsw)
+    _verify(database, table, rows)
+    measured = None if hnsw is None else measured_hnsw(table, rows.vectors, hnsw)
+    return SyncedTable(name, table.version, len(changed), len(vanished), measured)
+
+
+def _write_changes(table: Any, rows: VectorRows, changed: list[int], vanished: list[str]) -> None:
+    """Writes the rows of some numbers and deletes those of some ids, a chunk at a time."""
     for start in range(0, len(changed), _CHUNK):
         part = changed[start : start + _CHUNK]
         merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
@@ -172,17 +182,17 @@ def _sync(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | No
     for start in range(0, len(vanished), _CHUNK):
         quoted = ", ".join("'" + key.replace("'", "''") + "'" for key in vanished[start : start + _CHUNK])
         table.delete(f"id IN ({quoted})")
-    if len(rows.ids) and (changed or vanished or not _is_indexed(table)):
-        for index in table.list_indices():
-            table.drop_index(index.name)  # compaction would rewrite them, and take as long as making them again
-        _optimize(table, timedelta(days=7))
-        table.create_index("id", config=BTree(), replace=True)
-        table.create_index("text", config=FTS(with_position=False), replace=True)
-    if hnsw is not None and (changed or vanished or not has_hnsw(table, hnsw)):
-        build_hnsw(table, hnsw)
-    _verify(database, table, rows)
-    measured = None if hnsw is None else measured_hnsw(table, rows.vectors, hnsw)
-    return SyncedTable(name, table.version, len(changed), len(vanished), measured)
+
+
+def _make_indexes(table: Any) -> None:
+    """Makes the indexes of ids and texts from scratch, of compacted rows."""
+    from lancedb.index import FTS, BTree
+
+    for index in table.list_indices():
+        table.drop_index(index.name)  # compaction would rewrite them, and take as long as making them again
+    _optimize(table, timedelta(days=7))
+    table.create_index("id", config=BTree(), replace=True)
+    table.create_index("text", config=FTS(with_position=False), replace=True)
 
 
 def _is_indexed(table: Any) -> bool:

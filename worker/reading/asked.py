@@ -5,9 +5,11 @@ only lead there. Looks at no passage. Source: reader.md 6.6.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress
+from operator import not_
 
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.names import STOP_WORDS, name_tokens
@@ -57,33 +59,46 @@ def _words(text: str) -> tuple[str, ...]:
 
 def asked_of(question: ParsedQuestion) -> Asked:
     """A question's parts. Cost: O(characters)."""
-    named = {word for name in question.names for word in name_tokens(name.surface)}
+    named = _words_of_names(question)
     described = _described(question)
-    main = [word for word in question.main_words if word not in named]
-    content = [word for word in question.words if word not in STOP_WORDS | named | _WH]
-    content = [word for word in content if word not in question_lists().auxiliaries]
-    predicate = [word for word in main if word not in described and word not in question.head]
-    names = [name for name in question.names if name.start or name.key not in clause_lists().prepositions]
+    content = _without(question.words, STOP_WORDS | named | _WH, question_lists().auxiliaries)
+    main = _without(question.main_words, named, question.head)
+    predicate = _without(main, described)
+    names = _proper_names(question)
     begin = _asking(question)
     clause = _DESCRIBED.search(question.text)
-    clause_end = clause.end() if clause else len(question.text)
-    leads = [_leads(question, name, begin=begin, clause_end=clause_end) for name in names]
     if not predicate and not begin and clause is None:
-        predicate, leads = [word for word in main if word not in question.head], [False] * len(names)
+        predicate, leads = main, [False] * len(names)
+    else:
+        clause_end = clause.end() if clause else len(question.text)
+        leads = [_leads(question, name, begin=begin, clause_end=clause_end) for name in names]
     if not predicate:
-        said = frozenset(content)
-        predicate = [word for word in _words(question.text[begin:]) if word in said]
-        predicate = [word for word in predicate if word not in described and word not in question.head]
+        said = filter(frozenset(content).__contains__, _words(question.text[begin:]))
+        predicate = _without(said, described, question.head)
     outer = {*predicate, *question.head}
     verb, is_passive = _verb(question)
     return Asked(
         verb=verb,
         is_passive=is_passive,
         predicate=tuple(dict.fromkeys(predicate)),
-        direct=tuple(name for name, is_leading in zip(names, leads, strict=True) if not is_leading),
-        leading=tuple(name for name, is_leading in zip(names, leads, strict=True) if is_leading),
-        inner=tuple(dict.fromkeys(word for word in content if word not in outer)),
+        direct=tuple(compress(names, map(not_, leads))),
+        leading=tuple(compress(names, leads)),
+        inner=tuple(dict.fromkeys(_without(content, outer))),
     )
+
+
+def _words_of_names(question: ParsedQuestion) -> set[str]:
+    return {word for name in question.names for word in name_tokens(name.surface)}
+
+
+def _proper_names(question: ParsedQuestion) -> list[Mention]:
+    """The question's names, but not a preposition that has its capital from the beginning of the sentence."""
+    return [name for name in question.names if name.start or name.key not in clause_lists().prepositions]
+
+
+def _without(words: Iterable[str], *excluded: Container[str]) -> list[str]:
+    """The words that none of some groups has, in their order."""
+    return [word for word in words if not any(word in group for group in excluded)]
 
 
 def _asking(question: ParsedQuestion) -> int:
@@ -171,26 +186,35 @@ def _nouns_of_clause(question: ParsedQuestion, name: Mention) -> tuple[str, ...]
 
 def _verb(question: ParsedQuestion) -> tuple[str, bool]:
     """The verb whose subject is asked for, and whether it is passive; "" if something else is asked for."""
+    following = _after_subject(question)
+    if not following or following[0] in _DO:
+        return "", False
+    is_passive = following[0] in _BE
+    verb = next(iter(following[1:]), "") if is_passive else following[0]
+    is_said = _is_verb(question, verb) and (not is_passive or _is_participle(verb))
+    return (verb, is_passive) if is_said else ("", False)
+
+
+def _after_subject(question: ParsedQuestion) -> Sequence[str]:
+    """The words after `who` or after the noun of `which` and `what`; none where these are no subject (`in which`)."""
     words = question.words
     if question.wh not in ("who", "which", "what") or question.wh not in words:
-        return "", False
+        return ()
     at = words.index(question.wh) + 1
     if at > 1 and words[at - 2] in clause_lists().prepositions:
-        return "", False
+        return ()
     if question.wh != "who" and question.head:
         while at < len(words) and words[at] != question.head[-1]:
             at += 1
         at += 1
-    if at >= len(words) or words[at] in _DO:
-        return "", False
-    is_passive = words[at] in _BE
-    if is_passive:
-        at += 1
-    is_verb = at < len(words) and words[at] not in STOP_WORDS | _ARTICLES and words[at] in question.main_words
-    named = {word for name in question.names for word in name_tokens(name.surface)}
-    if not is_verb or words[at] in named or (is_passive and not _is_participle(words[at])):
-        return "", False
-    return words[at], is_passive
+    return words[at:]
+
+
+def _is_verb(question: ParsedQuestion, word: str) -> bool:
+    """Whether a word where a verb is expected is one of the question's main words, and of no name."""
+    if word in STOP_WORDS | _ARTICLES or word not in question.main_words:
+        return False
+    return word not in _words_of_names(question)
 
 
 def _is_participle(word: str) -> bool:

@@ -165,14 +165,17 @@ def _said_of(text: str, words: Sequence[Word], verb: int, kind: DateAttribute, i
         if _has_object(words, verb, kind):
             return None
         subject = subject_of(words, verb) if word.low in kind.verbs or verb == 0 else leading_subject(words)
-        is_said = is_it(words, subject)
-        if not is_said and subject is not None:
-            outer = antecedent(words, subject)
-            is_said = outer is not None and is_it(words, outer)
+        is_said = is_it(words, subject) or _is_antecedent(words, subject, is_it)
         limit = word.end
     if not is_said:
         return None
     return _date_behind(text, limit, kind) or _date_in_front(text, words, verb)
+
+
+def _is_antecedent(words: Sequence[Word], subject: Phrase | None, is_it: IsIt) -> bool:
+    """Whether the thing is what the relative clause of a subject is about (`a film that Ann released`)."""
+    outer = None if subject is None else antecedent(words, subject)
+    return outer is not None and is_it(words, outer)
 
 
 def _has_object(words: Sequence[Word], verb: int, kind: DateAttribute) -> bool:

@@ -7,14 +7,14 @@ which value is missing. Source: reader.md 6.4.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.schemas.query import ComparedValue
 from polyhop.schemas.values import find_numbers
 from polyhop.worker.reading.attributes import Stated, stated_date
 from polyhop.worker.reading.computed import MISSING, Computed
-from polyhop.worker.reading.options import Option, choice, lets_choose, option_of, plain_words, role_of, shared_role_of
+from polyhop.worker.reading.date_kinds import date_kinds
+from polyhop.worker.reading.options import Option, choice, lets_choose, option_of, plain_words, shared_role_of
 from polyhop.worker.reading.pages import Page, PageSentence
 from polyhop.worker.reading.parsing import ParsedQuestion, stem_of
 from polyhop.worker.reading.quantities import order, stated_measure, written, years_of
@@ -25,7 +25,6 @@ from polyhop.worker.reading.word_lists import (
     Measure,
     comparison_lists,
     date_attributes,
-    event_of,
     measures,
 )
 
@@ -35,9 +34,6 @@ _LONG = re.compile(
 _AMOUNT_OF = re.compile(r"\b(?:more|most|fewer|fewest|less|least)\s+([a-z]\w+)", re.IGNORECASE)
 _SHORT = re.compile(r"\bshort(?:er|est)\b")
 _NEAR_NOUN = 2  # words before a noun; chosen: `12 stations`, `12 new stations`
-_PERSONS = ("birth", "death")
-_OLD_THINGS = ("release", "founding", "opening", "building", "launch")
-"""What `older` compares of things, in this order: the first kind of date that is stated of both."""
 _SIZES = ("area", "population")
 _COVERED, _BARELY = 0.75, 0.35  # reader.md 6.4, choice without a value.
 _PAIR = 2  # options of a comparison
@@ -147,33 +143,6 @@ def rules_of(question: ParsedQuestion) -> list[Rule]:
         rules += [_by_measure(kind) for kind in measures().values() if words & kind.asked]
         rules += [_by_measure(measures()[name]) for name in _SIZES if words & lists.sizes]
     return [*rules, *(_by_date(kind) for kind in date_kinds(question))]
-
-
-def date_kinds(question: ParsedQuestion) -> list[DateAttribute]:
-    """The kinds of dates that a question may compare: what it names, else what makes one thing older."""
-    words, lists = plain_words(question), comparison_lists()
-    kinds = date_attributes()
-    named = [kind for kind in kinds.values() if words & kind.asked]
-    is_of_persons = bool(shared_role_of(question)) or any(role_of(question, name) for name in question.names)
-    is_of_persons = is_of_persons or question.wh in ("who", "whom")
-    if words & lists.ages:
-        return [kinds["birth"]] if is_of_persons else [kinds["birth"], *(kinds[name] for name in _OLD_THINGS)]
-    if is_of_persons:
-        return [kind for kind in named if kind.name in _PERSONS][:1]
-    if named:
-        return sorted(named, key=lambda kind: _first_place(question, kind))[:1]
-    if not words & lists.start_words:
-        return []
-    pairs = list(pairwise(question.words))
-    beside = {
-        word for pair in [*pairs, *((b, a) for a, b in pairs)] if pair[0] in lists.start_words for word in pair[1:]
-    }
-    verbs = sorted(word for word in words & beside if word.endswith("ed"))
-    return [event_of(verb) for verb in verbs] or [kinds[name] for name in _OLD_THINGS]
-
-
-def _first_place(question: ParsedQuestion, kind: DateAttribute) -> int:
-    return next((place for place, word in enumerate(question.words) if word in kind.asked), len(question.words))
 
 
 def larger_wins(question: ParsedQuestion) -> bool:

@@ -146,6 +146,11 @@ def wh_place(text: str, tokens: Sequence[Token]) -> int | None:
             return places[0]
     if not places or _begins_yes_no(tokens):
         return None
+    return _late_wh(text, tokens, places)
+
+
+def _late_wh(text: str, tokens: Sequence[Token], places: Sequence[int]) -> int:
+    """Which of several wh-words asks if the first one does not: one at the end, else one that begins a sentence."""
     for place in places:
         if place >= len(tokens) - 2:
             return place
@@ -162,6 +167,21 @@ def wh_place(text: str, tokens: Sequence[Token]) -> int | None:
 
 def _head(text: str, tokens: Sequence[Token], wh: int, names: Sequence[Mention]) -> tuple[str, ...]:
     """Words of the noun after `what` or `which`."""
+    place = _head_place(text, tokens, wh)
+    words: list[str] = []
+    for token, before in zip(tokens[place:], [None, *tokens[place:]], strict=False):
+        is_name = any(name.start <= token.start < name.end for name in names)
+        is_apart = before is not None and text[before.end : token.start].strip()
+        if len(words) == _MOST_HEAD_WORDS or is_name or is_apart or _ends_head(token.low, is_first=not words):
+            break
+        words.append(POSSESSIVE.sub("", token.low))
+    while len(words) > 1 and (words[-1] in question_lists().head_verbs or words[-1].endswith(("ed", "ly"))):
+        words.pop()
+    return tuple(words)
+
+
+def _head_place(text: str, tokens: Sequence[Token], wh: int) -> int:
+    """Where the noun after a wh-word begins: past auxiliaries, articles, `most recent` and `name of`."""
     lists = question_lists()
     place = wh + 1
     while place < len(tokens) and (tokens[place].low in lists.auxiliaries or tokens[place].low in _ARTICLES):
@@ -172,17 +192,15 @@ def _head(text: str, tokens: Sequence[Token], wh: int, names: Sequence[Mention])
         skipped = _NAME_OF.match(text, tokens[place].start)
         if skipped:
             place = next((n for n, token in enumerate(tokens) if token.start >= skipped.end()), len(tokens))
-    words: list[str] = []
-    for token, before in zip(tokens[place:], [None, *tokens[place:]], strict=False):
-        stops = token.low in STOP_WORDS or token.low in lists.auxiliaries or len(words) == _MOST_HEAD_WORDS
-        stops = stops or token.low in clause_lists().prepositions or (bool(words) and token.low in lists.head_verbs)
-        is_name = any(name.start <= token.start < name.end for name in names)
-        if stops or is_name or (before is not None and text[before.end : token.start].strip()):
-            break
-        words.append(POSSESSIVE.sub("", token.low))
-    while len(words) > 1 and (words[-1] in lists.head_verbs or words[-1].endswith(("ed", "ly"))):
-        words.pop()
-    return tuple(words)
+    return place
+
+
+def _ends_head(word: str, *, is_first: bool) -> bool:
+    """Whether a head noun ends before a word; a verb may only be its first word."""
+    lists = question_lists()
+    if word in STOP_WORDS or word in lists.auxiliaries or word in clause_lists().prepositions:
+        return True
+    return not is_first and word in lists.head_verbs
 
 
 def _expected(wh: str, place: int | None, head: tuple[str, ...], tokens: Sequence[Token]) -> str:

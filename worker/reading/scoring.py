@@ -137,8 +137,7 @@ def fitness(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None,
     if question.expected == PERSON:
         return (UNLIKELY, LIKELY, KNOWN)[round(2 * features.person)]
     if question.expected == PLACE and not question.head:
-        fit = KNOWN if features.place >= 1 else LIKELY if features.place else UNLIKELY
-        return fit * WIDER if candidate.around.is_wider else fit
+        return _of_place(candidate, features)
     if question.expected in (PLACE, ANY, WORK) and question.head:
         fit = _of_head(question.head[-1], candidate, own)
         is_behind_in = features.place > 0 and question.head[-1] in _SETTLEMENTS
@@ -146,6 +145,11 @@ def fitness(question: ParsedQuestion, candidate: Candidate, own: OwnPage | None,
     if question.expected == ANY:
         return OPEN if candidate.kind == PHRASE else LIKELY
     return LIKELY if question.expected in (NUMBER, NATIONALITY) else KNOWN
+
+
+def _of_place(candidate: Candidate, features: Features) -> float:
+    fit = KNOWN if features.place >= 1 else LIKELY if features.place else UNLIKELY
+    return fit * WIDER if candidate.around.is_wider else fit
 
 
 def is_vague(head: str) -> bool:

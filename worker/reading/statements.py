@@ -55,24 +55,29 @@ def _kind_asked(question: ParsedQuestion) -> tuple[str, ...] | None:
     text = question.text[things[-1].end :]
     words = tuple(word for word in name_tokens(text) if word not in _FILLERS)
     lists = clause_lists()
-    is_plain = not any(word in lists.prepositions or word in lists.auxiliaries or word in STOP_WORDS for word in words)
-    is_verb = (bool(words) and words[-1].endswith(("ed", "ing"))) or (bool(words) and words[-1] in lists.verbs)
-    return words if 0 < len(words) <= _MOST_KIND_WORDS and is_plain and not is_verb else None
+    if not 0 < len(words) <= _MOST_KIND_WORDS or not (lists.prepositions | lists.auxiliaries | STOP_WORDS).isdisjoint(
+        words
+    ):
+        return None
+    is_verb = words[-1].endswith(("ed", "ing")) or words[-1] in lists.verbs
+    return None if is_verb else words
 
 
 def _is_kind(page: Page, words: Sequence[str], *, is_one_of_several: bool) -> bool | None:
     """Whether a page's definition says all of a kind, excludes it, or (None) leaves it open."""
     demonyms = [word for word in words if word in geography().demonyms]
     nouns = [word for word in words if word not in geography().demonyms]
-    said = nationalities(page.lead)
-    for demonym in demonyms:
-        countries = {place.country for place in said if place.is_demonym}
+    if demonyms:
+        countries = {place.country for place in nationalities(page.lead) if place.is_demonym}
         if not countries:
             return None
-        if not shared_countries({geography().demonyms[demonym]}, countries):
+        if not all(shared_countries({geography().demonyms[demonym]}, countries) for demonym in demonyms):
             return False
-    if not nouns:
-        return True
+    return _is_of_nouns(page, nouns, is_one_of_several=is_one_of_several) if nouns else True
+
+
+def _is_of_nouns(page: Page, nouns: Sequence[str], *, is_one_of_several: bool) -> bool | None:
+    """Whether a page's definition says all nouns of a kind, excludes them, or (None) leaves it open."""
     if is_of_kind(page.kinds, nouns[-1]):
         stems = {stem_of(word) for word in page.kinds}
         return True if all(stem_of(word) in stems for word in nouns[:-1]) else None
@@ -98,20 +103,23 @@ def by_statement(question: ParsedQuestion, options: Sequence[Option]) -> Compute
     if option is None or option.page is None or (len(options) > 1 and options[0].page is None):
         return Computed("", "statement", missing)
     named = [name for name in question.names if name.surface != option.asked]
-    inside = {word for name in question.names for word in name_tokens(name.surface)}
-    lists = clause_lists()
-    described = set(name_tokens(option.via.passage.title)) if option.via else set()
-    roles = {role for role in question.words if option.via is not None and role.endswith(("or", "er", "ist", "ect"))}
-    content = [
-        word
-        for word in question.words
-        if word not in inside | STOP_WORDS | described | roles and word not in lists.adverbs | lists.auxiliaries
-    ]
+    content = _content(question, option)
     for sentence in option.page.sentences:
         if is_on_topic(option.page, sentence) and _says(question, option.page, sentence, content, named):
             shown = ComparedValue(option.name, " ".join(sentence.text.split()), option.page.cite(sentence))
             return Computed("yes", "statement", (shown,))
     return Computed("", "statement", missing)
+
+
+def _content(question: ParsedQuestion, option: Option) -> list[str]:
+    """The words that a sentence has to say: not those of names, nor those that led to the option's page."""
+    lists = clause_lists()
+    empty = {word for name in question.names for word in name_tokens(name.surface)}
+    empty |= STOP_WORDS | lists.adverbs | lists.auxiliaries
+    if option.via is not None:
+        empty.update(name_tokens(option.via.passage.title))
+        empty.update(word for word in question.words if word.endswith(("or", "er", "ist", "ect")))
+    return [word for word in question.words if word not in empty]
 
 
 def _says(

@@ -12,9 +12,10 @@ from functools import reduce
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.query import ComparedValue, Sentence
 from polyhop.worker.reading.attributes import Stated, stated_date
-from polyhop.worker.reading.comparisons import by_dates, compares, date_kinds, larger_wins, measure
+from polyhop.worker.reading.comparisons import by_dates, compares, larger_wins, measure
 from polyhop.worker.reading.computed import MISSING, Computed
 from polyhop.worker.reading.countries import Place, nationalities, places_in, shared_countries
+from polyhop.worker.reading.date_kinds import date_kinds
 from polyhop.worker.reading.options import Option, option_of, plain_words, shared_role_of
 from polyhop.worker.reading.pages import Page
 from polyhop.worker.reading.parsing import ParsedQuestion
@@ -151,19 +152,26 @@ def _by_places(options: Sequence[Option], find: Callable[[str], list[Place]], ke
     found = [find(option.page.lead) if option.page else [] for option in options]
     sets = [{key(place) for place in places} for places in found]
     shared = reduce(shared_countries, sets)
-    shown = [next((place for place in places if key(place) in shared), (*places, None)[0]) for places in found]
-    values = tuple(
-        ComparedValue(option.name, MISSING)
-        if place is None
-        else ComparedValue(option.name, key(place), _cite(option, place.start))
-        for option, place in zip(options, shown, strict=True)
-    )
+    shown = [next((place for place in places if key(place) in shared), next(iter(places), None)) for places in found]
+    values = tuple(_place_value(option, place, key) for option, place in zip(options, shown, strict=True))
     if not all(found) or len(found) < _PAIR:
         return Computed("", "country", values)
     known = [place for place in shown if place is not None]
-    rule = "shared name" if all(place.state for place in known) and key is not country_of_place else "country"
-    rule = "demonym" if all(place.is_demonym for place in known) else rule
+    rule = _rule_of(known, is_of_country=key is country_of_place)
     return Computed("yes" if shared else "no", rule, values)
+
+
+def _rule_of(places: Sequence[Place], *, is_of_country: bool) -> str:
+    """What answers rest on: demonyms, countries, or the names of states."""
+    if all(place.is_demonym for place in places):
+        return "demonym"
+    return "shared name" if not is_of_country and all(place.state for place in places) else "country"
+
+
+def _place_value(option: Option, place: Place | None, key: Callable[[Place], str]) -> ComparedValue:
+    if place is None:
+        return ComparedValue(option.name, MISSING)
+    return ComparedValue(option.name, key(place), _cite(option, place.start))
 
 
 def by_shared_name(question: ParsedQuestion, options: Sequence[Option]) -> Computed | None:

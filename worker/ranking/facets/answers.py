@@ -91,20 +91,27 @@ def answer_of(units: Units, question: ReadQuestion, scores: PathScores, kinds: N
     starts = _asked_place(texts)
     counts = starts is not None and texts[starts - 2 : starts] in (["how", "many"], ["number", "of"])
     if starts is not None and _asks_for_hubs(units, question, scores, starts):
-        if not counts and len(hubs) > MOST_ANSWERS:
-            return None
-        if _unused_count(question, ()) > MOST_UNUSED:
-            return None
-        first = hubs[:MOST_ANSWERS].tolist()
-        names = dict.fromkeys(units.value_texts[int(units.hub_values[hub])] for hub in first)
-        found = (str(len(hubs)),) if counts else tuple(names)
-        paths = np.concatenate([_paths_of_facets(units, question, hub) for hub in first])
-        return FacetAnswer(found, NUMBER if counts else NAMES, paths, hubs, _confidence(strength, 1.0))
+        return _of_hubs(units, question, hubs, counts=counts, strength=strength)
     field = _asked_field(question, scores)
     has_named = any(facet.hubs for facet in question.conditions.facets)
     if field is None or (not has_named and _unused_count(question, units.signatures[field].words) > MOST_UNUSED + 1):
         return None
     return _of_field(units, question, (field, float(scores.asked[field])), hubs, (kinds[field], counts, strength))
+
+
+def _of_hubs(
+    units: Units, question: ReadQuestion, hubs: NDArray[np.int32], *, counts: bool, strength: float
+) -> FacetAnswer | None:
+    """The names of the hubs, or their number; None if names are too many or conditions may not be understood."""
+    if (not counts and len(hubs) > MOST_ANSWERS) or _unused_count(question, ()) > MOST_UNUSED:
+        return None
+    first = hubs[:MOST_ANSWERS].tolist()
+    paths = np.concatenate([_paths_of_facets(units, question, hub) for hub in first])
+    confidence = _confidence(strength, 1.0)
+    if counts:
+        return FacetAnswer((str(len(hubs)),), NUMBER, paths, hubs, confidence)
+    names = dict.fromkeys(units.value_texts[int(units.hub_values[hub])] for hub in first)
+    return FacetAnswer(tuple(names), NAMES, paths, hubs, confidence)
 
 
 def _meeting(question: ReadQuestion, scores: PathScores) -> NDArray[np.int32] | None:
@@ -190,21 +197,26 @@ def _of_field(
     values = Counter(units.value_texts[int(units.document_values[d])] for d in units.path_documents[paths].tolist())
     texts = [word.text.lower() for word in question.words]
     if texts[0] in AUXILIARIES:
+        if kind != int(Kind.YES_NO) or len(hubs) != 1:
+            return None
         (answer,) = values if len(values) == 1 else ("",)
-        said = _yes_or_no(answer) if kind == int(Kind.YES_NO) else None
-        return FacetAnswer((said,), YES_NO, paths, hubs, confidence) if said and len(hubs) == 1 else None
+        return FacetAnswer((_yes_or_no(answer),), YES_NO, paths, hubs, confidence)
     if kind == int(Kind.YES_NO):
         return None
     if counts and kind != int(Kind.NUMBER):
         return FacetAnswer((str(len(values)),), NUMBER, paths, hubs, confidence)
-    ranked = values.most_common()
     if {"most", "mostly"}.intersection(texts) and kind == int(Kind.OTHER):
-        if len(ranked) > 1 and ranked[0][1] == ranked[1][1]:
-            return None
-        return FacetAnswer((ranked[0][0],), MOST_FREQUENT, paths, hubs, confidence)
-    if len(ranked) > MOST_ANSWERS:
+        most = _most_frequent(values)
+        return None if most is None else FacetAnswer((most,), MOST_FREQUENT, paths, hubs, confidence)
+    if len(values) > MOST_ANSWERS:
         return None
-    return FacetAnswer(tuple(text for text, _ in ranked), VALUES, paths, hubs, confidence)
+    return FacetAnswer(tuple(text for text, _ in values.most_common()), VALUES, paths, hubs, confidence)
+
+
+def _most_frequent(values: Counter[str]) -> str | None:
+    """The most frequent of some values; None if two are equally frequent."""
+    (text, count), *others = values.most_common(2)
+    return None if others and others[0][1] == count else text
 
 
 def _beside_conditions(units: Units, question: ReadQuestion, paths: NDArray[np.int32]) -> NDArray[np.int32]:

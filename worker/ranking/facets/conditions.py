@@ -115,6 +115,18 @@ class ConditionFinder:
             taken[sorted(mention.words)] = number
         used: set[int] = set()
         readings = [self._read(mention, ranges, (words, meanings, taken), used) for mention in named]
+        found = self._facets(readings)
+        remaining = [place for place in range(len(words)) if taken[place] < 0 and place not in used]
+        shares = self._shares(meanings, mentions, remaining)
+        polarity = np.ones(len(self._units.copies))
+        self._negate(found, (words, meanings, taken), remaining, shares, polarity)
+        fields = [signature for facet in found for signature in facet.signatures if signature != HUB]
+        stems = frozenset[int]().union(*map(self._words.stems_of, fields))
+        unused = [place for place in remaining if not any(stem in stems for stem, _ in meanings[place])]
+        return Conditions(tuple(found), shares, polarity, tuple(unused))
+
+    def _facets(self, readings: Sequence[_Reading]) -> list[Facet]:
+        """One facet per set of signatures, but one per range; with what its mentions match."""
         facets: dict[tuple[tuple[int, ...], int], Facet] = {}
         for number, reading in enumerate(readings):
             signatures = reading.strongest
@@ -122,15 +134,7 @@ class ConditionFinder:
             facet = facets.setdefault((signatures, len(earlier) if reading.is_range else 0), Facet(signatures))
             facet.mentions.append((reading.mention.start, reading.mention.end))
             self._match(facet, reading)
-        remaining = [place for place in range(len(words)) if taken[place] < 0 and place not in used]
-        shares = self._shares(meanings, mentions, remaining)
-        polarity = np.ones(len(self._units.copies))
-        found = list(facets.values())
-        self._negate(found, (words, meanings, taken), remaining, shares, polarity)
-        fields = [signature for facet in found for signature in facet.signatures if signature != HUB]
-        stems = frozenset[int]().union(*map(self._words.stems_of, fields))
-        unused = [place for place in remaining if not any(stem in stems for stem, _ in meanings[place])]
-        return Conditions(tuple(found), shares, polarity, tuple(unused))
+        return list(facets.values())
 
     def _is_named(self, mention: Mention) -> bool:
         return any(self._units.roles.is_named[label] for label in mention.labels)

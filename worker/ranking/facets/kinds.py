@@ -66,15 +66,20 @@ def asked_kinds(words: Sequence[Word]) -> Kind:
     for word, text, following in zip(words, texts, [*texts[1:], ""], strict=False):
         if text in _TIME or (text == "when" and word.begins_clause):
             kinds |= Kind.TIME
-        elif (
-            text in _SIZES
-            or (text == "how" and (following in _MEASURED or following == "many"))
-            or (text in _AMOUNTS and following not in FREQUENCIES)
-        ):
+        elif _asks_for_number(text, following):
             kinds |= Kind.NUMBER
         elif text in AUXILIARIES and word.begins_clause and not _CHOICES.intersection(texts):
             kinds |= Kind.YES_NO
     return kinds
+
+
+def _asks_for_number(text: str, following: str) -> bool:
+    """Whether a word asks for a number: a size, `how many`, `how large`, or an amount that is no frequency."""
+    if text in _SIZES:
+        return True
+    if text == "how":
+        return following in _MEASURED or following == "many"
+    return text in _AMOUNTS and following not in FREQUENCIES
 
 
 def kinds_of(units: Units, is_polar: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -105,10 +110,15 @@ def _kind(words: Sequence[Word]) -> Kind:
     if len(texts) == 1 and texts[0] in _YES_NO:
         return Kind.YES_NO
     is_number = [text.isascii() and text.isdigit() for text in texts]
+    if _is_date(texts, is_number):
+        return Kind.TIME
+    return Kind.NUMBER if is_number[0] and len(texts) <= 3 else Kind.OTHER
+
+
+def _is_date(texts: Sequence[str], is_number: Sequence[bool]) -> bool:
+    """Whether words have a year among them and nothing but numbers and months besides."""
     has_year = any(
         one and len(text) == 4 and FIRST_YEAR <= int(text) <= LAST_YEAR
         for one, text in zip(is_number, texts, strict=True)
     )
-    if has_year and all(one or text in _MONTHS for one, text in zip(is_number, texts, strict=True)):
-        return Kind.TIME
-    return Kind.NUMBER if is_number[0] and len(texts) <= 3 else Kind.OTHER
+    return has_year and all(one or text in _MONTHS for one, text in zip(is_number, texts, strict=True))
