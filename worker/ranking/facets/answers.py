@@ -197,10 +197,10 @@ def _of_field(
     values = Counter(units.value_texts[int(units.document_values[d])] for d in units.path_documents[paths].tolist())
     texts = [word.text.lower() for word in question.words]
     if texts[0] in AUXILIARIES:
-        if kind != int(Kind.YES_NO) or len(hubs) != 1:
+        said = {_yes_or_no(value) for value in values}
+        if kind != int(Kind.YES_NO) or len(hubs) != 1 or len(said) != 1:
             return None
-        (answer,) = values if len(values) == 1 else ("",)
-        return FacetAnswer((_yes_or_no(answer),), YES_NO, paths, hubs, confidence)
+        return FacetAnswer((said.pop(),), YES_NO, paths, hubs, confidence)
     if kind == int(Kind.YES_NO):
         return None
     if counts and kind != int(Kind.NUMBER):

@@ -91,3 +91,10 @@ def test_a_list_is_no_short_answer_when_it_is_long() -> None:
     assert count.texts == ("11",)
     assert len(count.hubs) == 11
     assert np.all(np.diff(count.hubs) > 0)
+
+
+@pytest.mark.parametrize(("more", "expected"), [("", {"yes"}), ("b3 toll yes", {"yes"}), ("b3 toll False", None)])
+def test_a_field_that_says_yes_and_no_is_no_answer(more: str, expected: set[str] | None) -> None:
+    units = make_units(f"{BRIDGES}; {more}" if more else BRIDGES, tuple(NAMES), NAMES)
+    answer = answered(units, "Does Royal Albert take a toll?")
+    assert (answer and set(answer.texts)) == expected
