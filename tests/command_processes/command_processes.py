@@ -57,6 +57,17 @@ def line_of(process: "subprocess.Popen[str]") -> str:
     return process.stdout.readline()
 
 
+def remaining_output(process: "subprocess.Popen[str]") -> tuple[str, str]:
+    """What a killed process wrote after the lines read so far.
+
+    `communicate` reads past the buffer of `readline`, and so would lose what that has read ahead, even half a line.
+    """
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process, process.stdout, process.stderr:
+        return process.stdout.read(), process.stderr.read()
+
+
 @dataclass(frozen=True, slots=True)
 class Prepare:
     """What the process of a command calls first: a function of a file, with values that JSON knows."""

@@ -187,8 +187,8 @@ def test_unknown_jobs_and_questions(queue: QuestionQueue, make: type[Make]) -> N
         with pytest.raises(UnknownJobError, match="no job 9 "):
             action(9)
     job_id = queue.submit(make.spec, make.questions(1))
-    assert result_of(queue, job_id, "nobody") is None
-    assert result_of(queue, 9, "q0") is None
+    assert queue.result(job_id, "nobody") is None
+    assert queue.result(9, "q0") is None
     assert result_of(queue, job_id, "q0").question == "What is q 0?"
 
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command_processes import line_of
+from command_processes import line_of, remaining_output
 
 from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.ids import content_hash
@@ -108,7 +108,7 @@ def test_an_acknowledged_reply_survives_a_kill_at_any_moment(path: Path) -> None
         first = line_of(process)
         time.sleep(chance.random() * 0.3)
         process.send_signal(signal.SIGKILL)
-        rest, errors = process.communicate(timeout=60)
+        rest, errors = remaining_output(process)
         assert errors == ""
         acknowledged = [int(line) for line in (first + rest).split("\n")[:-1]]
         cache = ReplyCache(path)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_processes import line_of
+from command_processes import line_of, remaining_output
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -136,7 +136,7 @@ def test_a_killed_writer_leaves_every_finished_transaction_and_no_part_of_anothe
         process = run_python(WRITE_FOR_EVER, path)
         finished = [int(line_of(process)) for _ in range(20)]
         process.send_signal(signal.SIGKILL)
-        rest, errors = process.communicate(timeout=60)
+        rest, errors = remaining_output(process)
         finished += [int(line) for line in rest.split("\n")[:-1]]
         assert errors == ""
         cache = VectorCache(path)
