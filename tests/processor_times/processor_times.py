@@ -1,6 +1,6 @@
 """Processor time of each test with all that it starts: servers, commands, browsers.
 
-Registered if POLYHOP_TEST_TIMES names a file; it gets a line per test: seconds, a tab, the test's id. Wall times say
+Registered if TEST_TIMES names a file; it gets a line per test: seconds, a tab, the test's id. Wall times say
 little where several test processes share two cores. `slow_files` makes of it the list that `just quick` leaves out.
 Linux only.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-VARIABLE = "POLYHOP_TEST_TIMES"
+VARIABLE = "TEST_TIMES"  # not POLYHOP_…: commands would refuse it as a setting they do not know
 SLOW_FILES = Path(__file__).with_name("slow_files.txt")
 SLOW_SECONDS = 3.0
 """Chosen: 50 of 450 files of unit and contract tests take longer, and four fifths of the time of all of them."""
