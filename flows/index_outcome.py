@@ -8,6 +8,8 @@ from typing import Any
 from polyhop.flows.hub_coverage import hub_coverage
 from polyhop.flows.reports import IndexReport
 from polyhop.schemas.encoder_settings import LOCAL
+from polyhop.schemas.languages import ENGLISH, language_name, recorded_language
+from polyhop.schemas.likely_language import likely_language
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import readable_manifest
@@ -19,6 +21,13 @@ SHOWN_QUARANTINE = 100
 LONG_ENCODING_SECONDS = 60.0
 """Below it nobody needs to encode faster; chosen."""
 
+SAMPLED_PASSAGES, SAMPLED_CHARACTERS = 300, 1000
+"""Passages that tell the language of a corpus, and of each how much; chosen: 20,000 words, 40 ms to count."""
+
+_SAMPLE = f"""
+    SELECT left(text, {SAMPLED_CHARACTERS}) AS text FROM passages ORDER BY hash(passage_id), passage_id
+    LIMIT {SAMPLED_PASSAGES}
+"""
 _QUARANTINE = f"SELECT source, line, reason FROM quarantine ORDER BY source, line LIMIT {SHOWN_QUARANTINE}"
 
 
@@ -43,10 +52,34 @@ def summary_lines(settings: Settings, report: IndexReport) -> list[str]:
     lines += [f"* {name.replace('_', ' ')}: {count:,}" for name, count in report.counts.items()]
     lines += ["", f"Stages taken over: {', '.join(report.reused) or 'none'}."]
     lines += [f"* damaged and made again: {sentence}" for sentence in report.damaged]
-    advice = encoding_advice(settings, report)
-    lines += [f"* {advice}"] if advice else []
+    lines += [f"* {advice}" for advice in run_advice(settings, report)]
     folder = Layout(settings.root).index(report.index).version(report.version)
     return [*lines, "", f"Files: `{folder.path.resolve()}`"]
+
+
+def run_advice(settings: Settings, report: IndexReport) -> list[str]:
+    """What could have been better, a sentence each: encoding, and the language of the corpus."""
+    return [advice for advice in (encoding_advice(settings, report), language_advice(settings, report)) if advice]
+
+
+def language_advice(settings: Settings, report: IndexReport) -> str:
+    """What to set if the texts of a version look unlike the language that nobody chose; else "".
+
+    Read as English, texts of some languages lose their words and names, and nothing else would say so.
+    """
+    manifest = readable_manifest(Layout(settings.root).index(report.index))
+    if not report.changed or manifest is None or "language" in settings.corpus.model_fields_set:
+        return ""
+    if recorded_language(manifest.settings) != ENGLISH or not report.counts.get("passages"):
+        return ""
+    rows = query_rows(Layout(settings.root), report.index, _SAMPLE, report.version)
+    code = likely_language(rows.column("text").to_pylist())
+    if not code:
+        return ""
+    return (
+        f"the texts look {language_name(code)} and were read as English, the default; if they are: "
+        f"polyhop index --index {report.index} --set corpus.language={code}"
+    )
 
 
 def encoding_advice(settings: Settings, report: IndexReport) -> str:

@@ -9,7 +9,7 @@ characters, as Lucene's CJK analyser has them.
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -53,7 +53,7 @@ _SNOWBALL = {
     "tr": "turkish",
 }
 """Those for which PyStemmer has a stemmer and `stop-words` a list, by ISO 639-1 code."""
-_PAIRS = ("ja", "ko", "zh")
+_PAIRS = {"ja": "japanese", "ko": "korean", "zh": "chinese"}
 CODES = (ENGLISH, *sorted((*_SNOWBALL, *_PAIRS)))
 
 
@@ -103,6 +103,24 @@ class Language:
             elif run not in self.stop_words:
                 found.append(self.stem(run))
         return found
+
+
+def language_name(code: str) -> str:
+    """The English name of a language of `CODES` other than `en`."""
+    return (_SNOWBALL | _PAIRS)[code].capitalize()
+
+
+def recorded_language(settings: Mapping[str, Any]) -> str:
+    """`corpus.language` in the settings that a manifest keeps; English in versions from before there was a choice."""
+    return str(settings.get("corpus", {}).get("language", ENGLISH))
+
+
+def function_words() -> dict[str, frozenset[str]]:
+    """Stop words by code, of all languages that have a list, English among them."""
+    from stop_words import get_stop_words
+
+    english = frozenset(word.lower() for word in get_stop_words("english"))
+    return {ENGLISH: english} | {code: language(code).stop_words for code in _SNOWBALL}
 
 
 class _Stemmers(threading.local):

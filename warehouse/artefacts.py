@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.artefacts import Artefact, Restriction, Stored, unrestricted
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, RelationGraph
-from polyhop.schemas.languages import ENGLISH
+from polyhop.schemas.languages import recorded_language
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.propositions import Rows
 from polyhop.schemas.restricting import (
@@ -191,8 +191,7 @@ def _names(stored: Stored) -> NameFinding:
 
 
 def _language(stored: Stored) -> str:
-    """Of the texts; English in versions from before there was a choice."""
-    return str(stored.settings.get("corpus", {}).get("language", ENGLISH))
+    return recorded_language(stored.settings)
 
 
 LANGUAGE = Artefact("names", _language, is_optional=False, restrict=unrestricted)

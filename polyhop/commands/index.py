@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -128,7 +128,7 @@ def index(
         print_json(report.to_json())
     else:
         print_report(report)
-        _print_encoding(settings, report)
+    _print_run_advice(settings, report, print_error if json else print_line)
 
 
 def _check_source(source: Path | None, graph: str | None, graph_sources: Path | None, extractor: str | None) -> None:
@@ -238,12 +238,11 @@ def print_report(report: "IndexReport") -> None:
     _print_advice(report)
 
 
-def _print_encoding(settings: "Settings", report: "IndexReport") -> None:
-    from polyhop.flows.index_outcome import encoding_advice
+def _print_run_advice(settings: "Settings", report: "IndexReport", print_: Callable[[str], None]) -> None:
+    from polyhop.flows.index_outcome import run_advice
 
-    advice = encoding_advice(settings, report)
-    if advice:
-        print_line(f"  {advice}")
+    for advice in run_advice(settings, report):
+        print_(f"  {advice}")
 
 
 def _print_advice(report: "IndexReport") -> None:
