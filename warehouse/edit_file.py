@@ -4,13 +4,13 @@ It lies beside the versions, because every later run applies it. Decides nothing
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from polyhop.schemas.entity_edits import KINDS, EntityEdit
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.ids import content_hash
-from polyhop.warehouse.files.disk import write_whole, writing
+from polyhop.warehouse.files.disk import locked_file, write_whole, writing
 from polyhop.warehouse.files.layout import IndexFolder
 
 _FIELDS = {"edit", "key", "other"}
@@ -37,16 +37,26 @@ def edits_hash(folder: IndexFolder) -> str:
     return content_hash(*parts) if edits else ""
 
 
-def write_edits(folder: IndexFolder, edits: Iterable[EntityEdit]) -> None:
-    """Writes the edits of an index in place of those before, in one atomic rename.
+def change_edits(
+    folder: IndexFolder, change: Callable[[tuple[EntityEdit, ...]], Iterable[EntityEdit]]
+) -> tuple[EntityEdit, ...]:
+    """Writes what `change` makes of the edits of an index in place of them, in one atomic rename.
+
+    Of two processes that change them the second gets what the first wrote.
+
+    Returns:
+        The edits before.
 
     Raises:
+        ConfigurationError: If a line is no edit.
         StoreError: If the disk refuses.
     """
-    rows = [{"edit": edit.kind, "key": edit.key, "other": edit.other} for edit in edits]
-    text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-    with writing("the edits", folder.edits):
+    with writing("the edits", folder.edits), locked_file(folder.edits):
+        before = read_edits(folder)
+        rows = [{"edit": edit.kind, "key": edit.key, "other": edit.other} for edit in change(before)]
+        text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
         write_whole(folder.edits, text.encode())
+    return before
 
 
 def _text(path: Path) -> str:

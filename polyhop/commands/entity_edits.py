@@ -89,14 +89,16 @@ def undo(
 ) -> None:
     """Undo a decision."""
     from polyhop.schemas.errors import ConfigurationError
-    from polyhop.warehouse.edit_file import read_edits, write_edits
+    from polyhop.warehouse.edit_file import change_edits
+
+    def without_it(edits: "Sequence[EntityEdit]") -> "list[EntityEdit]":
+        if number > len(edits):
+            raise ConfigurationError(f"There is no decision {number} about '{index}': it has {len(edits)}.")
+        return [*edits[: number - 1], *edits[number:]]
 
     folder = _folder(index, root)
-    edits = read_edits(folder)
-    if number > len(edits):
-        raise ConfigurationError(f"There is no decision {number} about '{index}': it has {len(edits)}.")
-    write_edits(folder, [*edits[: number - 1], *edits[number:]])
-    _report(folder, edits[number - 1], "Taken back", is_json=json)
+    before = change_edits(folder, without_it)
+    _report(folder, before[number - 1], "Taken back", is_json=json)
 
 
 def _note(index: str, root: Any, kind: "Kind", names: Sequence[str], other: str = "", *, is_json: bool) -> None:
@@ -104,7 +106,7 @@ def _note(index: str, root: Any, kind: "Kind", names: Sequence[str], other: str 
     from polyhop.schemas.entity_edits import EntityEdit, with_edit
     from polyhop.tasks.resolution.explain import keys_of
     from polyhop.tasks.resolution.links import link_key
-    from polyhop.warehouse.edit_file import read_edits, write_edits
+    from polyhop.warehouse.edit_file import change_edits
     from polyhop.warehouse.files.layout import Layout
     from polyhop.warehouse.tables.decisions import read_name_records, read_types
 
@@ -121,7 +123,7 @@ def _note(index: str, root: Any, kind: "Kind", names: Sequence[str], other: str 
         _check_type(other, read_types(layout, index))
     edit = EntityEdit(kind, keys[0], other)
     folder = layout.index(index)
-    write_edits(folder, with_edit(read_edits(folder), edit))
+    change_edits(folder, lambda edits: with_edit(edits, edit))
     _report(folder, edit, "Noted", is_json=is_json)
 
 

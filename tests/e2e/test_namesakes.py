@@ -13,7 +13,7 @@ from polyhop.schemas.entity_edits import EntityEdit
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.tasks.resolution.explain import explain, keys_of
-from polyhop.warehouse.edit_file import write_edits
+from polyhop.warehouse.edit_file import change_edits
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
 from polyhop.warehouse.tables.connection import connect
@@ -80,7 +80,8 @@ def test_the_bearers_are_explained_and_a_merge_by_hand_joins_them_again(tmp_path
     assert not told.same
     assert "'mercury' is the name of 2 entities" in told.reason
     folder = layout.index("one")
-    write_edits(folder, [EntityEdit("merge", key, "mercury") for key in ("mercury planet", "mercury mythology")])
+    merges = [EntityEdit("merge", key, "mercury") for key in ("mercury planet", "mercury mythology")]
+    change_edits(folder, lambda _: merges)
     index(tmp_path, ROWS)
     assert len({key for _, key in meant(tmp_path)}) == 1
 

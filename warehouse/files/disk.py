@@ -4,12 +4,14 @@ Knows no format.
 """
 
 import errno
+import fcntl
 import hashlib
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from polyhop.schemas.errors import SourceError, StoreError
 
@@ -64,6 +66,29 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to read and append to, made if it is not there; whoever else locks it waits, also to replace it.
+
+    Raises:
+        OSError: If the disk refuses.
+    """
+    while True:
+        with path.open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if not _is_same(file, path):
+                continue  # replaced while we waited
+            yield file
+            return
+
+
+def _is_same(file: IO[bytes], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def file_hash(path: Path, what: str) -> str:

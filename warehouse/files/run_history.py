@@ -4,18 +4,16 @@ Measures nothing. It lies beside the versions: they never change, and hold no cl
 a kill cut short, or that was damaged, is skipped by readers, reported by `verify`, and dropped by the next repair.
 """
 
-import fcntl
 import json
 import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO
 
 from polyhop.schemas.redaction import redacted_tree
 from polyhop.schemas.runs import RunRecord, Starter
-from polyhop.warehouse.files.disk import replacing, sync_folder, writing
+from polyhop.warehouse.files.disk import locked_file, replacing, sync_folder, writing
 from polyhop.warehouse.files.layout import IndexFolder
 from polyhop.warehouse.files.versions import CHECKSUM, document_checksum
 from polyhop.warehouse.machine import is_running, user_name
@@ -109,20 +107,8 @@ def _appending(folder: IndexFolder) -> Iterator[IO[bytes]]:
     """The file, locked: no other process adds to it or replaces it."""
     with writing("the run history", folder.runs):
         folder.path.mkdir(parents=True, exist_ok=True)
-        while True:
-            with folder.runs.open("a+b") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                if not _is_same(file, folder.runs):
-                    continue  # replaced while we waited
-                yield file
-                return
-
-
-def _is_same(file: IO[bytes], path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
+        with locked_file(folder.runs) as file:
+            yield file
 
 
 def _append(file: IO[bytes], record: RunRecord) -> None:
