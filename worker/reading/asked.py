@@ -8,7 +8,7 @@ import re
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import compress
+from itertools import compress, islice, takewhile
 from operator import not_
 
 from polyhop.schemas.graph import Mention
@@ -130,15 +130,17 @@ def _nouns_before(words: Sequence[str]) -> list[str]:
             at -= 1
         if at < 0 or words[at] not in _LINKS:
             break
-        found: list[str] = []
-        at -= 1
-        while at >= 0 and len(found) < _MOST_NOUNS and _is_noun(words[at]):
-            found.append(words[at])
-            at -= 1
+        found = _nouns_ending(words[:at])
+        at -= 1 + len(found)
         if not found or at < 0 or words[at] not in _ARTICLES:
             break
         nouns += found
     return nouns
+
+
+def _nouns_ending(words: Sequence[str]) -> list[str]:
+    """Nouns that some words end with, from right to left."""
+    return list(islice(takewhile(_is_noun, reversed(words)), _MOST_NOUNS))
 
 
 def _nouns_after(words: Sequence[str]) -> list[str]:

@@ -115,18 +115,23 @@ def stated_date_of_part(noun: str, page: Page, kind: DateAttribute) -> Stated | 
 def _on_own_page(page: Page, kind: DateAttribute) -> Stated | None:
     defining = next((one for one in page.sentences[:2] if _SAID.search(one.text)), None)
     for sentence in page.sentences:
-        if sentence.number == 0 and kind.name in _LIFE:
-            date = _life_date(sentence.text, kind)
-            if date is not None:
-                return Stated(date, sentence, page)
-
-        is_it = partial(is_subject, page, sentence)
-        date = next(_of_verbs(sentence.text, kind, is_it), None) or _of_nouns(sentence.text, kind, page)
-        if date is None and sentence is defining and kind.name == "release":
-            date = _is_a_year(sentence.text)
+        date = _of_page_subject(page, sentence, kind, is_defining=sentence is defining)
         if date is not None:
             return Stated(date, sentence, page)
     return None
+
+
+def _of_page_subject(page: Page, sentence: PageSentence, kind: DateAttribute, *, is_defining: bool) -> Dated | None:
+    """A date that a sentence states of the subject of its page."""
+    if sentence.number == 0 and kind.name in _LIFE:
+        date = _life_date(sentence.text, kind)
+        if date is not None:
+            return date
+    is_it = partial(is_subject, page, sentence)
+    date = next(_of_verbs(sentence.text, kind, is_it), None) or _of_nouns(sentence.text, kind, page)
+    if date is None and is_defining and kind.name == "release":
+        return _is_a_year(sentence.text)
+    return date
 
 
 def _elsewhere(sentence: PageSentence, keys: Sequence[str], kind: DateAttribute) -> Dated | None:
@@ -157,19 +162,32 @@ def _said_of(text: str, words: Sequence[Word], verb: int, kind: DateAttribute, i
     word = words[verb]
     if word.low not in kind.verbs and not text.startswith((" from ", " since "), word.end):
         return None
-    behind = object_after(words, verb + 1) if verb + 1 < len(words) and words[verb + 1].gap == " " else None
-    if behind is not None and not _is_date_word(words[verb + 1]) and not is_passive(words, verb):
-        is_said = is_it(words, behind)
-        limit = words[behind.last].end
+    done_to = _object_of(words, verb)
+    if done_to is None:
+        is_said, limit = _is_said_of_subject(words, verb, kind, is_it), word.end
     else:
-        if _has_object(words, verb, kind):
-            return None
-        subject = subject_of(words, verb) if word.low in kind.verbs or verb == 0 else leading_subject(words)
-        is_said = is_it(words, subject) or _is_antecedent(words, subject, is_it)
-        limit = word.end
+        is_said, limit = is_it(words, done_to), words[done_to.last].end
     if not is_said:
         return None
     return _date_behind(text, limit, kind) or _date_in_front(text, words, verb)
+
+
+def _object_of(words: Sequence[Word], verb: int) -> Phrase | None:
+    """The noun phrase right after an active verb, None if there is none or if it is a date."""
+    if verb + 1 == len(words) or words[verb + 1].gap != " ":
+        return None
+    phrase = object_after(words, verb + 1)
+    if phrase is None or _is_date_word(words[verb + 1]) or is_passive(words, verb):
+        return None
+    return phrase
+
+
+def _is_said_of_subject(words: Sequence[Word], verb: int, kind: DateAttribute, is_it: IsIt) -> bool:
+    """Whether the thing is the subject of a verb without an object, or what the subject's clause is about."""
+    if _has_object(words, verb, kind):
+        return False
+    subject = subject_of(words, verb) if words[verb].low in kind.verbs or verb == 0 else leading_subject(words)
+    return is_it(words, subject) or _is_antecedent(words, subject, is_it)
 
 
 def _is_antecedent(words: Sequence[Word], subject: Phrase | None, is_it: IsIt) -> bool:
@@ -239,27 +257,38 @@ def _life_date(text: str, kind: DateAttribute) -> Dated | None:
     if not _LIFE_SIGN.search(text):
         return None
     for match in islice(_PARENTHESIS.finditer(text), _MOST_PARENTHESES):
-        if _NO_LIFE.search(match[1]) or _SAID.search(_PARENTHESIS.sub(" ", text[: match.start()])):
-            continue
-        born, died = in_parenthesis(match[1], match.start(1))
-        if born is not None and died is None and not _BORN.search(match[1]):
-            continue
+        born, died = _life_in_parenthesis(text, match)
         if born or died:
             return born if kind.name == "birth" else died
     loose = _OPEN_LIFE.search(text)
     return _date_behind(text, loose.end(), kind) if loose and kind.name == "birth" else None
 
 
+def _life_in_parenthesis(text: str, match: re.Match[str]) -> tuple[Dated | None, Dated | None]:
+    """Birth and death from a parenthesis of a person's first sentence; a year alone is a birth only after `born`."""
+    if _NO_LIFE.search(match[1]) or _SAID.search(_PARENTHESIS.sub(" ", text[: match.start()])):
+        return None, None
+    born, died = in_parenthesis(match[1], match.start(1))
+    if born is not None and died is None and not _BORN.search(match[1]):
+        return None, None
+    return born, died
+
+
 def _life_behind_name(text: str, keys: Sequence[str], kind: DateAttribute) -> Dated | None:
     """Birth or death from a parenthesis right after a person's name: `Ann Roe (1516 to 1560)` with a dash."""
     for match in _PARENTHESIS.finditer(text):
-        before = " ".join(name_tokens(text[max(0, match.start() - _LONGEST_NAME) : match.start()]))
-        if _NO_LIFE.search(match[1]) or not any(before == key or before.endswith(f" {key}") for key in keys):
+        if _NO_LIFE.search(match[1]) or not _ends_with_name(text, match.start(), keys):
             continue
         born, died = in_parenthesis(match[1], match.start(1))
         if (born and died) or _BORN.search(match[1]) or (died and not born):
             return born if kind.name == "birth" else died
     return None
+
+
+def _ends_with_name(text: str, end: int, keys: Sequence[str]) -> bool:
+    """Whether a text ends with one of some names at an offset."""
+    before = " ".join(name_tokens(text[max(0, end - _LONGEST_NAME) : end]))
+    return any(before == key or before.endswith(f" {key}") for key in keys)
 
 
 def _is_a_year(text: str) -> Dated | None:

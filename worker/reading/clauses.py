@@ -100,16 +100,14 @@ def subject_of(words: Sequence[Word], verb: int) -> Phrase | None:
 
 
 def _subject(words: Sequence[Word], verb: int, steps: int) -> Phrase | None:
-    at, has_auxiliary = verb - 1, False
-    while at >= 0 and is_auxiliary(words[at]) and not _has_stop(words[at + 1]):
-        at, has_auxiliary = at - 1, True
+    at = _before_auxiliaries(words, verb)
     if at < 0:
         return _after_participle(words, verb)
     if steps <= 0:
         return None
     before = words[at]
     if _has_stop(words[at + 1]):
-        return _across_comma(words, at, has_auxiliary=has_auxiliary, steps=steps - 1)
+        return _across_comma(words, at, has_auxiliary=at < verb - 1, steps=steps - 1)
     if before.low in _RELATIVES:
         found = _resolved(words, noun_phrase(words, at - 1), steps - 1)
         return _defined(words, at, steps - 1) if found is None else found
@@ -120,16 +118,18 @@ def _subject(words: Sequence[Word], verb: int, steps: int) -> Phrase | None:
     return _resolved(words, noun_phrase(words, at), steps - 1)
 
 
+def _before_auxiliaries(words: Sequence[Word], verb: int) -> int:
+    """Number of the word before a verb and its auxiliaries, -1 if the sentence begins with them."""
+    at = verb - 1
+    while at >= 0 and is_auxiliary(words[at]) and not _has_stop(words[at + 1]):
+        at -= 1
+    return at
+
+
 def _after_participle(words: Sequence[Word], verb: int) -> Phrase | None:
     """Subject of a participle that a sentence begins with: `it` in `Founded in 1861, it was`."""
-    comma = next(
-        (
-            n
-            for n in range(verb + 1, min(len(words), verb + _FAR))
-            if _has_stop(words[n]) and not words[n].low[0].isdigit()
-        ),
-        0,
-    )
+    reach = range(verb + 1, min(len(words), verb + _FAR))
+    comma = next((n for n in reach if _has_stop(words[n]) and not words[n].low[0].isdigit()), 0)
     return object_after(words, comma) if comma else None
 
 
@@ -167,6 +167,13 @@ def noun_phrase(words: Sequence[Word], last: int) -> Phrase | None:
         return None
     if words[last].low in _PRONOUNS:
         return Phrase(last, last)
+    first = _extended_left(words, last)
+    begins = words[first].low in _DETERMINERS or any(word.is_capitalised for word in words[first : last + 1])
+    return Phrase(first, last) if begins else None
+
+
+def _extended_left(words: Sequence[Word], last: int) -> int:
+    """Number of the first word of the noun phrase that ends with a word."""
     first = last
     while first > 0 and last - first < _MOST_WORDS:
         if words[first].low in _DETERMINERS or not _is_joined(words[first]):
@@ -175,8 +182,7 @@ def noun_phrase(words: Sequence[Word], last: int) -> Phrase | None:
         if _ends_phrase(before) or before.low in _PRONOUNS:
             break
         first -= 1
-    begins = words[first].low in _DETERMINERS or any(word.is_capitalised for word in words[first : last + 1])
-    return Phrase(first, last) if begins else None
+    return first
 
 
 def _is_joined(word: Word) -> bool:
@@ -202,19 +208,28 @@ def _resolved(words: Sequence[Word], phrase: Phrase | None, steps: int) -> Phras
         return None
     if phrase.first == 0:
         return phrase
-    before = words[phrase.first - 1]
     if _has_stop(words[phrase.first]):
         beside = _resolved(words, noun_phrase(words, phrase.first - 1), steps - 1)
         is_pronoun = words[phrase.first].low in _PRONOUNS
         return phrase if beside is None or is_pronoun else beside
-    if phrase.first == 1 and before.low in clause_lists().prepositions and before.is_capitalised:
-        behind = words[phrase.last + 1] if phrase.last + 1 < len(words) else None
-        return Phrase(0, phrase.last) if behind is not None and not _has_stop(behind) else None
-    if before.low in clause_lists().prepositions and before.low != "as":
-        return _resolved(words, noun_phrase(words, phrase.first - 2), steps - 1)
+    before = words[phrase.first - 1]
+    if before.low in clause_lists().prepositions:
+        return _after_preposition(words, phrase, steps - 1)
     if before.low in _COPULAS:
         return _subject(words, phrase.first, steps - 1) if before.low != "as" else None
     return phrase
+
+
+def _after_preposition(words: Sequence[Word], phrase: Phrase, steps: int) -> Phrase | None:
+    """What a phrase after a preposition stands for: the noun before both, or both if they open a sentence as a name."""
+    preposition = words[phrase.first - 1]
+    if phrase.first == 1 and preposition.is_capitalised:
+        following = phrase.last + 1
+        is_set_off = following == len(words) or _has_stop(words[following])
+        return None if is_set_off else Phrase(0, phrase.last)
+    if preposition.low == "as":
+        return None
+    return _resolved(words, noun_phrase(words, phrase.first - 2), steps)
 
 
 def antecedent(words: Sequence[Word], phrase: Phrase) -> Phrase | None:
@@ -248,6 +263,11 @@ def object_after(words: Sequence[Word], first: int, end: int | None = None) -> P
         return Phrase(first, first)
     if words[first].low not in _DETERMINERS and not words[first].is_capitalised:
         return None
+    return Phrase(first, _extended_right(words, first, end))
+
+
+def _extended_right(words: Sequence[Word], first: int, end: int) -> int:
+    """Number of the last word of the noun phrase that begins with a word and ends before another one."""
     last = first
     for number in range(first + 1, min(end, first + _MOST_WORDS)):
         word = words[number]
@@ -256,7 +276,7 @@ def object_after(words: Sequence[Word], first: int, end: int | None = None) -> P
         if words[last].is_capitalised and not word.is_capitalised and words[first].low not in _DETERMINERS:
             break
         last = number
-    return Phrase(first, last)
+    return last
 
 
 def first_pronoun(texts: Iterable[str]) -> str:

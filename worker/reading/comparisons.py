@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from polyhop.schemas.graph import Mention
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.schemas.query import ComparedValue
 from polyhop.schemas.values import find_numbers
@@ -232,19 +233,23 @@ def _count(page: Page | None, stem: str) -> Value | None:
             continue
         numbers = find_numbers(sentence.text)
         for place in places:
-            low = sentence.words[max(0, place - _NEAR_NOUN)][0]
-            high = sentence.words[place][0]
-            near = [one for one in numbers if low <= one.start < high or low < one.end <= high]
-            if near:
-                return float(near[-1].key.removeprefix("number:")), near[-1].surface, sentence
+            number = _last_number_before(sentence, place, numbers)
+            if number is not None:
+                return float(number.key.removeprefix("number:")), number.surface, sentence
     return None
+
+
+def _last_number_before(sentence: PageSentence, noun: int, numbers: Sequence[Mention]) -> Mention | None:
+    """The last of the numbers that begin or end within the two words before a noun."""
+    low = sentence.words[max(0, noun - _NEAR_NOUN)][0]
+    high = sentence.words[noun][0]
+    return next((one for one in reversed(numbers) if low <= one.start < high or low < one.end <= high), None)
 
 
 def _by_cover(question: ParsedQuestion, options: Sequence[Option], idf: Idf) -> Computed | None:
     """The option of whom one sentence says what the question says, where no sentence says it of another one."""
-    names = {word for option in options for word in name_tokens(option.name)} | {"one"}
-    others = sorted({stem for word in question.words if word not in names | STOP_WORDS and (stem := stem_of(word))})
-    found = [_best_cover(option.page, others, idf) for option in options]
+    stems = _stems_beside_names(question, options)
+    found = [_best_cover(option.page, stems, idf) for option in options]
     values = tuple(
         ComparedValue(option.name, f"{share:.2f} of the question", option.page.cite(sentence) if option.page else None)
         for option, (share, sentence) in zip(options, found, strict=True)
@@ -254,6 +259,12 @@ def _by_cover(question: ParsedQuestion, options: Sequence[Option], idf: Idf) -> 
     if largest < _COVERED or second > _BARELY:
         return Computed("", "cover", values)
     return Computed(options[shares.index(largest)].name, "cover", values)
+
+
+def _stems_beside_names(question: ParsedQuestion, options: Sequence[Option]) -> list[str]:
+    """Stems of what a question says beside the names of its options, in alphabetical order."""
+    unsaid = {word for option in options for word in name_tokens(option.name)} | {"one"} | STOP_WORDS
+    return sorted({stem for word in question.words if word not in unsaid and (stem := stem_of(word))})
 
 
 def _best_cover(page: Page | None, stems: Sequence[str], idf: Idf) -> tuple[float, PageSentence | None]:

@@ -111,9 +111,10 @@ class CorpusPages:
     def prepare(self, keys: Iterable[str]) -> None:
         """Reads the pages of these names that were not read yet, all at once."""
         numbers = {self._first[key] for key in keys if key in self._first}
-        missing = sorted(number for number in numbers if number not in self._leads)
+        missing = self._not_kept(numbers)
+        # The first names are read from the sampled pages, which are kept: some of the missing ones may be among them.
         if missing and self.first_names:
-            missing = [number for number in missing if number not in self._leads]
+            missing = self._not_kept(missing)
         if missing:
             for number, (_, _, text) in zip(missing, self._index.passages(missing), strict=True):
                 self._keep(number, text)
@@ -127,6 +128,9 @@ class CorpusPages:
         if lead is None:
             lead = self._index.passages([number])[0][2][:_LEAD]
         return own_page(self._index.passage_titles[number], lead)
+
+    def _not_kept(self, numbers: Iterable[int]) -> list[int]:
+        return sorted(number for number in numbers if number not in self._leads)
 
     def _keep(self, number: int, text: str) -> None:
         if len(self._leads) >= MOST_KEPT:

@@ -77,9 +77,7 @@ class Evidence:
                 said = 1.0
             else:
                 said = of_sentence.said_of_it if doer > 0 else of_sentence.said
-            fit = fitness(self.question, candidate, self.situation.own_page(candidate), features)
-            if self._head_forms and fit < KNOWN and not self._says_head(candidate):
-                fit *= UNHEADED
+            fit = self._fit(candidate, features)
             product = fit * (NO_DOER if doer < 0 else 1.0) * said * of_sentence.named * of_sentence.tie
             found.append(product**exponent)
         return found
@@ -100,6 +98,13 @@ class Evidence:
         if not head or self._inner or is_vague(head[-1]) or self.question.expected not in (ANY, PLACE, WORK, NUMBER):
             return frozenset()
         return forms_of(head[-1])
+
+    def _fit(self, candidate: Candidate, features: Features) -> float:
+        """How well a candidate is of the kind that is asked for, by its features and by the noun of the question."""
+        fit = fitness(self.question, candidate, self.situation.own_page(candidate), features)
+        if self._head_forms and fit < KNOWN and not self._says_head(candidate):
+            return fit * UNHEADED
+        return fit
 
     def _says_head(self, candidate: Candidate) -> bool:
         page, sentence = candidate.page, candidate.sentence
@@ -251,18 +256,26 @@ class Evidence:
         """Whether a sentence is tied to what leads there, over at most two more pages."""
         own = self._sentence_masks[page][sentence]
         is_start = any(name.key in self.situation.pages[page].title_keys for name in self.asked.leading)
-        described = sum(1 << number for number, unit in enumerate(self._inner) if not unit.key)
+        described = self._described
         if is_start and self.asked.predicate and described and not own & described:
             return SAME_PLACE
         mask = own | (self._title_masks[page] if is_start else self._page_masks[page])
-        mentioned = self.situation.mentioned[page]
-        links = list(self._links[page])
-        links += [self._page_masks[other] for other in mentioned if self._mentions(page, sentence, other)]
+        links = self._links_of(page, sentence)
         for _ in range(_MOST_LINKS):
             mask = max((mask | link for link in links), key=self._weight, default=mask)
         words, names = self._share_of(mask, described), self._share_of(mask, ~described)
         said = 1.0 if words >= _TIED_ENOUGH else UNDESCRIBED + (1 - UNDESCRIBED) * words / (2 * _TIED_ENOUGH)
         return said * (UNTIED + (1 - UNTIED) * names * names)
+
+    @cached_property
+    def _described(self) -> int:
+        """The inner units that are words, not names, as bits."""
+        return sum(1 << number for number, unit in enumerate(self._inner) if not unit.key)
+
+    def _links_of(self, page: int, sentence: int) -> list[int]:
+        """What the pages say that mention a page or that its sentence mentions, one mask each."""
+        mentioned = self.situation.mentioned[page]
+        return self._links[page] + [self._page_masks[one] for one in mentioned if self._mentions(page, sentence, one)]
 
     def _share_of(self, mask: int, wanted: int) -> float:
         """Share of the wanted inner units that a mask holds, by idf; 1 if none is wanted."""
