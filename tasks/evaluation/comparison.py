@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from polyhop.schemas.settings import flatten
-from polyhop.tasks.evaluation.pairs import Values, compare_pairs
+from polyhop.tasks.evaluation.pairs import compare_pairs
 from polyhop.tasks.evaluation.report import ALL_METRICS
 
 CHANGED_QUESTIONS = 20
@@ -41,15 +41,7 @@ def compare_runs(
         "only_first": [name for name in first["strategies"] if name not in names],
         "only_second": [name for name in second["strategies"] if name not in names],
         "questions": _question_counts(*rows),
-        "strategies": {
-            name: _metrics(
-                first["results"][name],
-                second["results"][name],
-                [before for before, _ in pairs[name]],
-                [after for _, after in pairs[name]],
-            )
-            for name in names
-        },
+        "strategies": {name: _metrics(first["results"][name], second["results"][name], pairs[name]) for name in names},
         "most_changed": _most_changed([pair for name in names for pair in pairs[name]]),
     }
 
@@ -98,8 +90,9 @@ def _facts(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _metrics(
-    first: Mapping[str, Any], second: Mapping[str, Any], before: Values, after: Values
+    first: Mapping[str, Any], second: Mapping[str, Any], pairs: Sequence[tuple[Row, Row]]
 ) -> dict[str, dict[str, Any]]:
+    before, after = [row for row, _ in pairs], [row for _, row in pairs]
     metrics = [metric for metric in ALL_METRICS if metric in first and metric in second]
     paired = compare_pairs({"second": after, "first": before}, [("second", "first")], metrics)["second", "first"]
     return {

@@ -47,19 +47,22 @@ def _against(run: Document, baseline: str) -> str:
     if not leading:
         return ""
     rows = paired(run, baseline)
-    compared = [label for label in labels(run) if at(rows, label, leading)]
-    if not compared:
+    differences = {label: row for label in labels(run) if (row := at(rows, label, leading))}
+    if not differences:
         return ""
-    significant = [label for label in compared if at(rows, label, leading, "significant")]
-    better = [label for label in significant if (number(rows, label, leading, "difference") or 0) > 0]
+    return f"Against the baseline {baseline} in {leading}, by the 95 % interval, {'; '.join(_verdicts(differences))}."
+
+
+def _verdicts(differences: Mapping[str, Document]) -> list[str]:
+    """Which strategies are better than the baseline, which worse, and how many are neither."""
+    compared = list(differences)
+    significant = [label for label, row in differences.items() if at(row, "significant")]
+    better = [label for label in significant if (number(differences[label], "difference") or 0) > 0]
     worse = [label for label in significant if label not in better]
-    parts = [
-        f"{verdict}: {_all_or(found, compared)}" for verdict, found in (("better", better), ("worse", worse)) if found
-    ]
+    found = [f"better: {_all_or(better, compared)}"] if better else []
+    found += [f"worse: {_all_or(worse, compared)}"] if worse else []
     rest = len(compared) - len(significant)
-    if rest:
-        parts.append(f"not told apart from it: {rest} of {len(compared)}")
-    return f"Against the baseline {baseline} in {leading}, by the 95 % interval, {'; '.join(parts)}."
+    return [*found, f"not told apart from it: {rest} of {len(compared)}"] if rest else found
 
 
 def _all_or(names: list[str], compared: list[str]) -> str:

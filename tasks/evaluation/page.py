@@ -96,11 +96,15 @@ def facts(run: Document, timings: Document) -> tuple[tuple[str, str], ...]:
         ("Settings", _short(at(run, "settings_hash"))),
         ("Question file (SHA-256)", _short(at(run, "questions", "sha256"))),
         ("Started", at(timings, "started")),
-        ("Duration", None if seconds is None else f"{seconds:.1f} s"),
-        ("Peak memory", None if peak is None else f"{peak:,.0f} MB"),
+        ("Duration", _measured(seconds, "{:.1f} s")),
+        ("Peak memory", _measured(peak, "{:,.0f} MB")),
         ("Machine", _machine(timings)),
     )
     return tuple((name, str(value)) for name, value in found if value is not None)
+
+
+def _measured(value: float | None, form: str) -> str | None:
+    return None if value is None else form.format(value)
 
 
 def _parameters(run: Document) -> str | None:

@@ -40,11 +40,7 @@ _SIDES = ((1, 0.0, "left"), (-1, 0.0, "right"), (1, 0.045, "left"), (1, -0.045, 
 def latency_against_recall(run: Document, timings: Document) -> Figure | None:
     """Median milliseconds (logarithmic) against the leading metric; a line joins those that none beats in both."""
     leading = leading_metric(run)
-    points = {}
-    for label in ranked(run):
-        value, milliseconds = metric(run, label, leading) if leading else None, latency(timings, label, "p50")
-        if value is not None and milliseconds is not None and milliseconds > 0:
-            points[label] = (milliseconds, value)
+    points = _times_and_values(run, timings, leading) if leading else {}
     if not points:
         return None
     drawn, (axes,) = figure(max(4.6, 0.9 + 0.19 * line_count(points)))
@@ -67,6 +63,16 @@ def latency_against_recall(run: Document, timings: Document) -> Figure | None:
     axes.set_xlabel("median latency of a question (milliseconds, logarithmic)")
     legend(drawn, entries)
     return drawn
+
+
+def _times_and_values(run: Document, timings: Document, leading: str) -> dict[str, tuple[float, float]]:
+    """(median milliseconds, value of the leading metric) of each strategy that has both."""
+    points = {}
+    for label in ranked(run):
+        value, milliseconds = metric(run, label, leading), latency(timings, label, "p50")
+        if value is not None and milliseconds is not None and milliseconds > 0:
+            points[label] = (milliseconds, value)
+    return points
 
 
 def unbeaten(points: Mapping[str, tuple[float, float]]) -> list[str]:
@@ -126,6 +132,22 @@ def latency_by_part(run: Document, timings: Document) -> Figure | None:
     if not names or not found:
         return None
     drawn, (axes,) = figure(row_height(len(names)) + 0.2)
+    entries = _stacked_bars(axes, timings, names, found)
+    medians = {row: latency(timings, label, "p50") for row, label in enumerate(names)}
+    whole = {row: value for row, value in medians.items() if value is not None}
+    if whole:
+        (entries["whole question"],) = axes.plot(
+            list(whole.values()), list(whole), "D", color=INK, markersize=4.5, linestyle="none"
+        )
+    row_names(axes, names)
+    axes.set_xlim(left=0)
+    axes.set(title="Where the time of a question goes", xlabel="median latency (milliseconds)")
+    legend(drawn, entries)
+    return drawn
+
+
+def _stacked_bars(axes: Axes, timings: Document, names: list[str], found: list[str]) -> dict[str, Artist]:
+    """Draws the parts of each strategy's time; returns a bar of each part for the legend."""
     entries: dict[str, Artist] = {}
     reached = [0.0] * len(names)
     for place, part in enumerate(found):
@@ -142,13 +164,4 @@ def latency_by_part(run: Document, timings: Document) -> Figure | None:
         )
         entries[part] = bars[0]
         reached = [x + width for x, width in zip(reached, widths, strict=True)]
-    whole = [(row, value) for row, label in enumerate(names) if (value := latency(timings, label, "p50")) is not None]
-    if whole:
-        (entries["whole question"],) = axes.plot(
-            [value for _, value in whole], [row for row, _ in whole], "D", color=INK, markersize=4.5, linestyle="none"
-        )
-    row_names(axes, names)
-    axes.set_xlim(left=0)
-    axes.set(title="Where the time of a question goes", xlabel="median latency (milliseconds)")
-    legend(drawn, entries)
-    return drawn
+    return entries

@@ -6,6 +6,7 @@ steps).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
+_Values = list[list[float | None]]
+"""Values of a map by row and column; None where nothing was judged."""
 MAPS_DRAWN = 8
 """Of one range, chosen: at .6 s each; the table has the values of them all."""
 _SCALE = "cividis"
@@ -85,17 +88,34 @@ def _panel(axes: Axes, run: Document, one: StoredRange, map_: HeatMap, name: str
     table = [[metric(run, map_.labels[x, y], name) for x in map_.columns] for y in map_.rows]
     values = np.ma.masked_invalid(np.array(table, dtype=float))
     image = axes.imshow(values, cmap=_SCALE, vmin=low - margin, vmax=high + margin, aspect="auto")
-    top = max((value for row in table for value in row if value is not None), default=None)
-    for y, row in enumerate(table):
-        for x, value in enumerate(row):
-            share = 1.0 if value is None else (value - low + margin) / (high - low + 2 * margin)
-            axes.text(x, y, _written(value), ha="center", va="center", fontsize=_TICK_SIZE, color=_ink(share))
-            if value is not None and value == top and high > low:
-                axes.add_patch(_frame(x, y, _ink(share)))
+    _write_values(axes, table, low - margin, high + margin)
+    if high > low:
+        _frame_highest(axes, table, low, high)
     _axes(axes, map_)
     axes.set_title(name)
     if axes.figure is not None:
         axes.figure.colorbar(image, ax=axes, ticks=[low] if margin else [low, high], format="%.3f", pad=0.03)
+
+
+def _cells(table: _Values) -> Iterator[tuple[int, int, float | None]]:
+    """(column, row, value) of each cell, row by row."""
+    for y, row in enumerate(table):
+        for x, value in enumerate(row):
+            yield x, y, value
+
+
+def _write_values(axes: Axes, table: _Values, low: float, high: float) -> None:
+    for x, y, value in _cells(table):
+        share = 1.0 if value is None else (value - low) / (high - low)
+        axes.text(x, y, _written(value), ha="center", va="center", fontsize=_TICK_SIZE, color=_ink(share))
+
+
+def _frame_highest(axes: Axes, table: _Values, low: float, high: float) -> None:
+    """Frames the cells with the highest value of this map, which a scale common to several maps need not reach."""
+    top = max((value for _, _, value in _cells(table) if value is not None), default=None)
+    for x, y, value in _cells(table):
+        if value is not None and value == top:
+            axes.add_patch(_frame(x, y, _ink((value - low) / (high - low))))
 
 
 def _frame(x: int, y: int, colour: str) -> Rectangle:

@@ -29,6 +29,20 @@ from polyhop.tasks.evaluation.rendering import NOTHING, Cell, Row, Table, decima
 
 QUANTILES = ("p50", "p95", "p99", "mean")
 FAILURES_SHOWN = 200  # rows; chosen: bounds the page of a run in which all fail, and run.json has them all
+_COSTS = {
+    "index": {
+        "prompt_tokens": ("prompt tokens", 0),
+        "completion_tokens": ("completion tokens", 0),
+        "seconds": ("seconds", 1),
+    },
+    "question": {
+        "prompt_tokens": ("prompt tokens", 1),
+        "completion_tokens": ("completion tokens", 1),
+        "seconds": ("seconds", 4),
+    },
+    "memory": {"ready_mb": ("MB ready", 0), "peak_mb": ("MB at most", 0)},
+}
+"""Of what, which value: its heading and decimal places."""
 _BEST = "the best value of each column is marked"
 
 
@@ -136,13 +150,14 @@ def latency_table(run: Document, timings: Document) -> Table:
     names = [label for label in ranked(run) if any(latency(timings, label, q) is not None for q in QUANTILES)]
     found = parts(timings, names)
     columns = [_column([latency(timings, label, q) for label in names], milliseconds, min) for q in QUANTILES]
-    columns += [
-        [Cell(milliseconds(number(timings, "strategies", label, "parts_ms", part, "p50"))) for label in names]
-        for part in found
-    ]
+    columns += [_part_column(timings, names, part) for part in found]
     columns.append([Cell(decimal(number(timings, "strategies", label, "total_seconds"), 1)) for label in names])
     header = ("strategy", *(f"{q} ms" for q in QUANTILES), *(f"{part} p50 ms" for part in found), "all questions s")
     return _by_strategy(f"Latency of a question; {_BEST}", header, names, columns)
+
+
+def _part_column(timings: Document, names: Sequence[str], part: str) -> list[Cell]:
+    return [Cell(milliseconds(number(timings, "strategies", label, "parts_ms", part, "p50"))) for label in names]
 
 
 def cost_table(run: Document) -> Table:
@@ -158,26 +173,22 @@ def cost_table(run: Document) -> Table:
 def side_by_side_table(run: Document, timings: Document) -> Table:
     """What the index and a question cost, of every strategy whose costs were noted."""
     names = [label for label in ranked(run) if at(timings, "costs", label)]
-    places = {"prompt_tokens": 1, "completion_tokens": 1, "seconds": 4}
-    columns = [
-        [Cell(_cost(timings, label, "index", key, places=0 if key != "seconds" else 1)) for label in names]
-        for key in places
-    ]
-    columns += [
-        [Cell(_cost(timings, label, "question", key, places=n)) for label in names] for key, n in places.items()
-    ]
-    header = ("prompt tokens", "completion tokens", "seconds")
+    shown = {kind: _COSTS[kind] for kind in ("index", "question")}
     caption = (
         "The index as far as each strategy needs it (seconds of the runs that computed it), and a question (means)"
     )
-    columns_named = ("strategy", *(f"index: {name}" for name in header), *(f"question: {name}" for name in header))
     if any(at(timings, "costs", label, "memory") for label in names):
         caption += "; memory: a process that serves the strategy alone"
-        columns_named += ("memory: MB ready", "memory: MB at most")
-        columns += [
-            [Cell(_cost(timings, label, "memory", key, places=0)) for label in names] for key in ("ready_mb", "peak_mb")
-        ]
-    return _by_strategy(caption, columns_named, names, columns)
+        shown = _COSTS
+    columns = [
+        _cost_column(timings, names, kind, key, places) for kind, of in shown.items() for key, (_, places) in of.items()
+    ]
+    header = (f"{kind}: {name}" for kind, of in shown.items() for name, _ in of.values())
+    return _by_strategy(caption, ("strategy", *header), names, columns)
+
+
+def _cost_column(timings: Document, names: Sequence[str], kind: str, key: str, places: int) -> list[Cell]:
+    return [Cell(_cost(timings, label, kind, key, places=places)) for label in names]
 
 
 def failures_table(run: Document) -> Table:

@@ -45,23 +45,31 @@ def summary_markdown(run: Document, timings: Document) -> str:
     title = f"# Evaluation of index {escaped(str(run.get('index')))}, version {escaped(str(run.get('version')))}"
     sentences = "\n".join(f"* {escaped(sentence)}" for sentence in findings(run, timings))
     about = " · ".join(f"{escaped(name)}: {escaped(value)}" for name, value in facts(run, timings))
+    tables = [_table(table) for table in _tables(run, timings) if table.rows]
+    return "\n\n".join([title, sentences, about, *tables, *_failures(run)]) + "\n"
+
+
+def _tables(run: Document, timings: Document) -> list[Table]:
+    """Results, differences, ranges, groups where triples are ranked, and answers where any were judged."""
     tables = [_without(results_table(run, timings), _DROPPED), intervals_table(run, COMPARED_METRICS)]
     tables += [differences_table(run, baseline, COMPARED_METRICS) for baseline in baselines(run)]
     tables += [range_table(run, timings, one) for one in stored_ranges(run)]
     if (leading := leading_metric(run)) in MAIN_TRIPLE_METRICS:
-        tables += [
-            group_table(run, kind, str(leading)) for kind in ("by_hops", *(f"by_field/{f}" for f in fields(run)))
-        ]
+        groups = ("by_hops", *(f"by_field/{field}" for field in fields(run)))
+        tables += [group_table(run, kind, str(leading)) for kind in groups]
     if judged_metrics(run, ("em", "f1")):
         tables.append(answers_table(run))
+    return tables
+
+
+def _failures(run: Document) -> list[str]:
+    """The first failures, and how many more there are; nothing if no question failed."""
     failures = failures_table(run)
-    blocks = [title, sentences, about, *(_table(table) for table in tables if table.rows)]
-    if failures.rows:
-        shown = Table(failures.caption, failures.columns, failures.rows[:FAILURES_SHOWN], failures.name_columns)
-        blocks.append(_table(shown))
-    if len(failures.rows) > FAILURES_SHOWN:
-        blocks.append(f"{len(failures.rows) - FAILURES_SHOWN} more failures are listed in report.html.")
-    return "\n\n".join(blocks) + "\n"
+    if not failures.rows:
+        return []
+    shown = Table(failures.caption, failures.columns, failures.rows[:FAILURES_SHOWN], failures.name_columns)
+    more = len(failures.rows) - FAILURES_SHOWN
+    return [_table(shown), *([f"{more} more failures are listed in report.html."] if more > 0 else [])]
 
 
 def _table(table: Table) -> str:

@@ -14,6 +14,7 @@ from polyhop.schemas.iris import name_without_label
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.statements import Description, GraphLine, Node, Statement
 from polyhop.schemas.text import norm_ws
+from polyhop.tasks.passages.records import table_of_rows
 
 NODE_PARTS = Table(
     "node_parts",
@@ -75,21 +76,19 @@ def _object_id(statement: Statement) -> str:
 
 
 def _nodes_table(nodes: Counter[tuple[str, Node, str]]) -> pa.Table:
-    names = [node.name if node.name.strip() else name_without_label(node.id) for _, node, _ in nodes]
-    columns = {
-        "entity_id": [entity_id for entity_id, _, _ in nodes],
-        "node_id": [node.id or None for _, node, _ in nodes],
-        "name": names,
-        "folded": [" ".join(name_tokens(name)) for name in names],
-        "norm_name": [norm_ws(name) for name in names],
-        "types": [list(node.types) for _, node, _ in nodes],
-        "is_literal": [node.is_literal for _, node, _ in nodes],
-        "datatype": [node.datatype or None for _, node, _ in nodes],
-        "language": [node.language or None for _, node, _ in nodes],
-        "preference": [preference for _, _, preference in nodes],
-        "uses": [count if node.name.strip() else 0 for (_, node, _), count in nodes.items()],
-    }
-    return pa.Table.from_pydict(columns, schema=NODE_PARTS.arrow)
+    rows = [_node_row(*key, count) for key, count in nodes.items()]
+    return table_of_rows(NODE_PARTS.arrow, rows)
+
+
+def _node_row(entity_id: str, node: Node, preference: str, count: int) -> tuple[object, ...]:
+    """Values of a node as NODE_PARTS has them; uses without a label do not count for its name."""
+    has_label = bool(node.name.strip())
+    name = node.name if has_label else name_without_label(node.id)
+    return (
+        *(entity_id, node.id or None, name, " ".join(name_tokens(name)), norm_ws(name)),
+        *(list(node.types), node.is_literal, node.datatype or None, node.language or None),
+        *(preference, count if has_label else 0),
+    )
 
 
 def _statements_table(triples: Counter[tuple[str, str, str]]) -> pa.Table:
