@@ -59,10 +59,13 @@ def _verdicts(differences: Mapping[str, Document]) -> list[str]:
     significant = [label for label, row in differences.items() if at(row, "significant")]
     better = [label for label in significant if (number(differences[label], "difference") or 0) > 0]
     worse = [label for label in significant if label not in better]
-    found = [f"better: {_all_or(better, compared)}"] if better else []
-    found += [f"worse: {_all_or(worse, compared)}"] if worse else []
     rest = len(compared) - len(significant)
-    return [*found, f"not told apart from it: {rest} of {len(compared)}"] if rest else found
+    undecided = [f"not told apart from it: {rest} of {len(compared)}"] if rest else []
+    return [*_verdict("better", better, compared), *_verdict("worse", worse, compared), *undecided]
+
+
+def _verdict(said: str, names: list[str], compared: list[str]) -> list[str]:
+    return [f"{said}: {_all_or(names, compared)}"] if names else []
 
 
 def _all_or(names: list[str], compared: list[str]) -> str:

@@ -79,13 +79,18 @@ def merged_rows(before: Path | None, gone: Sequence[str], parts: Iterable[pa.Tab
             if len(waiting):
                 break
             waiting = next(coming, None)
-        both = [table for table in (kept, *between) if len(table)]
-        if both:
-            joined = pa.concat_tables([table.cast(both[-1].schema) for table in both])
-            yield joined.sort_by("passage_id") if len(both) > 1 else joined
+        yield from _joined([kept, *between])
     if waiting is not None:
         yield waiting
         yield from coming
+
+
+def _joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """One table of all their rows, ascending by passage; none if they have no row."""
+    filled = [table for table in tables if len(table)]
+    if filled:
+        joined = pa.concat_tables([table.cast(filled[-1].schema) for table in filled])
+        yield joined.sort_by("passage_id") if len(filled) > 1 else joined
 
 
 def _row_groups(path: Path | None) -> Iterator[pa.Table]:

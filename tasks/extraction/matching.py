@@ -5,7 +5,7 @@ Decided here: a row that holds its passage is matched by that text (whitespace a
 if no passage has the text; of several rows for one passage the first counts.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 
 from polyhop.schemas.ids import content_hash
@@ -52,15 +52,22 @@ def match_rows(
             by_text.setdefault(_text_key(row.text), []).append(row)
         else:
             _assign(matches, row, [row.id] if row.id in known else [])
-    owners: dict[str, list[str]] = {}
-    for record_id, title, text in texts() if by_text else ():
-        for key in {_text_key(text), _text_key(passage_text(title, text))} & by_text.keys():
-            owners.setdefault(key, []).append(record_id)
+    owners = _owners(texts(), by_text) if by_text else {}
     for key, same in by_text.items():
         for row in same:
             _assign(matches, row, owners.get(key) or ([row.id] if row.id in known else []))
     matches.left_over.sort(key=lambda pair: pair[0].line)
     return matches
+
+
+def _owners(records: Iterable[RecordText], wanted: Container[str]) -> dict[str, list[str]]:
+    """Ids of the records that have a text, with or without their title in front, by the key of the text."""
+    owners: dict[str, list[str]] = {}
+    for record_id, title, text in records:
+        for key in {_text_key(text), _text_key(passage_text(title, text))}:
+            if key in wanted:
+                owners.setdefault(key, []).append(record_id)
+    return owners
 
 
 def _assign(matches: Matches, row: ExtractionRow, owners: list[str]) -> None:

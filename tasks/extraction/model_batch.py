@@ -27,7 +27,7 @@ from polyhop.tasks.extraction.questions import (
 )
 from polyhop.tasks.extraction.replies import phrases_in_passage, propositions_in_passage, stated_in_document
 from polyhop.tasks.extraction.results import BatchPages
-from polyhop.tasks.extraction.rows import Page
+from polyhop.tasks.extraction.rows import Page, Row
 from polyhop.tasks.extraction.stated import MODEL, Stated, StatedName, distribute, stated_page
 
 DOCUMENT_CHARACTERS = 12_000
@@ -212,10 +212,13 @@ def _fill_in(page: Page, other: Page, *, names: bool, propositions: bool) -> Non
         page.propositions += other.propositions
     wanted = set(other.rows) if names else {key for (_, keys), _ in other.propositions for key in keys}
     for key, row in other.rows.items():
-        if key in wanted:
-            known = page.rows.get(key)
-            if known is None or (names and known.is_title and not known.description):
-                page.rows[key] = row
+        if key in wanted and _may_replace(page.rows.get(key), names=names):
+            page.rows[key] = row
+
+
+def _may_replace(known: Row | None, *, names: bool) -> bool:
+    """Whether the fallback's row counts: the model has none, or only that of the title, which says nothing."""
+    return known is None or (names and known.is_title and not known.description)
 
 
 def _text(passage: Passage) -> str:

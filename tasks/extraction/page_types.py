@@ -76,12 +76,16 @@ def _type_lists(rows: Mapping[str, Row], text: str, names: Sequence[Mention]) ->
     for place in range(1, len(names) + 1):
         if place < len(names) and _is_coordinated(text[names[place - 1].end : names[place].start]):
             continue
-        found = [rows[mention.key] for mention in names[begin:place]]
+        if place - begin > 1:
+            _spread_type([rows[mention.key] for mention in names[begin:place]])
         begin = place
-        surest = max(found, key=lambda row: row.confidence or 0)
-        if len(found) > 1 and surest.type in _SPREADS and (surest.confidence or 0) >= _LEAST_TO_SPREAD:
-            for row in found:
-                _raise(row, surest.type, _LISTED)
+
+
+def _spread_type(rows: Sequence[Row]) -> None:
+    surest = max(rows, key=lambda row: row.confidence or 0)
+    if surest.type in _SPREADS and (surest.confidence or 0) >= _LEAST_TO_SPREAD:
+        for row in rows:
+            _raise(row, surest.type, _LISTED)
 
 
 def _is_coordinated(gap: str) -> bool:
@@ -97,10 +101,15 @@ def _type_parts(rows: Mapping[str, Row]) -> None:
             parts.update((words[0], words[-1]))
     for part in parts & rows.keys():
         _raise(rows[part], PERSON, _PART)
+    _type_articles(rows)
+
+
+def _type_articles(rows: Mapping[str, Row]) -> None:
+    """Gives a name with an article the type of that without: The Hermes is what Hermes is."""
     for key, row in rows.items():
         bare = rows.get(key.removeprefix("the ")) if key.startswith("the ") else None
         if bare is not None and bare.confidence is not None:
-            _raise(row, bare.type, bare.confidence)  # The Hermes is what Hermes is
+            _raise(row, bare.type, bare.confidence)
 
 
 def _raise(row: Row, kind: str | None, confidence: float) -> None:

@@ -37,8 +37,8 @@ def sentence_propositions(
     places = sorted([*names, *dates], key=lambda mention: mention.start)
     own = set(title_keys)
     place = 0
-    for number, (start, end) in enumerate(sentences):
-        limit = sentences[number + 1][0] if number + 1 < len(sentences) else len(passage.text)
+    limits = [*(begin for begin, _ in sentences[1:]), len(passage.text)]
+    for (start, end), limit in zip(sentences, limits, strict=False):  # a text without sentences has one limit
         keys: dict[str, None] = {}
         while place < len(places) and places[place].start < limit:
             keys[places[place].key] = None
@@ -47,9 +47,8 @@ def sentence_propositions(
         refers = own.isdisjoint(keys) and _starts_with_pronoun(sentence)
         if refers:
             sentence = f"{passage.title}: {sentence}"
-        if title_keys and (refers or all(key.startswith("date:") for key in keys)):
-            keys = {title_keys[0]: None, **keys}
-        found.append((sentence, list(keys)))
+        is_about_title = refers or all(key.startswith("date:") for key in keys)
+        found.append((sentence, list(dict.fromkeys([*title_keys[:1], *keys]) if is_about_title else keys)))
     return found
 
 

@@ -7,7 +7,7 @@ where the contract drops its label or both its ends are one entity.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from polyhop.schemas.text import norm_ws
 from polyhop.tasks.extraction.contract import Contract
@@ -28,6 +28,14 @@ def stated_in_document(reply: KgReply, contract: Contract, counts: Counter[str])
 
     Source: algorithms.md 1.3 (2).
     """
+    names = _entities(reply, contract, counts)
+    stated = Stated(list(names.values()))
+    _add_relations(stated, reply, names, contract, counts)
+    return stated
+
+
+def _entities(reply: KgReply, contract: Contract, counts: Counter[str]) -> dict[str, StatedName]:
+    """The complete entities of types that the contract lets stay, by key; of two with one key the first."""
     names: dict[str, StatedName] = {}
     for entity in reply.entities:
         name, description = _name(entity.name), clean(entity.description)
@@ -41,7 +49,13 @@ def stated_in_document(reply: KgReply, contract: Contract, counts: Counter[str])
             counts["dropped_entities_twice"] += 1
             continue
         names[name.key] = StatedName(name.name, name.key, kind, description)
-    stated = Stated(list(names.values()))
+    return names
+
+
+def _add_relations(
+    stated: Stated, reply: KgReply, names: Mapping[str, StatedName], contract: Contract, counts: Counter[str]
+) -> None:
+    """Adds a triple for each relation between known names, and the relation if the contract knows its label."""
     for relation in reply.relations:
         source, target = _name(relation.source_name), _name(relation.target_name)
         if source is None or target is None or source.key not in names or target.key not in names:
@@ -54,7 +68,6 @@ def stated_in_document(reply: KgReply, contract: Contract, counts: Counter[str])
                 counts["dropped_relations_to_themselves"] += 1
             elif (label := contract.relation(said, counts)) is not None:
                 stated.relations.append((source.key, label, target.key))
-    return stated
 
 
 def phrases_in_passage(reply: PhrasesReply, counts: Counter[str]) -> list[StatedName]:

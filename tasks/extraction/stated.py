@@ -74,10 +74,8 @@ def distribute(stated: Stated, passages: Sequence[Passage]) -> list[Stated]:
         return [stated]
     texts = [PlacedText(passage.text) for passage in passages]
     parts = [Stated() for _ in passages]
-    holders: dict[str, list[int]] = {}
+    holders = _holders(stated.names, texts)
     for name in stated.names:
-        if name.key not in holders:
-            holders[name.key] = [n for n, text in enumerate(texts) if text.find(name.key)]
         for number in holders[name.key] or [0]:
             parts[number].names.append(name)
     for relation in stated.relations:
@@ -87,6 +85,20 @@ def distribute(stated: Stated, passages: Sequence[Passage]) -> list[Stated]:
     for triple in stated.triples:
         parts[_holder(holders, triple[1])].triples.append(triple)
     return parts
+
+
+def _holders(names: Iterable[StatedName], texts: Sequence[PlacedText]) -> dict[str, list[int]]:
+    """Numbers of the texts in which the names stand, by key."""
+    keys = dict.fromkeys(name.key for name in names)
+    return {key: [number for number, text in enumerate(texts) if text.find(key)] for key in keys}
+
+
+def _describe(row: Row, name: StatedName, typed: set[str]) -> None:
+    """Adds the first type and the first description that are stated of a name; `typed` are the keys that have one."""
+    if name.type and name.key not in typed and not is_value(name.key):
+        row.type, row.confidence = name.type, 1.0
+        typed.add(name.key)
+    row.description = row.description or cut(name.description)
 
 
 def _holder(holders: dict[str, list[int]], keys: Iterable[str]) -> int:
@@ -124,10 +136,7 @@ def stated_page(passage: Passage, stated: Stated, extractor: str) -> Page:
             if row.spans:
                 row.surface = passage.text[slice(*row.spans[0])]
             _type(row, name.key, passage.text)
-        if name.type and name.key not in given and not is_value(name.key):
-            row.type, row.confidence = name.type, 1.0
-            given.add(name.key)
-        row.description = row.description or cut(name.description)
+        _describe(row, name, given)
     page.relations = [(relation, extractor) for relation in dict.fromkeys(stated.relations)]
     page.propositions = [(proposition, extractor) for proposition in merged(stated.propositions)]
     page.triples = [(triple, extractor) for triple in merged(stated.triples)]

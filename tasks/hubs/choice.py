@@ -34,8 +34,10 @@ class HubRule:
         Raises:
             ConfigurationError: If a setting needs another one.
         """
-        types = settings.types or ((DOCUMENT,) if kind == "corpus" and settings.mode != "edges" else ())
-        mode: HubMode = settings.mode if settings.mode != "auto" else "types" if types else "edges"
+        types = settings.types or _usual_types(settings, kind)
+        mode: HubMode = settings.mode
+        if mode == "auto":
+            mode = "types" if types else "edges"
         if mode != "edges" and not types:
             raise ConfigurationError(
                 f"hubs.mode = {mode} needs the types of hubs; name them in hubs.types, or set hubs.mode = edges."
@@ -45,6 +47,11 @@ class HubRule:
                 "hubs.split needs a length at which paths end; set hubs.max_path_length, or leave hubs.split out."
             )
         return cls(mode, types if mode != "edges" else (), settings.min_edges)
+
+
+def _usual_types(settings: HubSettings, kind: SourceKind) -> tuple[str, ...]:
+    """The types of hubs if the settings name none: the documents of a corpus, unless edges alone make hubs."""
+    return (DOCUMENT,) if kind == "corpus" and settings.mode != "edges" else ()
 
 
 def find_hubs(

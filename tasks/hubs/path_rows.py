@@ -3,7 +3,7 @@
 Fills no table (stage.py does) and asks no model.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from polyhop.schemas.hubs import END_KINDS
 from polyhop.schemas.ids import ID_LENGTH, content_hash
+from polyhop.schemas.statements import NamedTriple
 from polyhop.tasks.hubs.rows import RowCollector
 from polyhop.tasks.hubs.searched import SearchedPaths
 from polyhop.tasks.hubs.tables import HUB_PATHS, HUB_TEXTS
@@ -36,9 +37,7 @@ def path_tables(
     numbers, words = searched.numbers(), searched.words()
     for first in range(0, searched.path_count, CHUNK):
         paths = list(islice(words, CHUNK))
-        told = [(path_text(path), TEMPLATE) for path in paths]
-        if written:
-            told = [written.get(path_lines(path), own) for path, own in zip(paths, told, strict=True)]
+        told = _told(paths, written)
         for path, (text, _) in zip(paths, told, strict=True):
             rows.add(next(numbers), path, text)
         hubs, ends = hub_of[first : first + CHUNK], searched.ends()[first : first + CHUNK]
@@ -54,6 +53,14 @@ def path_tables(
             "end_entity_id": [searched.entity_ids[node] for node in ends.tolist()],
         }
         yield pa.Table.from_pydict(columns, schema=HUB_PATHS.arrow)
+
+
+def _told(paths: Sequence[Sequence[NamedTriple]], written: Mapping[str, tuple[str, str]]) -> list[tuple[str, str]]:
+    """Text of each path and who wrote it: a model, else the template."""
+    told = [(path_text(path), TEMPLATE) for path in paths]
+    if not written:
+        return told
+    return [written.get(path_lines(path), own) for path, own in zip(paths, told, strict=True)]
 
 
 def text_table(texts: Mapping[str, list[str]]) -> pa.Table:

@@ -165,13 +165,14 @@ def _hubs_table(search: HubSearch, read: ReadGraph, arrays: Arrays) -> pa.Table:
     unreached = search.unreached.tolist()
     nodes = [*arrays["hubs"].tolist(), *unreached]
     own = [arrays["hashes"][first:end].tobytes() for first, end in pairwise(starts)]
+    rest = len(unreached)
     columns = {
         "hub_id": [read.entity_ids[node] for node in nodes],
         "definition": [DEFINITIONS[int(search.rules[node])] for node in nodes],
-        "index_level": [*(hub.level for hub in found), *(None for _ in unreached)],
-        "path_count": [*np.diff(starts).tolist(), *(0 for _ in unreached)],
-        "left_out_count": [*(hub.left_out for hub in found), *(0 for _ in unreached)],
-        "graph_hash": [sha256(each).hexdigest() for each in [*own, *(b"" for _ in unreached)]],
+        "index_level": [*(hub.level for hub in found), *[None] * rest],
+        "path_count": [*np.diff(starts).tolist(), *[0] * rest],
+        "left_out_count": [*(hub.left_out for hub in found), *[0] * rest],
+        "graph_hash": [sha256(each).hexdigest() for each in [*own, *[b""] * rest]],
     }
     return pa.Table.from_pydict(columns, schema=HUBS.arrow)
 

@@ -124,18 +124,25 @@ def _words_of(names: Sequence[Name]) -> _Words:
     """Words of the names that have a type: those of `Name.tokens`."""
     chosen = [number for number, name in enumerate(names) if name.type is not None]
     forms = [names[number].form for number in chosen]
-    written = " ".join(forms).split()
+    found, count = _numbered_words(" ".join(forms).split())
+    owner = np.repeat(np.array(chosen, dtype=np.int64), [form.count(" ") + 1 if form else 0 for form in forms])
+    owner, found = np.divmod(np.unique(owner[found >= 0] * count + found[found >= 0]), count)
+    return _Words(owner, found, _numbered_types(names)[owner] * count + found, count)
+
+
+def _numbered_words(written: Sequence[str]) -> tuple[NDArray[np.int64], int]:
+    """Number of each word without its punctuation, -1 for punctuation alone; and the words' count, at least 1."""
     bare = {word: word.strip(string.punctuation) for word in dict.fromkeys(written)}
     number_of = {word: number for number, word in enumerate(sorted({*bare.values()} - {""}))}
     number_as_written = {word: number_of.get(stripped, -1) for word, stripped in bare.items()}
     found = np.fromiter(map(number_as_written.__getitem__, written), dtype=np.int64, count=len(written))
-    owner = np.repeat(np.array(chosen, dtype=np.int64), [form.count(" ") + 1 if form else 0 for form in forms])
-    count = max(1, len(number_of))
-    owner, found = np.divmod(np.unique(owner[found >= 0] * count + found[found >= 0]), count)
+    return found, max(1, len(number_of))
+
+
+def _numbered_types(names: Sequence[Name]) -> NDArray[np.int64]:
     kinds = [name.type or "" for name in names]
     type_number = {kind: number for number, kind in enumerate(sorted(set(kinds)))}
-    type_of = np.array([type_number[kind] for kind in kinds], dtype=np.int64)
-    return _Words(owner, found, type_of[owner] * count + found, count)
+    return np.array([type_number[kind] for kind in kinds], dtype=np.int64)
 
 
 def _have_all(

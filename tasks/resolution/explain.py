@@ -79,13 +79,17 @@ def explain(a: str, b: str, records: NameRecords) -> Explanation:
         return Explanation(False, _why_unseen(unseen, records), records.decisions, unseen)  # noqa: FBT003
     same = entities[0] == entities[1]
     if keys[0] == keys[1]:
-        dropped = "case, accents and punctuation" if link_key(a) == link_key(b) else "function words in front"
-        reason = f"both are {quoted(keys[0])} once {dropped} are dropped"
+        reason = _why_one_key(a, b, keys[0])
     elif same:
         reason = _reasons(d for d in records.decisions if d.canonical == entities[0] and d.key != entities[0])
     else:
         reason = _difference(a, b, records)
     return Explanation(same, reason, records.decisions, {})
+
+
+def _why_one_key(a: str, b: str, key: str) -> str:
+    dropped = "case, accents and punctuation" if link_key(a) == link_key(b) else "function words in front"
+    return f"both are {quoted(key)} once {dropped} are dropped"
 
 
 def _why_unseen(names: Iterable[str], records: NameRecords) -> str:
@@ -112,8 +116,7 @@ def _difference(a: str, b: str, records: NameRecords) -> str:
         return "they are two nodes of the graph that this index was made from, and nodes are never merged"
     keys = known_key(a, records), known_key(b, records)
     meant = [_entity(key, records) or key for key in keys]
-    about = [d for d in records.decisions if _is_about_other(d, keys, meant)]
-    told = _reasons(d for d in about if d.kind == "manual") or _reasons(about)
+    told = _told_of_both(keys, meant, records)
     if told:
         return told
     types = [records.entities[key][1] for key in meant]
@@ -124,6 +127,12 @@ def _difference(a: str, b: str, records: NameRecords) -> str:
         return "they are not candidates: neither name has all words of the other"
     shorter = keys[0] if len(words[0]) <= len(words[1]) else keys[1]
     return _why_undecided(shorter, types[0], records)
+
+
+def _told_of_both(keys: tuple[str, str], meant: list[str], records: NameRecords) -> str:
+    """What was decided about two names; of that, what people said, if they said anything."""
+    about = [d for d in records.decisions if _is_about_other(d, keys, meant)]
+    return _reasons(d for d in about if d.kind == "manual") or _reasons(about)
 
 
 def _difference_of_types(meant: Sequence[str], types: Sequence[str | None]) -> str:

@@ -64,15 +64,9 @@ def _by_type(connection: duckdb.DuckDBPyConnection) -> Senses:
 def _by_context(connection: duckdb.DuckDBPyConnection) -> Senses:
     titles = dict(connection.execute(statement("namesakes", "titles_of_passages")).fetchall())
     titled = titled_bearers(titles)
-    places = [
-        row[:5]
-        for row in connection.execute(statement("namesakes", "qualified_places")).fetchall()
-        if not _IN_A_LIST.match(row[5])
-    ]
     types = connection.execute(statement("namesakes", "types_by_passage")).fetchall()
     located = {row[1] for row in types if row[3] == "LOCATION"}
-    qualified = qualified_bearers([row for row in places if row[1] in located], {(row[1], row[3]) for row in places})
-    found = {**typed_bearers(types, keeps_name=False), **qualified}
+    found = {**typed_bearers(types, keeps_name=False), **_qualified(connection, located)}
     neighbours = _names_around(connection, {**found, **titled})
     (passages,) = connection.execute("SELECT count(*) FROM passages").fetchone() or (0,)
     counts: Mapping[str, int] = dict(connection.execute(statement("namesakes", "passages_of_names")).fetchall())
@@ -80,6 +74,13 @@ def _by_context(connection: duckdb.DuckDBPyConnection) -> Senses:
     rare = {passage: names - common for passage, names in neighbours.items()}
     bearers = {**disjoint(found, rare), **titled}
     return senses_of(bearers, neighbours, counts, _mentioning(neighbours, bearers))
+
+
+def _qualified(connection: duckdb.DuckDBPyConnection, located: Collection[str]) -> dict[str, list[Bearer]]:
+    """Bearers of the names of places that texts qualify by another place, lists of places aside."""
+    rows = connection.execute(statement("namesakes", "qualified_places")).fetchall()
+    places = [row[:5] for row in rows if not _IN_A_LIST.match(row[5])]
+    return qualified_bearers([row for row in places if row[1] in located], {(row[1], row[3]) for row in places})
 
 
 def _names_around(connection: duckdb.DuckDBPyConnection, keys: Collection[str]) -> dict[str, frozenset[str]]:

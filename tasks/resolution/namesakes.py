@@ -158,6 +158,23 @@ def typed_bearers(types: Iterable[tuple[str, str, str, str]], *, keeps_name: boo
     return found
 
 
+def _meant(
+    key: str,
+    group: Sequence[Bearer],
+    neighbours: Mapping[str, frozenset[str]],
+    counts: Mapping[str, int],
+    mentioning: Collection[str],
+) -> dict[str, Bearer]:
+    """The bearer that each passage means: the only one that claims it, else the one whose passages have such names."""
+    meant, undecided = _claims(group, mentioning)
+    for _ in range(ROUNDS if neighbours else 0):
+        near = _near(key, group, meant, undecided, neighbours, counts)
+        meant, undecided = meant | near, [passage for passage in undecided if passage not in near]
+        if not near:
+            break
+    return meant
+
+
 def senses_of(
     bearers: Mapping[str, Sequence[Bearer]],
     neighbours: Mapping[str, frozenset[str]],
@@ -180,12 +197,7 @@ def senses_of(
     decisions = []
     for key in sorted(bearers):
         group = bearers[key]
-        meant, undecided = _claims(group, mentioning.get(key, ()))
-        for _ in range(ROUNDS if neighbours else 0):
-            near = _near(key, group, meant, undecided, neighbours, counts)
-            meant, undecided = meant | near, [passage for passage in undecided if passage not in near]
-            if not near:
-                break
+        meant = _meant(key, group, neighbours, counts, mentioning.get(key, ()))
         given = Counter(bearer.key for bearer in meant.values())
         for passage, bearer in sorted(meant.items()):
             if bearer.key != key:

@@ -99,12 +99,17 @@ def finish(build: Build) -> Counts:
             fill_all(build, connection)
         else:
             fill_changed(build, connection)
-        clear_tables(build, connection, [ALIASES])
-        aliases = {"title_aliases": [str(_write_aliases(build, titles))]}
-        connection.execute(statement("resolve", "fill_title_aliases"), aliases)
-        connection.execute(statement("resolve", "fill_decided_aliases"))
+        _fill_aliases(build, connection, titles)
         row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0,) * len(_COUNTED)
     return dict(zip(_COUNTED, row, strict=True)) | decided
+
+
+def _fill_aliases(build: Build, connection: duckdb.DuckDBPyConnection, titles: list[str]) -> None:
+    """Fills the table of aliases anew: those that titles give, and those that were decided."""
+    clear_tables(build, connection, [ALIASES])
+    aliases = {"title_aliases": [str(_write_aliases(build, titles))]}
+    connection.execute(statement("resolve", "fill_title_aliases"), aliases)
+    connection.execute(statement("resolve", "fill_decided_aliases"))
 
 
 def _has_links(build: Build) -> bool:

@@ -103,10 +103,10 @@ def valid_groups(
     used: set[int] = set()
     valid = []
     for group in groups:
-        found = {number_of.get(norm_ws(member)) for member in group.members}
-        members = sorted(number for number in found if number is not None and number not in used)
+        found = {number for member in group.members if (number := number_of.get(norm_ws(member))) is not None}
+        members = sorted(found - used)
         canonical = number_of.get(norm_ws(group.canonical_name))
-        if len(members) < 2 or canonical is None or canonical not in members:
+        if canonical is None or canonical not in members or len(members) < 2:
             continue
         used.update(members)
         valid.append((canonical, members, " ".join(group.description.split()) or _joined(names, members)))
