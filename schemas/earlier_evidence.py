@@ -53,20 +53,31 @@ def is_earlier(row: Mapping[str, Any]) -> bool:
 
 def from_earlier(row: Mapping[str, Any]) -> Evidence:
     """The evidence of an earlier release; what it lacked stays empty."""
-    noun = "terms" if "question_terms" in row else "entities"
-    names = row.get(f"question_{noun}")
     return Evidence(
-        names=QuestionNames(tuple(names["matched"]), tuple(names["unmatched"]), noun) if names else None,
+        names=_names(row),
         seeds=_seeds(row.get("seeds") or ()),
         nodes=_nodes(row),
         paths=tuple(_path(chain) for chain in row.get("chains", ())) + _reached_paths(row),
         notes=_notes(row),
         fallback=_FALLBACKS.get(str(row.get("fallback"))),
-        measure="activation" if "activations" in row else "similarity" if "nearest_entities" in row else "",
+        measure=_measure(row),
         node_count=int(row.get("activated") or row.get("reached") or len(row.get("nearest_entities", ()))),
         context=str(row.get("context", "")),
         data={name: value for name, value in row.items() if name not in KNOWN and name not in _READ},
     )
+
+
+def _names(row: Mapping[str, Any]) -> QuestionNames | None:
+    noun = "terms" if "question_terms" in row else "entities"
+    names = row.get(f"question_{noun}")
+    return QuestionNames(tuple(names["matched"]), tuple(names["unmatched"]), noun) if names else None
+
+
+def _measure(row: Mapping[str, Any]) -> str:
+    """What the numbers of its nodes are."""
+    if "activations" in row:
+        return "activation"
+    return "similarity" if "nearest_entities" in row else ""
 
 
 def _seeds(stored: Any) -> tuple[Seed, ...]:

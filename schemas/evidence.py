@@ -213,14 +213,8 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
         seeds=tuple(Seed(**seed) for seed in row.get("seeds", ())),
         nodes=tuple(Node(**node) for node in row.get("nodes", ())),
         edges=_edges(row.get("edges", ())),
-        paths=tuple(
-            Path(path["text"], tuple(path["nodes"]), tuple(path["names"]), _edges(path["edges"]), path["score"])
-            for path in row.get("paths", ())
-        ),
-        notes=tuple(
-            Note(note["label"], note["text"], tuple((name, weight) for name, weight in note["items"]))
-            for note in row.get("notes", ())
-        ),
+        paths=tuple(map(_path, row.get("paths", ()))),
+        notes=tuple(map(_note, row.get("notes", ()))),
         fallback=Fallback(**fallback) if fallback else None,
         measure=row.get("measure", ""),
         node_count=row.get("node_count", 0),
@@ -228,6 +222,14 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
         context=row.get("context", ""),
         data={name: value for name, value in row.items() if name not in KNOWN},
     )
+
+
+def _path(row: Mapping[str, Any]) -> Path:
+    return Path(row["text"], tuple(row["nodes"]), tuple(row["names"]), _edges(row["edges"]), row["score"])
+
+
+def _note(row: Mapping[str, Any]) -> Note:
+    return Note(row["label"], row["text"], tuple((name, weight) for name, weight in row["items"]))
 
 
 def _plain(value: Any) -> Any:

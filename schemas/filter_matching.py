@@ -117,15 +117,19 @@ def _misfit(leaf: Comparison, kind: str, value: Value) -> str | None:
     """Why a field of this type cannot be compared with a value, None if it can."""
     if kind == "flag":
         return None if isinstance(value, bool) and leaf.operator == "=" else "true or false; write = TRUE or = FALSE"
-    if kind == "number" and (isinstance(value, bool) or not isinstance(value, float)):
+    if kind == "number" and not isinstance(value, float):
         is_quoted = isinstance(value, str) and number_in(value) is not None
         return f"numbers; write {value} without quotes" if is_quoted else "numbers; compare it with a number"
     if kind == "date" and _interval(value) is None:
         return "dates; write one as '2020', '2020-05' or '2020-05-31'"
-    if kind == "text" and not isinstance(value, str):
-        written = str(value).upper() if isinstance(value, bool) else f"{value:g}"
-        return f"text; quote the value: '{written}'"
-    return None
+    return _misfit_of_text(value) if kind == "text" else None
+
+
+def _misfit_of_text(value: Value) -> str | None:
+    if isinstance(value, str):
+        return None
+    written = str(value).upper() if isinstance(value, bool) else f"{value:g}"
+    return f"text; quote the value: '{written}'"
 
 
 def _interval(value: Value) -> tuple[np.datetime64, np.datetime64] | None:
@@ -145,21 +149,22 @@ def _truth(condition: Condition, fields: RecordFields) -> Truth:
             is_true, is_known = _truth(of, fields)
             return is_known & ~is_true, is_known
         case All(parts):
-            truths = [_truth(part, fields) for part in parts]
-            is_true = np.logical_and.reduce([each for each, _ in truths])
-            is_false = np.logical_or.reduce([known & ~each for each, known in truths])
-            return is_true, is_true | is_false
+            return _combined([_truth(part, fields) for part in parts], np.logical_and, np.logical_or)
         case Either(parts):
-            truths = [_truth(part, fields) for part in parts]
-            is_true = np.logical_or.reduce([each for each, _ in truths])
-            is_false = np.logical_and.reduce([known & ~each for each, known in truths])
-            return is_true, is_true | is_false
+            return _combined([_truth(part, fields) for part in parts], np.logical_or, np.logical_and)
         case IsNull(field):
             is_missing = np.ones(fields.count, dtype=np.bool_)
             is_missing[fields.values(field).rows] = False
             return is_missing, np.ones(fields.count, dtype=np.bool_)
         case Comparison():
             return _compared(condition, fields)
+
+
+def _combined(truths: Sequence[Truth], when_true: np.ufunc, when_false: np.ufunc) -> Truth:
+    """A whole, true and false where its parts so combined are; unknown elsewhere."""
+    is_true = when_true.reduce([each for each, _ in truths])
+    is_false = when_false.reduce([known & ~each for each, known in truths])
+    return is_true, is_true | is_false
 
 
 def _compared(leaf: Comparison, fields: RecordFields) -> Truth:

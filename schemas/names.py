@@ -212,9 +212,7 @@ def _run_end(words: list[str], lows: list[str], gaps: list[str], first: int) -> 
 def _joins(gap: str, before: str, after: str) -> bool:
     """Whether two words with this gap between them may stand in one run."""
     inner = gap.strip(" \t")
-    if inner == "":
-        return True
-    if inner == "&":
+    if inner in ("", "&"):
         return True
     if inner == "'":
         return gap == inner and after != "s"

@@ -186,13 +186,13 @@ def summed_use(uses: Sequence[ModelUse]) -> ModelUse | None:
     """
     if len(uses) < 2:
         return next(iter(uses), None)
-    last, failed = uses[-1], next((use for use in uses if use.error_class), None)
+    error_class, error = next(((use.error_class, use.error) for use in uses if use.error_class), ("", ""))
     return replace(
-        last,
+        uses[-1],
         is_cached=all(use.is_cached for use in uses),
         usage=sum((use.usage for use in uses), Usage()),
-        error_class=failed.error_class if failed else "",
-        error=failed.error if failed else "",
+        error_class=error_class,
+        error=error,
         parts=tuple(part for use in uses for part in use.parts or (use,)),
     )
 
