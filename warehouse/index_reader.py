@@ -41,6 +41,9 @@ _LONGEST_KEPT = 8_000
 _MOST_KEPT_AT_ONCE = 512
 """More passages in one query are no questions' (a reader samples the corpus), and would push those out."""
 
+_Place = tuple[str, str, int, int]
+"""Record and document of a passage, and its offsets in the record's text."""
+
 
 class PublishedIndex:
     """A version of an index. Passages are numbered by ascending passage id."""
@@ -137,17 +140,21 @@ class PublishedIndex:
         return read
 
     def _read_origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
-        place_of = {number: place for number in numbers if (place := self._places.get(number)) is not None}
-        unknown = [number for number in numbers if number not in place_of]
-        if unknown:
-            place_of.update((number, row[3:]) for number, row in self._read_passages(unknown).items())
-        places = [place_of[number] for number in numbers]
+        places = self._places_of(numbers)
         of_record: dict[str, tuple[str, str]] = {}
         if "records" in self.manifest.tables:
             of_record = self._sources("origins_of_records", {place[0] for place in places})
         others = {place[1] for place in places if place[0] not in of_record}
         of_document = self._sources("origins_of_documents", others) if others else {}
         return [_origin(place, of_record.get(place[0]) or of_document[place[1]]) for place in places]
+
+    def _places_of(self, numbers: Sequence[int]) -> list[_Place]:
+        """Places of passages by number, in the order asked; read where they are not kept."""
+        place_of = {number: place for number in numbers if (place := self._places.get(number)) is not None}
+        unknown = [number for number in numbers if number not in place_of]
+        if unknown:
+            place_of.update((number, row[3:]) for number, row in self._read_passages(unknown).items())
+        return [place_of[number] for number in numbers]
 
     def _sources(self, name: str, ids: Collection[str]) -> dict[str, tuple[str, str]]:
         return {row[0]: (row[1], row[2]) for row in self._rows(name, ids)}
@@ -164,9 +171,6 @@ class PublishedIndex:
             self._opened.setdefault(handle, handle.open(stored))  # of two threads, both get the first one's
         return cast("T", self._opened[handle])
 
-
-_Place = tuple[str, str, int, int]
-"""Record and document of a passage, and its offsets in the record's text."""
 
 _Kept = TypeVar("_Kept")
 

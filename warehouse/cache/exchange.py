@@ -158,10 +158,12 @@ def _fault(row: dict[str, Any]) -> str | None:
         return "key is not 64 hexadecimal digits"
     if row["rung"] not in _RUNGS:
         return f"rung is '{row['rung'][:40]}'"
-    negative = [name for name in _NUMBERS if not math.isfinite(row[name]) or row[name] < 0]
-    if negative:
-        return f"{negative[0]} is {row[negative[0]]}"
-    return _json_fault(row["reply"])
+    return _number_fault(row) or _json_fault(row["reply"])
+
+
+def _number_fault(row: dict[str, Any]) -> str | None:
+    wrong = [name for name in _NUMBERS if not math.isfinite(row[name]) or row[name] < 0]
+    return f"{wrong[0]} is {row[wrong[0]]}" if wrong else None
 
 
 def _json_fault(text: str) -> str | None:

@@ -35,11 +35,17 @@ def kind_of_content(path: Path) -> str:
     if b"%PDF-" in head:
         return ".pdf"
     if head.startswith(OLE):
-        if _ENCRYPTED in path.read_bytes():
-            raise FaultError("it is encrypted with a password; save it without one")
-        raise FaultError("it is in the format of Office 97 to 2003; save it in a format of today (.docx, .pptx, .xlsx)")
-    if not head.startswith(b"PK"):
-        return ""
+        raise FaultError(_why_ole_is_refused(path))
+    return _kind_of_zip(path) if head.startswith(b"PK") else ""
+
+
+def _why_ole_is_refused(path: Path) -> str:
+    if _ENCRYPTED in path.read_bytes():
+        return "it is encrypted with a password; save it without one"
+    return "it is in the format of Office 97 to 2003; save it in a format of today (.docx, .pptx, .xlsx)"
+
+
+def _kind_of_zip(path: Path) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()

@@ -23,7 +23,7 @@ def read_mail(path: Path, _max_unpacked_mb: int) -> Document:
     """
     with path.open("rb") as file:
         message = BytesParser(policy=policy.default).parse(file)
-    if not any(_header(message, name) for name in _SHOWN):
+    if not _heading(message):
         raise FaultError("it is not an e-mail message: it has neither sender nor date nor subject")
     builder = TextBuilder()
     attached: list[str] = []
@@ -32,7 +32,7 @@ def read_mail(path: Path, _max_unpacked_mb: int) -> Document:
         if number >= _MOST_PARTS:
             raise FaultError(f"it has more than {_MOST_PARTS:,} parts")
         if begins_message:
-            builder.add("\n".join(f"{name}: {_header(part, name)}" for name in _SHOWN if _header(part, name)))
+            builder.add(_heading(part))
             continue
         if _is_attached(part):
             attached.append(clean_name(str(part.get_filename() or part.get_content_type())))
@@ -69,11 +69,21 @@ def _parts(message: Message) -> Iterator[tuple[Message, bool]]:
         if not part.is_multipart():
             yield part, False
             continue
-        inner = [one for one in part.get_payload() if isinstance(one, Message)]
-        if part.get_content_type() == "multipart/alternative":
-            inner = [one for one in inner if one.get_content_type() == "text/plain"][:1] or inner[-1:]
         is_forwarded = part.get_content_maintype() == "message"
-        waiting.extend((one, is_forwarded) for one in reversed(inner))
+        waiting.extend((one, is_forwarded) for one in reversed(_read_parts_of(part)))
+
+
+def _read_parts_of(part: Message) -> list[Message]:
+    """The parts in a part that are read: all, but of alternatives the first plain one, or the last."""
+    inner = [one for one in part.get_payload() if isinstance(one, Message)]
+    if part.get_content_type() == "multipart/alternative":
+        return [one for one in inner if one.get_content_type() == "text/plain"][:1] or inner[-1:]
+    return inner
+
+
+def _heading(message: Message) -> str:
+    """The headers that are shown of a message, one a line; "" if it has none of them."""
+    return "\n".join(f"{name}: {_header(message, name)}" for name in _SHOWN if _header(message, name))
 
 
 def _header(part: Message, name: str) -> str:

@@ -27,12 +27,7 @@ def read_pdf(path: Path, _max_unpacked_mb: int) -> Document:
     """
     import pypdfium2
 
-    try:
-        file = pypdfium2.PdfDocument(path)
-    except pypdfium2.PdfiumError as error:
-        if getattr(error, "err_code", None) == _WRONG_PASSWORD or "password" in str(error).lower():
-            raise FaultError("it is encrypted with a password; save it without one") from error
-        raise FaultError(f"it is damaged ({damage(error)})") from error
+    file = _opened(path)
     outline = _outline(file)
     builder = TextBuilder()
     damaged = 0
@@ -44,14 +39,29 @@ def read_pdf(path: Path, _max_unpacked_mb: int) -> Document:
             continue
         _add_page(builder, number + 1, text, outline.get(number, ()))
     if not builder.length:
-        pages = f"{len(file)} page{'' if len(file) == 1 else 's'}"
-        if damaged:
-            raise FaultError(f"it is damaged (none of its {pages} can be read)")
-        raise FaultError(f"it has no text: {pages} of pictures or drawings; recognise its text first (OCR)")
+        raise FaultError(_why_no_text(len(file), damaged))
     stated = {name: clean_line(value) for name, value in file.get_metadata_dict(skip_empty=True).items()}
     title = stated.get("Title", "")
     metadata = {"author": stated.get("Author"), "pages": len(file), "damaged_pages": damaged or None}
     return builder.document("" if _NO_TITLE.fullmatch(title) else title, metadata)
+
+
+def _opened(path: Path) -> Any:
+    import pypdfium2
+
+    try:
+        return pypdfium2.PdfDocument(path)
+    except pypdfium2.PdfiumError as error:
+        if getattr(error, "err_code", None) == _WRONG_PASSWORD or "password" in str(error).lower():
+            raise FaultError("it is encrypted with a password; save it without one") from error
+        raise FaultError(f"it is damaged ({damage(error)})") from error
+
+
+def _why_no_text(page_count: int, damaged: int) -> str:
+    pages = f"{page_count} page{'' if page_count == 1 else 's'}"
+    if damaged:
+        return f"it is damaged (none of its {pages} can be read)"
+    return f"it has no text: {pages} of pictures or drawings; recognise its text first (OCR)"
 
 
 def _page_text(file: Any, number: int) -> str:

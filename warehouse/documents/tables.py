@@ -17,9 +17,7 @@ def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     names: Sequence[str] | None = None
     is_first = True
     for row in rows:
-        cells = [" ".join(cell.split()) for cell in row]
-        while cells and not cells[-1]:
-            cells.pop()
+        cells = _cells(row)
         if not cells:
             continue
         if is_first:
@@ -29,6 +27,14 @@ def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
             yield "; ".join(_named(cells, names))
             continue
         yield " | ".join(cell for cell in cells if cell)
+
+
+def _cells(row: Sequence[str]) -> list[str]:
+    """The cells of a row with single spaces, without the empty ones at its end."""
+    cells = [" ".join(cell.split()) for cell in row]
+    while cells and not cells[-1]:
+        cells.pop()
+    return cells
 
 
 def _are_names(cells: Sequence[str]) -> bool:

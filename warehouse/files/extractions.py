@@ -102,14 +102,19 @@ def _from_parquet(path: Path) -> Iterator[ExtractionRow]:
 def _row(number: int, value: object) -> ExtractionRow:
     if not isinstance(value, dict):
         return ExtractionRow(number, "", "", {}, "not an object")
-    named = next((value[name] for name in _ID_FIELDS if value.get(name) is not None), None)
     text = value.get("passage")
     text = text if isinstance(text, str) else ""
-    # a running number beside a text is a place in HippoRAG's file, not an id of ours
-    is_id = isinstance(named, str) or (isinstance(named, int) and not isinstance(named, bool) and not text)
-    id_ = str(named) if is_id else ""
+    id_ = _id_in(value, has_text=bool(text))
     fault = "" if id_ or text else "neither an id nor a passage"
     return ExtractionRow(number, id_, text, value, fault)
+
+
+def _id_in(row: dict[str, Any], *, has_text: bool) -> str:
+    """The passage id that a row names, "" if it names none."""
+    named = next((row[name] for name in _ID_FIELDS if row.get(name) is not None), None)
+    # a running number beside a text is a place in HippoRAG's file, not an id of ours
+    is_number = isinstance(named, int) and not isinstance(named, bool) and not has_text
+    return str(named) if isinstance(named, str) or is_number else ""
 
 
 def export_extractions(tables: Path, target: Path) -> int:

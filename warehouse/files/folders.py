@@ -71,7 +71,7 @@ def read_folder(
         elif path.suffix.lower() in DOCUMENTS:
             is_empty = False
             record = document_record(path, name, convert)
-            if isinstance(record, BadRecord) and record.reason.endswith(INSTALL_OFFICE):
+            if _needs_office(record):
                 others[f"{path.suffix.lower()} without the extra office"] += 1
             yield record
         elif is_of_others(suffix_of(path)):
@@ -81,6 +81,11 @@ def read_folder(
             others[path.suffix.lower() or "no suffix"] += 1
     if is_empty:
         raise SourceError(_nothing_usable(folder, others))
+
+
+def _needs_office(record: SourceRecord | BadRecord) -> bool:
+    """Whether a document file was not read because the extra office is not installed."""
+    return isinstance(record, BadRecord) and record.reason.endswith(INSTALL_OFFICE)
 
 
 def _nothing_usable(folder: Path, others: Counter[str]) -> str:

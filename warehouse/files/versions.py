@@ -250,9 +250,7 @@ def remove_leftovers(index: IndexFolder) -> list[int]:
 
     That is: folders without a manifest, a version that was never current, and pointers that were not renamed.
     """
-    for pointer in (index.current, index.publishing):
-        for temporary in index.path.glob(f".{pointer.name}.*.tmp"):
-            temporary.unlink()
+    _remove_unfinished_pointers(index)
     if not index.versions.is_dir():
         return []
     try:
@@ -266,6 +264,12 @@ def remove_leftovers(index: IndexFolder) -> list[int]:
         shutil.rmtree(index.version(number).path)
     index.publishing.unlink(missing_ok=True)
     return left
+
+
+def _remove_unfinished_pointers(index: IndexFolder) -> None:
+    for pointer in (index.current, index.publishing):
+        for temporary in index.path.glob(f".{pointer.name}.*.tmp"):
+            temporary.unlink()
 
 
 def _manifest_bytes(manifest: Manifest) -> bytes:

@@ -54,14 +54,27 @@ def find_address(
         ConfigurationError: If there is no address or no password.
     """
     found_uri = uri or environment.get("NEO4J_URI", "")
-    names = [environment[name] for name in _USER_VARIABLES if environment.get(name)]
     found_password = password or environment.get("NEO4J_PASSWORD", "")
     if not found_uri:
-        option = f"use {named_by} bolt://HOST:7687 or " if named_by.startswith("--") else ""
-        raise ConfigurationError(f"No Neo4j server is named; {option}set NEO4J_URI.")
+        raise ConfigurationError(_no_server(named_by))
     if not found_password:
-        option = " (or use --password)" if named_by == BY_OPTION else ""
-        raise ConfigurationError(f"Neo4j needs a password; set NEO4J_PASSWORD{option}.")
+        raise ConfigurationError(_no_password(named_by))
+    # an address may hold user:password@, which no message may show
     remember_secrets([found_password, *([found_uri] if "@" in found_uri else [])])
+    found_user = user or _user_in(environment) or "neo4j"
     found_database = database or environment.get("NEO4J_DATABASE") or "neo4j"
-    return Address(found_uri, user or (names[0] if names else "neo4j"), found_password, found_database, named_by)
+    return Address(found_uri, found_user, found_password, found_database, named_by)
+
+
+def _user_in(environment: Mapping[str, str]) -> str:
+    return next((environment[name] for name in _USER_VARIABLES if environment.get(name)), "")
+
+
+def _no_server(named_by: str) -> str:
+    option = f"use {named_by} bolt://HOST:7687 or " if named_by.startswith("--") else ""
+    return f"No Neo4j server is named; {option}set NEO4J_URI."
+
+
+def _no_password(named_by: str) -> str:
+    option = " (or use --password)" if named_by == BY_OPTION else ""
+    return f"Neo4j needs a password; set NEO4J_PASSWORD{option}."

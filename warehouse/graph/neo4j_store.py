@@ -115,11 +115,12 @@ class Neo4jStore:
         name = {"name": vector_index(self._index)}
         found = self._connection.read(cypher("schema", "vector_index"), name)
         fits = bool(found) and found[0]["state"] != "FAILED" and _dimension(found[0]) == dimension
-        if found and (is_new or not fits):
+        is_kept = fits and not is_new
+        if found and not is_kept:
             self._connection.alter(cypher("schema", "drop_vector_index"), name)
         if not dimension:
             return
-        if is_new or not fits:
+        if not is_kept:
             text = cypher("schema", "create_vector_index").replace("{label}", self._label)
             self._connection.alter(text, name | {"options": _vector_options(dimension)})
         self._connection.alter(cypher("schema", "await_indexes"), {"seconds": AWAIT_SECONDS})

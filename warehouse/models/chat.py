@@ -222,9 +222,14 @@ class ChatGateway:
             return False
         if isinstance(error, ModelUnreachableError) and not self._is_reached:
             return False
+        if isinstance(error, ModelTimeoutError) and self._is_too_slow(asking):
+            return False
+        return isinstance(error, ModelError) and error.retryable and asking.may_retry
+
+    def _is_too_slow(self, asking: _Asking[Any]) -> bool:
+        """Whether too many calls timed out with the server to themselves: of this request, or of all before a reply."""
         timeouts = asking.timeouts_alone if self._has_replied else self._timeouts_alone
-        is_too_slow = isinstance(error, ModelTimeoutError) and timeouts >= MOST_TIMEOUTS_ALONE
-        return isinstance(error, ModelError) and error.retryable and asking.may_retry and not is_too_slow
+        return timeouts >= MOST_TIMEOUTS_ALONE
 
 
 def _read(said: Completion, reply: type[ReplyT]) -> tuple[ReplyT, Rung]:

@@ -105,13 +105,14 @@ class Completions:
         ours, may_be_billed = translated(error, self._model)
         if status_of(error) == 403 and isinstance(ours, ModelRejectedError) and not self._is_form_proven:
             ours = ModelForbiddenError(f"The server of {self._model} refuses the key: {said_by(error)}", ours)
-        is_form_refused = status_of(error) in {400, 422} and not isinstance(
-            error, litellm.exceptions.LiteLLMUnknownProvider
-        )
-        if not isinstance(ours, ModelRejectedError) or not is_form_refused:
-            return CallFailedError(ours, may_be_billed=may_be_billed)
+        if isinstance(ours, ModelRejectedError) and _may_refuse_form(error):
+            return self._form_refused(error, ours, form)
+        return CallFailedError(ours, may_be_billed=may_be_billed)
+
+    def _form_refused(self, error: Exception, ours: ModelRejectedError, form: int) -> CallFailedError:
+        """Goes on to the next form of output, unless one has worked before or all were refused."""
         if form < PLAIN and not self._is_form_proven:
-            self._form = max(self._form, form + 1)
+            self._form = max(self._form, form + 1)  # another call may have gone further meanwhile
             return _again(error)
         if not self._is_form_proven:
             self._form = 0
@@ -140,6 +141,12 @@ def _strict(schema: Any) -> Any:
         made["properties"] = {name: _strict(part) for name, part in schema["properties"].items()}
         made |= {"required": list(schema["properties"]), "additionalProperties": False}
     return made
+
+
+def _may_refuse_form(error: Exception) -> bool:
+    """Whether an error may be about the form of output: the server found the request itself wrong."""
+    unknown_provider = import_litellm().exceptions.LiteLLMUnknownProvider
+    return status_of(error) in {400, 422} and not isinstance(error, unknown_provider)
 
 
 def _completion(answer: Any) -> Completion:

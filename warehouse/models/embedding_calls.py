@@ -99,9 +99,14 @@ def _embedded(answer: Any, model: str) -> Embedded:
     if not isinstance(data, list):
         malformed = MalformedReplyError(f"The reply of {model} holds no embeddings.")
         raise CallFailedError(malformed, may_be_billed=True)
-    rows = [row if isinstance(row, dict) else dict(row) for row in data]
-    numbers = [row.get("index") for row in rows]
-    if sorted(n for n in numbers if isinstance(n, int)) == list(range(len(rows))):
-        rows = [row for _, row in sorted(zip(numbers, rows, strict=True), key=lambda pair: pair[0] or 0)]
+    rows = _in_order([row if isinstance(row, dict) else dict(row) for row in data])
     tokens = getattr(getattr(answer, "usage", None), "prompt_tokens", 0)
     return Embedded([row.get("embedding") for row in rows], tokens if isinstance(tokens, int) else 0)
+
+
+def _in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows by their numbers; as they came if these are not 0, 1, 2 and so on, each once."""
+    numbers = [row.get("index") for row in rows]
+    if sorted(n for n in numbers if isinstance(n, int)) == list(range(len(rows))):
+        return [row for _, row in sorted(zip(numbers, rows, strict=True), key=lambda pair: pair[0] or 0)]
+    return rows

@@ -143,12 +143,20 @@ def translated(error: Exception, model: str) -> tuple[PolyhopError, bool]:
         return ModelKeyError(f"The key of {model} is missing or refused: {said}"), False
     if reach is Reach.TIMED_OUT or status in {408, 504}:
         return ModelTimeoutError(f"{model} did not reply in time: {said}"), reach is Reach.TIMED_OUT
-    retry_after = retry_after_seconds(error)
-    if status == 429 or (status == 503 and retry_after is not None):
-        return ModelRateLimitError(f"{model} rate-limits its callers: {said}", retry_after), False
-    if status is not None and 400 <= status < 500 and status not in {409, 425}:
-        return ModelRejectedError(f"{model} does not accept the request ({status}): {said}"), False
+    declined = _declined(error, model, said)
+    if declined is not None:
+        return declined, False
     return ModelUnavailableError(f"{model} is unavailable: {said}"), reach is Reach.LOST
+
+
+def _declined(error: Exception, model: str, said: str) -> PolyhopError | None:
+    """Our error for a status by which the server declines the call; None for any other."""
+    status, retry_after = status_of(error), retry_after_seconds(error)
+    if status == 429 or (status == 503 and retry_after is not None):
+        return ModelRateLimitError(f"{model} rate-limits its callers: {said}", retry_after)
+    if status is not None and 400 <= status < 500 and status not in {409, 425}:
+        return ModelRejectedError(f"{model} does not accept the request ({status}): {said}")
+    return None
 
 
 def said_by(error: Exception) -> str:

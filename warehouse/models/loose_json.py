@@ -192,11 +192,7 @@ class _Reader:
             else:
                 self.position += 1
                 if after.match(self.text, self.position):
-                    if quote == '"' and inner % 2:
-                        raise LooseJsonError(f"stray quotes before character {self.position}")
-                    if quote == "'" and not self._next():
-                        return None
-                    return _SURROGATES.sub("\ufffd", _joined("".join(parts)))
+                    return self._closed("".join(parts), quote, inner)
                 if quote == '"' and _AMBIGUOUS.match(self.text, self.position):
                     raise LooseJsonError(f"stray quote before character {self.position}")
                 parts.append(quote)
@@ -204,6 +200,20 @@ class _Reader:
         if inner:
             raise LooseJsonError("stray quotes before the end")
         return None
+
+    def _closed(self, text: str, quote: str, inner: int) -> str | None:
+        """A string whose closing quote was passed; None if that may be an apostrophe at which the text ends.
+
+        Args:
+            text: What the string holds.
+            quote: The closing quote.
+            inner: Number of such quotes in it; an odd one of double quotes leaves open which of them closes.
+        """
+        if quote == '"' and inner % 2:
+            raise LooseJsonError(f"stray quotes before character {self.position}")
+        if quote == "'" and not self._next():
+            return None
+        return _SURROGATES.sub("\ufffd", _joined(text))
 
     def _escape(self) -> str:
         """The character that a backslash sequence stands for; an unknown one stands for itself."""

@@ -108,20 +108,7 @@ def open_sentence_transformers(
     Raises:
         ConfigurationError: If the package is not installed, or cannot fetch or load the model.
     """
-    try:
-        opening = import_module("sentence_transformers").SentenceTransformer
-    except ImportError as error:
-        raise ConfigurationError(
-            f"The encoder sentence-transformers:{model} needs the package sentence-transformers (with PyTorch). "
-            "Install it with: pip install sentence-transformers, or in a checkout: uv pip install sentence-transformers"
-        ) from error
-    try:
-        opened = opening(model, device=device or None, truncate_dim=dimension or None)
-    except Exception as error:  # of the model hub's client, of the network, of PyTorch: no common base class
-        raise ConfigurationError(
-            f"sentence-transformers cannot fetch or load the encoder '{model}' ({_first_line(error)}). Connect once to "
-            "the model hub, or name a folder that holds the model."
-        ) from error
+    opened = _sentence_transformer(model, device, dimension)
     if max_tokens:
         opened.max_seq_length = max_tokens
     longest, size = int(opened.max_seq_length or 0), batch_size or DEFAULT_BATCH_SIZE
@@ -135,6 +122,23 @@ def open_sentence_transformers(
 
     passages = NamedEncoder(name, dimension, longest, side("encode_document"))
     return OpenedEncoder(passages, NamedEncoder(name, passages.dimension, longest, side("encode_query")))
+
+
+def _sentence_transformer(model: str, device: str, dimension: int) -> Any:
+    try:
+        opening = import_module("sentence_transformers").SentenceTransformer
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The encoder sentence-transformers:{model} needs the package sentence-transformers (with PyTorch). "
+            "Install it with: pip install sentence-transformers, or in a checkout: uv pip install sentence-transformers"
+        ) from error
+    try:
+        return opening(model, device=device or None, truncate_dim=dimension or None)
+    except Exception as error:  # of the model hub's client, of the network, of PyTorch: no common base class
+        raise ConfigurationError(
+            f"sentence-transformers cannot fetch or load the encoder '{model}' ({_first_line(error)}). Connect once to "
+            "the model hub, or name a folder that holds the model."
+        ) from error
 
 
 def _first_line(error: Exception) -> str:

@@ -114,14 +114,19 @@ class OnnxEncoder:
 def _output(session: Any, folder: Path) -> tuple[str, Callable[[Tokens], NDArray[np.float32]] | None]:
     """The output to take, and how its tokens become one vector; None if it has one per text."""
     ranks = {one.name: len(one.shape) for one in session.get_outputs()}
-    sentences = [name for name in (*_SENTENCES, *ranks) if ranks.get(name) == 2]
-    tokens = [name for name in (*_TOKENS, *ranks) if ranks.get(name) == 3]
+    sentences = _of_rank(2, ranks, _SENTENCES)
+    tokens = _of_rank(3, ranks, _TOKENS)
     named = [name for name in sentences if name in _SENTENCES]
     if named or (sentences and not tokens):
         return (named or sentences)[0], None
     if not tokens:
         raise ModelFileError(f"The model in {folder} gives neither vectors of texts nor of tokens; export it again.")
     return tokens[0], _pooling(folder)
+
+
+def _of_rank(rank: int, ranks: Mapping[str, int], usual: Sequence[str]) -> list[str]:
+    """Names of the outputs of a rank, the usual names first."""
+    return [name for name in (*usual, *ranks) if ranks.get(name) == rank]
 
 
 def _pooling(folder: Path) -> Callable[[Tokens], NDArray[np.float32]]:
@@ -144,6 +149,11 @@ def _pooling(folder: Path) -> Callable[[Tokens], NDArray[np.float32]]:
             f"The model in {folder} gives vectors of tokens, and no 1_Pooling/config.json says how they become one of "
             'a text; add that file, for example with {"pooling_mode_mean_tokens": true}.'
         )
+    return _POOLINGS[_pooling_mode(config, folder)]
+
+
+def _pooling_mode(config: Mapping[str, Any], folder: Path) -> str:
+    """The one way of pooling that a configuration names, in the older form (a flag for each) or the newer (a name)."""
     modes = [mode for name, mode in _OLDER_NAMES.items() if config.get(name)]
     modes = modes or [str(config.get("pooling_mode", ""))]
     if len(modes) > 1 or modes[0] not in _POOLINGS:
@@ -151,4 +161,4 @@ def _pooling(folder: Path) -> Callable[[Tokens], NDArray[np.float32]]:
             f"The model in {folder} is pooled by {' and '.join(modes) or 'nothing'}; Polyhop knows one of "
             f"{', '.join(_POOLINGS)}."
         )
-    return _POOLINGS[modes[0]]
+    return modes[0]

@@ -170,19 +170,24 @@ def _loose_values(text: str) -> Iterator[LooseValue]:
 def _inside(value: Any, parse: Callable[[str], list[Any]]) -> Iterator[Any]:
     """What a tool call or a single field holds, down to five levels."""
     for _ in range(5):
-        if isinstance(value, list) and len(value) == 1:
-            value = value[0]
-        elif isinstance(value, dict) and (name := next((name for name in _WRAPPERS if name in value), None)):
-            value = value[name]
-        elif isinstance(value, dict) and len(value) == 1:
-            value = next(iter(value.values()))
-        else:
-            return
+        value = _content(value)
         if isinstance(value, str):
             value = next(iter(parse(value)), None)
         if not isinstance(value, dict | list):
             return
         yield value
+
+
+def _content(value: Any) -> Any:
+    """The one element of a list, or what a dict holds in a tool call's field or its only one; None without such."""
+    if isinstance(value, list):
+        return value[0] if len(value) == 1 else None
+    if not isinstance(value, dict):
+        return None
+    wrapper = next((name for name in _WRAPPERS if name in value), None)
+    if wrapper:
+        return value[wrapper]
+    return next(iter(value.values())) if len(value) == 1 else None
 
 
 def _field_names(reply: type[BaseModel]) -> dict[str, str]:

@@ -82,10 +82,8 @@ def wanted(connection: duckdb.DuckDBPyConnection, query: str, tables: Sequence[L
         All columns that any of them is asked for, and values of the key if every reading of them is limited to some.
     """
     key, names = tables[0].described.key[0], {name for table in tables for name in table.described.column_names}
-    try:
-        ((_, plan),) = connection.execute(f"EXPLAIN (FORMAT json) {query}").fetchall()
-        scans = [scan for root in json.loads(plan) for scan in _scans(root, "")]
-    except (duckdb.Error, ValueError, KeyError, TypeError):  # PIVOT, EXPLAIN of EXPLAIN: no plan of one statement
+    scans = _planned_scans(connection, query)
+    if scans is None:
         return Wanted()
     columns: set[str] = set()
     keys: set[int] | None = set()
@@ -99,8 +97,21 @@ def wanted(connection: duckdb.DuckDBPyConnection, query: str, tables: Sequence[L
     return Wanted(frozenset(columns), frozenset(keys) if keys else None)
 
 
-def _scans(node: dict[str, object], condition: str) -> Iterator[tuple[str | list[str], str]]:
-    """Columns of each reading of a registered table, and the condition directly above it."""
+_Reading = tuple[str | list[str], str]
+"""Columns of a reading of a registered table, and the condition directly above it."""
+
+
+def _planned_scans(connection: duckdb.DuckDBPyConnection, query: str) -> list[_Reading] | None:
+    """The readings in DuckDB's plan of a query, None if there is no plan of it."""
+    try:
+        ((_, plan),) = connection.execute(f"EXPLAIN (FORMAT json) {query}").fetchall()
+        return [scan for root in json.loads(plan) for scan in _scans(root, "")]
+    except (duckdb.Error, ValueError, KeyError, TypeError):  # PIVOT, EXPLAIN of EXPLAIN: no plan of one statement
+        return None
+
+
+def _scans(node: dict[str, object], condition: str) -> Iterator[_Reading]:
+    """The readings of registered tables in a part of a plan, below a condition."""
     information = node["extra_info"]
     shown = information if isinstance(information, dict) else {}
     if node["name"] == _SCAN:

@@ -155,22 +155,34 @@ def _sync(database: Path, name: str, rows: VectorRows, hnsw: VectorSettings | No
 
     os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # else it warns on stderr; nobody reads them
     connection = lancedb.connect(database)
-    table = connection.create_table(name, schema=_schema(rows.vectors.shape[1]), exist_ok=True)
-    if table.schema.field("vector").type != pa.list_(pa.float32(), rows.vectors.shape[1]):
-        table = connection.create_table(name, schema=_schema(rows.vectors.shape[1]), mode="overwrite")
-    stored = _stored_hashes(table)
-    changed = [
-        n for n, (key, digest) in enumerate(zip(rows.ids, rows.hashes, strict=True)) if stored.get(key) != digest
-    ]
-    vanished = sorted(stored.keys() - set(rows.ids))
+    table = _table_of_dimension(connection, name, rows.vectors.shape[1])
+    changed, vanished = _differences(table, rows)
     _write_changes(table, rows, changed, vanished)
-    if len(rows.ids) and (changed or vanished or not _is_indexed(table)):
+    is_changed = bool(changed or vanished)
+    if len(rows.ids) and (is_changed or not _is_indexed(table)):
         _make_indexes(table)
-    if hnsw is not None and (changed or vanished or not has_hnsw(table, hnsw)):
+    if hnsw is not None and (is_changed or not has_hnsw(table, hnsw)):
         build_hnsw(table, hnsw)
     _verify(database, table, rows)
     measured = None if hnsw is None else measured_hnsw(table, rows.vectors, hnsw)
     return SyncedTable(name, table.version, len(changed), len(vanished), measured)
+
+
+def _table_of_dimension(connection: Any, name: str, dimension: int) -> Any:
+    """The table of a name, made if it is not there; an empty one in its stead if its vectors have another dimension."""
+    table = connection.create_table(name, schema=_schema(dimension), exist_ok=True)
+    if table.schema.field("vector").type != pa.list_(pa.float32(), dimension):
+        return connection.create_table(name, schema=_schema(dimension), mode="overwrite")
+    return table
+
+
+def _differences(table: Any, rows: VectorRows) -> tuple[list[int], list[str]]:
+    """Numbers of the rows that are new or changed, and ids that the table holds and the rows do not, sorted."""
+    stored = _stored_hashes(table)
+    changed = [
+        n for n, (key, digest) in enumerate(zip(rows.ids, rows.hashes, strict=True)) if stored.get(key) != digest
+    ]
+    return changed, sorted(stored.keys() - set(rows.ids))
 
 
 def _write_changes(table: Any, rows: VectorRows, changed: list[int], vanished: list[str]) -> None:
