@@ -47,14 +47,13 @@ def heights(columns: Sequence[Sequence[str]], edges: Sequence[Edge], gap: float)
     """
     neighbours = _neighbours(edges)
     column_of = {node: number for number, column in enumerate(columns) for node in column}
-    pulls = {
-        node: [other for other in neighbours[node] if column_of[other] != number]  # those above and below pull nowhere
-        for node, number in column_of.items()
+    outer = {
+        node: [other for other in neighbours[node] if column_of[other] != number] for node, number in column_of.items()
     }
     height = _centred(columns, gap)
     for sweep in range(SWEEPS):
         for column in columns if sweep % 2 == 0 else reversed(columns):
-            _settle(column, pulls, height, gap)
+            _settle(column, outer, height, gap)
     lowest = min(height.values(), default=0.0)
     return {node: round(value - lowest, 2) for node, value in height.items()}
 
@@ -67,9 +66,9 @@ def _centred(columns: Sequence[Sequence[str]], gap: float) -> dict[str, float]:
     }
 
 
-def _settle(column: Sequence[str], pulls: Mapping[str, Sequence[str]], height: dict[str, float], gap: float) -> None:
-    """Moves the nodes of a column to the middle of the nodes that pull each, as near as the gap allows."""
-    wanted = {node: _middle([height[other] for other in pulls[node]], height[node]) for node in column}
+def _settle(column: Sequence[str], outer: Mapping[str, Sequence[str]], height: dict[str, float], gap: float) -> None:
+    """Moves the nodes of a column to the middle of their neighbours in other columns, as near as the gap allows."""
+    wanted = {node: _middle([height[other] for other in outer[node]], height[node]) for node in column}
     order = sorted(column, key=lambda node: (wanted[node], height[node]))
     height.update(zip(order, spread_out([wanted[node] for node in order], gap), strict=True))
 
