@@ -6,6 +6,7 @@ from pathlib import Path
 from polyhop.flows.deployments import DeployedIndex
 from polyhop.schemas.corpus import source_of
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.redaction import has_secret
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.registry import source_kind
@@ -34,14 +35,24 @@ def deployed_index(settings: Settings, name: str, source: str | None, questions:
     manifest = readable_manifest(Layout(settings.root).index(name))
     if source is not None:
         found = replace(found, source=_absolute(source))
-    elif manifest is not None and manifest.source and not has_secret(manifest.source):
-        found = replace(found, source=_absolute(manifest.source), kind=source_kind(manifest.stages))
-        if manifest.graph_sources:
-            found = replace(found, graph_sources=_absolute(manifest.graph_sources))
+    elif manifest is not None:
+        found = _with_source_of(manifest, found)
     if manifest is not None and len(manifest.sources) > 1:
-        read = {source: state.location for source, state in sorted(manifest.sources.items())}
-        found = replace(found, sources={source: _absolute(where) for source, where in read.items() if where})
+        found = replace(found, sources=_locations(manifest))
     return found if questions is None else replace(found, questions=_absolute(str(questions)))
+
+
+def _with_source_of(manifest: Manifest, index: DeployedIndex) -> DeployedIndex:
+    """The index with the source that a version was made from, unless that is unknown or holds a password."""
+    if not manifest.source or has_secret(manifest.source):
+        return index
+    found = replace(index, source=_absolute(manifest.source), kind=source_kind(manifest.stages))
+    return replace(found, graph_sources=_absolute(manifest.graph_sources)) if manifest.graph_sources else found
+
+
+def _locations(manifest: Manifest) -> dict[str, str]:
+    """Where the sources of a version were read as a whole, by name; without those of which nobody knows."""
+    return {name: _absolute(state.location) for name, state in sorted(manifest.sources.items()) if state.location}
 
 
 def _absolute(source: str) -> str:

@@ -31,13 +31,17 @@ def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
         limits |= {value for value in (row.result.get("limit"),) if isinstance(value, int)}
         gold.append(_gold(row))
         outcomes.append(_outcome(row))
-    if not any(question.answers or question.supporting or question.triples for question in gold):
+    if not any(map(_has_gold, gold)):
         return None
     outcomes = _without_unranked_triples(outcomes)
     report = evaluate(gold, {"job": outcomes}, lambda passage_id: records.get(passage_id, passage_id))
     metrics: dict[str, Any] = report["strategies"]["job"]
     beyond = _beyond(metrics, min(limits)) if limits else set()
     return {"n": report["n"], **metrics, **dict.fromkeys(beyond)}
+
+
+def _has_gold(question: GoldQuestion) -> bool:
+    return bool(question.answers or question.supporting or question.triples)
 
 
 def _without_unranked_triples(outcomes: list[Outcome]) -> list[Outcome]:

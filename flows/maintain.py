@@ -80,12 +80,20 @@ def beyond_policy(
         gone |= {number for number, days, _ in versions if days > policy.max_version_days}
     gone -= {current}
     if policy.max_versions_mb is not None:
-        held = sum(megabytes for number, _, megabytes in versions if number not in gone)
-        for number, _, megabytes in versions:
-            if held > policy.max_versions_mb and number not in gone and number != current:
-                gone.add(number)
-                held -= megabytes
+        kept = [(number, megabytes) for number, _, megabytes in versions if number not in gone]
+        gone |= _beyond_size(kept, current, policy.max_versions_mb)
     return [number for number, _, _ in versions if number in gone]
+
+
+def _beyond_size(versions: Sequence[tuple[int, float]], current: int | None, most_megabytes: float) -> set[int]:
+    """The oldest versions, as many as must go for the others to fit; never the current one."""
+    held = sum(megabytes for _, megabytes in versions)
+    gone: set[int] = set()
+    for number, megabytes in versions:
+        if held > most_megabytes and number != current:
+            gone.add(number)
+            held -= megabytes
+    return gone
 
 
 def _maintain_index(index: IndexFolder, settings: Settings, report: MaintenanceReport) -> None:
@@ -121,11 +129,11 @@ def _vacuum_vectors(
     """
     if not policy.unreferenced_vectors or not layout.vector_cache.exists():
         return
-    building = [folder.parent.name for folder in sorted(layout.indexes.glob("*/staging"))]
-    if building:
+    unfinished = _unfinished_index(layout)
+    if unfinished is not None:
         report.skipped.append(
-            f"Cached vectors were left alone: index '{building[0]}' is being built, or its last run was interrupted "
-            f"(indexes/{building[0]}/staging goes after maintenance.staging_days)."
+            f"Cached vectors were left alone: index '{unfinished}' is being built, or its last run was interrupted "
+            f"(indexes/{unfinished}/staging goes after maintenance.staging_days)."
         )
         return
     with closing(VectorCache(layout.vector_cache)) as cache:
@@ -137,6 +145,12 @@ def _vacuum_vectors(
             return
         unused = [key for key in cache.known_keys() if key not in used]
         _add(report, "cached vectors", len(unused) if report.dry_run else cache.forget(unused))
+
+
+def _unfinished_index(layout: Layout) -> str | None:
+    """The name of an index that is being built, or whose last run was interrupted; None without any."""
+    folders = sorted(layout.indexes.glob("*/staging"))
+    return folders[0].parent.name if folders else None
 
 
 def _used_keys(index: IndexFolder, gone: Collection[int]) -> Iterator[str]:

@@ -167,22 +167,26 @@ def plan_index(
             counts = first.finish(build)
             planner = CachePlanner(cache, settings)
             asked = [stage for stage in stages if _is_asked(stage, model, kind)]
-            steps = [step for stage in asked if stage.plan is not None for step in stage.plan(build, planner)]
+            steps = _steps(asked, build, planner)
             later = _embedded_later(build) if encoder else ()
         estimates = tuple(planner.estimate(step) for step in steps)
-    sizes = {name: counts.get(name, 0) for name in ("documents", "passages")}
     graph = {"nodes": counts["entities"], "relations": counts["relations"]} if kind == "graph" else {}
-    not_planned = (*_asked_later(settings, artefacts, kind), *later)
     return IndexPlan(
         str(source),
         model,
-        **sizes,
+        documents=counts.get("documents", 0),
+        passages=counts.get("passages", 0),
         steps=estimates,
         unread=unread,
         graph=graph,
-        not_planned=not_planned,
+        not_planned=(*_asked_later(settings, artefacts, kind), *later),
         encoder=encoder,
     )
+
+
+def _steps(stages: Iterable[Stage], build: Build, planner: "CachePlanner") -> list[PlannedStep | PlannedEmbedding]:
+    """What those of the stages that plan would ask."""
+    return [step for stage in stages if stage.plan is not None for step in stage.plan(build, planner)]
 
 
 def _asked_later(settings: Settings, artefacts: Sequence[str], kind: SourceKind) -> tuple[str, ...]:

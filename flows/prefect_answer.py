@@ -4,7 +4,7 @@ The flow submits and watches; workers answer, which it starts where none runs. `
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -177,18 +177,23 @@ def _report(queue: QuestionQueue, job_id: int, log: Callable[[str], None]) -> di
     show_table(key("results"), rows, f"The first {SHOWN_RESULTS} results of job {job_id}")
     metrics = job_metrics(queue.results(job_id))
     said = ", ".join(f"{job.counts[state]} {state.value}" for state in QuestionState if job.counts[state])
+    show_text(key(), _outcome_lines(job, said, metrics), f"Outcome of job {job_id}: {said}")
+    log(f"job {job_id}: {said}")
+    if job.counts[QuestionState.DEAD]:
+        emit(DEAD_LETTER, "queue", job.queue, _dead_payload(job))
+    return {"job_id": job_id, "metrics": metrics, **{state.value: job.counts[state] for state in QuestionState}}
+
+
+def _outcome_lines(job: JobRow, said: str, metrics: Mapping[str, Any] | None) -> list[str]:
+    """Markdown: how many questions are in which state, and the metrics that are numbers."""
     lines = [
-        f"# Job {job_id} on {job.index}: {said}",
+        f"# Job {job.job_id} on {job.index}: {said}",
         "",
         *(f"* {state.value}: {job.counts[state]}" for state in QuestionState),
     ]
     if metrics is not None:
         lines += ["", *(f"* {name}: {value}" for name, value in metrics.items() if isinstance(value, int | float))]
-    show_text(key(), [*lines, "", f"All results: `polyhop results {job_id}`"], f"Outcome of job {job_id}: {said}")
-    log(f"job {job_id}: {said}")
-    if job.counts[QuestionState.DEAD]:
-        emit(DEAD_LETTER, "queue", job.queue, _dead_payload(job))
-    return {"job_id": job_id, "metrics": metrics, **{state.value: job.counts[state] for state in QuestionState}}
+    return [*lines, "", f"All results: `polyhop results {job.job_id}`"]
 
 
 def _dead_payload(job: JobRow) -> dict[str, Any]:

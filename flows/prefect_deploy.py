@@ -10,13 +10,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
+from prefect.client.schemas.responses import DeploymentResponse
 from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ObjectNotFound, TerminationSignal
 from prefect.runner import Runner
@@ -131,19 +132,29 @@ def _built(
     form = built._parameter_openapi_schema  # noqa: SLF001 - Prefect makes it and offers no way to narrow it
     if deployment.index:  # its limit of one run at a time holds for this index only
         form.properties["index"]["enum"] = [deployment.index]
-    try:
-        found = client.read_deployment_by_name(built.full_name)
-    except ObjectNotFound:
-        found = None
-    kept = {name: value for name, value in found.parameters.items() if name in form.properties} if found else {}
-    fixed = {
-        name: value for name, value in deployment.parameters.items() if name in deployment.fixed or name not in kept
-    }
-    built.parameters = {name: value for name, value in kept.items() if name not in deployment.fixed} | fixed
+    found = _on_server(client, built.full_name)
+    built.parameters = _parameters(deployment, found, form.properties)
     built.schedules = merged_schedules(deployment, found, is_on=is_on)  # type: ignore[assignment]
     if storage is not None:
         built.storage = storage
     return built
+
+
+def _on_server(client: SyncPrefectClient, full_name: str) -> DeploymentResponse | None:
+    """What the server has under the name of a deployment."""
+    try:
+        return client.read_deployment_by_name(full_name)
+    except ObjectNotFound:
+        return None
+
+
+def _parameters(deployment: Deployment, found: DeploymentResponse | None, form: Collection[str]) -> dict[str, Any]:
+    """What people have set on the server, but for fixed parameters and those that are not in the form any more."""
+    kept = {name: value for name, value in found.parameters.items() if name in form} if found else {}
+    given = {
+        name: value for name, value in deployment.parameters.items() if name in deployment.fixed or name not in kept
+    }
+    return {name: value for name, value in kept.items() if name not in deployment.fixed} | given
 
 
 def _registered(

@@ -81,10 +81,11 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         measures_memory=measure_memory,
         where=where or None,
     )
+    flags = settings or {}
     with clean_run():
         log = get_run_logger()
-        warn_of_secrets(settings or {}, log.warning)
-        chosen = load_settings(settings or {})
+        warn_of_secrets(flags, log.warning)
+        chosen = load_settings(flags)
         with budget_events(index):
             evaluation = evaluate_index(chosen, request, _progress_lines(log), _as_task_run)
         for sentence in left_out_sentences(evaluation):

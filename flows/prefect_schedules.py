@@ -3,7 +3,7 @@
 Schedules are off until somebody switches them on. Registers nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prefect.client.schemas.actions import DeploymentScheduleCreate
@@ -39,9 +39,15 @@ def _merged(deployment: Deployment, found: DeploymentResponse | None) -> list[De
         return kept or [_new(deployment.cron, None, {})]
     read_before = str(found.parameters.get("source", "")) if found is not None else ""
     kept = [_with_source(each, deployment.by_source, read_before) for each in kept]
+    return kept + _missing(deployment.cron, deployment.by_source, kept)
+
+
+def _missing(
+    cron: str, by_source: Mapping[str, Mapping[str, Any]], kept: Sequence[DeploymentScheduleCreate]
+) -> list[DeploymentScheduleCreate]:
+    """Schedules for the sources that have none."""
     slugs = {each.slug for each in kept}
-    missing = {name: given for name, given in deployment.by_source.items() if name not in slugs}
-    return kept + [_new(deployment.cron, name, given) for name, given in missing.items()]
+    return [_new(cron, name, given) for name, given in by_source.items() if name not in slugs]
 
 
 def _with_source(

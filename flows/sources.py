@@ -90,15 +90,19 @@ def known_request(settings: Settings, index: str, name: str = "") -> IndexReques
         return IndexRequest(index, source_of(manifest.source), kind="graph", graph_sources=texts)
     if not manifest.sources:
         return IndexRequest(index, Path(manifest.source)) if manifest.source else None
-    if not name and len(manifest.sources) > 1:
+    chosen = name or _only_source(index, manifest)
+    if chosen not in manifest.sources or not manifest.sources[chosen].location:
+        raise SourceError(f"Nothing is known of where source '{chosen}' of index '{index}' lies; name a SOURCE.")
+    return IndexRequest(index, Path(manifest.sources[chosen].location), kind="corpus", source_name=chosen)
+
+
+def _only_source(index: str, manifest: Manifest) -> str:
+    if len(manifest.sources) > 1:
         raise SourceError(
             f"Index '{index}' has the sources {', '.join(sorted(manifest.sources))}; say with --source-name which of "
             "them is to be read again, or name a SOURCE."
         )
-    chosen = name or next(iter(manifest.sources))
-    if chosen not in manifest.sources or not manifest.sources[chosen].location:
-        raise SourceError(f"Nothing is known of where source '{chosen}' of index '{index}' lies; name a SOURCE.")
-    return IndexRequest(index, Path(manifest.sources[chosen].location), kind="corpus", source_name=chosen)
+    return next(iter(manifest.sources))
 
 
 def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None, damaged: Collection[str]) -> Build:
@@ -121,17 +125,21 @@ def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None,
     if request.source is None:
         return build
     if build.source_kind == "graph":
-        if request.is_partial or request.source_name:
-            raise SourceError(
-                "A knowledge graph is read whole, and an index has one: its statements have no ids that a later file "
-                "could change or delete. Leave out --partial and --source-name."
-            )
+        _check_whole_graph(request)
         return build
     known = _known_sources(build, request, manifest)
     name = request.source_name or _meant(build, known)
     others = [other for other in sorted(known) if other != name or request.is_partial]
     kept = tuple(_kept(build, manifest, other, damaged) for other in others) if manifest is not None else ()
     return replace(build, source_name=name, is_partial=request.is_partial, kept=kept)
+
+
+def _check_whole_graph(request: IndexRequest) -> None:
+    if request.is_partial or request.source_name:
+        raise SourceError(
+            "A knowledge graph is read whole, and an index has one: its statements have no ids that a later file "
+            "could change or delete. Leave out --partial and --source-name."
+        )
 
 
 def _known_sources(build: Build, request: IndexRequest, manifest: Manifest | None) -> Mapping[str, SourceState]:

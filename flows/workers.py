@@ -128,9 +128,7 @@ class Crew:
         if self._running or any(self._name in w.queues for w in self._queue.workers(_ALIVE_SECONDS)):
             self._served_at = time.monotonic()
         elif self._count:
-            self._running = [start_worker(self._name, self._settings) for _ in range(self._count)]
-            readers = [follow(process, self._say) for process in self._running]
-            self._readers += [reader for reader in readers if reader is not None]
+            self._start()
         elif self._served_at is not None and time.monotonic() - self._served_at >= UNSERVED_SECONDS:
             self._served_at = None  # said once
             self._warn(
@@ -144,6 +142,11 @@ class Crew:
             end_worker(process)
         for reader in self._readers:
             reader.join(_LAST_WORDS_SECONDS)
+
+    def _start(self) -> None:
+        self._running = [start_worker(self._name, self._settings) for _ in range(self._count)]
+        readers = [follow(process, self._say) for process in self._running]
+        self._readers += [reader for reader in readers if reader is not None]
 
     def _count_crashes(self) -> None:
         ended = [process for process in self._running if process.poll() is not None]

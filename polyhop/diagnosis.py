@@ -79,14 +79,9 @@ def diagnose(
     with open_index(request.index, settings=settings) as index:
         head: dict[str, Any] = {"index": index.name, "version": index.version}
         if request.questions is None:
-            known = STRATEGIES["graph"].needs <= index.session.published.artefacts
-            nodes = _nodes(index, request.nodes) if known else None
-            return {**head, "graphs": _graphs(index, nodes), "propositions": _propositions(index)}, bad
+            return {**head, **_described_graphs(index, request.nodes)}, bad
         nodes = _nodes(index, request.nodes)
-        answerers = {
-            label: index.session.answerer(variant.strategy, variant.parameters)
-            for label, variant in ((label, parse_variant(label, {})) for label in request.strategies)
-        }
+        answerers = {label: _answerer(index, label) for label in request.strategies}
         gold = _gold_titles(index, records)
         judged = [record for record in records if gold[record.id]]
         _require_some(judged, request)
@@ -108,12 +103,26 @@ def diagnose(
     return report, bad
 
 
+def _answerer(index: Index, label: str) -> Answerer:
+    variant = parse_variant(label, {})
+    return index.session.answerer(variant.strategy, variant.parameters)
+
+
 def _require_some(judged: Sequence[QuestionRecord], request: DiagnosisRequest) -> None:
     if not judged:
         raise SourceError(
             f"No question in {request.questions} names supporting passages that index '{request.index}' holds; "
             "a diagnosis needs questions with 'supporting'."
         )
+
+
+def _described_graphs(index: Index, nodes: Mapping[str, object]) -> dict[str, Any]:
+    """What there is of graphs, whatever the index was built with."""
+    has_graph = STRATEGIES["graph"].needs <= index.session.published.artefacts
+    return {
+        "graphs": _graphs(index, _nodes(index, nodes) if has_graph else None),
+        "propositions": _propositions(index),
+    }
 
 
 def _nodes(index: Index, given: Mapping[str, object]) -> GraphNodes:

@@ -66,12 +66,7 @@ def _reached(evidence: Evidence) -> list[str]:
     """What was reached, a paragraph per distance from a seed, strongest first; what nothing leads to comes last."""
     if not evidence.nodes:
         return []
-    edges = [(edge.source, edge.target) for edge in evidence.all_edges()]
-    walked = distances(edges, {seed.key: 0 for seed in evidence.seeds if seed.kind != "passage"})
-    groups: dict[int | None, list[Node]] = {}
-    for node in evidence.nodes:
-        distance = node.distance if node.distance is not None else walked.get(node.key)
-        groups.setdefault(distance, []).append(node)
+    groups = _by_distance(evidence)
     counted = f"{evidence.node_count} in all" if evidence.node_count > len(evidence.nodes) else f"{len(evidence.nodes)}"
     by = f", by {evidence.measure}" if evidence.measure else ""
     lines = [f"Reached  ({counted}{by})"]
@@ -79,6 +74,17 @@ def _reached(evidence: Evidence) -> list[str]:
         head = f"  {_distance(distance) if len(groups) > 1 or distance is not None else '':<8}"
         lines += _wrapped(head, [_node(node) for node in _strongest(groups[distance])])
     return lines
+
+
+def _by_distance(evidence: Evidence) -> dict[int | None, list[Node]]:
+    """The nodes by their distance from a seed, None for those that nothing leads to."""
+    edges = [(edge.source, edge.target) for edge in evidence.all_edges()]
+    walked = distances(edges, {seed.key: 0 for seed in evidence.seeds if seed.kind != "passage"})
+    groups: dict[int | None, list[Node]] = {}
+    for node in evidence.nodes:
+        distance = node.distance if node.distance is not None else walked.get(node.key)
+        groups.setdefault(distance, []).append(node)
+    return groups
 
 
 def _strongest(nodes: Iterable[Node]) -> list[Node]:

@@ -4,6 +4,7 @@ Asks by HTTP, without importing Prefect; changes nothing.
 """
 
 import os
+from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any
 
@@ -44,15 +45,27 @@ def check_deployments(_: Settings) -> str:
     url = os.environ.get("PREFECT_API_URL")
     if not url:
         return "not looked for without PREFECT_API_URL"
-    found = [each for each in _ask(url, "POST", "/deployments/filter") if _OUR_FLOWS in str(each.get("entrypoint"))]
+    found = _our_deployments(url)
     if not found:
         return "none of Polyhop's flows; make them with: polyhop deploy --index NAME"
     idle = sorted((each.get("work_pool_name") or "", each["name"]) for each in found if each["status"] != "READY")
     if not idle:
         return f"{len(found)} of Polyhop's flows, all with a worker"
-    names, pools = ", ".join(name for _, name in idle), sorted({pool for pool, _ in idle if pool})
-    commands = " and ".join(f"prefect worker start --pool {pool}" for pool in pools) or "the process that serves them"
-    raise StoreError(f"no worker runs the deployments {names}: their runs stay scheduled; start {commands}")
+    names = ", ".join(name for _, name in idle)
+    raise StoreError(
+        f"no worker runs the deployments {names}: their runs stay scheduled; start {_missing_workers(idle)}"
+    )
+
+
+def _our_deployments(url: str) -> list[dict[str, Any]]:
+    """The deployments of our flows; a server may have others."""
+    return [each for each in _ask(url, "POST", "/deployments/filter") if _OUR_FLOWS in str(each.get("entrypoint"))]
+
+
+def _missing_workers(idle: Iterable[tuple[str, str]]) -> str:
+    """What to start, so that somebody runs these deployments (work pool, name); without a pool they are served."""
+    pools = sorted({pool for pool, _ in idle if pool})
+    return " and ".join(f"prefect worker start --pool {pool}" for pool in pools) or "the process that serves them"
 
 
 def _database(url: str) -> str:

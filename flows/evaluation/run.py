@@ -35,7 +35,7 @@ from polyhop.schemas.query import UNREAD, ModelUse, Question
 from polyhop.schemas.questions import QuestionRecord
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings, with_min_confidence
-from polyhop.schemas.variants import parse_variant
+from polyhop.schemas.variants import Variant, parse_variant
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.evaluation.report import Outcome, QuestionValues, evaluate, question_values
 from polyhop.tasks.evaluation.run_documents import RANKING_KEPT, RunFacts, rounded, run_document, timings_document
@@ -102,13 +102,10 @@ def run_evaluation(
     request = with_strategies(settings, request)
     check_closed_book(settings, request)
     check_sample(request)
-    variants = [parse_variant(label, request.parameters) for label in labels_of(request)]
-    needed_artefacts([variant.strategy for variant in variants])
+    variants = _variants(request)
     if request.out is not None:
         _check_out(request.out, request.questions)
-    records, bad = read_questions(request.questions)
-    if not records:
-        raise SourceError(f"There is no usable question in {request.questions}.")
+    records, bad = _usable_questions(request.questions)
     records, sample = sample_of(request, records)
     with closing(IndexSession(open_published(settings.root, request.index), settings)) as session:
         filtered = session.where(request.where)
@@ -143,6 +140,21 @@ def run_evaluation(
     if request.out is not None:
         write_json_lines(request.out, rows, _OUT)
     return Evaluation(report, run, timings, rows, bad)
+
+
+def _variants(request: EvaluationRequest) -> list[Variant]:
+    """The variants to run; raises for a strategy that does not exist."""
+    variants = [parse_variant(label, request.parameters) for label in labels_of(request)]
+    needed_artefacts([variant.strategy for variant in variants])
+    return variants
+
+
+def _usable_questions(path: Path) -> tuple[list[QuestionRecord], list[BadRecord]]:
+    """The questions of a file, at least one, and the records that are left out."""
+    records, bad = read_questions(path)
+    if not records:
+        raise SourceError(f"There is no usable question in {path}.")
+    return records, bad
 
 
 def _add_memory(costs: dict[str, Any], memory: Mapping[str, Mapping[str, Any]]) -> None:

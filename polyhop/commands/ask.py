@@ -1,6 +1,6 @@
 """`polyhop ask`: one question, answered with its evidence."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,12 +61,7 @@ def ask(
 
     parameters = pairs(param, "--param")
     names = names_in(index)
-    if len(names) > 1 and (html is not None or explain):
-        raise ConfigurationError("--html and --explain show one index; name one of them alone, or leave them out.")
-    if html is not None:
-        from polyhop.pages.material import require_place
-
-        require_place(html)
+    _check_shown(names, html, explain=explain)
     settings = with_min_confidence(with_reader(settings_of(root, set_), reader), min_confidence)
     if len(names) > 1:
         from polyhop.commands.several_text import print_several
@@ -92,6 +87,16 @@ def ask(
         print_json(answer.to_json())
         return
     print_answer(answer, texts, explain=explain)
+
+
+def _check_shown(indexes: Sequence[str], html: Path | None, *, explain: bool) -> None:
+    """Makes sure that a page or a drawing is of one index, and that the page can be written."""
+    if len(indexes) > 1 and (html is not None or explain):
+        raise ConfigurationError("--html and --explain show one index; name one of them alone, or leave them out.")
+    if html is not None:
+        from polyhop.pages.material import require_place
+
+        require_place(html)
 
 
 def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -> None:

@@ -89,8 +89,8 @@ def evaluate(
 ) -> None:
     """Compare strategies on a question set: recall, hit, MRR, exact match, F1, latency, paired bootstrap."""
     settings = with_reader(settings_of(root, set_), reader)
-    if questions is not None and (list_ or compare is not None):
-        raise ConfigurationError("--list and --compare look at stored evaluations; leave the question file out.")
+    if list_ or compare is not None:
+        _check_no_questions(questions)
     if list_:
         _list(settings, json=json)
         return
@@ -122,6 +122,11 @@ def evaluate(
         where=where,
     )
     _evaluate(settings, request, json=json)
+
+
+def _check_no_questions(questions: Path | None) -> None:
+    if questions is not None:
+        raise ConfigurationError("--list and --compare look at stored evaluations; leave the question file out.")
 
 
 def _evaluate(settings: "Settings", request: "EvaluationRequest", *, json: bool) -> None:

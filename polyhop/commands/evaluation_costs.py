@@ -16,21 +16,28 @@ OF_MEMORY = ("MB ready", "MB at most")
 def print_costs(costs: Mapping[str, Mapping[str, Any]]) -> None:
     """The table, and which of its seconds are not those of a first run."""
     print_line("Costs: the index as far as the strategy needs it, and a question (prompt + completion tokens)")
-    rows = [
-        [
-            name,
-            f"{cost['index']['prompt_tokens']:,} + {cost['index']['completion_tokens']:,}",
-            "not recorded" if cost["index"]["seconds"] is None else cost["index"]["seconds"],
-            f"{cost['question']['prompt_tokens']:.1f} + {cost['question']['completion_tokens']:.1f}",
-            cost["question"]["seconds"],
-            *_memory(cost),
-        ]
-        for name, cost in costs.items()
-    ]
+    rows = [_cost_row(name, cost) for name, cost in costs.items()]
     measured = any("memory" in cost for cost in costs.values())
     print_table((*COLUMNS, *OF_MEMORY) if measured else COLUMNS, rows)
     if measured:
         print_line("  MB: resident memory of a process that serves this strategy alone, 10**6 bytes")
+    _print_cached_stages(costs)
+
+
+def _cost_row(name: str, cost: Mapping[str, Any]) -> list[object]:
+    index, question = cost["index"], cost["question"]
+    return [
+        name,
+        f"{index['prompt_tokens']:,} + {index['completion_tokens']:,}",
+        "not recorded" if index["seconds"] is None else index["seconds"],
+        f"{question['prompt_tokens']:.1f} + {question['completion_tokens']:.1f}",
+        question["seconds"],
+        *_memory(cost),
+    ]
+
+
+def _print_cached_stages(costs: Mapping[str, Mapping[str, Any]]) -> None:
+    """The stages whose seconds are not of all their units; nothing if there are none."""
     stages = {name: one for cost in costs.values() for name, one in cost["index"]["stages"].items() if one}
     partly = [f"{n} {s['computed']:,} of {s['units']:,}" for n, s in stages.items() if s["computed"] < s["units"]]
     if partly:

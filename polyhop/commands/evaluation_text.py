@@ -210,11 +210,15 @@ def _print_paired(report: Mapping[str, Any]) -> None:
     starts = tuple(f"{baseline} vs " for baseline in report["baselines"])
     ends = tuple(f" vs {baseline}" for baseline in report["baselines"])
     for pair, metrics in report["paired"].items():
-        ranked = [name for name in ("recall@5", LEADING) if name in metrics]
-        if not (pair.startswith(starts) or pair.endswith(ends)):
-            continue
-        for metric in ranked or [name for name in ("em",) if name in metrics]:  # closed-book ranks nothing
-            _print_difference(f"{pair}, {metric}", metrics[metric])
+        if pair.startswith(starts) or pair.endswith(ends):
+            for metric in _leading_metrics(metrics):
+                _print_difference(f"{pair}, {metric}", metrics[metric])
+
+
+def _leading_metrics(metrics: Mapping[str, Any]) -> list[str]:
+    """The metrics of rankings that sum up a pair; em where one of the two ranks nothing, as closed-book does."""
+    ranked = [name for name in ("recall@5", LEADING) if name in metrics]
+    return ranked or [name for name in ("em",) if name in metrics]
 
 
 def _print_difference(what: str, found: Mapping[str, Any]) -> None:

@@ -106,19 +106,17 @@ def index(
 ) -> None:
     """Index SOURCE, or bring an index up to date with it: run it again after every change."""
     _check_source(source, graph, graph_sources, extractor)
-    flags = [f"extraction.extractor={extractor}"] if extractor else []
-    flags += [f"runner.kind={runner}"] if runner else []
-    settings = settings_of(root, [*(set_ or []), *flags, *link_settings(follow_links=follow_links)])
+    flags = [*_flags(extractor, runner), *link_settings(follow_links=follow_links)]
+    settings = settings_of(root, [*(set_ or []), *flags])
     request = _request(index, source, graph, graph_sources, add_strategy)
     if request.source is None and not (add_strategy or full or partial or remove_source):
         request = _known_request(settings, index, source_name)
-    longest = math.inf if wait and not wait_seconds else wait_seconds
     request = replace(
         request,
         full=full,
         source_name=source_name,
         is_partial=partial,
-        wait_seconds=longest,
+        wait_seconds=_longest_wait(wait_seconds, is_endless=wait),
         removed_source=remove_source,
     )
     use_prefect = prefect or bool(os.environ.get("PREFECT_API_URL"))
@@ -140,6 +138,17 @@ def _check_source(source: Path | None, graph: str | None, graph_sources: Path | 
         raise typer.BadParameter(
             "a graph states its entities and relations; nothing is extracted from it.", param_hint="--extractor"
         )
+
+
+def _flags(extractor: str | None, runner: str | None) -> list[str]:
+    """The settings that have options of their own, as --set takes them."""
+    flags = [f"extraction.extractor={extractor}"] if extractor else []
+    return flags + ([f"runner.kind={runner}"] if runner else [])
+
+
+def _longest_wait(seconds: float, *, is_endless: bool) -> float:
+    """Seconds to wait for another process that writes the index; a number of seconds limits an endless wait."""
+    return math.inf if is_endless and not seconds else seconds
 
 
 def _known_request(settings: "Settings", index: str, source_name: str) -> "IndexRequest":
@@ -191,6 +200,15 @@ def print_unread(unread: Mapping[str, int]) -> None:
         print_error(f"{count} {'file was' if count == 1 else 'files were'} not read: {unread_words(unread)}.")
 
 
+def _print_use(use: "ModelUse") -> None:
+    """What models were asked and what that cost; nothing if none was."""
+    if use.calls or use.cached:
+        print_line(
+            f"  models: {use.calls:,} calls, {use.prompt_tokens:,} + {use.completion_tokens:,} tokens, "
+            f"{use.cost_usd:.4f} USD; {use.cached:,} replies were cached"
+        )
+
+
 def _print_doubts(use: "ModelUse") -> None:
     """What is not certain about the tokens of a run."""
     if use.replaced_counts:
@@ -221,21 +239,17 @@ def print_report(report: "IndexReport") -> None:
     for sentence in report.damaged:
         print_line(f"  damaged, made again: {sentence}")
     for stage, seconds in report.seconds.items():
-        if stage in report.reused:
-            note = "taken over from the version before"
-        elif stage in report.computed:
-            note = f"{report.computed[stage]:,} computed"
-        else:
-            note = ""
-        print_line(f"  {stage:<16}{seconds:8.2f} s  {note}".rstrip())
-    if report.model.calls or report.model.cached:
-        use = report.model
-        print_line(
-            f"  models: {use.calls:,} calls, {use.prompt_tokens:,} + {use.completion_tokens:,} tokens, "
-            f"{use.cost_usd:.4f} USD; {use.cached:,} replies were cached"
-        )
+        print_line(f"  {stage:<16}{seconds:8.2f} s  {_stage_note(report, stage)}".rstrip())
+    _print_use(report.model)
     _print_doubts(report.model)
     _print_advice(report)
+
+
+def _stage_note(report: "IndexReport", stage: str) -> str:
+    """Where the output of a stage comes from."""
+    if stage in report.reused:
+        return "taken over from the version before"
+    return f"{report.computed[stage]:,} computed" if stage in report.computed else ""
 
 
 def _print_run_advice(settings: "Settings", report: "IndexReport", print_: Callable[[str], None]) -> None:

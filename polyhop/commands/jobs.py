@@ -1,6 +1,7 @@
 """`polyhop jobs`, `cancel`, `retry`: what is being asked, and changing it."""
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -38,6 +39,13 @@ def jobs(
     if json:
         print_json(rows)
         return
+    _print_jobs(rows)
+    for worker in waiting_workers(found):
+        print_line(f"  worker {worker['worker']} waits for a model, since {worker['since']}: {worker['reason']}")
+
+
+def _print_jobs(rows: Sequence[Mapping[str, Any]]) -> None:
+    """A table, and below it what went wrong in which job."""
     columns = [
         "job_id",
         "name",
@@ -57,8 +65,6 @@ def jobs(
             print_line(f"  job {row['job_id']}: {error['count']} dead, {error['class']}: {error['example']}")
         if row["damage"] is not None:
             print_line(f"  job {row['job_id']} is damaged in the queue: {row['damage']}; submit its questions again")
-    for worker in waiting_workers(found):
-        print_line(f"  worker {worker['worker']} waits for a model, since {worker['since']}: {worker['reason']}")
 
 
 def vars_of(worker: object) -> dict[str, object]:

@@ -48,6 +48,11 @@ def print_report(report: "MaintenanceReport") -> None:
         print_line(f"{part}: {freed / 1e6:.1f} MB of empty pages {verb}")
     for sentence in report.skipped:
         print_line(sentence)
+    _print_sizes(report)
+
+
+def _print_sizes(report: "MaintenanceReport") -> None:
+    """A row per part that takes space before or after, and all together."""
     rows = [
         [part.part, part.before.files, part.after.files, part.before.bytes / 1e6, part.after.bytes / 1e6]
         for part in report.parts

@@ -56,9 +56,7 @@ def print_plan(made: "IndexPlan") -> None:
     document = made.to_json()
     sizes = made.graph or {"documents": made.documents, "passages": made.passages}
     said = ", ".join(f"{count:,} {name}" for name, count in sizes.items())
-    asked = [f"model {made.model}"] if made.model else [] if made.encoder else ["no model"]
-    asked += [f"encoder {made.encoder}"] if made.encoder else []
-    print_line(f"{made.source}: {said}; {', '.join(asked)}")
+    print_line(f"{made.source}: {said}; {', '.join(_asked_models(made))}")
     rows = [
         [
             step,
@@ -79,6 +77,14 @@ def print_plan(made: "IndexPlan") -> None:
         verb = "embeds" if task.startswith("embed-") else "is asked about"
         print_line(f"  besides, {task} {verb} {what}, which are known once relations are extracted")
     print_line(f"  about {document['seconds'] / 60:.1f} minutes; nothing was asked, nothing was changed")
+
+
+def _asked_models(made: "IndexPlan") -> list[str]:
+    """What would be asked: a model, an encoder behind a server, both or none."""
+    asked = [f"model {made.model}"] if made.model else []
+    if made.encoder:
+        asked.append(f"encoder {made.encoder}")
+    return asked or ["no model"]
 
 
 def print_questions(model: str, asked: Mapping[str, Mapping[str, Any]]) -> None:

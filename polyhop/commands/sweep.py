@@ -1,5 +1,6 @@
 """`polyhop sweep`: what indexing and asking cost against the size of a corpus."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,7 +69,16 @@ def _parse_sizes(text: str) -> tuple[int, ...]:
 
 def print_sweep(document: dict[str, Any]) -> None:
     """Two tables: what indexing cost, and what asking cost; numbers of milliseconds and megabytes."""
-    stages = list(dict.fromkeys(stage for row in document["index"] for stage in row["stages"]))
+    _print_index_costs(document["index"])
+    print_line()
+    _print_question_costs(document["query"])
+    if len(document["sizes"]) > 1:
+        print_line()
+        print_growth(document)
+
+
+def _print_index_costs(rows: Sequence[Mapping[str, Any]]) -> None:
+    stages = list(dict.fromkeys(stage for row in rows for stage in row["stages"]))
     print_table(
         ["passages", "index s", "ms/passage", "CPU s", *(f"{stage} s" for stage in stages), "peak MB", "disk MB"],
         [
@@ -77,18 +87,17 @@ def print_sweep(document: dict[str, Any]) -> None:
                 *(row["stages"].get(stage, 0.0) for stage in stages),
                 *(row[name] for name in ("peak_rss_mb", "disk_mb")),
             ]
-            for row in document["index"]
+            for row in rows
         ],
     )
-    print_line()
+
+
+def _print_question_costs(by_strategy: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     names = ("passages", "p50_ms", "p95_ms", "p99_ms", "peak_rss_mb")
     print_table(
         ["strategy", "passages", "p50 ms", "p95 ms", "p99 ms", "peak MB"],
-        [[strategy, *(row[name] for name in names)] for strategy, rows in document["query"].items() for row in rows],
+        [[strategy, *(row[name] for name in names)] for strategy, rows in by_strategy.items() for row in rows],
     )
-    if len(document["sizes"]) > 1:
-        print_line()
-        print_growth(document)
 
 
 def print_growth(document: dict[str, Any]) -> None:

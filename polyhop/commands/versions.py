@@ -1,5 +1,6 @@
 """`polyhop versions`: what was published, and rolling back."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,8 @@ from polyhop.schemas.errors import ManifestMismatchError
 if TYPE_CHECKING:
     from polyhop.schemas.settings import Settings
     from polyhop.version_diff import AnswerDifference
+    from polyhop.warehouse.files.layout import IndexFolder, VersionFolder
+    from polyhop.warehouse.tables.changes import Compared
 
 Use = Annotated[int | None, typer.Option("--use", help="Make this version the current one (roll back).")]
 Diff = Annotated[
@@ -42,23 +45,36 @@ def versions(
     if questions is not None or strategy is not None:
         raise typer.BadParameter("say which two versions are asked (--diff A B).", param_hint="--questions")
     from polyhop.warehouse.files.layout import Layout
-    from polyhop.warehouse.files.versions import (
-        point_to,
-        published_versions,
-        read_manifest,
-        remove_leftovers,
-        require_version,
-    )
-    from polyhop.warehouse.files.writer import writer_lease
+    from polyhop.warehouse.files.versions import require_version
 
     layout = Layout(settings_of(root).root)
     folder = layout.index(index)
     current, chosen = require_version(layout, index, use)
     if use is not None:
-        read_manifest(chosen)  # refuses what could not be asked afterwards
-        with writer_lease(folder.lease, index):
-            remove_leftovers(folder)
-            point_to(folder, use)
+        _make_current(folder, use, chosen)
+    rows = _rows(folder, current)
+    if json:
+        print_json(rows)
+        return
+    _print_rows(rows)
+    if use is not None:
+        print_line(f"Version {use} of '{index}' is current.")
+
+
+def _make_current(index: "IndexFolder", number: int, version: "VersionFolder") -> None:
+    from polyhop.warehouse.files.versions import point_to, read_manifest, remove_leftovers
+    from polyhop.warehouse.files.writer import writer_lease
+
+    read_manifest(version)  # refuses what could not be asked afterwards
+    with writer_lease(index.lease, index.name):
+        remove_leftovers(index)
+        point_to(index, number)
+
+
+def _rows(folder: "IndexFolder", current: int) -> list[dict[str, object]]:
+    """A row per published version; what makes one unusable goes to standard error."""
+    from polyhop.warehouse.files.versions import published_versions, read_manifest
+
     rows = []
     for number in published_versions(folder):
         row: dict[str, object] = {"version": number, "current": number == current}
@@ -69,16 +85,18 @@ def versions(
             rows.append({**row, "source": None})
         else:
             rows.append({**row, "source": manifest.source, **manifest.counts})
-    if json:
-        print_json(rows)
-        return
-    columns = ["version", "", "documents", "passages", "entities", "relations", "propositions", "source"]
+    return rows
+
+
+def _print_rows(rows: Sequence[Mapping[str, object]]) -> None:
+    counts = ("documents", "passages", "entities", "relations", "propositions")
     print_table(
-        columns,
-        [[*(("current" if row["current"] else "") if c == "" else row.get(c) for c in columns)] for row in rows],
+        ["version", "", *counts, "source"],
+        [
+            [row["version"], "current" if row["current"] else "", *(row.get(name) for name in counts), row["source"]]
+            for row in rows
+        ],
     )
-    if use is not None:
-        print_line(f"Version {use} of '{index}' is current.")
 
 
 def _print_difference(
@@ -92,18 +110,23 @@ def _print_difference(
         return
     print_line(f"Index '{index}', version {diff.after} compared with version {diff.before}")
     for what, found in diff.compared.items():
-        counts = ", ".join(f"{count:,} {kind}" for kind, count in found.counts.items() if count)
-        print_line(f"{what}: {counts or 'none changed'}")
-        for row in found.first:
-            print_line(f"  {_sentence(what, row)}")
-        if sum(found.counts.values()) > len(found.first):
-            print_line("  …")
+        _print_changes(what, found)
     if diff.question_count:
         answers = sum(one.has_other_answer for one in diff.answers)
         passages = sum(one.has_other_passages for one in diff.answers)
         print_line(f"questions: {diff.question_count:,} asked, {answers:,} other answers, {passages:,} other passages")
         for one in diff.answers[:_SHOWN_ANSWERS]:
             _print_answers(one)
+
+
+def _print_changes(what: str, found: "Compared") -> None:
+    """Counts of the changed records, entities or relations, and the first of them."""
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in found.counts.items() if count)
+    print_line(f"{what}: {counts or 'none changed'}")
+    for row in found.first:
+        print_line(f"  {_sentence(what, row)}")
+    if sum(found.counts.values()) > len(found.first):
+        print_line("  …")
 
 
 def _sentence(what: str, row: dict[str, Any]) -> str:

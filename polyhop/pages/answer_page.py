@@ -59,6 +59,7 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
     evidence = evidence_of(document["evidence"])
     graph = evidence_graph(document, material.mentions, material.relations)
     reading = {**_NOTHING_READ, **(document.get("reading") or {})}
+    triples = document.get("triples") or ()
     return _template().render(
         document=document,
         reading=reading,
@@ -68,15 +69,15 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
         graph=graph,
         drawing=draw(graph) if graph.edges else None,
         graph_note=_graph_note(document, evidence, graph),
-        is_reached=bool(evidence.all_edges() or document.get("triples")),
-        draws_triples=bool(document.get("triples")) and not evidence.all_edges(),
+        is_reached=bool(evidence.all_edges() or triples),
+        draws_triples=bool(triples) and not evidence.all_edges(),
         titles={row["id"]: row["title"] for row in document["passages"]},
         where={row["id"]: location_words(row) for row in document["passages"]},
-        triples=document.get("triples") or (),
+        triples=triples,
         ranked=_ranked(document),
         passages=_passage_rows(document, evidence, material),
         has_texts=bool(material.texts) or not document["passages"],
-        other=json.dumps(evidence.data, ensure_ascii=False, indent=1, default=str) if evidence.data else "",
+        other=_other_data(evidence),
         material=material,
         seconds=document.get("seconds", {}),
         polyhop_version=VERSION,
@@ -119,6 +120,11 @@ def _template() -> "Template":
     return environment.get_template("answer.html.jinja")
 
 
+def _other_data(evidence: Evidence) -> str:
+    """What the strategy adds of its own, as JSON; nothing if it adds nothing."""
+    return json.dumps(evidence.data, ensure_ascii=False, indent=1, default=str) if evidence.data else ""
+
+
 def _source(evidence: Mapping[str, Any], reading: Mapping[str, Any]) -> dict[str, Any] | None:
     """The sentence that an answer was read from, unless values with sentences of their own say it."""
     sentences = evidence.get("sentences", ())
@@ -127,22 +133,7 @@ def _source(evidence: Mapping[str, Any], reading: Mapping[str, Any]) -> dict[str
 
 def _graph_note(document: Mapping[str, Any], evidence: Evidence, graph: EvidenceGraph) -> str:
     """What the drawing leaves out, and what it is, in sentences."""
-    notes = []
-    if not graph.edges:
-        ranked = _ranked(document)
-        notes.append(
-            f"Strategy '{document['strategy']}' left no graph to draw: the {ranked} below are a plain ranking."
-        )
-    elif not evidence.all_edges() and document.get("triples"):
-        notes.append("The drawing shows the ranked triples; it begins where none of them leads to.")
-    elif not evidence.all_edges():
-        if not (evidence.seeds or evidence.nodes or evidence.names):
-            notes.append(
-                f"Strategy '{document['strategy']}' ranks without a graph; the drawing adds what passages share."
-            )
-        notes.append(
-            "Each passage is attached to the rarest entity that it shares with the question or with an earlier passage."
-        )
+    notes = _subject_of_drawing(document, evidence, graph)
     draws_passages = evidence.all_edges() or not document.get("triples")
     left_out = graph.left_out + (max(0, len(document["passages"]) - DRAWN_PASSAGES) if draws_passages else 0)
     if graph.edges and left_out:
@@ -151,6 +142,24 @@ def _graph_note(document: Mapping[str, Any], evidence: Evidence, graph: Evidence
     if beyond > 0:
         notes.append(f"The search reached {beyond} more entities, which the evidence does not list.")
     return " ".join(notes)
+
+
+def _subject_of_drawing(document: Mapping[str, Any], evidence: Evidence, graph: EvidenceGraph) -> list[str]:
+    """What the drawing is of, where it is not of what the strategy reached."""
+    if not graph.edges:
+        ranked = _ranked(document)
+        return [f"Strategy '{document['strategy']}' left no graph to draw: the {ranked} below are a plain ranking."]
+    if evidence.all_edges():
+        return []
+    if document.get("triples"):
+        return ["The drawing shows the ranked triples; it begins where none of them leads to."]
+    notes = []
+    if not (evidence.seeds or evidence.nodes or evidence.names):
+        notes.append(f"Strategy '{document['strategy']}' ranks without a graph; the drawing adds what passages share.")
+    notes.append(
+        "Each passage is attached to the rarest entity that it shares with the question or with an earlier passage."
+    )
+    return notes
 
 
 def _passage_rows(document: Mapping[str, Any], evidence: Evidence, material: PageMaterial) -> list[dict[str, Any]]:

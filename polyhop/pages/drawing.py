@@ -3,7 +3,7 @@
 Decides how things look, not what is shown (graph.py) nor the order of nodes (layout.py). Lengths are pixels.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import sqrt
@@ -131,13 +131,16 @@ def _columns(graph: EvidenceGraph) -> list[list[str]]:
     """Nodes by distance from the roots; beside entities, passages have a column of their own, the last one."""
     entities = [node.id for node in graph.nodes if node.kind == "entity"]
     inner = set(entities) or {node.id for node in graph.nodes}
-    edges = [(edge.source, edge.target) for edge in graph.edges if edge.source in inner and edge.target in inner]
-    column_of = distances(edges, graph.roots)
+    column_of = distances(_edges_among(inner, graph.edges), graph.roots)
     last = max([column_of.get(name, 1) for name in inner], default=0) + 1
     for node in graph.nodes:
         column_of.setdefault(node.id, 1 if node.id in inner else last)
-    ordered = sorted(graph.nodes, key=lambda node: column_of[node.id])
-    return [[node.id for node in column] for _, column in groupby(ordered, key=lambda node: column_of[node.id])]
+    names = sorted((node.id for node in graph.nodes), key=column_of.__getitem__)
+    return [list(column) for _, column in groupby(names, key=column_of.__getitem__)]
+
+
+def _edges_among(names: Collection[str], edges: Iterable[Edge]) -> list[tuple[str, str]]:
+    return [(edge.source, edge.target) for edge in edges if edge.source in names and edge.target in names]
 
 
 def _name_lines(node: Node, sheet: _Sheet) -> tuple[tuple[str, ...], bool]:

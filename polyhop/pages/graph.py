@@ -143,12 +143,17 @@ def _reached(
     ]
     for passage in passages:
         keys = (*mentions.get(passage.name_id, ()), *evidence.stated.get(passage.name_id, ()))
-        mentioned = [_entity(key) for key in keys if _entity(key) in strength]
-        mentioned.sort(key=lambda entity: (-strength[entity], entity))
-        edges += [Edge(entity, passage.node.id) for entity in mentioned[:DRAWN_MENTIONS]]
+        edges += _mention_edges(passage, keys, strength)
     roots = {node.id: 0 for node in nodes if node.is_seed}
     roots = roots or {_entity(path.nodes[0]): 0 for path in evidence.paths if path.nodes}
     return _strongest([*(passage.node for passage in passages), *nodes], edges, roots)
+
+
+def _mention_edges(passage: "_Passage", keys: Iterable[str], strength: Mapping[str, float]) -> list[Edge]:
+    """A passage tied to the strongest of the entities that it mentions, as far as they are nodes."""
+    mentioned = [_entity(key) for key in keys if _entity(key) in strength]
+    mentioned.sort(key=lambda entity: (-strength[entity], entity))
+    return [Edge(entity, passage.node.id) for entity in mentioned[:DRAWN_MENTIONS]]
 
 
 def _entities(evidence: Evidence) -> list[Node]:
@@ -185,19 +190,23 @@ def _of_triples(triples: Sequence[Mapping[str, Any]]) -> EvidenceGraph:
 
 def _linked(document: Mapping[str, Any], evidence: Evidence) -> EvidenceGraph:
     """How the first passages connect, through the entities that they share."""
-    links = document["evidence"].get("links", ())
     passages = _passages(document, evidence)
-    known = {passage.name_id: passage.node.id for passage in passages} | {QUESTION: QUESTION}
-    edges = [
-        Edge(known[link["source"]], known[link["target"]], (link["via"],), is_shared=True)
-        for link in links
-        if link["source"] in known and link["target"] in known
-    ]
+    node_ids = {passage.name_id: passage.node.id for passage in passages} | {QUESTION: QUESTION}
+    edges = _shared_edges(document["evidence"].get("links", ()), node_ids)
     asked = [Node(QUESTION, QUESTION, "the question", 1.0)] if any(edge.source == QUESTION for edge in edges) else []
     reached = {edge.target for edge in edges}
     shown = [passage.node for passage in passages]
     roots = {node.id: 0 for node in asked} | {node.id: len(asked) for node in shown if node.id not in reached}
     return _strongest([*asked, *shown], edges, roots)
+
+
+def _shared_edges(links: Iterable[Mapping[str, Any]], node_ids: Mapping[str, str]) -> list[Edge]:
+    """An edge per link between two nodes, labelled with the entity that both share."""
+    return [
+        Edge(node_ids[link["source"]], node_ids[link["target"]], (link["via"],), is_shared=True)
+        for link in links
+        if link["source"] in node_ids and link["target"] in node_ids
+    ]
 
 
 @dataclass(frozen=True, slots=True)

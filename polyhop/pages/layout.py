@@ -47,21 +47,30 @@ def heights(columns: Sequence[Sequence[str]], edges: Sequence[Edge], gap: float)
     """
     neighbours = _neighbours(edges)
     column_of = {node: number for number, column in enumerate(columns) for node in column}
-    tallest = max((len(column) for column in columns), default=0)
-    height = {
-        node: (place + (tallest - len(column)) / 2) * gap for column in columns for place, node in enumerate(column)
+    outer = {
+        node: [other for other in neighbours[node] if column_of[other] != number] for node, number in column_of.items()
     }
+    height = _centred(columns, gap)
     for sweep in range(SWEEPS):
-        numbers = range(len(columns)) if sweep % 2 == 0 else range(len(columns) - 1, -1, -1)
-        for number in numbers:
-            wanted = {
-                node: _middle([height[other] for other in neighbours[node] if column_of[other] != number], height[node])
-                for node in columns[number]
-            }
-            order = sorted(columns[number], key=lambda node: (wanted[node], height[node]))
-            height.update(zip(order, spread_out([wanted[node] for node in order], gap), strict=True))
+        for column in columns if sweep % 2 == 0 else reversed(columns):
+            _settle(column, outer, height, gap)
     lowest = min(height.values(), default=0.0)
     return {node: round(value - lowest, 2) for node, value in height.items()}
+
+
+def _centred(columns: Sequence[Sequence[str]], gap: float) -> dict[str, float]:
+    """Heights with every column's middle at that of the tallest one."""
+    tallest = max((len(column) for column in columns), default=0)
+    return {
+        node: (place + (tallest - len(column)) / 2) * gap for column in columns for place, node in enumerate(column)
+    }
+
+
+def _settle(column: Sequence[str], outer: Mapping[str, Sequence[str]], height: dict[str, float], gap: float) -> None:
+    """Moves the nodes of a column to the middle of their neighbours in other columns, as near as the gap allows."""
+    wanted = {node: _middle([height[other] for other in outer[node]], height[node]) for node in column}
+    order = sorted(column, key=lambda node: (wanted[node], height[node]))
+    height.update(zip(order, spread_out([wanted[node] for node in order], gap), strict=True))
 
 
 def spread_out(wanted: Sequence[float], gap: float) -> list[float]:
