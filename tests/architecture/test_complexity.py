@@ -11,7 +11,7 @@ HIGHEST = 17
 """Of any function. Reached, not chosen: whoever makes the most complex ones simpler lowers it."""
 COMPLEX = 10
 """Above it a function counts as complex (radon's rank C)."""
-MOST_COMPLEX = 172
+MOST_COMPLEX = 63
 """As many functions may be complex; reached, as well. The aim is under 15 (issue 20)."""
 
 
