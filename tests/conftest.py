@@ -48,12 +48,10 @@ sys.path.append(str(PROJECT / "tests" / "llama_server"))
 sys.path.append(str(PROJECT / "tests" / "repeated_tests"))
 sys.path.append(str(PROJECT / "tests" / "bare_environment"))
 sys.path.append(str(PROJECT / "tests" / "shown_commands"))
-sys.path.append(str(PROJECT / "tests" / "processor_times"))
 sys.path.append(str(PROJECT / "tests" / "contract"))
 
 
 _MEMORY_FOLDER = pytest.StashKey[Any]()
-_SLOW_FILES = pytest.StashKey[frozenset[str]]()
 _HAS_FAILED = pytest.StashKey[bool]()
 
 _SERVERS = ("neo4j_server", "prefect_server", "browser")
@@ -65,14 +63,10 @@ _LONG_FILES = {"architecture", "e2e", "property"}
 
 def pytest_configure(config: pytest.Config) -> None:
     """Temporary files in memory, for this session and its test processes, which inherit the variable."""
-    import processor_times
     import repeated_tests
     from memory_folder import MemoryFolder, has_room
 
     config.pluginmanager.register(repeated_tests)
-    if times := os.environ.get(processor_times.VARIABLE):
-        config.pluginmanager.register(processor_times.ProcessorTimes(Path(times).resolve()))
-    config.stash[_SLOW_FILES] = processor_times.slow_files()
     if not hasattr(config, "workerinput") and has_room():
         config.stash[_MEMORY_FOLDER] = MemoryFolder()
 
@@ -95,8 +89,6 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Keeps the tests of a file, and those of a server that is slow to start, in one of the test processes."""
     server = _server_of(item)
     item.add_marker(pytest.mark.xdist_group(server or item.path.name))
-    if item.nodeid.partition("::")[0] in item.config.stash[_SLOW_FILES]:
-        item.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(trylast=True)  # after pytest-randomly

@@ -3,7 +3,6 @@
 import tomllib
 from pathlib import Path
 
-import processor_times
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -28,12 +27,6 @@ def test_the_quick_recipe_lints_checks_types_and_tests_folders_that_exist() -> N
     command, _, chosen = tests.partition(" -m ")
     assert all((PROJECT / folder).is_dir() for folder in command.split()[3:])
     assert chosen == '"not slow and not neo4j"'
-
-
-def test_what_the_quick_recipe_leaves_out_are_files_of_its_folders() -> None:
-    files = processor_times.slow_files()
-    assert all((PROJECT / file).is_file() for file in files)
-    assert all(file.startswith(("tests/unit/", "tests/contract/")) for file in files)
 
 
 @pytest.mark.parametrize("pattern", [*SETTINGS["source_paths"], *SETTINGS["only_mutate"]])

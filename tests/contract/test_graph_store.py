@@ -16,6 +16,8 @@ from polyhop.tasks.export.delta import compare
 from polyhop.worker.strategies.spreading import EmbeddedEngine, QasaRules
 from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def store(graphs: Kept) -> GraphStore:

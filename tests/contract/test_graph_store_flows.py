@@ -21,6 +21,8 @@ from polyhop.schemas.settings import Settings
 from polyhop.schemas.stores import GRAPH_KINDS, HUB_KINDS, GraphKind, GraphRow, GraphStore
 from polyhop.warehouse.graph import neo4j_store
 
+pytestmark = pytest.mark.slow
+
 TOWNS = 12
 BATCH = 2
 """Rows of a batch where an export is killed within one."""

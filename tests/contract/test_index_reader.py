@@ -41,6 +41,8 @@ from polyhop.warehouse.artefacts import (
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.open import open_published
 
+pytestmark = pytest.mark.slow
+
 CORPUS: tuple[Passage, ...] = (
     *PASSAGES,
     ("Z9", "Émile Zola", "ÉMILE ZOLA lived in Paris; the Seine was near. Émile Zola wrote of Nana."),

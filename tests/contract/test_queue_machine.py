@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
@@ -21,6 +22,8 @@ from polyhop.schemas.queue import (
 )
 from polyhop.warehouse.queue.dialects import sqlite_url
 from polyhop.warehouse.queue.queue import open_queue
+
+pytestmark = pytest.mark.slow
 
 LEASE_SECONDS = 10.0
 MOST_ATTEMPTS = 2

@@ -21,6 +21,8 @@ from polyhop.warehouse.queue.statements import SQL_FOLDER, statement
 from polyhop.warehouse.queue.transactions import Transaction, transact
 from polyhop.warehouse.statements import read_statements
 
+pytestmark = pytest.mark.slow
+
 FILES = sorted(SQL_FOLDER.glob("*.sql"))
 NAMES = [f"{path.stem}.{name}" for path in FILES for name in read_statements(path)]
 SOURCES = "\n".join(path.read_text(encoding="utf-8") for path in SQL_FOLDER.parent.glob("*.py"))

@@ -22,6 +22,8 @@ from polyhop.schemas.queue import QuestionState
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
 from polyhop.warehouse.queue.transactions import Transaction
 
+pytestmark = pytest.mark.slow
+
 ANSWER_ALL = """
 import sys
 from polyhop.schemas.queue import FinishedQuestion

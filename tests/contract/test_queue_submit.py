@@ -16,6 +16,8 @@ from polyhop.schemas.queue_errors import IdempotencyKeyError, QueueFullError, Su
 from polyhop.warehouse.queue import submission
 from polyhop.warehouse.queue.queue import QuestionQueue
 
+pytestmark = pytest.mark.slow
+
 SUBMIT_SLOWLY = """
 import sys, time
 from polyhop.schemas.queue import JobSpec, NewQuestion

@@ -16,6 +16,8 @@ from polyhop.schemas.ids import content_hash
 from polyhop.warehouse.cache.claims import claims_of
 from polyhop.warehouse.cache.replies import ReplyCache
 
+pytestmark = pytest.mark.slow
+
 CHAT = """
 import sys, time
 from pathlib import Path

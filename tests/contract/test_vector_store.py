@@ -16,6 +16,8 @@ from polyhop.schemas.stores import PinnedTable, VectorRows, VectorStore
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.open import open_vector_store
 
+pytestmark = pytest.mark.slow
+
 HNSW = VectorSettings(hnsw_m=16, hnsw_ef_construction=64)
 WIDTH = 8
 TABLE = "passages"

@@ -21,6 +21,8 @@ from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.versions import current_version, read_manifest
 from polyhop.warehouse.open_encoders import close_encoders
 
+pytestmark = pytest.mark.slow
+
 MATRIX, HASHES = "vectors-name_matrix.npy", "vectors-name_hashes.npy"
 
 

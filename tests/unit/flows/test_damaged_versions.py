@@ -27,6 +27,8 @@ from polyhop.warehouse.integrity import find_damage
 from polyhop.warehouse.open_encoders import close_encoders
 from polyhop.warehouse.tables.checksum import table_record
 
+pytestmark = pytest.mark.slow
+
 FIX = "polyhop verify --index towns --repair"
 
 

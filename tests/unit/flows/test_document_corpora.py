@@ -20,6 +20,8 @@ from polyhop.warehouse.files import formats
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import require_version
 
+pytestmark = pytest.mark.slow
+
 
 def indexed(folder: Path, name: str = "i", **more: Any) -> IndexReport:
     settings = Settings(root=folder / "root", strategies=("bm25",), corpus=CorpusSettings(max_quarantine_share=0.4))

@@ -25,6 +25,8 @@ from polyhop.tasks.evaluation.summary import summary_markdown
 from polyhop.warehouse.open import open_published
 from polyhop.warehouse.triples import TRIPLES_OF_SUBJECTS
 
+pytestmark = pytest.mark.slow
+
 CITIES = ("Rome", "Oslo", "Lima", "Bern", "Cork")
 GRAPH = [
     {

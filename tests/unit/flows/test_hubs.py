@@ -29,6 +29,8 @@ from polyhop.warehouse.tables.query import query_rows
 from polyhop.worker.strategies import registry
 from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
 
+pytestmark = pytest.mark.slow
+
 Open = Callable[[], PublishedIndex]
 KINDS = ("hubpath", "hubvalue", "hubname")
 

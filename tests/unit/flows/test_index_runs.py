@@ -18,6 +18,8 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.open_models import ChatsUsage
 
+pytestmark = pytest.mark.slow
+
 PAGES = [
     {"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace wrote for Charles Babbage."},
     {"id": "babbage", "title": "Charles Babbage", "text": "Charles Babbage lived in London."},

@@ -29,6 +29,8 @@ from polyhop.warehouse.files.versions import published_versions
 from polyhop.warehouse.files.writer import writer_lease
 from polyhop.warehouse.open import open_questions
 
+pytestmark = pytest.mark.slow
+
 EDITIONS = 4
 VERSIONS = [(1, 40.0, 10.0), (2, 30.0, 10.0), (3, 20.0, 10.0), (4, 10.0, 10.0), (5, 0.0, 10.0)]
 

@@ -17,6 +17,8 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import current_version
 from polyhop.warehouse.tables.connection import connect
 
+pytestmark = pytest.mark.slow
+
 ODD = "Odd Town"
 TEN_K = """UNITED STATES SECURITIES AND EXCHANGE COMMISSION
 Washington, D.C. 20549

@@ -17,6 +17,8 @@ from polyhop.warehouse.files.run_history import read_runs
 from polyhop.warehouse.files.writer import writer_lease
 from polyhop.warehouse.tables.query import query_rows
 
+pytestmark = pytest.mark.slow
+
 PAGES = [{"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace wrote for Charles Babbage."}]
 RUNS = "SELECT run, outcome, sentence, version, computed, reused FROM index_runs ORDER BY run"
 

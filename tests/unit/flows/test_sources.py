@@ -32,6 +32,8 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import document_checksum, read_manifest, require_version
 from polyhop.warehouse.files.writer import writer_lease
 
+pytestmark = pytest.mark.slow
+
 NEWS = {"n1": "Ada met Bob.", "n2": "Bob went to Rome."}
 WIKI = {"w1": "Rome is a town.", "w2": "Oslo is a town."}
 

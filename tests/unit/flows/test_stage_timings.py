@@ -16,6 +16,8 @@ from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.timings import find_timing_damage, read_timings, write_timings
 from polyhop.warehouse.files.versions import read_manifest
 
+pytestmark = pytest.mark.slow
+
 PAGES = [
     {"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace wrote for Charles Babbage."},
     {"id": "babbage", "title": "Charles Babbage", "text": "Charles Babbage lived in London."},

@@ -20,6 +20,8 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.open import open_published
 from polyhop.warehouse.tables.query import query_rows
 
+pytestmark = pytest.mark.slow
+
 RECORDS: list[dict[str, str]] = [
     {"id": "p1", "title": "The Nile", "text": "The Nile flows through Cairo. Cairo is the capital of Egypt."},
     {"id": "p2", "title": "Cairo Tower", "text": "The Cairo Tower stands in Cairo. It was designed by Naoum Shebib."},

@@ -17,6 +17,8 @@ from polyhop.tasks.passages import chunks
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
 
+pytestmark = pytest.mark.slow
+
 ROWS = {"a": "Ada met Bob.", "b": "Bob went to Rome. " * 15, "c": "Rome is a town.", "d": "Oslo is a town."}
 
 

@@ -25,6 +25,8 @@ from polyhop.warehouse.vectors.kinds import VectorKind, declare, kinds_in
 from polyhop.worker.strategies import registry
 from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
 
+pytestmark = pytest.mark.slow
+
 TITLE_ROWS = "SELECT passage_id AS id, title AS first, text AS second, passage_id AS rank FROM passages"
 RECORDS = [
     {"id": "a", "title": "Ada Lovelace", "text": "Ada Lovelace worked with Charles Babbage in London."},

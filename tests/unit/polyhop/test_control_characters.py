@@ -15,6 +15,8 @@ from polyhop import cli, output
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.printable import escaped_json, printable, printable_line
 
+pytestmark = pytest.mark.slow
+
 RAW = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )

@@ -21,6 +21,8 @@ from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.warehouse.tables import lazy
 from polyhop.warehouse.tables.lazy import LazyTable, Wanted
 
+pytestmark = pytest.mark.slow
+
 READING = {"by": "model", "model": "openai/x", "confidence": 0.75}
 PASSAGES = [{"id": "ada", "title": "Ada Lovelace", "score": 2.5, "rank": 1}, {"id": "gone", "score": 1.0, "rank": 2}]
 RESULT = {

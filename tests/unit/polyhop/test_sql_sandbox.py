@@ -16,6 +16,8 @@ from polyhop.schemas.errors import ConfigurationError, StatementRejectedError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 PAGES = (
     {"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace wrote for Charles Babbage."},
     {"id": "babbage", "title": "Charles Babbage", "text": "Charles Babbage lived in London."},

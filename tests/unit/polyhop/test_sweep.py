@@ -12,6 +12,8 @@ from polyhop.schemas.errors import ConfigurationError, MeasurementError, Unknown
 from polyhop.schemas.settings import Settings
 from polyhop.sweep import SweepRequest, run_sweep
 
+pytestmark = pytest.mark.slow
+
 
 def _measured_by_hand(order: str) -> subprocess.CompletedProcess[str]:
     """What a measuring process leaves behind, without the process."""

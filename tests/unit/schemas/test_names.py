@@ -14,6 +14,8 @@ from polyhop.schemas.graph import Mention
 from polyhop.schemas.names import MAX_NAME_TOKENS, STOP_WORDS, NameFinder, name_tokens, title_forms, title_keys
 from polyhop.schemas.text import fold
 
+pytestmark = pytest.mark.slow
+
 TITLES = ["The Beatles", "Paris (mythology)", "Springfield, Illinois", "Curie", "What If", "東京都", "New York"]
 
 

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.values import find_dates, find_numbers
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("text", "expected"),

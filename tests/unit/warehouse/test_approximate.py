@@ -14,6 +14,8 @@ from polyhop.schemas.stores import VectorRows
 from polyhop.warehouse.vectors.approximate import has_hnsw
 from polyhop.warehouse.vectors.lance import LanceVectors, _optimize
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = VectorSettings(hnsw_m=16, hnsw_ef_construction=64)
 
 

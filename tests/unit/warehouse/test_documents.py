@@ -20,6 +20,8 @@ from polyhop.warehouse.files import formats
 from polyhop.warehouse.files.readers import read_corpus
 from polyhop.warehouse.files.records import FaultError
 
+pytestmark = pytest.mark.slow
+
 LIMITS = ConversionLimits(max_file_mb=4, max_unpacked_mb=16, seconds=20, memory_mb=1024)
 
 

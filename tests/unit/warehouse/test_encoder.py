@@ -17,6 +17,8 @@ from polyhop.warehouse.models import weights
 from polyhop.warehouse.models.encoder import REINSTALL, LocalEncoder, equal_length_batches
 from polyhop.warehouse.models.onnx_session import open_session
 
+pytestmark = pytest.mark.slow
+
 REFERENCE = json.loads((Path(__file__).parents[2] / "golden" / "encoder_reference.json").read_text(encoding="utf-8"))
 TEXTS = [row["text"] for row in REFERENCE["texts"]]
 

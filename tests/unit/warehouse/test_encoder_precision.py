@@ -20,6 +20,8 @@ from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.warehouse.models import openvino_session
 from polyhop.warehouse.models.encoder import LocalEncoder
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [
     f"The {word} flows through a town of {n} houses." * (1 + n % 5) for n, word in enumerate(["Thames", "Elbe"] * 9)
 ]

@@ -13,6 +13,8 @@ from polyhop.schemas import errors
 from polyhop.warehouse.models.loose_json import read_loosely
 from polyhop.warehouse.models.repair import read_reply
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "broken_replies.jsonl"
 CASES = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
 

@@ -22,6 +22,8 @@ from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
 from polyhop.worker.answer import PartialOutageError
 from polyhop.worker.loop import Worker, WorkerOptions, WorkerReport
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Path(__file__).resolve().parents[3]
 
 

@@ -17,6 +17,8 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import point_to, prune_versions
 from polyhop.worker.pool import IndexPool
 
+pytestmark = pytest.mark.slow
+
 Publish = Callable[..., int]
 
 

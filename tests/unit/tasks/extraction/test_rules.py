@@ -16,6 +16,8 @@ from polyhop.tasks.extraction.rows import cut
 from polyhop.tasks.extraction.rules import extract
 from polyhop.warehouse.names import RegexNames
 
+pytestmark = pytest.mark.slow
+
 
 def passage(title: str, text: str, passage_id: str = "p1") -> Passage:
     return Passage(passage_id, passage_id, "d1", 0, title, text, 0, len(text))

@@ -15,6 +15,8 @@ from polyhop.tasks.extraction.stage import EXTRACT
 from polyhop.tasks.stage import Counts, tables_of
 from polyhop.warehouse.build import Build, part_files, start_build
 
+pytestmark = pytest.mark.slow
+
 
 class Model:
     """Answers every question about a unit that is not among the failing ones."""

@@ -15,6 +15,8 @@ from polyhop.tasks.graph_source.stage import INGEST_GRAPH
 from polyhop.tasks.stage import tables_of
 from polyhop.warehouse.build import Build, start_build
 
+pytestmark = pytest.mark.slow
+
 Triple = tuple[object, str, object]
 Ingest = Callable[..., Build]
 

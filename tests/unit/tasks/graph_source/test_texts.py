@@ -13,6 +13,8 @@ from polyhop.schemas.settings import CorpusSettings, Settings
 from polyhop.tasks.graph_source.stage import INGEST_GRAPH
 from polyhop.warehouse.build import Build
 
+pytestmark = pytest.mark.slow
+
 GRAPH = [
     {"subject": {"id": "1", "name": "Ada", "types": ["A"]}, "predicate": "knows", "object": {"id": "2", "name": "Bob"}},
     {"subject": {"id": "2", "name": "Bob"}, "predicate": "age", "object": 36},

@@ -16,6 +16,8 @@ from polyhop.warehouse.build import chain_fingerprint
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import document_checksum, read_manifest, require_version
 
+pytestmark = pytest.mark.slow
+
 TEXTS = {f"p{n}": f"Town {n} lies on River {n % 3}." for n in range(6)}
 EDITED = {**TEXTS, "p2": "Town 2 moved to another valley.", "p22": "River 1 is long."}
 del EDITED["p4"]

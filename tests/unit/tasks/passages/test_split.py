@@ -11,6 +11,8 @@ from polyhop.schemas.ids import document_id, record_id
 from polyhop.schemas.sections import Location, Section, location_of, sections_json, sections_of
 from polyhop.tasks.passages.split import split_record
 
+pytestmark = pytest.mark.slow
+
 
 def record(text: str, *, id_: str = "r", title: str = "T") -> SourceRecord:
     return SourceRecord(id_, title, text, "corpus.jsonl", 1)

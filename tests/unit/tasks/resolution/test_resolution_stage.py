@@ -23,6 +23,8 @@ from polyhop.tasks.resolution.verification import NameGroup, NameGroups
 from polyhop.tasks.stage import Counts
 from polyhop.warehouse.build import Build, start_build
 
+pytestmark = pytest.mark.slow
+
 Mention = tuple[str, str, str, int, bool, str, str | None, str]
 EVIL = "Robert'); DROP TABLE entities; -- MATCH (n) DETACH DELETE n"
 MENTIONS: list[Mention] = [

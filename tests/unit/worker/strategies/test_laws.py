@@ -15,6 +15,8 @@ from polyhop.schemas.evidence import as_row, evidence_of
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.worker.strategies.registry import STRATEGIES, make
 
+pytestmark = pytest.mark.slow
+
 TEXTS = (
     "Where was the designer of the Analytical Engine born?",
     "Which river flows through the capital of Poland?",

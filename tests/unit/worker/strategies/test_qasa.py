@@ -16,6 +16,8 @@ from polyhop.worker.strategies.registry import STRATEGIES, make
 from polyhop.worker.strategies.spreading import QasaRules
 from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
 
+pytestmark = pytest.mark.slow
+
 
 def asked(index: Any, text: str, *names: str, hints: bool = True) -> Question:
     """A question with these names, each its own hint."""

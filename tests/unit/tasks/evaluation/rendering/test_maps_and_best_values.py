@@ -18,6 +18,8 @@ from polyhop.tasks.evaluation.plots_of_maps import MAPS_DRAWN, heat_map_caption,
 from polyhop.tasks.evaluation.plots_of_ranges import range_plot
 from polyhop.tasks.evaluation.ranges import RANGE_METRICS, StoredRange, stored_ranges
 
+pytestmark = pytest.mark.slow
+
 Documents = tuple[dict[str, Any], dict[str, Any]]
 Ranged = Callable[..., Documents]
 

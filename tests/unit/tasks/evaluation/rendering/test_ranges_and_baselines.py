@@ -16,6 +16,8 @@ from polyhop.tasks.evaluation.plots_of_ranges import CURVES_DRAWN, range_plot
 from polyhop.tasks.evaluation.ranges import RANGE_METRICS, stored_ranges
 from polyhop.tasks.evaluation.summary import summary_markdown
 
+pytestmark = pytest.mark.slow
+
 Documents = tuple[dict[str, Any], dict[str, Any]]
 Make = Callable[[Sequence[str]], Documents]
 Ranged = Callable[..., Documents]

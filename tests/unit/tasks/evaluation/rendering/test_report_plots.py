@@ -15,6 +15,8 @@ from polyhop.tasks.evaluation.plots_of_answers import calibrated, calibration, p
 from polyhop.tasks.evaluation.plots_of_latency import latency_against_recall, latency_by_part, unbeaten
 from polyhop.tasks.evaluation.plots_of_rankings import by_hops, by_type, paired_differences, recall_curves
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[[Sequence[str]], tuple[dict[str, Any], dict[str, Any]]]
 OF_THE_RUN = {
     "recall_at_k.png",
