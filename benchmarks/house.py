@@ -1,7 +1,7 @@
-"""Figures of the code itself: sizes, imports between modules, what a command imports and which functions it calls.
+"""Figures of the code itself: sizes, circles, imports between modules, what commands import and which functions they call.
 
 Run: uv run python benchmarks/house.py [FOLDER]   (a checkout with its .venv, default this one)
-The numbers of docs/decisions/0012-room-for-what-comes.md come from here.
+tests/architecture/test_budget.py holds some of these numbers; docs/decisions/0012-room-for-what-comes.md quotes them.
 """
 
 import ast
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -102,6 +102,44 @@ def imported(tree: ast.Module) -> Iterator[str]:
         yield from (f"polyhop.{name}" if name.split(".")[0] in FOLDERS[1:] else name for name in names)
 
 
+def circles(checkout: Path) -> list[list[str]]:
+    """Groups of modules that import each other, wherever the statements stand."""
+    files = module_files(checkout)
+    arrows = {
+        name: {one for one in imported(ast.parse(path.read_text(encoding="utf-8"))) if one in files and one != name}
+        for name, path in files.items()
+        if path.name != "__init__.py"
+    }
+    while ends := {name for name, targets in arrows.items() if not targets & arrows.keys()}:
+        arrows = {name: targets for name, targets in arrows.items() if name not in ends}
+    while starts := arrows.keys() - {target for targets in arrows.values() for target in targets}:
+        arrows = {name: targets for name, targets in arrows.items() if name not in starts}
+    return [sorted(arrows)] if arrows else []
+
+
+def small_modules(checkout: Path, least: int = 40) -> list[str]:
+    """Modules with fewer lines of code than `least`, `__init__` and data left out; docstrings are no code."""
+    return [
+        name
+        for name, path in module_files(checkout).items()
+        if path.name != "__init__.py" and lines_without_docstrings(path.read_text(encoding="utf-8")) < least
+    ]
+
+
+def lines_without_docstrings(text: str) -> int:
+    """Lines of code besides docstrings, comments and empty lines."""
+    docstrings = {
+        line
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    lines = enumerate(text.splitlines(), start=1)
+    return sum(
+        number not in docstrings and bool(line.strip()) and not line.lstrip().startswith("#") for number, line in lines
+    )
+
+
 def shares(values: list[int]) -> str:
     """Median, 90th percentile and maximum."""
     ordered = sorted(values)
@@ -122,6 +160,7 @@ def sizes(checkout: Path) -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
+    print(f"circles {circles(checkout)}, small modules {small_modules(checkout)}")
     print(f"files {len(filled)}, lines {sum(text.count(chr(10)) for text in filled.values())}")
     print(f"file lines p50/p90/max {shares([text.count(chr(10)) for text in filled.values()])}")
     print(f"functions {len(functions)}, lines p50/p90/max {shares(functions)}")
@@ -161,13 +200,14 @@ def commands(checkout: Path) -> None:
         print(f"modules imported by {name}: {done.stderr.strip().splitlines()[-1]}")
 
 
-def traces(checkout: Path) -> None:
-    """Prints which functions of ours each command calls; functions of modules' bodies and comprehensions left out."""
+def traced(checkout: Path, commands: Mapping[str, tuple[str, ...]] = TRACED) -> dict[str, tuple[int, int, int, int]]:
+    """Files, functions, calls and arrows between files of each command, without module bodies and comprehensions."""
+    found = {}
     with TemporaryDirectory() as folder:
         corpus, questions = Path(folder, "corpus.jsonl"), Path(folder, "questions.jsonl")
         corpus.write_text(CORPUS, encoding="utf-8")
         questions.write_text('{"id": "q1", "question": "Where does the Nile flow?"}\n', encoding="utf-8")
-        for name, arguments in TRACED.items():
+        for name, arguments in commands.items():
             given = [part.format(corpus=corpus, questions=questions) for part in arguments]
             done = subprocess.run(
                 [checkout / ".venv" / "bin" / "python", "-c", _TRACE, *given, "--root", Path(folder, "root")],
@@ -176,8 +216,15 @@ def traces(checkout: Path) -> None:
                 cwd=checkout,
                 check=False,
             )
-            files, functions, calls, arrows = done.stderr.strip().splitlines()[-1].split()
-            print(f"{name}: {functions} functions in {files} files, {calls} calls, {arrows} arrows between files")
+            files, functions, calls, arrows = map(int, done.stderr.strip().splitlines()[-1].split())
+            found[name] = files, functions, calls, arrows
+    return found
+
+
+def traces(checkout: Path) -> None:
+    """Prints which functions of ours each command calls."""
+    for name, (files, functions, calls, arrows) in traced(checkout).items():
+        print(f"{name}: {functions} functions in {files} files, {calls} calls, {arrows} arrows between files")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Evidence: what led a strategy to its passages, as types that every strategy fills and every renderer draws.
 
-Knows no strategy. As JSON it is a plain document (`as_row`); `evidence_of` reads it again, and what earlier releases
-stored. Numbers are rounded by who writes them.
+As JSON it is a plain document (`as_row`); `evidence_of` reads it again. Numbers are rounded by who writes them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -198,15 +197,11 @@ def as_row(evidence: Evidence) -> dict[str, Any]:
 
 
 def evidence_of(row: Mapping[str, Any]) -> Evidence:
-    """Evidence from its JSON document, or from what earlier releases stored; what is unknown is skipped.
+    """Evidence from its JSON document; what is unknown is skipped.
 
     Args:
         row: `evidence` of an answer (architecture.md section 9).
     """
-    from polyhop.schemas.earlier_evidence import from_earlier, is_earlier
-
-    if is_earlier(row):
-        return from_earlier(row)
     names, fallback = row.get("names"), row.get("fallback")
     return Evidence(
         names=QuestionNames(tuple(names["matched"]), tuple(names["unmatched"]), names["noun"]) if names else None,

@@ -1,15 +1,28 @@
 """Pages of answers in a real browser: texts stay texts, nothing runs, no network is asked, everything fits."""
 
+import itertools
 import json
 import subprocess
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path as FilePath
 from typing import Any
 
 import pytest
 from page_fits import FITS, WIDTHS, assert_fits
 
 from polyhop.pages.answer_page import PageMaterial, answer_page
+from polyhop.schemas.evidence import (
+    ENTITIES_ONLY,
+    PASSAGES_ONLY,
+    Edge,
+    Evidence,
+    Node,
+    Path,
+    QuestionNames,
+    Seed,
+    as_row,
+)
 
 HOSTILE = (
     "<script>document.title='x'</script><img src=http://example.org/x onerror=\"alert('x')\">"
@@ -48,46 +61,50 @@ def _spoiled(value: Any, name: str = "") -> Any:
     return f"{value}{HOSTILE}" if name in NAMED else value
 
 
+def _path(keys: Sequence[str], names: Sequence[str], text: str, labels: Sequence[Edge]) -> dict[str, Any]:
+    (row,) = as_row(Evidence(paths=(Path(text, tuple(keys), tuple(names), tuple(labels), 0.5),)))["paths"]
+    return dict(row)
+
+
 def _spreading() -> dict[str, Any]:
     keys = ["ada", "london", "thames"]
-    entities = [
-        {"key": key, "name": key.title(), "type": "T", "description": "About it.", "activation": 1 / place}
-        for place, key in enumerate(keys, start=1)
-    ]
-    hops = [[{"relation": "leads to", "forward": True}], [{"relation": "comes from", "forward": False}]]
-    chain = {"keys": keys, "names": [key.title() for key in keys], "hops": hops, "score": 0.5, "text": "Ada - Thames"}
+    edges = [Edge("ada", "london", ("leads to",)), Edge("london", "thames", (), ("comes from",))]
+    evidence = Evidence(
+        names=QuestionNames(("ada" + HOSTILE,), ()),
+        seeds=(Seed("entity", "ada", 1.0, "Ada", "exact", 1.0),),
+        nodes=tuple(
+            Node(key, key.title(), 1 / rank, type="T", description="About it.")
+            for rank, key in enumerate(keys, start=1)
+        ),
+        measure="activation",
+        node_count=3,
+        data={"unknown_part": [HOSTILE]},
+    )
     return {
         "question": "Which river?",
         "answer": "Thames",
         "strategy": "qasa",
         "version": 1,
         "passages": [{"id": "p1", "title": "Ada", "score": 1.0, "rank": 1}],
-        "evidence": {
-            "question_entities": {"matched": ["ada" + HOSTILE], "unmatched": []},
-            "seeds": [{"key": "ada", "name": "Ada", "match": "exact", "score": 1.0, "activation": 1.0}],
-            "entities": entities,
-            "chains": [chain],
-            "activations": {entity["key"]: entity["activation"] for entity in entities},
-            "activated": 3,
-            "is_cut": False,
-            "fallback": "none",
+        "evidence": as_row(evidence)
+        | {
+            "paths": [_path(keys, [key.title() for key in keys], "Ada - Thames", edges)],
             "links": [],
             "sentences": [{"passage_id": "p1", "text": "Ada saw the Thames.", "start": 0, "end": 19}],
-            "unknown_part": [HOSTILE],
         },
         "reading": {"kind": "extracted", "confidence": 0.5, "values": []},
         "seconds": {"seed": 0.001},
     }
 
 
-def _written(folder: Path, document: dict[str, Any], text: str) -> Path:
+def _written(folder: FilePath, document: dict[str, Any], text: str) -> FilePath:
     path = folder / "page.html"
     material = PageMaterial(f"tiny{HOSTILE}", HOSTILE, {"steps": HOSTILE}, {"p1": text}, {"p1": ["ada", "thames"]})
     path.write_text(answer_page(document, material), encoding="utf-8")
     return path
 
 
-def test_markup_in_texts_names_and_questions_shows_as_text_and_runs_nothing(browser: Any, tmp_path: Path) -> None:
+def test_markup_in_texts_names_and_questions_shows_as_text_and_runs_nothing(browser: Any, tmp_path: FilePath) -> None:
     document = _spoiled(_spreading())
     path = _written(tmp_path, document, f"Ada saw the Thames.{HOSTILE} And more.")
     looked = browser.look(path, evaluate=FACTS, wait_milliseconds=200)
@@ -102,10 +119,10 @@ def test_markup_in_texts_names_and_questions_shows_as_text_and_runs_nothing(brow
         assert words + " ".join(HOSTILE.split()) in plain, words
 
 
-def test_long_words_do_not_widen_the_page_in_light_and_dark(browser: Any, tmp_path: Path) -> None:
+def test_long_words_do_not_widen_the_page_in_light_and_dark(browser: Any, tmp_path: FilePath) -> None:
     document = _spoiled(_spreading())
-    document["question"] = document["passages"][0]["title"] = document["evidence"]["chains"][0]["text"] = LONG
-    for entity in document["evidence"]["entities"]:
+    document["question"] = document["passages"][0]["title"] = document["evidence"]["paths"][0]["text"] = LONG
+    for entity in document["evidence"]["nodes"]:
         entity["name"] = entity["description"] = "W" * 40 + LONG
     path = _written(tmp_path, document, LONG)
     papers = set()
@@ -124,40 +141,26 @@ def _shown(*, scale: int) -> dict[str, Any]:
         f"The {n}th International Commission for the Navigation of Tributaries of the River Thames" for n in range(9)
     ]
     keys = ["ada", *names[:scale]]
-    hop = [{"relation": "is a member organisation of", "forward": True}]
-    chain = {
-        "keys": keys,
-        "names": ["Ada", *names[:scale]],
-        "hops": [hop] * scale,
-        "score": 0.5,
-        "text": " – ".join(keys),
-    }
-    entities = [
-        {
-            "key": key,
-            "name": key,
-            "type": "ORGANISATION",
-            "description": f"What is known of {key}. " * 4,
-            "activation": 0.5,
-        }
+    labels = ("is a member organisation of",)
+    edges = [Edge(source, target, labels) for source, target in itertools.pairwise(keys)]
+    nodes = [
+        asdict(Node(key, key, 0.5, type="ORGANISATION", description=f"What is known of {key}. " * 4))
         for key in [*keys, LONG]
     ]
     passages = [{"id": f"p{n}", "title": f"Minutes of {names[n - 1]}", "score": 1 / n, "rank": n} for n in range(1, 9)]
     document |= {"passages": passages, "question": f"Which river does {names[0]} look after?"}
-    activations = {entity["key"]: entity["activation"] for entity in entities}
-    document["evidence"] |= {"entities": entities, "chains": [chain], "activations": activations}
+    path = _path(keys, ["Ada", *names[:scale]], " – ".join(keys), edges)
+    document["evidence"] |= {"nodes": nodes, "paths": [path], "node_count": len(nodes)}
     return document
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scale", [2, 6])
 def test_nothing_is_cut_at_any_width_and_every_name_can_be_read(
-    browser: Any, tmp_path: Path, scale: int, width: int
+    browser: Any, tmp_path: FilePath, scale: int, width: int
 ) -> None:
     document = _shown(scale=scale)
-    mentions = {
-        row["id"]: [entity["key"] for entity in document["evidence"]["entities"]] for row in document["passages"]
-    }
+    mentions = {row["id"]: [entity["key"] for entity in document["evidence"]["nodes"]] for row in document["passages"]}
     material = PageMaterial("tiny", "MiniLM", {"steps": 3, "a" * 40: "b" * 60}, {"p1": "Ada " * 90}, mentions)
     path = tmp_path / "page.html"
     path.write_text(answer_page(document, material), encoding="utf-8")
@@ -166,24 +169,24 @@ def test_nothing_is_cut_at_any_width_and_every_name_can_be_read(
     assert (looked.values["overlaps"], looked.values["spilled"]) == (0, 0)
     assert looked.values["scrolling"] >= (1 if width == 400 else 0)
     graph = browser.look(path, evaluate={"text": READABLE}, width=width).values["text"]
-    for name in (entity["name"] for entity in document["evidence"]["entities"]):
+    for name in (entity["name"] for entity in document["evidence"]["nodes"]):
         assert "".join(name.split()) in graph
 
 
-def test_a_fallback_is_told_in_a_sentence(browser: Any, tmp_path: Path) -> None:
+def test_a_fallback_is_told_in_a_sentence(browser: Any, tmp_path: FilePath) -> None:
     document = _spreading()
-    for name, words in (
-        ("passages_only", "Fallback: the walk began at passages only."),
-        ("entities_only", "Fallback: the walk began at entities only."),
+    for fallback, words in (
+        (PASSAGES_ONLY, "Fallback: the walk began at passages only."),
+        (ENTITIES_ONLY, "Fallback: the walk began at entities only."),
     ):
-        document["evidence"]["fallback"] = name
+        document["evidence"]["fallback"] = asdict(fallback)
         text = browser.look(_written(tmp_path, document, "x")).text
         assert words in text
-        assert name not in text
+        assert fallback.code not in text
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def published(tmp_path_factory: pytest.TempPathFactory) -> FilePath:
     """A root with the index `tiny`, for qasa and bridge; a title in it is a script."""
     from polyhop.flows.index import run_index
     from polyhop.flows.runner import DirectRunner
@@ -208,7 +211,7 @@ QUESTION = "Which river flows through the birthplace of Ada Lovelace?"
 
 
 def test_ask_writes_the_page_that_the_browser_shows(
-    browser: Any, published: Path, polyhop: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+    browser: Any, published: FilePath, polyhop: Callable[..., subprocess.CompletedProcess[str]], tmp_path: FilePath
 ) -> None:
     page = tmp_path / "page.html"
     done = polyhop(
@@ -233,7 +236,7 @@ def test_ask_writes_the_page_that_the_browser_shows(
     assert any(name.startswith("<script>alert(1)</script> (p4)") for name in names.values["names"])
 
 
-def _answered(root: Path, questions: Path) -> None:
+def _answered(root: FilePath, questions: FilePath) -> None:
     """Submits a file and answers it, in this process."""
     from typer.testing import CliRunner
 
@@ -251,7 +254,7 @@ def _answered(root: Path, questions: Path) -> None:
 
 
 def test_a_stored_answer_becomes_the_same_page_and_survives_its_version(
-    browser: Any, published: Path, tmp_path: Path
+    browser: Any, published: FilePath, tmp_path: FilePath
 ) -> None:
     from typer.testing import CliRunner
 

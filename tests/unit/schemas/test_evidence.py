@@ -1,15 +1,11 @@
-"""Evidence as types: to JSON and back without loss, and what earlier releases stored still reads."""
+"""Evidence as types: to JSON and back without loss."""
 
 import json
-from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.evidence import (
-    BY_VECTOR,
-    UNIFORM,
     Edge,
     Evidence,
     Fallback,
@@ -63,56 +59,3 @@ def test_edges_of_paths_come_first_and_a_pair_walked_back_keeps_its_direction() 
     back = Path("", ("b", "a"), ("B", "A"), (Edge("b", "a", ("home of",), ("lived in",)),))
     evidence = Evidence(paths=(there, back), edges=(Edge("c", "a", ("near",)), Edge("a", "b", ("born in",))))
     assert evidence.all_edges() == (Edge("a", "b", ("born in", "lived in"), ("home of",)), Edge("c", "a", ("near",)))
-
-
-@pytest.mark.parametrize(
-    ("stored", "expected"),
-    [
-        (
-            {
-                "question_entities": {"matched": ["esa"], "unmatched": ["x"]},
-                "seeds": {"passages": {"p1": 0.9}, "entities": {"esa": 0.5}},
-                "n_e": 1,
-                "n_d": 1,
-                "fallback": "none",
-                "links": [],
-            },
-            Evidence(QuestionNames(("esa",), ("x",)), (Seed("passage", "p1", 0.9), Seed("entity", "esa", 0.5))),
-        ),
-        (
-            {"question_terms": {"matched": ["a"], "unmatched": []}, "seeds": {"terms": {}}, "fallback": "uniform"},
-            Evidence(QuestionNames(("a",), (), "terms"), fallback=UNIFORM),
-        ),
-        (
-            {"nearest_entities": {"oak": 0.9, "elm": 0.8}},
-            Evidence(nodes=(Node("oak", "oak", 0.9), Node("elm", "elm", 0.8)), measure="similarity", node_count=2),
-        ),
-        (
-            {"feedback": {"passages": ["p1", "p2"], "terms": {"war": 0.5}}},
-            Evidence(notes=(Note("Terms suggested by the top 2 passages", items=(("war", 0.5),)),)),
-        ),
-        (
-            {"ce": "lexical", "reranked": 7},
-            Evidence(notes=(Note("Re-ranked", "the top 7 passages, by lexical"),)),
-        ),
-        (
-            {
-                "question_entities": {"matched": ["birch"], "unmatched": []},
-                "reached": 4,
-                "entities": [{"key": "alder", "name": "Alder", "hop": 1, "path": "Birch --[by]--> Alder"}],
-                "fallback": "vector",
-                "novelty": 3,
-            },
-            Evidence(
-                QuestionNames(("birch",)),
-                nodes=(Node("alder", "Alder", distance=1),),
-                paths=(Path("Birch --[by]--> Alder"),),
-                fallback=BY_VECTOR,
-                node_count=4,
-                data={"novelty": 3},
-            ),
-        ),
-    ],
-)
-def test_what_earlier_releases_stored_still_reads(stored: dict[str, Any], expected: Evidence) -> None:
-    assert evidence_of(stored) == expected

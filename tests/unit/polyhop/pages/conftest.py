@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from polyhop.pages.answer_page import PageMaterial
+from polyhop.schemas.evidence import Edge, Evidence, Node, Path, QuestionNames, Seed, as_row
 
 Document = dict[str, Any]
 
@@ -29,44 +30,38 @@ def qasa_document() -> Document:
 
 def _activation() -> Document:
     ada, london, thames, head = "ada lovelace", "london", "river thames", "thames head"
-    return {
-        "question_entities": {"matched": [ada], "unmatched": []},
-        "seeds": [{"key": ada, "name": "Ada Lovelace", "match": "exact", "score": 1.0, "activation": 1.0}],
-        "entities": [
-            {
-                "key": ada,
-                "name": "Ada Lovelace",
-                "type": "PERSON",
-                "description": "A poet's child.",
-                "activation": 1.0,
-            },
-            {"key": london, "name": "London", "type": "", "description": "", "activation": 0.6},
-            {"key": "england", "name": "England", "type": "", "description": "", "activation": 0.1},
-        ],
-        "chains": [
-            {
-                "keys": [ada, london, thames],
-                "names": ["Ada Lovelace", "London", "River Thames"],
-                "hops": [_hop("born in"), _hop("lies on")],
-                "score": 0.7,
-                "text": "Ada Lovelace --[born in]--> London --[lies on]--> River Thames",
-            },
-            {
-                "keys": [london, thames, head],
-                "names": ["London", "River Thames", "Thames Head"],
-                "hops": [_hop("lies on", "near"), _hop("rises at", forward=False)],
-                "score": 0.3,
-                "text": "London --[lies on | near]--> River Thames <--[rises at]-- Thames Head",
-            },
-        ],
-        "activations": {ada: 1.0, "england": 0.1, london: 0.6, thames: 0.4, head: 0.2},
-        "activated": 9,
-        "is_cut": False,
-        "context": "",
-        "fallback": "none",
-        "links": [],
-        "sentences": [{"passage_id": "p2", "text": "It lies on the River Thames.", "start": 8, "end": 36}],
-    }
+    lies_on = Edge(london, thames, ("lies on",))
+    evidence = Evidence(
+        names=QuestionNames((ada,), ()),
+        seeds=(Seed("entity", ada, 1.0, "Ada Lovelace", "exact", 1.0),),
+        nodes=(
+            Node(ada, "Ada Lovelace", 1.0, type="PERSON", description="A poet's child."),
+            Node(london, "London", 0.6),
+            Node(thames, "River Thames", 0.4),
+            Node(head, "Thames Head", 0.2),
+            Node("england", "England", 0.1),
+        ),
+        paths=(
+            Path(
+                "Ada Lovelace --[born in]--> London --[lies on]--> River Thames",
+                (ada, london, thames),
+                ("Ada Lovelace", "London", "River Thames"),
+                (Edge(ada, london, ("born in",)), lies_on),
+                0.7,
+            ),
+            Path(
+                "London --[lies on | near]--> River Thames <--[rises at]-- Thames Head",
+                (london, thames, head),
+                ("London", "River Thames", "Thames Head"),
+                (Edge(london, thames, ("lies on", "near")), Edge(thames, head, (), ("rises at",))),
+                0.3,
+            ),
+        ),
+        measure="activation",
+        node_count=9,
+    )
+    sentences = [{"passage_id": "p2", "text": "It lies on the River Thames.", "start": 8, "end": 36}]
+    return as_row(evidence) | {"links": [], "sentences": sentences}
 
 
 def bridge_document() -> Document:
@@ -81,12 +76,13 @@ def bridge_document() -> Document:
             {"id": name, "title": title, "score": 2.0 - rank / 2, "rank": rank}
             for rank, (name, title) in enumerate(titles.items(), start=1)
         ],
-        "evidence": {
-            "question_entities": {"matched": ["esa"], "unmatched": []},
-            "seeds": {"passages": {"p1": 0.9, "p4": 0.1}, "entities": {"esa": 0.5}},
-            "n_e": 1,
-            "n_d": 2,
-            "fallback": "none",
+        "evidence": as_row(
+            Evidence(
+                names=QuestionNames(("esa",), ()),
+                seeds=(Seed("passage", "p1", 0.9), Seed("entity", "esa", 0.5), Seed("passage", "p4", 0.1)),
+            )
+        )
+        | {
             "links": [
                 {"source": "question", "via": "esa", "target": "p1", "weight": 2.0},
                 {"source": "p1", "via": "agency", "target": "p2", "weight": 1.0},
@@ -97,10 +93,6 @@ def bridge_document() -> Document:
         "reading": {"kind": "none", "confidence": 0.0, "values": []},
         "seconds": {},
     }
-
-
-def _hop(*relations: str, forward: bool = True) -> list[dict[str, Any]]:
-    return [{"relation": relation, "forward": forward} for relation in relations]
 
 
 @pytest.fixture

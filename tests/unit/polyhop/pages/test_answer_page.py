@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from polyhop.pages.answer_page import answer_page, marked
 from polyhop.pages.material import all_parameters, require_place, write_page
 from polyhop.schemas.errors import StoreError
+from polyhop.schemas.evidence import Evidence, as_row
+from polyhop.schemas.evidence import Path as EvidencePath
 from polyhop.schemas.version import VERSION
 
 Document = dict[str, Any]
@@ -70,8 +72,10 @@ def test_a_walk_shows_where_it_began(bridge_answer: Document, make_material: Mak
 
 
 def test_a_graph_search_shows_its_paths(bridge_answer: Document, make_material: Make) -> None:
-    bridge_answer["evidence"]["entities"] = [{"key": "esa", "name": "ESA", "hop": 1, "path": "Rosetta --[of]--> ESA"}]
-    bridge_answer["evidence"].pop("seeds")
+    bridge_answer["evidence"] |= {
+        "seeds": [],
+        "paths": as_row(Evidence(paths=(EvidencePath("Rosetta --[of]--> ESA"),)))["paths"],
+    }
     page = answer_page(bridge_answer, make_material())
     assert "Rosetta --[of]--&gt; ESA</td>" in page
     assert "ranks without a graph" not in page

@@ -1,16 +1,16 @@
 """From stored evidence to nodes and edges: every relation once, the strongest kept, what is left out counted."""
 
+from dataclasses import asdict
 from typing import Any
 
 from polyhop.pages.graph import DRAWN_NODES, Edge, evidence_graph
 from polyhop.schemas.evidence import Edge as Walked
-from polyhop.schemas.evidence import evidence_of
+from polyhop.schemas.evidence import Node, evidence_of
 
 Document = dict[str, Any]
 
 
 def test_a_relation_walked_by_two_chains_is_one_edge_with_all_labels(qasa_answer: Document) -> None:
-    """The document is one of an earlier release."""
     assert evidence_of(qasa_answer["evidence"]).all_edges() == (
         Walked("ada lovelace", "london", ("born in",)),
         Walked("london", "river thames", ("lies on", "near")),
@@ -57,8 +57,7 @@ def test_passages_hang_at_what_they_share_and_those_without_a_link_begin_a_row(b
 def test_the_strongest_are_kept_seeds_and_passages_before_entities(qasa_answer: Document) -> None:
     many = {f"thing {n:03d}": n / 1000 for n in range(100)}
     evidence = qasa_answer["evidence"]
-    evidence["activations"] |= many
-    evidence["entities"] += [{"key": key, "name": key, "activation": value} for key, value in many.items()]
+    evidence["nodes"] += [asdict(Node(key, key, weight)) for key, weight in many.items()]
     graph = evidence_graph(qasa_answer, {}, [("thing 000", "is below", "thing 099")])
     names = {node.id for node in graph.nodes}
     assert len(graph.nodes) == DRAWN_NODES

@@ -8,6 +8,7 @@ INSERT INTO counters (name, value) VALUES ('jobs', 0), ('questions', 0);
 
 -- name: jobs
 -- A batch of questions asked in one way; its questions have the numbers first_number and following.
+-- min_confidence: answers by rules below it are left empty, NULL: as the worker's settings say; where_text: filter or NULL.
 CREATE TABLE jobs (
     job_id BIGINT PRIMARY KEY,
     submission_key TEXT NOT NULL UNIQUE,
@@ -25,7 +26,9 @@ CREATE TABLE jobs (
     submitted_at DOUBLE PRECISION NOT NULL,
     changed_at DOUBLE PRECISION NOT NULL,
     first_number BIGINT NOT NULL,
-    question_count BIGINT NOT NULL
+    question_count BIGINT NOT NULL,
+    min_confidence DOUBLE PRECISION,
+    where_text TEXT
 );
 
 -- name: questions
@@ -74,7 +77,7 @@ CREATE TABLE results (
 );
 
 -- name: workers
--- Worker processes, the versions they hold and their last sign of life.
+-- Worker processes, the versions they hold, their last sign of life, and why and since when one waits for a model.
 CREATE TABLE workers (
     worker_id TEXT PRIMARY KEY,
     host TEXT NOT NULL,
@@ -82,7 +85,9 @@ CREATE TABLE workers (
     queues_json TEXT NOT NULL,
     versions_json TEXT NOT NULL,
     started_at DOUBLE PRECISION NOT NULL,
-    seen_at DOUBLE PRECISION NOT NULL
+    seen_at DOUBLE PRECISION NOT NULL,
+    outage TEXT,
+    outage_since DOUBLE PRECISION
 );
 
 -- name: questions_waiting
