@@ -49,7 +49,7 @@ def main() -> None:
         before = published_hashes(settings, index)
         changed = folder / "changed.jsonl"
         changed.write_text("".join(json.dumps(row) + "\n" for row in edited(Path(corpus))), encoding="utf-8")
-        run_index(settings, IndexRequest(index, changed), DirectRunner())
+        run_index(settings, IndexRequest(index, changed, replaces=True), DirectRunner())
         after = published_hashes(settings, index)
         connection = connect_to(server)
         mark_all(connection, index)

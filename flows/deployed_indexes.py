@@ -11,6 +11,7 @@ from polyhop.schemas.redaction import has_secret
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.registry import source_kind
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.sources import place_of
 from polyhop.warehouse.files.versions import readable_manifest
 
 
@@ -56,5 +57,4 @@ def _locations(manifest: Manifest) -> dict[str, str]:
 
 
 def _absolute(source: str) -> str:
-    named = source_of(source)
-    return str(named.resolve()) if isinstance(named, Path) else source
+    return place_of(source_of(source))

@@ -15,7 +15,7 @@ from polyhop.flows.model_run import model_run, model_use
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.run_history import RunHistory, recorded
 from polyhop.flows.runner import Runner
-from polyhop.flows.sources import check_sources, with_sources
+from polyhop.flows.sources import check_sources, is_elsewhere, with_sources
 from polyhop.flows.stage_timings import StageTimings
 from polyhop.schemas.errors import CoverageError, SourceError
 from polyhop.schemas.manifest import Manifest
@@ -23,15 +23,16 @@ from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.strategies import strategies_for
 from polyhop.schemas.tracing import span
+from polyhop.tasks.publish.changes import check_deletions
 from polyhop.tasks.publish.publish import publish_stage
 from polyhop.tasks.publish.removal import prune, tidy, was_killed
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.tasks.stage import Counts, Stage, tables_of
-from polyhop.warehouse.build import Build, clear_staging, current_manifest, reuse_arrays, reuse_tables, start_build
+from polyhop.warehouse.build import Build, clear_staging, latest_manifest, reuse_arrays, reuse_tables, start_build
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.timings import read_timings
-from polyhop.warehouse.files.versions import remove_leftovers
+from polyhop.warehouse.files.versions import pinned_version, remove_leftovers
 from polyhop.warehouse.files.writer import writer_lease
 from polyhop.warehouse.integrity import Damage, find_damage
 from polyhop.worker.strategies.registry import needed_artefacts
@@ -62,7 +63,7 @@ def run_index(settings: Settings, request: IndexRequest, runner: Runner) -> Inde
             is_after_kill = bool(left) or was_killed(folder)
             report = _Run(build, request, runner, history, is_after_kill=is_after_kill).run()
             report.removed_versions = [*left, *report.removed_versions]
-            report.model = model_use()
+            report.model, report.pinned = model_use(), pinned_version(folder)
             history.ended_well(report)
             return report
 
@@ -73,7 +74,7 @@ class _Run:
     def __init__(
         self, build: Build, request: IndexRequest, runner: Runner, history: RunHistory, *, is_after_kill: bool
     ) -> None:
-        manifest = current_manifest(build)
+        manifest = latest_manifest(build)
         kept = manifest.artefacts if manifest else ()
         kind = request.stated_kind or (source_kind(manifest.stages) if manifest else "corpus")
         artefacts = tuple(sorted({*build.artefacts, *kept, *needed_artefacts(strategies_for(build.settings, kind))}))
@@ -104,16 +105,23 @@ class _Run:
         is_done = False
         while not is_done:
             known, needed = self._known_in_front()
-            if len(known) == len(self._stages) and self._current.holds_source(self._source, self._build):
+            if len(known) == len(self._stages) and self._is_known_source():
                 return self._unchanged(known)
             is_done = self._derive(needed)
         extracted = dict(self._build.counts.get("extract", {}))
         self._report.extraction = {name: count for name, count in extracted.items() if name not in _RAW_ROWS}
         check_coverage(extracted, self._build.settings.min_coverage)
-        if self._current.holds_source(self._source, self._build) and self._current.has_outcomes_of(self._build):
+        if self._is_known_source() and self._current.has_outcomes_of(self._build):
             return self._unchanged([])
         self._publish()
         return self._report
+
+    def _is_known_source(self) -> bool:
+        """Whether nothing of the source has changed; one that moved makes a version that says where it lies now."""
+        manifest = self._current.manifest
+        if manifest is None or is_elsewhere(self._build, manifest):
+            return False
+        return self._current.holds_source(self._source, self._build)
 
     def _publish(self) -> None:
         build = replace(self._build, distrusted=self._current.distrusted_vectors())
@@ -124,7 +132,7 @@ class _Run:
             self._report.removed_versions = prune(build, is_after_kill=self._is_after_kill)
         clear_staging(build)
         self._report.changes = {name: count for name, count in published.items() if name != "version"}
-        manifest = current_manifest(build)
+        manifest = latest_manifest(build)
         if manifest is not None:
             self._report.version, self._report.changed, self._report.counts = manifest.version, True, manifest.counts
             fields = {"index": build.folder.name, "version": manifest.version, "removed": self._report.removed_versions}
@@ -208,10 +216,19 @@ class _Run:
                 self._runner.progress(source.name, units, units)
                 self._report.unread = dict(unread)
             self._build = self._ingested(counts)
+        self._check_deletions()
         if not is_read:
             self._note_taken_over(source.name)
         else:
             self._timings.computed(source.name, self._report.seconds[source.name])
+
+    def _check_deletions(self) -> None:
+        """Refuses to go on with a source that lost much, before anything is derived from it."""
+        before, build, request = self._current.manifest, self._build, self._request
+        if before is None or build.source is None or request.allows_deletions:
+            return
+        if not (request.replaces and is_elsewhere(build, before)):
+            check_deletions(build, before, self._current.damage)
 
     def _take_over_source(self) -> Counts:
         self._current.check_source(self._source, self._build)

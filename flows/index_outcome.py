@@ -32,16 +32,18 @@ _QUARANTINE = f"SELECT source, line, reason FROM quarantine ORDER BY source, lin
 
 
 def counts_of_current(settings: Settings, index: str) -> dict[str, int]:
-    """Counts of the current version, none if there is none that can be read."""
+    """Counts of the version that the next run derives from, none if there is none that can be read."""
     manifest = readable_manifest(Layout(settings.root).index(index))
     return dict(manifest.counts) if manifest is not None else {}
 
 
 def headline(report: IndexReport) -> str:
     """What became of a run, in one line."""
-    if not report.changed:
-        return f"nothing has changed; version {report.version} stays current"
-    return f"version {report.version} published in {sum(report.seconds.values()):.1f} s"
+    if report.changed:
+        said = f"version {report.version} published in {sum(report.seconds.values()):.1f} s"
+    else:
+        said = "nothing has changed" + ("" if report.pinned else f"; version {report.version} stays current")
+    return "; ".join(filter(None, (said, report.pin_sentence)))
 
 
 def summary_lines(settings: Settings, report: IndexReport) -> list[str]:
@@ -150,6 +152,7 @@ def published_payload(settings: Settings, report: IndexReport) -> dict[str, Any]
     return {
         "index": report.index,
         "version": report.version,
+        "pinned": report.pinned,
         "counts": report.counts,
         "computed": report.computed,
         "reused": report.reused,

@@ -18,7 +18,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.settings import get_current_settings
 
 from polyhop.flows.deployments import AFTER_PUBLISH, TAG
-from polyhop.flows.prefect_show import DEAD_LETTER, GAPS, OUTAGE, PAUSED, PUBLISHED
+from polyhop.flows.prefect_show import DEAD_LETTER, GAPS, OUTAGE, PAUSED, PUBLISHED, REFUSED
 from polyhop.schemas.errors import ConfigurationError
 
 MISSED_HEARTBEATS = 3
@@ -142,7 +142,7 @@ def _start_again() -> AutomationCore:
 def _notifications(block: UUID) -> list[AutomationCore]:
     ended = {"prefect.flow-run.Failed", "prefect.flow-run.Crashed", "prefect.flow-run.TimedOut"}
     failed = _when(ended, _RUNS, match_related=_OURS)
-    trouble = _when({GAPS, PAUSED, DEAD_LETTER, OUTAGE}, {"prefect.resource.id": "polyhop.*"})
+    trouble = _when({GAPS, PAUSED, REFUSED, DEAD_LETTER, OUTAGE}, {"prefect.resource.id": "polyhop.*"})
     return [
         AutomationCore(
             name="polyhop: notify of failures",

@@ -18,7 +18,7 @@ from polyhop.flows.evaluate import evaluate_index, left_out_sentences, plot_addr
 from polyhop.flows.evaluation.run import OnProgress
 from polyhop.flows.evaluation.store import stored_run
 from polyhop.flows.prefect_run import clean_run, warn_of_secrets
-from polyhop.flows.prefect_show import artifact_key, budget_events, rename_run, show_table, show_text, started_name
+from polyhop.flows.prefect_show import artifact_key, refusal_events, rename_run, show_table, show_text, started_name
 from polyhop.flows.prefect_steps import run_step
 from polyhop.schemas.errors import GateFailedError
 from polyhop.schemas.requests import EvaluationRequest
@@ -86,7 +86,7 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         log = get_run_logger()
         warn_of_secrets(flags, log.warning)
         chosen = load_settings(flags)
-        with budget_events(index):
+        with refusal_events(index):
             evaluation = evaluate_index(chosen, request, _progress_lines(log), _as_task_run)
         for sentence in left_out_sentences(evaluation):
             log.warning(sentence)

@@ -33,8 +33,8 @@ from polyhop.flows.prefect_show import (
     PUBLISHED,
     Progress,
     artifact_key,
-    budget_events,
     emit,
+    refusal_events,
     rename_run,
     show_table,
     show_text,
@@ -130,6 +130,8 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
     source_name: str = "",
     wait_seconds: float = 0.0,
     remove_source: str = "",
+    replace: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
+    allow_deletions: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Index a corpus or a knowledge graph: documents or triples in, published version out.
@@ -144,10 +146,11 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
         full: Derive every stage again.
         extractor: rules, model or import:FILE; empty to keep the index's own, or what the settings say.
         partial: The source only adds and changes; records that it does not mention stay.
-        source_name: Which of the index's sources it is, or a new one; empty for the one that was read from there, or
-            the only one.
+        source_name: Which of the index's sources it is, or a new one; empty for the one that was read from there.
         wait_seconds: How long to wait while another process writes the index; 0: fail and say who does.
         remove_source: Name of a source that goes, with its records; then nothing is read. Empty for none.
+        replace: The source takes the place of the index's only one, or of the one that source_name names.
+        allow_deletions: More than corpus.max_deleted_share of a source's records may be deleted.
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
     with clean_run():
@@ -166,9 +169,11 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
             flow_run_id=runtime.flow_run.id or "",
             flow_run_url=runtime.flow_run.ui_url or "",
             removed_source=remove_source,
+            replaces=replace,
+            allows_deletions=allow_deletions,
         )
         before = counts_of_current(chosen, index)
-        with budget_events(index), batch_pool(chosen) as pool:
+        with refusal_events(index), batch_pool(chosen) as pool:
             report = run_index(chosen, request, PrefectRunner(index, pool))
         _show(chosen, before, report, source_name)
         return report.to_json()
@@ -180,7 +185,11 @@ def _show(settings: Settings, before: dict[str, int], report: IndexReport, sourc
     said = headline(report)
     get_run_logger().info("index %s: %s", report.index, said)
     rename_run(
-        "index", report.index, f"{'' if report.changed else 'unchanged '}v{report.version}", *source_name.split()
+        "index",
+        report.index,
+        f"{'' if report.changed else 'unchanged '}v{report.version}",
+        f"beside v{report.pinned}" if report.pinned else "",
+        *source_name.split(),
     )
     show_text(key("summary"), summary_lines(settings, report), said)
     if report.changed:
@@ -214,6 +223,8 @@ def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:
         source_name=request.source_name,
         wait_seconds=min(request.wait_seconds, LONGEST_WAIT_SECONDS),
         remove_source=request.removed_source,
+        replace=request.replaces,
+        allow_deletions=request.allows_deletions,
         settings=flow_settings(settings),
     )
     return IndexReport.from_json(document)

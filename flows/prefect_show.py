@@ -19,12 +19,13 @@ from prefect.context import SyncClientContext
 from prefect.events import emit_event
 from prefect.utilities.urls import url_for
 
-from polyhop.schemas.errors import BudgetExceededError
+from polyhop.schemas.errors import BudgetExceededError, LossRefusedError
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.redaction import redact, redacted_tree
 
 PUBLISHED = "polyhop.index.published"
 GAPS = "polyhop.index.gaps"
+REFUSED = "polyhop.index.refused"
 PAUSED = "polyhop.budget.paused"
 DEAD_LETTER = "polyhop.queue.dead_letter"
 OUTAGE = "polyhop.worker.outage"
@@ -85,12 +86,15 @@ def emit(event: str, kind: str, name: str, payload: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def budget_events(index: str) -> Iterator[None]:
-    """Around work that pays for models: a run that stops at its budget says so by an event."""
+def refusal_events(index: str) -> Iterator[None]:
+    """Around a run that stops at its budget, or before it would take too much out of an index: an event says so."""
     try:
         yield
     except BudgetExceededError as error:
         emit(PAUSED, "index", index, {"index": index, "reason": str(error)})
+        raise
+    except LossRefusedError as error:
+        emit(REFUSED, "index", index, {"index": index, "reason": str(error)})
         raise
 
 

@@ -37,7 +37,7 @@ class IndexReport:
 
     `changes` counts records by how they differ from the version before (0 of each kind if nothing was published);
     `unread` counts files of a folder corpus that were not read, by kind; `damaged` is what it found damaged, in the
-    version before or in caches, and made again.
+    version before or in caches, and made again; `pinned` is the version that stays current, None if none is pinned.
     """
 
     index: str
@@ -53,6 +53,18 @@ class IndexReport:
     extraction: dict[str, int] = field(default_factory=dict)
     unread: dict[str, int] = field(default_factory=dict)
     changes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CHANGE_KINDS, 0))
+    pinned: int | None = None
+
+    @property
+    def pin_sentence(self) -> str:
+        """Which version questions are answered from although there is a later one, "" if none is pinned."""
+        if self.pinned is None:
+            return ""
+        beside = f"version {self.version} lies" if self.version != self.pinned else "later ones lie"
+        return (
+            f"version {self.pinned} is pinned and stays current, {beside} beside it; the latest becomes current with: "
+            f"polyhop versions --index {self.index} --use latest"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `polyhop index` (architecture.md section 9)."""
@@ -70,6 +82,7 @@ class IndexReport:
             "reused": self.reused,
             "removed_versions": self.removed_versions,
             "damaged": self.damaged,
+            "pinned": self.pinned,
         }
 
     @staticmethod

@@ -80,7 +80,8 @@ class RunHistory:
             StoreError: If the disk refuses.
         """
         damaged = f"damaged, made again: {'; '.join(report.damaged)}" if report.damaged else ""
-        sentence = damaged or ("" if report.changed else "nothing has changed")
+        said = [damaged or ("" if report.changed else "nothing has changed"), report.pin_sentence]
+        sentence = "; ".join(filter(None, said))
         self._end("published" if report.changed else "unchanged", sentence, report.counts)
 
     def ended_ill(self, outcome: Outcome, sentence: str) -> None:

@@ -8,8 +8,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from polyhop.schemas.corpus import GraphServer, source_of
-from polyhop.schemas.errors import ConfigurationError, DamagedStoreError, SourceError, UnknownIndexError
+from polyhop.schemas.corpus import GraphServer, Source, source_of
+from polyhop.schemas.errors import (
+    ConfigurationError,
+    DamagedStoreError,
+    LossRefusedError,
+    SourceError,
+    UnknownIndexError,
+)
 from polyhop.schemas.manifest import Manifest, SourceState
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
@@ -17,7 +23,8 @@ from polyhop.tasks.registry import source_kind
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.files.kept_records import KeptSource, kept_files
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import current_version, read_manifest
+from polyhop.warehouse.files.sources import place_of
+from polyhop.warehouse.files.versions import latest_version, read_manifest
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -40,7 +47,10 @@ def _check_kinds(request: IndexRequest) -> None:
     """Makes sure that files exist, and that what is named can be read as what it is named for."""
     for path in (request.source, request.graph_sources):
         if isinstance(path, Path) and not _exists(path):
-            raise SourceError(f"There is no file or folder {path}; check the path.")
+            raise SourceError(
+                f"There is no file or folder {path}; check the path, and whether its disk is mounted. No record was "
+                "deleted."
+            )
     if isinstance(request.source, GraphServer) and request.kind == "corpus":
         raise SourceError(f"{request.source} is a graph database, not a corpus; name it with --graph (kind: graph).")
     if request.graph_sources is not None and (request.source is None or request.kind == "corpus"):
@@ -56,8 +66,10 @@ def _check_options(request: IndexRequest) -> None:
             f"'{request.source_name}' is not a name for a source; use letters, digits, '.', '_' and '-', and begin "
             "with a letter or digit."
         )
-    if request.source is None and (request.is_partial or request.source_name):
-        raise SourceError("--partial and --source-name say how SOURCE is read; name it, too.")
+    if request.source is None and (request.is_partial or request.source_name or request.replaces):
+        raise SourceError("--partial, --source-name and --replace say how SOURCE is read; name it, too.")
+    if request.is_partial and request.replaces:
+        raise SourceError("--partial keeps the records that SOURCE does not mention, --replace none; leave out one.")
     if request.removed_source and (request.source is not None or request.kind is not None):
         raise SourceError("--remove-source reads nothing; name no source beside it.")
 
@@ -81,7 +93,7 @@ def known_request(settings: Settings, index: str, name: str = "") -> IndexReques
         SourceError: If it has several and none is named, or one of that name was never read as a whole.
     """
     folder = Layout(settings.root).index(index)
-    number = current_version(folder)
+    number = latest_version(folder)
     if number is None:
         return None
     manifest = read_manifest(folder.version(number))
@@ -115,6 +127,8 @@ def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None,
         damaged: Names of its files that are not as they were published.
 
     Raises:
+        LossRefusedError: If the source is not read from where one of the index's sources was, and nothing says whether
+            it comes beside them or takes the place of one.
         SourceError: If the request does not say which of several sources it means, a graph is to be read in part, or
             the source that is to be removed is not there or the only one.
         UnknownIndexError: If a source is to be removed from an index that does not exist.
@@ -126,10 +140,19 @@ def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None,
         return build
     if build.source_kind == "graph":
         _check_whole_graph(request)
-        return build
     known = _known_sources(build, request, manifest)
-    name = request.source_name or _meant(build, known)
-    others = [other for other in sorted(known) if other != name or request.is_partial]
+    if manifest is not None and not request.replaces and not _is_unnamed_source(build, manifest):
+        raise LossRefusedError(
+            f"{build.source} is not what index '{build.index}' was made from ({manifest.source}), and would replace "
+            "it. If it is to, say --replace; otherwise name another index."
+        )
+    if build.source_kind == "graph":
+        return build
+    if request.is_partial:
+        name, replaced = request.source_name or _meant(build, known), ""
+    else:
+        name, replaced = _read_whole(build, request, known)
+    others = [other for other in sorted(known) if other != replaced and (other != name or request.is_partial)]
     kept = tuple(_kept(build, manifest, other, damaged) for other in others) if manifest is not None else ()
     return replace(build, source_name=name, is_partial=request.is_partial, kept=kept)
 
@@ -148,7 +171,7 @@ def _known_sources(build: Build, request: IndexRequest, manifest: Manifest | Non
     Raises:
         SourceError: If one of several sources is asked for and the version kept no records of them.
     """
-    if manifest is None or source_kind(manifest.stages) != "corpus":
+    if manifest is None or {build.source_kind, source_kind(manifest.stages)} != {"corpus"}:
         return {}
     if not manifest.sources and (request.is_partial or request.source_name):
         raise SourceError(
@@ -175,10 +198,77 @@ def _without(build: Build, name: str, manifest: Manifest | None, damaged: Collec
     return replace(build, source_name="", kept=kept)
 
 
+def is_elsewhere(build: Build, manifest: Manifest) -> bool:
+    """Whether the source is read as a whole from another place than a version says: it has moved, or is another one."""
+    if build.source is None or build.is_partial:
+        return False
+    if build.source_kind == "graph" or not manifest.sources:
+        return not _is_unnamed_source(build, manifest)
+    state = manifest.sources.get(build.source_name)
+    return state is None or not _is_place(state.location, build.source)
+
+
+def _is_unnamed_source(build: Build, manifest: Manifest) -> bool:
+    """Whether the source is the one that a graph's index was made from, or a version that kept no names of sources.
+
+    Also where nobody can know, and where sources have names.
+    """
+    kind = source_kind(manifest.stages)
+    if not manifest.source or (kind == build.source_kind == "corpus" and manifest.sources):
+        return True
+    texts = build.graph_sources
+    has_other_texts = texts is not None and manifest.graph_sources and not _is_place(manifest.graph_sources, texts)
+    return kind == build.source_kind and _is_place(manifest.source, build.source) and not has_other_texts
+
+
+def _is_place(location: str, source: Source | None) -> bool:
+    """Whether a source lies where another one was read, by the same path or through links."""
+    known = source_of(location)
+    if not location or source is None or place_of(known) == place_of(source):
+        return bool(location) and source is not None
+    return isinstance(known, Path) and isinstance(source, Path) and known.resolve() == source.resolve()
+
+
+def _read_whole(build: Build, request: IndexRequest, known: Mapping[str, SourceState]) -> tuple[str, str]:
+    """The name of the source that is read as a whole, and that of another one whose place it takes ("": none)."""
+    there = [name for name, state in known.items() if _is_place(state.location, build.source)]
+    asked = request.source_name
+    if not known or asked in known or (asked and not there and not request.replaces):
+        return asked or source_name(build.source), ""
+    if len(there) == 1 and not asked:
+        return there[0], ""
+    replaced = there or list(known)
+    if not request.replaces and (asked or not there):
+        raise LossRefusedError(_ways_out(build, asked, known, there))
+    if len(replaced) > 1:
+        raise SourceError(
+            f"Index '{build.index}' has the sources {', '.join(sorted(known))}; say with --source-name which of them "
+            f"{build.source} is."
+        )
+    return asked or source_name(build.source), replaced[0]
+
+
+def _ways_out(build: Build, asked: str, known: Mapping[str, SourceState], there: list[str]) -> str:
+    """Why a source is not read, and how it can be."""
+    listed = ", ".join(f"'{name}' ({state.location or 'only read in part'})" for name, state in sorted(known.items()))
+    if there and asked:
+        return (
+            f"{build.source} is source '{there[0]}' of index '{build.index}' already; leave out --source-name "
+            f"{asked} to read it again, or say --replace to give it that name."
+        )
+    if len(known) == 1:
+        replace = f"--replace puts it in the place of '{next(iter(known))}', whose records go"
+    else:
+        replace = "--source-name NAME --replace puts it in the place of source NAME, whose records go"
+    return (
+        f"{build.source} is not a source of index '{build.index}', which has {listed}. Nothing was read: "
+        f"--source-name NEW adds it as a further source, {replace}."
+    )
+
+
 def _meant(build: Build, known: Mapping[str, SourceState]) -> str:
-    """The source that was read from this path before, or bears its name; else the only one, which the path names."""
-    location = str(build.source.resolve()) if isinstance(build.source, Path) else ""
-    read_there = [name for name, state in known.items() if state.location == location]
+    """The source that a partial one adds to: read from its path before, or called like its file; else the only one."""
+    read_there = [name for name, state in known.items() if _is_place(state.location, build.source)]
     named = source_name(build.source)
     if len(read_there) == 1 or named in known:
         return read_there[0] if len(read_there) == 1 else named

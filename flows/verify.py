@@ -29,7 +29,10 @@ from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
 from polyhop.warehouse.files.run_history import drop_damaged_lines, find_history_damage
 from polyhop.warehouse.files.versions import (
+    current_version,
     hold_version,
+    pinned_version,
+    point_to,
     published_versions,
     read_manifest,
     remove_version,
@@ -113,7 +116,14 @@ def repair(settings: Settings, report: VerifyReport, address: Address | None = N
         close_encoders()
         repair_caches(layout)
     if any(report.differences.get(name) for name in ("tables", "arrays", "vectors", "timings")):
-        run_index(settings, _rebuilding(layout, report.index), DirectRunner())
+        pinned = pinned_version(folder)
+        if pinned is not None:
+            point_to(folder, pinned)  # unpinned, so that the run derives from it and takes its place
+        try:
+            run_index(settings, _rebuilding(layout, report.index), DirectRunner())
+        finally:
+            if pinned is not None:
+                point_to(folder, current_version(folder) or pinned, is_pinned=True)
     drop_damaged_lines(folder)
     with writer_lease(folder.lease, report.index):
         begin_removal(folder)

@@ -34,13 +34,16 @@ Questions = str | Path | Iterable[Mapping[str, Any] | str]
 _POLL_SECONDS = 0.2  # chosen: unnoticed by who waits for a job, and five small queries a second for the queue
 
 
-def index(
+def index(  # noqa: PLR0913 - those of `polyhop index`
     source: str | Path | None,
     *,
     name: str,
     graph: str | Path | None = None,
     add_strategies: Sequence[str] = (),
     full: bool = False,
+    source_name: str = "",
+    replace: bool = False,
+    allow_deletions: bool = False,
     root: str | Path | None = None,
     settings: Settings | None = None,
 ) -> "IndexReport":
@@ -52,10 +55,14 @@ def index(
         graph: A knowledge graph in place of a corpus: a file of triples, or a database's address.
         add_strategies: Also builds what these need.
         full: Derives every stage again.
+        source_name: Which of the index's sources it is, or a new one; "": the one that was read from there.
+        replace: The source takes the place of the index's only one, or of the one that `source_name` names.
+        allow_deletions: More than `corpus.max_deleted_share` of a source's records may be deleted.
         root: Folder of all data; default from settings, ./polyhop-data.
         settings: Default: polyhop.toml and POLYHOP_… variables.
 
     Raises:
+        LossRefusedError: If it would replace a source, or delete many records, and may not; nothing is published.
         SourceError: If the source cannot be used; nothing is published.
         StoreConflictError: If another process is writing this index.
         PolyhopError: As `polyhop index`.
@@ -70,7 +77,16 @@ def index(
     corpus = None if source is None else Path(source)
     named = corpus if graph is None else source_of(str(graph))
     kind: SourceKind | None = "graph" if graph is not None else "corpus" if source is not None else None
-    request = IndexRequest(name, named, tuple(add_strategies), full=full, kind=kind)
+    request = IndexRequest(
+        name,
+        named,
+        tuple(add_strategies),
+        full=full,
+        kind=kind,
+        source_name=source_name,
+        replaces=replace,
+        allows_deletions=allow_deletions,
+    )
     with batch_pool(chosen) as pool:
         return run_index(chosen, request, DirectRunner(pool=pool))
 

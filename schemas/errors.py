@@ -205,6 +205,10 @@ class SourceError(PolyhopError):
     """A corpus or question file cannot be used."""
 
 
+class LossRefusedError(SourceError):
+    """A run would take a source, or many of its records, out of an index, and nobody said that it may."""
+
+
 class QuarantineExceededError(SourceError):
     """More records were unusable than `max_quarantine_share` allows."""
 

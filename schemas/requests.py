@@ -28,6 +28,8 @@ class IndexRequest:
         flow_run_id: The Prefect flow run that asks, for the run history; "" without one.
         flow_run_url: Its page on the dashboard.
         removed_source: A source of the index that goes, with its records; nothing is read then. "": none.
+        replaces: Whether the source takes the place of the index's only one, or of the one that `source_name` names.
+        allows_deletions: Whether it may delete more than `corpus.max_deleted_share` of a source's records.
     """
 
     index: str
@@ -42,6 +44,8 @@ class IndexRequest:
     flow_run_id: str = ""
     flow_run_url: str = ""
     removed_source: str = ""
+    replaces: bool = False
+    allows_deletions: bool = False
 
     @property
     def stated_kind(self) -> SourceKind | None:

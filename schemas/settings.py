@@ -73,6 +73,13 @@ class CorpusSettings(Section):
     max_quarantine_share: float = Field(
         0.05, ge=0, le=1, description="Share of unusable records above which a run fails and publishes nothing, 0 to 1."
     )
+    max_deleted_share: float = Field(
+        0.3,
+        ge=0,
+        le=1,
+        description="Share of a source's records above which a run that would delete them publishes nothing, unless "
+        "--allow-deletions says that it may, 0 to 1; sources of fewer than 20 records have no limit.",
+    )
     follow_links: bool = Field(
         default=False, description="Whether a folder corpus reads what symbolic links out of the folder lead to."
     )

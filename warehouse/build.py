@@ -25,7 +25,13 @@ from polyhop.schemas.tables import TABLE_OF, TABLES
 from polyhop.warehouse.files.disk import link_or_copy, write_whole, writing
 from polyhop.warehouse.files.kept_records import KeptSource
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
-from polyhop.warehouse.files.versions import current_version, read_manifest, require_version
+from polyhop.warehouse.files.versions import (
+    current_version,
+    latest_version,
+    pinned_version,
+    read_manifest,
+    require_version,
+)
 from polyhop.warehouse.tables.connection import attached, connect, quoted
 from polyhop.warehouse.tables.definitions import create_statement
 
@@ -196,8 +202,8 @@ def clear_staging(build: Build) -> None:
     shutil.rmtree(build.folder.staging, ignore_errors=True)
 
 
-def current_manifest(build: Build) -> Manifest | None:
-    """Manifest of the version that is current now, or None if there is none to build on.
+def latest_manifest(build: Build) -> Manifest | None:
+    """Manifest of the version that a run derives from, or None if there is none to build on.
 
     A version that is damaged, or that another Polyhop wrote in another form, cannot be built on, but a source
     replaces it.
@@ -208,7 +214,8 @@ def current_manifest(build: Build) -> Manifest | None:
     try:
         if current_version(build.folder) is None:
             return None
-        return read_manifest(require_version(build.layout, build.index)[1])
+        beside = None if pinned_version(build.folder) is None else latest_version(build.folder)
+        return read_manifest(require_version(build.layout, build.index, beside)[1])
     except ManifestMismatchError:
         if build.source is None:
             raise

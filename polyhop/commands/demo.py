@@ -20,10 +20,18 @@ def demo(root: Root = None, json: Json = False) -> None:
     from polyhop.flows.runner import DirectRunner
     from polyhop.passages import passage_texts
     from polyhop.schemas.requests import IndexRequest
+    from polyhop.warehouse.files.layout import Layout
+    from polyhop.warehouse.files.versions import readable_manifest
 
     settings = settings_of(root)
+    corpus = DEMO_FOLDER / "corpus.jsonl"
+    # another installation of Polyhop has the same corpus elsewhere; an index that people call demo is not replaced
+    manifest = readable_manifest(Layout(settings.root).index(DEMO_INDEX))
+    known = {} if manifest is None else manifest.sources
+    name = next((name for name, at in known.items() if Path(at.location).parts[-3:] == corpus.parts[-3:]), "")
+    request = IndexRequest(DEMO_INDEX, corpus, source_name=name, replaces=bool(name))
     with progress() as update:
-        report = run_index(settings, IndexRequest(DEMO_INDEX, DEMO_FOLDER / "corpus.jsonl"), DirectRunner(update))
+        report = run_index(settings, request, DirectRunner(update))
     with (DEMO_FOLDER / "questions.jsonl").open(encoding="utf-8") as file:
         question = json_module.loads(file.readline())["question"]
     with open_index(DEMO_INDEX, settings=settings) as opened:

@@ -1,9 +1,9 @@
 """`polyhop index`: a corpus or a knowledge graph to a published version."""
 
+import dataclasses
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,8 +51,23 @@ SourceName = Annotated[
     str,
     typer.Option(
         "--source-name",
-        help="Which of the index's sources SOURCE is, or a new one beside them; default: the one that was read "
-        "from there, or the only one.",
+        help="Which of the index's sources SOURCE is, or the name of a new one beside them; default: the one that "
+        "was read from there.",
+    ),
+]
+Replace = Annotated[
+    bool,
+    typer.Option(
+        "--replace",
+        help="SOURCE takes the place of the index's only source, or of the one that --source-name names, whose "
+        "records go.",
+    ),
+]
+AllowDeletions = Annotated[
+    bool,
+    typer.Option(
+        "--allow-deletions",
+        help="Publish although more than corpus.max_deleted_share (30 %) of a source's records are deleted.",
     ),
 ]
 RemoveSource = Annotated[
@@ -91,7 +106,9 @@ def index(
     graph_sources: GraphSources = None,
     partial: Partial = False,
     source_name: SourceName = "",
+    replace: Replace = False,
     remove_source: RemoveSource = "",
+    allow_deletions: AllowDeletions = False,
     add_strategy: AddStrategies = None,
     extractor: Extractor = None,
     full: Full = False,
@@ -111,13 +128,15 @@ def index(
     request = _request(index, source, graph, graph_sources, add_strategy)
     if request.source is None and not (add_strategy or full or partial or remove_source):
         request = _known_request(settings, index, source_name)
-    request = replace(
+    request = dataclasses.replace(
         request,
         full=full,
         source_name=source_name,
         is_partial=partial,
         wait_seconds=_longest_wait(wait_seconds, is_endless=wait),
         removed_source=remove_source,
+        replaces=replace,
+        allows_deletions=allow_deletions,
     )
     use_prefect = prefect or bool(os.environ.get("PREFECT_API_URL"))
     report = _on_prefect(settings, request) if use_prefect else _directly(settings, request)
@@ -228,10 +247,13 @@ def print_report(report: "IndexReport") -> None:
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report.counts.items() if count)
     total = sum(report.seconds.values())
     if not report.changed:
-        print_line(f"Index '{report.index}': nothing has changed; version {report.version} stays current.")
+        stays = "" if report.pinned else f"; version {report.version} stays current"
+        print_line(f"Index '{report.index}': nothing has changed{stays}.")
+        _print_pin(report)
         print_line(f"  nothing was extracted or embedded ({total:.1f} s); it holds {counts}")
         return
     print_line(f"Index '{report.index}': version {report.version} published in {total:.1f} s")
+    _print_pin(report)
     print_line(f"  {counts}")
     changes = ", ".join(f"{count:,} {kind}" for kind, count in report.changes.items() if count)
     if report.version > 1 and changes:
@@ -243,6 +265,11 @@ def print_report(report: "IndexReport") -> None:
     _print_use(report.model)
     _print_doubts(report.model)
     _print_advice(report)
+
+
+def _print_pin(report: "IndexReport") -> None:
+    if report.pin_sentence:
+        print_line(f"  {report.pin_sentence}")
 
 
 def _stage_note(report: "IndexReport", stage: str) -> str:

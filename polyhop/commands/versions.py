@@ -13,10 +13,17 @@ from polyhop.schemas.errors import ManifestMismatchError
 if TYPE_CHECKING:
     from polyhop.schemas.settings import Settings
     from polyhop.version_diff import AnswerDifference
-    from polyhop.warehouse.files.layout import IndexFolder, VersionFolder
+    from polyhop.warehouse.files.layout import IndexFolder, Layout
     from polyhop.warehouse.tables.changes import Compared
 
-Use = Annotated[int | None, typer.Option("--use", help="Make this version the current one (roll back).")]
+Use = Annotated[
+    str | None,
+    typer.Option(
+        "--use",
+        metavar="N|latest",
+        help="Make version N the current one and pin it: later runs publish beside it. latest: the newest, unpinned.",
+    ),
+]
 Diff = Annotated[
     tuple[int, int] | None,
     typer.Option("--diff", metavar="A B", help="What differs between versions A and B: records, entities, relations."),
@@ -26,6 +33,7 @@ Questions = Annotated[
     typer.Option("--questions", help="With --diff: how the answers to these questions differ (as `eval` reads them)."),
 ]
 
+LATEST = "latest"
 _SHOWN_ANSWERS = 10  # questions; chosen: two lines or more each, and the JSON has all
 
 
@@ -45,39 +53,57 @@ def versions(
     if questions is not None or strategy is not None:
         raise typer.BadParameter("say which two versions are asked (--diff A B).", param_hint="--questions")
     from polyhop.warehouse.files.layout import Layout
-    from polyhop.warehouse.files.versions import require_version
+    from polyhop.warehouse.files.versions import pinned_version, require_version
 
     layout = Layout(settings_of(root).root)
     folder = layout.index(index)
-    current, chosen = require_version(layout, index, use)
-    if use is not None:
-        _make_current(folder, use, chosen)
+    current = require_version(layout, index)[0] if use is None else _make_current(layout, index, use)
     rows = _rows(folder, current)
     if json:
         print_json(rows)
         return
     _print_rows(rows)
-    if use is not None:
-        print_line(f"Version {use} of '{index}' is current.")
+    is_pinned = pinned_version(folder) is not None
+    if is_pinned:
+        print_line(
+            f"Version {current} of '{index}' is current and pinned: runs publish beside it until: "
+            f"polyhop versions --index {index} --use latest"
+        )
+    elif use is not None:
+        print_line(f"Version {current} of '{index}' is current, and so is each version that runs publish from now on.")
 
 
-def _make_current(index: "IndexFolder", number: int, version: "VersionFolder") -> None:
-    from polyhop.warehouse.files.versions import point_to, read_manifest, remove_leftovers
+def _make_current(layout: "Layout", index: str, use: str) -> int:
+    """Makes the named version current; pins it unless it is the newest, which rolls nothing back."""
+    from polyhop.warehouse.files.versions import (
+        point_to,
+        published_versions,
+        read_manifest,
+        remove_leftovers,
+        require_version,
+    )
     from polyhop.warehouse.files.writer import writer_lease
 
+    if use != LATEST and not use.isdecimal():
+        raise typer.BadParameter(f"'{use}' is neither the number of a version nor {LATEST}.", param_hint="--use")
+    folder = layout.index(index)
+    newest = max(published_versions(folder), default=None)
+    number, version = require_version(layout, index, newest if use == LATEST else int(use))
     read_manifest(version)  # refuses what could not be asked afterwards
-    with writer_lease(index.lease, index.name):
-        remove_leftovers(index)
-        point_to(index, number)
+    with writer_lease(folder.lease, folder.name):
+        remove_leftovers(folder)
+        point_to(folder, number, is_pinned=number != newest)
+    return number
 
 
 def _rows(folder: "IndexFolder", current: int) -> list[dict[str, object]]:
     """A row per published version; what makes one unusable goes to standard error."""
-    from polyhop.warehouse.files.versions import published_versions, read_manifest
+    from polyhop.warehouse.files.versions import pinned_version, published_versions, read_manifest
 
     rows = []
+    pinned = pinned_version(folder)
     for number in published_versions(folder):
-        row: dict[str, object] = {"version": number, "current": number == current}
+        row: dict[str, object] = {"version": number, "current": number == current, "pinned": number == pinned}
         try:
             manifest = read_manifest(folder.version(number))
         except ManifestMismatchError as error:
@@ -92,11 +118,12 @@ def _print_rows(rows: Sequence[Mapping[str, object]]) -> None:
     counts = ("documents", "passages", "entities", "relations", "propositions")
     print_table(
         ["version", "", *counts, "source"],
-        [
-            [row["version"], "current" if row["current"] else "", *(row.get(name) for name in counts), row["source"]]
-            for row in rows
-        ],
+        [[row["version"], _state(row), *(row.get(name) for name in counts), row["source"]] for row in rows],
     )
+
+
+def _state(row: Mapping[str, object]) -> str:
+    return ", ".join(name for name in ("current", "pinned") if row[name])
 
 
 def _print_difference(

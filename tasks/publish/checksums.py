@@ -12,7 +12,7 @@ import duckdb
 
 from polyhop.schemas.columns import Table
 from polyhop.schemas.manifest import Manifest, TableRecord
-from polyhop.warehouse.build import Build, current_manifest
+from polyhop.warehouse.build import Build, latest_manifest
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.tables.checksum import record_since, table_record
 from polyhop.warehouse.tables.connection import attached, quoted
@@ -32,7 +32,7 @@ class Checksums:
 
 def staged_checksums(build: Build, tables: Sequence[Table]) -> Checksums:
     """Of all that was staged; nothing writes to it any more."""
-    before = current_manifest(build) if build.earlier is not None else None
+    before = latest_manifest(build) if build.earlier is not None else None
     with ThreadPoolExecutor(1) as beside:
         files = beside.submit(_file_checksums, build, before)
         records = _table_records(build, tables, before)

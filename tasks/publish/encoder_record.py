@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.encoder_settings import LOCAL, EncoderSettings
 from polyhop.schemas.manifest import EncoderRecord
-from polyhop.warehouse.build import Build, current_manifest
+from polyhop.warehouse.build import Build, latest_manifest
 from polyhop.warehouse.open_encoders import open_encoder, record_of
 from polyhop.warehouse.vectors.kinds import VectorKind
 from polyhop.warehouse.vectors.spread import DIGITS, cosine_scale, sampled_sentences, sampled_texts, spread
@@ -28,7 +28,7 @@ def encoder_record(build: Build, kind: VectorKind, rows: Sequence[Row], matrix: 
         rows: What is embedded, in the order of the matrix.
         matrix: Shape (n, d), rows of length 1.
     """
-    current, stage = current_manifest(build), f"embed-{kind.name}"
+    current, stage = latest_manifest(build), f"embed-{kind.name}"
     record = current.stages.get(stage) if current is not None else None
     before = current.vectors.get(kind.name) if current is not None else None
     if before is not None and record is not None and record.fingerprint == dict(build.fingerprints).get(stage):

@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 
 from polyhop.schemas.columns import Table
+from polyhop.schemas.corpus import source_of
 from polyhop.schemas.errors import DamagedStoreError, InvariantError
 from polyhop.schemas.manifest import Manifest, SourceState, StageRecord, TableRecord, VectorRecord
 from polyhop.schemas.redaction import redacted_tree
@@ -27,8 +28,9 @@ from polyhop.tasks.publish.checksums import staged_checksums
 from polyhop.tasks.publish.encoder_record import encoder_record
 from polyhop.tasks.publish.removal import version_tag
 from polyhop.tasks.stage import Counts, Stage, tables_of
-from polyhop.warehouse.build import Build, current_manifest
+from polyhop.warehouse.build import Build, latest_manifest
 from polyhop.warehouse.files.kept_records import kept_count, kept_files
+from polyhop.warehouse.files.sources import place_of
 from polyhop.warehouse.files.versions import publish_folder, published_versions
 from polyhop.warehouse.graph.arrays import open_array
 from polyhop.warehouse.open import open_vector_store
@@ -56,7 +58,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     number = max([*published_versions(build.folder), 0]) + 1
     with build.tables() as connection:
         _fill_stages(build, connection)
-        changes = fill_changes(build, connection, current_manifest(build), number)
+        changes = fill_changes(build, connection, latest_manifest(build), number)
         updates = updated_tables(build)  # keys were looked at when rows came
         check_invariants(connection, stages, [table for table in (*held, CHANGES) if table.name not in updates])
         _describe(connection, [*held, CHANGES])
@@ -123,23 +125,23 @@ def _source(build: Build) -> str:
     Where that source is removed, another one's is named: `verify --repair` reads it.
     """
     if build.source is not None and not build.is_partial:
-        return str(build.source)
-    current = current_manifest(build)
+        return place_of(build.source) if build.source_kind == "graph" else str(build.source)
+    current = latest_manifest(build)
     if current is None:
         return ""
     left = [state.location for state in _sources(build).values() if state.location]
-    if not build.reads_kept_only or str(Path(current.source).resolve()) in left:
+    if not build.reads_kept_only or place_of(source_of(current.source)) in left:
         return current.source
     return next(iter(left), "")
 
 
 def _sources(build: Build) -> dict[str, SourceState]:
     """The sources whose records this version keeps, by name."""
-    current = current_manifest(build)
+    current = latest_manifest(build)
     known = current.sources if current else {}
     locations = {name: state.location for name, state in known.items()}
     if isinstance(build.source, Path) and not build.is_partial:
-        locations[build.source_name] = str(build.source.resolve())
+        locations[build.source_name] = place_of(build.source)
     held = {name: build.staging.arrays / kept_files(name)[0] for name in sorted({*locations, build.source_name})}
     return {
         name: SourceState(location=locations.get(name, ""), records=kept_count(path))
@@ -151,8 +153,8 @@ def _sources(build: Build) -> dict[str, SourceState]:
 def _graph_sources(build: Build) -> str:
     """The file of texts for nodes, "" if there is none; a version that takes the current one's names that one's."""
     if build.source is not None:
-        return str(build.graph_sources or "")
-    current = current_manifest(build)
+        return place_of(build.graph_sources) if build.graph_sources else ""
+    current = latest_manifest(build)
     return current.graph_sources if current else ""
 
 
@@ -276,7 +278,7 @@ def _table_of(
     build: Build, kind: VectorKind, wanted: VectorRows, hnsw: VectorSettings | None, *, is_new: bool
 ) -> SyncedTable:
     """The current version's table brought up to date; a new one if that is damaged."""
-    current = current_manifest(build)
+    current = latest_manifest(build)
     before = current.vectors.get(kind.name) if current is not None else None
     table, store = before.table if before is not None else kind.table, open_vector_store(build.folder)
     if not is_new and not store.find_damage(table):

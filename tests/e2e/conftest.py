@@ -56,7 +56,7 @@ class Towns:
         from polyhop.schemas.settings import Settings
 
         settings = Settings(root=self.root, strategies=("bm25", "bridge-lexical", "dense"))
-        return run_index(settings, IndexRequest("towns", self.corpus(edition)), DirectRunner()).version
+        return run_index(settings, IndexRequest("towns", self.corpus(edition), replaces=True), DirectRunner()).version
 
     def corpus(self, edition: int) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)

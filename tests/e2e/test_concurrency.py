@@ -52,7 +52,7 @@ def test_sql_duckdb_and_questions_work_while_an_index_run_writes(
 ) -> None:
     assert polyhop("index", write_corpus(_records(200, 1)), "--index", "busy").returncode == 0
     published = tmp_path / "polyhop-data/indexes/busy/versions/000001/index.duckdb"
-    writer = start("index", write_corpus(_records(350, 2), "second.jsonl"), "--index", "busy", "--json")
+    writer = start("index", write_corpus(_records(350, 2), "second.jsonl"), "--index", "busy", "--replace", "--json")
     asker = start("ask", "What lies near Village 7?", "--index", "busy", "--json")
     reads = 0
     while writer.process.poll() is None:

@@ -17,7 +17,7 @@ from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import run_verify
 from polyhop.schemas.corpus import SourceKind
-from polyhop.schemas.errors import SourceError
+from polyhop.schemas.errors import LossRefusedError, SourceError
 from polyhop.schemas.ids import node_id
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
@@ -147,7 +147,7 @@ def test_an_index_made_from_a_graph_is_extended_and_built_again_without_it(setti
 def test_a_corpus_replaces_a_graph_and_a_graph_a_corpus(settings: Settings, tmp_path: Path) -> None:
     corpus, graph = write(tmp_path / "corpus.jsonl", CORPUS), write(tmp_path / "graph.jsonl", GRAPH)
     counts = [
-        indexed(settings, source, kind).counts  # type: ignore[arg-type]
+        indexed(settings, source, kind, replaces=True).counts  # type: ignore[arg-type]
         for source, kind in ((graph, "graph"), (corpus, "corpus"), (graph, "graph"))
     ]
     assert [(one["passages"], one["entities"] > 0) for one in counts] == [(0, True), (1, True), (0, True)]
@@ -155,12 +155,27 @@ def test_a_corpus_replaces_a_graph_and_a_graph_a_corpus(settings: Settings, tmp_
     assert counts[0] != counts[1]
 
 
+def test_another_graph_or_corpus_replaces_a_graph_only_when_told_to_and_few_relations_go(
+    settings: Settings, tmp_path: Path
+) -> None:
+    towns = [{"subject": f"t{number}", "predicate": "lies in", "object": f"country {number}"} for number in range(20)]
+    graph, other = write(tmp_path / "graph.jsonl", towns), write(tmp_path / "other.jsonl", GRAPH)
+    indexed(settings, graph)
+    for kind in ("graph", "corpus"):
+        with pytest.raises(LossRefusedError, match=r"other.jsonl is not what index 'people' was made from .*--replace"):
+            indexed(settings, other, kind)  # type: ignore[arg-type]
+    with pytest.raises(LossRefusedError, match=r"7 of 20 relations of .*graph.jsonl in index 'people' would be"):
+        indexed(settings, write(graph, towns[7:]))
+    assert indexed(settings, graph, allows_deletions=True).counts["relations"] == 13
+    assert indexed(settings, other, replaces=True).counts["relations"] == 7
+
+
 def test_vectors_of_passages_go_and_come_with_the_corpus(tmp_path: Path) -> None:
     settings = Settings(root=tmp_path / "root", strategies=("dense-ann", "naive-vector"), keep_versions=1)
     corpus, graph = write(tmp_path / "corpus.jsonl", CORPUS), write(tmp_path / "graph.jsonl", GRAPH)
     found = []
     for source, kind in ((corpus, "corpus"), (graph, "graph"), (corpus, "corpus")):
-        indexed(settings, source, kind)  # type: ignore[arg-type]
+        indexed(settings, source, kind, replaces=True)  # type: ignore[arg-type]
         with open_index("people", settings=settings) as opened:
             vectors = opened.session.published.manifest.vectors
             answer = opened.ask("Who worked with Ada Lovelace?", strategy="dense-ann")

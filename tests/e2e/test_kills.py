@@ -43,7 +43,7 @@ USUAL_POINTS = {
         "os.remove index.duckdb",
     ),
     "maintain": ("os.remove index.duckdb", "Tags.delete"),
-    "use": (".CURRENT*CURRENT",),
+    "use": (".PINNED*PINNED", ".CURRENT*CURRENT"),
 }
 """Of all changes those that a test run kills at: the first that holds these words, in order."""
 
@@ -69,8 +69,8 @@ class Scenario:
     left: tuple[int, ...]
 
 
-FIRST = ("index", "edition-1/corpus.jsonl", "--index", "towns", "--json")
-INDEX = ("index", "edition-3/corpus.jsonl", "--index", "towns", "--json", "--set", "keep_versions=1")
+FIRST = ("index", "edition-1/corpus.jsonl", "--index", "towns", "--replace", "--json")
+INDEX = ("index", "edition-3/corpus.jsonl", "--index", "towns", "--replace", "--json", "--set", "keep_versions=1")
 USE = ("versions", "--index", "towns", "--use", "2", "--json")
 SCENARIOS = {
     "first": Scenario("none", FIRST, (0, 1), FIRST, 1, (1,)),

@@ -150,7 +150,7 @@ def test_a_reindex_and_sql_readers_disturb_no_worker(towns_on_both: Any) -> None
         workers = [towns.start(*WORKER) for _ in range(2)]
         jobs = [submit(queue)]
         wait_for(lambda: not is_open(queue, jobs[0]))
-        index = towns.start("index", towns.corpus(2), "--index", "towns", "--json")
+        index = towns.start("index", towns.corpus(2), "--index", "towns", "--replace", "--json")
         reads = []
         while index.poll() is None:
             jobs.append(submit(queue))

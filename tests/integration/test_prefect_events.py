@@ -22,7 +22,7 @@ SCRIPT = """
 import json, sys
 from polyhop.flows.prefect_answer import answer_flow
 from polyhop.flows.prefect_index import index_flow
-from polyhop.schemas.errors import BudgetExceededError
+from polyhop.schemas.errors import BudgetExceededError, LossRefusedError
 
 corpus, questions = sys.argv[1:]
 try:
@@ -31,7 +31,10 @@ except BudgetExceededError as error:
     spent = str(error)
 index_flow("asked", corpus)
 answered = answer_flow(questions, "asked", strategy="bm25", queue="troubled")
-print(json.dumps([spent, answered]))
+try:
+    index_flow("asked", questions)
+except LossRefusedError as error:
+    print(json.dumps([spent, answered, str(error)]))
 """
 
 
@@ -50,7 +53,9 @@ def test_a_spent_budget_an_unavailable_model_and_a_dead_question_are_events_with
     }
     rows: list[dict[str, object]] = [{"id": f"q{n}", "question": f"What lies near Mount {n}?"} for n in range(2)]
     questions = write_corpus(rows, "troubled.jsonl")
-    spent, answered = _run(commands, prefect_server | variables, tmp_path, str(write_corpus(RECORDS)), str(questions))
+    spent, answered, refused = _run(
+        commands, prefect_server | variables, tmp_path, str(write_corpus(RECORDS)), str(questions)
+    )
     assert (answered["done"], answered["dead"]) == (1, 1)
 
     (paused,) = events_of(prefect_server, "polyhop.budget.paused", "polyhop.index.spent")
@@ -60,6 +65,11 @@ def test_a_spent_budget_an_unavailable_model_and_a_dead_question_are_events_with
     assert (paused["payload"]["index"], paused["payload"]["reason"]) == ("spent", spent)
     assert paused["payload"]["run_url"].endswith(failed["id"])
     assert paused["resource"]["polyhop.index"] == "spent"
+
+    (event,) = events_of(prefect_server, "polyhop.index.refused", "polyhop.index.asked")
+    assert event["payload"]["reason"] == refused
+    assert "is not a source of index 'asked'" in refused
+    assert "FAILED" in {run["state_type"] for run in runs_named(prefect_server, "index asked")}
 
     outage = events_of(prefect_server, "polyhop.worker.outage", "polyhop.queue.troubled")[0]
     (run,) = runs_named(prefect_server, "answer asked job 1 troubled.jsonl")
@@ -97,8 +107,10 @@ class _UnavailableAtFirst:
         return {"kind": "reply", "content": json.dumps(reply)}
 
 
-def _run(commands: Commands, environment: dict[str, str], folder: Path, *arguments: str) -> tuple[str, dict[str, Any]]:
+def _run(
+    commands: Commands, environment: dict[str, str], folder: Path, *arguments: str
+) -> tuple[str, dict[str, Any], str]:
     done = commands.python(SCRIPT, arguments, folder, environment)
     assert done.returncode == 0, done.stderr
-    spent, answered = json.loads(done.stdout.splitlines()[-1])
-    return spent, answered
+    spent, answered, refused = json.loads(done.stdout.splitlines()[-1])
+    return spent, answered, refused

@@ -25,6 +25,9 @@ from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, size_words
 from polyhop.warehouse.files.records import FaultError, Row, bad_record, to_record
 from polyhop.warehouse.files.sources import suffix_of
 
+UNOPENED = "the folder cannot be opened: permission denied"
+"""Why nothing below a folder was read."""
+
 Convert = Callable[[Path], Document]
 """Reads a document file; raises FaultError if it is of no use."""
 
@@ -64,7 +67,7 @@ def read_folder(
     for path in _Walk(folder, others, follow_links=follow_links).files(folder):
         name = path.relative_to(folder).as_posix()
         if path.is_dir():
-            yield bad_record(name, 0, "the folder cannot be opened: permission denied")
+            yield bad_record(name, 0, UNOPENED)
         elif path.suffix.lower() in TEXTS:
             is_empty = False
             yield _record(path, name)
@@ -92,7 +95,7 @@ def _nothing_usable(folder: Path, others: Counter[str]) -> str:
     only = f"only others ({unread_words(others)}); name such a file itself"
     return (
         f"{folder} has no file that ends in {', '.join(folder_endings())}, "
-        f"{only if others else 'none at all; name another folder'}."
+        f"{only if others else 'none at all; name another folder'}. No record was deleted."
     )
 
 

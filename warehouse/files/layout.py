@@ -71,6 +71,11 @@ class IndexFolder:
         return self.path / "CURRENT"
 
     @property
+    def pinned(self) -> Path:
+        """There while the current version is pinned: a run that publishes leaves the pointer alone."""
+        return self.path / "PINNED"
+
+    @property
     def publishing(self) -> Path:
         """A file with the number of a version from before its folder appears until the pointer has moved to it."""
         return self.path / "PUBLISHING"

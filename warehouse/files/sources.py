@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from polyhop.schemas.corpus import Source
 from polyhop.schemas.errors import SourceError
 
 T = TypeVar("T")
@@ -33,6 +34,11 @@ _SAMPLE_BYTES = 8192  # of a file's beginning; chosen: binary formats show thems
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f\v\x1b")
 _MAX_CONTROL_SHARE = 0.05  # chosen: compressed data has a tenth (26 of 256 values), text hardly one
 _FEW = 4  # chosen: so many are forgiven in a file so short that they are a large share
+
+
+def place_of(source: Source) -> str:
+    """Where a source is read, as manifests and deployments name it; a link stays one, it may lead elsewhere later."""
+    return os.path.abspath(source) if isinstance(source, Path) else str(source)  # noqa: PTH100 - resolve() follows links
 
 
 def suffix_of(path: Path) -> str:

@@ -94,6 +94,23 @@ def current_version(index: IndexFolder) -> int | None:
         ) from error
 
 
+def pinned_version(index: IndexFolder) -> int | None:
+    """Number of the current version if it is pinned: runs publish beside it. None: each new version becomes current."""
+    if not index.pinned.exists():
+        return None
+    try:
+        number = current_version(index)
+    except ManifestMismatchError:
+        return None
+    # a damaged pointer pins nothing: only a new version gives the index one again
+    return number if number in published_versions(index) else None
+
+
+def latest_version(index: IndexFolder) -> int | None:
+    """Number of the version that the next run derives from: the newest beside a pinned one, else the current one."""
+    return current_version(index) if pinned_version(index) is None else published_versions(index)[-1]
+
+
 def default_strategy_of(layout: Layout, name: str) -> str:
     """The strategy that answers from the current version of an index where nobody names one.
 
@@ -105,9 +122,9 @@ def default_strategy_of(layout: Layout, name: str) -> str:
 
 
 def readable_manifest(index: IndexFolder) -> Manifest | None:
-    """The current version's manifest; None if there is no version, or none that this Polyhop can read."""
+    """The latest version's manifest; None if there is no version, or none that this Polyhop can read."""
     try:
-        number = current_version(index)
+        number = latest_version(index)
         return None if number is None else read_manifest(index.version(number))
     except ManifestMismatchError:
         return None
@@ -197,7 +214,10 @@ def read_manifest(folder: VersionFolder) -> Manifest:
 
 
 def publish_folder(index: IndexFolder, built: Path, manifest: Manifest) -> None:
-    """Makes a built folder the next version and moves the pointer: two renames; a kill in between publishes nothing."""
+    """Makes a built folder the next version and moves the pointer: two renames; a kill in between publishes nothing.
+
+    Beside a pinned version the pointer stays.
+    """
     target = index.version(manifest.version)
     write_whole(built / "manifest.json", _manifest_bytes(manifest))
     for file in sorted(built.rglob("*")):
@@ -210,13 +230,18 @@ def publish_folder(index: IndexFolder, built: Path, manifest: Manifest) -> None:
         shutil.rmtree(target.path)
     built.replace(target.path)
     sync_folder(index.versions)
-    point_to(index, manifest.version)
+    if pinned_version(index) is None:
+        point_to(index, manifest.version)
     index.publishing.unlink()
 
 
-def point_to(index: IndexFolder, version: int) -> None:
-    """Makes a published version the current one."""
+def point_to(index: IndexFolder, version: int, *, is_pinned: bool = False) -> None:
+    """Makes a published version the current one, and pins it or unpins what was pinned."""
+    if is_pinned:  # before the pointer moves: a kill in between must not leave a rollback that the next run undoes
+        write_whole(index.pinned, f"{version}\n".encode("ascii"))
     write_whole(index.current, f"{version}\n".encode("ascii"))
+    if not is_pinned:
+        index.pinned.unlink(missing_ok=True)
     sync_folder(index.path)
 
 

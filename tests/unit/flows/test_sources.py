@@ -1,6 +1,7 @@
 """Several sources of one index: read as a whole or in part, deleted by id, told apart by name."""
 
 import json
+import os
 import shutil
 import threading
 from contextlib import ExitStack
@@ -19,6 +20,7 @@ from polyhop.flows.sources import check_sources, known_request, source_name
 from polyhop.schemas.errors import (
     ConfigurationError,
     DamagedStoreError,
+    LossRefusedError,
     PolyhopError,
     QuarantineExceededError,
     SourceError,
@@ -139,10 +141,154 @@ def test_a_partial_source_without_a_usable_record_is_refused(root: Root) -> None
         root.index("today", [{"id": "w2"}], source_name="wiki", is_partial=True)
 
 
-def test_a_source_is_known_by_its_path_and_else_must_be_named(root: Root) -> None:
+def test_a_source_that_moved_is_named_once_and_then_known_by_its_path(root: Root) -> None:
+    with pytest.raises(LossRefusedError, match=r"wiki\.jsonl is not a source of index 'i', which has 'news' \("):
+        root.index("wiki", WIKI)
+    moved = root.index("wiki", WIKI, source_name="wiki")
+    assert (moved.changed, moved.computed) == (True, {})
     assert not root.index("wiki", WIKI).changed
-    with pytest.raises(SourceError, match=r"has the sources news, wiki, and none of them was read from .*today.jsonl"):
-        root.index("today", WIKI)
+    link = root.folder / "today.jsonl"
+    link.symlink_to("wiki.jsonl")
+    run_index(root.settings, IndexRequest("i", link), DirectRunner())
+    assert root.manifest.sources.keys() == {"news", "wiki"}
+    link.unlink()
+    with pytest.raises(SourceError, match=r"has the sources news, wiki, and none of them was read from .*feed.jsonl"):
+        root.index("feed", WIKI, is_partial=True)
+
+
+TWENTY = {f"r{number}": f"Town {number} is small." for number in range(20)}
+
+
+@pytest.mark.parametrize(
+    ("path", "ways", "sources"),
+    [
+        ("other", {"replaces": True}, {"other"}),
+        ("other", {"source_name": "more"}, {"one", "more"}),
+        ("other", {"source_name": "more", "replaces": True}, {"more"}),
+        ("elsewhere/one", {"replaces": True}, {"one"}),
+        ("elsewhere/one", {"source_name": "one"}, {"one"}),
+    ],
+)
+def test_another_file_neither_replaces_a_source_nor_takes_its_name_unless_told_to(
+    tmp_path: Path, path: str, ways: dict[str, Any], sources: set[str]
+) -> None:
+    root = Root(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    root.index("one", NEWS)
+    words = (
+        r"is not a source of index 'i', which has 'one' \(.*one.jsonl\)\. Nothing was read: --source-name NEW adds it "
+        r"as a further source, --replace puts it in the place of 'one', whose records go\."
+    )
+    with pytest.raises(LossRefusedError, match=words):
+        root.index(path, WIKI)
+    assert root.texts == NEWS
+    root.index(path, WIKI, **ways)
+    assert root.manifest.sources.keys() == sources
+    assert root.texts == ({**NEWS, **WIKI} if len(sources) > 1 else WIKI)
+
+
+def test_a_source_is_renamed_only_when_told_to(root: Root) -> None:
+    root.index("wiki", WIKI, source_name="wiki")
+    with pytest.raises(LossRefusedError, match="is source 'wiki' of index 'i' already; leave out --source-name new"):
+        root.index("wiki", WIKI, source_name="new")
+    root.index("wiki", WIKI, source_name="new", replaces=True)
+    assert root.manifest.sources.keys() == {"news", "new"}
+    with pytest.raises(SourceError, match="has the sources new, news; say with --source-name which of them"):
+        root.index("other", WIKI, replaces=True)
+    with pytest.raises(SourceError, match="leave out one"):
+        root.index("wiki", WIKI, replaces=True, is_partial=True)
+
+
+@pytest.mark.parametrize(
+    ("left", "request_"),
+    [
+        (13, {}),
+        (13, {"full": True}),
+        (13, {"source_name": "r"}),
+        (13, {"replaces": True}),
+        (-13, {"is_partial": True}),
+    ],
+)
+def test_a_run_that_would_delete_much_of_a_source_is_refused_unless_allowed(
+    tmp_path: Path, left: int, request_: dict[str, Any]
+) -> None:
+    root = Root(tmp_path)
+    root.index("r", TWENTY)
+    root.index("n", NEWS, source_name="n")
+    rows: Any = dict([*TWENTY.items()][:left])
+    if request_.get("is_partial"):
+        rows = [{"id": id_, "deleted": True} for id_ in [*TWENTY][13:]]
+    words = r"7 of 20 records of .*r.jsonl in index 'i' would be deleted, .* share of 0.3 .*nothing was published"
+    with pytest.raises(LossRefusedError, match=words):
+        root.index("r", rows, **request_)
+    assert root.texts == {**TWENTY, **NEWS}
+    root.index("r", rows, **request_, allows_deletions=True)
+    assert len(root.texts) == 13 + len(NEWS)
+
+
+def test_few_deletions_other_ids_small_sources_and_explicit_removals_are_no_loss(tmp_path: Path) -> None:
+    root = Root(tmp_path)
+    root.index("r", TWENTY)
+    root.index("r", [{"id": f"new-{id_}", "title": id_, "text": text} for id_, text in TWENTY.items()])
+    root.index("r", dict([*TWENTY.items()][:14]))
+    root.index("r", dict([*TWENTY.items()][:1]))
+    root.index("r", TWENTY)
+    root.index("s", NEWS, replaces=True)
+    root.index("r", TWENTY, source_name="r")
+    root.remove("r")
+    assert root.texts == NEWS
+
+
+def test_the_share_is_known_where_the_records_of_the_version_before_are_damaged(tmp_path: Path) -> None:
+    root = Root(tmp_path)
+    root.index("r", TWENTY)
+    path = require_version(Layout(root.settings.root), "i")[1].arrays / "records_of-r.parquet"
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(LossRefusedError, match="7 of 20 records"):
+        root.index("r", dict([*TWENTY.items()][:13]))
+
+
+def _unmounted(folder: Path, _patch: pytest.MonkeyPatch) -> None:
+    shutil.rmtree(folder)
+
+
+def _emptied(folder: Path, _patch: pytest.MonkeyPatch) -> None:
+    for path in folder.rglob("*.txt"):
+        path.unlink()
+
+
+def _unopened(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    def refused(path: Any) -> Any:
+        if Path(path) == folder / "sub":
+            raise PermissionError
+        return scandir(path)
+
+    scandir = os.scandir
+    patch.setattr(os, "scandir", refused)
+
+
+@pytest.mark.parametrize(
+    ("lose", "words"),
+    [
+        (_unmounted, "There is no file or folder .*whether its disk is mounted. No record was deleted"),
+        (_emptied, "has no file that ends in .* No record was deleted"),
+        (_unopened, "Folder 'sub' of .* cannot be opened, and 1 record below it would be deleted"),
+    ],
+)
+def test_a_folder_that_is_empty_or_cannot_be_reached_deletes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lose: Any, words: str
+) -> None:
+    root = Root(tmp_path)
+    (tmp_path / "docs" / "sub").mkdir(parents=True)
+    for number in range(30):
+        (tmp_path / "docs" / f"{number}.txt").write_text(f"Town {number} is small.")
+    (tmp_path / "docs" / "sub" / "x.txt").write_text("Oslo is a town.")
+    request = IndexRequest("i", tmp_path / "docs")
+    run_index(root.settings, request, DirectRunner())
+    lose(tmp_path / "docs", monkeypatch)
+    with pytest.raises(SourceError, match=words):
+        run_index(root.settings, request, DirectRunner())
+    assert len(root.texts) == 31
 
 
 @pytest.mark.parametrize(
@@ -155,7 +301,7 @@ def test_the_first_source_is_named_after_its_file(tmp_path: Path, path: str, nam
 def test_the_only_source_of_an_index_may_move(tmp_path: Path) -> None:
     root = Root(tmp_path)
     root.index("monday", NEWS)
-    root.index("tuesday", {"n1": "Eve."})
+    root.index("tuesday", {"n1": "Eve."}, replaces=True)
     assert root.texts == {"n1": "Eve."}
     with pytest.raises(SourceError, match="Nothing would be left of index 'i'"):
         root.index("wednesday", [{"id": "n1", "deleted": True}], is_partial=True)
@@ -180,14 +326,16 @@ def test_a_version_without_kept_records_must_be_read_whole_once(root: Root) -> N
     path.write_text(json.dumps({**document, "checksum": document_checksum(document)}), encoding="utf-8")
     with pytest.raises(SourceError, match="kept no records of its source"):
         root.index("wiki", WIKI, is_partial=True)
+    with pytest.raises(LossRefusedError, match=r"is not what index 'i' was made from \(.*wiki.jsonl\)"):
+        root.index("other", WIKI)
 
 
 def test_damaged_records_of_another_source_are_not_built_on(root: Root) -> None:
     path = require_version(Layout(root.settings.root), "i")[1].arrays / "records_of-news.parquet"
     path.write_bytes(path.read_bytes() + b" ")
     with pytest.raises(DamagedStoreError, match=r"polyhop index .*news.jsonl --source-name news --index i"):
-        root.index("wiki", WIKI)
-    root.index("news", NEWS)
+        root.index("wiki", WIKI, source_name="wiki")
+    root.index("news", NEWS, source_name="news")
     assert root.texts == {**NEWS, **WIKI}
 
 
@@ -211,7 +359,8 @@ def test_changes_say_what_became_of_records_since_the_version_before(root: Root)
 
 
 def test_a_removed_source_is_gone_as_if_it_had_never_been_there(root: Root, tmp_path: Path) -> None:
-    root.index("wiki", [{"id": "n1", "text": "Another Ada."}, {"id": "w1", "text": "Rome."}, {"id": "w2"}])
+    rows = [{"id": "n1", "text": "Another Ada."}, {"id": "w1", "text": "Rome."}, {"id": "w2"}]
+    root.index("wiki", rows, source_name="wiki")
     assert root.texts["n1"] == NEWS["n1"]
     report = root.remove("news")
     assert root.texts == {"n1": "Another Ada.", "w1": "Rome."}
@@ -269,7 +418,7 @@ def test_a_run_waits_for_the_one_that_writes_the_index(root: Root) -> None:
     lease = Layout(root.settings.root).index("i").lease
     notes: list[str] = []
     runner = DirectRunner(on_note=notes.append)
-    request = IndexRequest("i", root.folder / "wiki.jsonl", wait_seconds=60)
+    request = IndexRequest("i", Path(root.manifest.sources["wiki"].location), wait_seconds=60)
     with ExitStack() as held:
         held.enter_context(writer_lease(lease, "i"))
         with pytest.raises(StoreConflictError, match="being written by process"):

@@ -19,6 +19,8 @@ from polyhop.warehouse.files.versions import (
     SharedHold,
     current_version,
     hold_version,
+    latest_version,
+    pinned_version,
     point_to,
     prune_versions,
     published_versions,
@@ -50,6 +52,39 @@ def test_pointing_back_rolls_back(layout: Layout) -> None:
     publish_empty(index, 2)
     point_to(index, 1)
     assert require_version(layout, "a")[0] == 1
+
+
+def test_a_pinned_version_stays_current_while_others_are_published_and_pruned_beside_it(layout: Layout) -> None:
+    index = layout.index("a")
+    publish_empty(index, 1)
+    publish_empty(index, 2)
+    point_to(index, 1, is_pinned=True)
+    publish_empty(index, 3)
+    assert (current_version(index), pinned_version(index), latest_version(index)) == (1, 1, 3)
+    assert (published_versions(index), prune_versions(index, keep=1)) == ([1, 2, 3], [2])
+    point_to(index, 3)
+    publish_empty(index, 4)
+    assert (current_version(index), pinned_version(index), latest_version(index)) == (4, None, 4)
+
+
+def test_a_kill_while_a_version_is_published_beside_a_pinned_one_publishes_nothing(layout: Layout) -> None:
+    index = layout.index("a")
+    publish_empty(index, 1)
+    publish_empty(index, 2)
+    point_to(index, 1, is_pinned=True)
+    index.publishing.write_text("2\n")
+    assert (published_versions(index), remove_leftovers(index), latest_version(index)) == ([1], [2], 1)
+
+
+def test_a_damaged_pointer_pins_nothing_and_the_next_version_becomes_current(layout: Layout) -> None:
+    index = layout.index("a")
+    publish_empty(index, 1)
+    point_to(index, 1, is_pinned=True)
+    for damaged in ("x", "7\n"):
+        index.current.write_text(damaged)
+        assert pinned_version(index) is None
+    publish_empty(index, 2)
+    assert (current_version(index), pinned_version(index), index.pinned.exists()) == (2, None, False)
 
 
 def test_a_folder_left_by_a_crash_before_the_pointer_moved_is_replaced(layout: Layout) -> None:

@@ -67,3 +67,41 @@ SELECT record_id, document_id, kind, from_id, source, $version FROM changed_reco
 -- name: count_changes
 -- How many records changed, by kind.
 SELECT kind, count(*) FROM changed_records GROUP BY kind;
+
+-- name: deleted_ids
+-- How many ids of a source's records no source has any more.
+SELECT count(*)
+FROM read_parquet($before) AS b
+ANTI JOIN (SELECT record_id FROM read_parquet($after)) AS a USING (record_id);
+
+-- name: deleted_records
+-- How many of these records are gone under any id, how many lay below folders that cannot be opened, and one of those.
+WITH gone AS (
+    SELECT b.source
+    FROM read_parquet($before) AS b
+    ANTI JOIN (SELECT record_id FROM read_parquet($after)) AS a USING (record_id)
+    ANTI JOIN (SELECT title, text FROM read_parquet($after)) AS c ON c.title = b.title AND c.text = b.text
+)
+SELECT
+    count(*),
+    count(*) FILTER (unopened IS NOT NULL),
+    min(unopened)
+FROM (
+    SELECT (
+        SELECT min(q.source) FROM quarantine AS q
+        WHERE q.reason = $reason AND starts_with(g.source, q.source || '/')
+    ) AS unopened
+    FROM gone AS g
+);
+
+-- name: deleted_relations
+-- How many relations a graph had, and how many of them it has no longer.
+SELECT
+    (SELECT count(*) FROM before.relations),
+    (SELECT count(*) FROM before.relations ANTI JOIN relations USING (relation_id));
+
+-- name: deleted_passages
+-- How many records the passages of the version before came from, and how many of them have none any longer.
+SELECT
+    (SELECT count(DISTINCT record_id) FROM before.passages),
+    (SELECT count(DISTINCT record_id) FROM before.passages ANTI JOIN passages USING (record_id));
