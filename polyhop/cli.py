@@ -17,7 +17,13 @@ from typer.core import TyperCommand, TyperGroup
 from polyhop import __version__
 from polyhop.examples import EXAMPLES
 from polyhop.output import print_error, print_line
-from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, PolyhopError, UnknownStrategyError
+from polyhop.schemas.errors import (
+    ConfigurationError,
+    EmptyQuestionError,
+    PolyhopError,
+    QuarantineExceededError,
+    UnknownStrategyError,
+)
 from polyhop.schemas.extensions import extensions, load_extension
 from polyhop.schemas.logs import configure_logs
 from polyhop.schemas.printable import printable
@@ -203,7 +209,11 @@ def main() -> None:
         app()
     except PolyhopError as error:
         _print_trace()
-        print_error(f"polyhop: {error}")
+        # elsewhere a line feed comes from a name or a server, and must not look like a line of ours
+        lines = str(error).split("\n") if isinstance(error, QuarantineExceededError) else [str(error)]
+        print_error(f"polyhop: {lines[0]}")
+        for line in lines[1:]:
+            print_error(line)
         sys.exit(2 if isinstance(error, USAGE_ERRORS) else 1)
     except KeyboardInterrupt:
         print_error(STOPPED)

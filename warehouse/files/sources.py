@@ -11,9 +11,8 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-import pyarrow as pa
-
-from polyhop.schemas.errors import SourceError
+from polyhop.schemas.errors import PolyhopError, SourceError
+from polyhop.warehouse.files.records import damage
 
 T = TypeVar("T")
 _PACKED = (".gz", ".parquet")
@@ -29,6 +28,7 @@ _MAGIC = (
     (b"\xff\xfe", "UTF-16; save it as UTF-8"),
     (b"\xfe\xff", "UTF-16; save it as UTF-8"),
 )
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _SAMPLE_BYTES = 8192  # of a file's beginning; chosen: binary formats show themselves there
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f\v\x1b")
 _MAX_CONTROL_SHARE = 0.05  # chosen: compressed data has a tenth (26 of 256 values), text hardly one
@@ -42,7 +42,12 @@ def suffix_of(path: Path) -> str:
 
 
 def check_source(
-    path: Path, known: Collection[str], *, accepts_folder: bool, others: Callable[[], Collection[str]] = frozenset
+    path: Path,
+    known: Collection[str],
+    *,
+    accepts_folder: bool,
+    others: Callable[[], Collection[str]] = frozenset,
+    decoded: Collection[str] = (),
 ) -> None:
     """Makes sure that a file or folder can be read at all.
 
@@ -52,6 +57,7 @@ def check_source(
         accepts_folder: Whether a folder is a source.
         others: Suffixes that other packages read, asked only about a file that has none of `known`; such a file may be
             binary.
+        decoded: Suffixes whose readers take UTF-16, too.
 
     Raises:
         SourceError: If it is missing, must not be read, is empty, binary or of an unknown format.
@@ -73,7 +79,7 @@ def check_source(
         raise SourceError(f"{path} is empty; name a file with at least one record.")
     if suffix not in known and suffix in others():
         return
-    if not suffix.endswith(_PACKED):
+    if not suffix.endswith(_PACKED) and not (suffix in decoded and sample.startswith(_UTF16)):
         _check_text(path, sample)
     if suffix not in known:
         names = ", ".join(sorted({*known, *others()}))
@@ -111,7 +117,9 @@ def guarded(path: Path, items: Iterator[T], what: str) -> Iterator[T]:
         for item in items:
             count += 1
             yield item
-    except (OSError, EOFError, zlib.error, pa.ArrowException, UnicodeDecodeError) as error:
+    except PolyhopError:
+        raise
+    except Exception as error:  # whatever parses a file from outside may fail in any way
         after = f" after record {count}" if count else ""
         raise SourceError(f"{path} cannot be read{after}: {_reason(error)}.") from error
     if not count:
@@ -127,4 +135,4 @@ def _reason(error: Exception) -> str:
         return "permission denied; allow reading it (chmod) or run as a user who may"
     if isinstance(error, OSError) and error.errno:
         return f"{os.strerror(error.errno)}; check the disk"
-    return f"it is damaged or not what its name says; write it again ({' '.join(str(error).split())[:200]})"
+    return f"it is damaged or not what its name says; write it again ({damage(error)})"

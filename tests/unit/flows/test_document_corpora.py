@@ -48,10 +48,10 @@ def test_where_passages_stand_is_in_a_table_and_comes_back_with_answers(corpus: 
     report = indexed(corpus)
     assert report.unread == {".py": 1}
     assert rows(corpus, "SELECT * FROM locations ORDER BY passage_id") == [
-        ("a.pdf", 1, 2, None, None, None, ["Engines"]),
-        ("b.pptx#0", None, None, 1, None, None, ["Engines"]),
-        ("b.pptx#1", None, None, 2, None, None, []),
-        ("c.md", None, None, None, None, None, ["Notes"]),
+        ("a.pdf", 1, 2, None, None, None, ["Engines"], None, None),
+        ("b.pptx#0", None, None, 1, None, None, ["Engines"], None, None),
+        ("b.pptx#1", None, None, 2, None, None, [], None, None),
+        ("c.md", None, None, None, None, None, ["Notes"], None, None),
     ]
     with polyhop.open_index("i", root=corpus / "root") as index:
         passages = index.ask("Who wrote a program?", strategy="bm25").passages
