@@ -243,7 +243,8 @@ def _with_attached(found: Document, name: str, unread: Unread) -> Iterator[Sourc
             yield bad_record(own, 0, document)
             continue
         title = document.title or PurePosixPath(part).stem
-        metadata = {**headers, **document.metadata, "attached_to": name, "attachment": part}
+        inherited = headers if "from" not in document.metadata else {}  # a message has headers of its own
+        metadata = {**inherited, **document.metadata, "attached_to": name, "attachment": part}
         titled = replace(document, title=f"{title} ({found.title})" if found.title else title, metadata=metadata)
         yield from _with_attached(titled, own, unread)
 

@@ -164,7 +164,7 @@ def test_headers_of_an_email_are_metadata_and_what_is_attached_are_documents(tmp
     assert records["m.eml"].metadata == {**headers, "attachments": names}
     note = records["m.eml/Inner.eml/note.txt"]
     attached = {"attached_to": "m.eml/Inner.eml", "attachment": "note.txt"}
-    assert note.metadata == {**headers, "from": "Charles <c@example.org>", **attached}
+    assert note.metadata == {"from": "Charles <c@example.org>", **attached}
     assert note.source == note.id
     (bad,) = (record for record in found if isinstance(record, BadRecord))
     assert (bad.source, bad.line, bad.reason[:28]) == ("m.eml/.._plan.pdf", 0, "it is damaged (PdfiumError: ")
