@@ -84,8 +84,8 @@ class IndexPlan:
     passages: int
     steps: tuple[StepEstimate, ...]
     unread: Mapping[str, int]
-    unread_files: Sequence[str]
     graph: Mapping[str, int] = field(default_factory=dict)
+    unread_files: Sequence[str] = ()
     not_planned: tuple[str, ...] = ()
     encoder: str = ""
 

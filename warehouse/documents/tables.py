@@ -40,20 +40,9 @@ def table_groups(rows: Iterable[Sequence[str]], characters: int) -> Iterator[tup
         characters: Most characters of a group, unless a single row is longer.
     """
     group: list[str] = []
-    names: Sequence[str] | None = None
-    head, first, last, size = "", 0, 0, 0
-    for number, row in enumerate(rows, start=1):
-        cells = _cells(row)
-        if not cells:
-            continue
-        if names is None and len(cells) > 1:
-            names = cells if _are_names(cells) else ()
-            joined = " | ".join(names)
-            head = joined if len(joined) <= characters / _LARGEST_HEAD else ""
-            line = joined or _line(cells, names, head)
-        else:
-            line = _line(cells, names or (), head)
-        if len(group) > bool(head) and size + len(line) > characters and line != head:
+    first = last = size = 0
+    for number, line, head in _lines_below_heads(rows, characters):
+        if group not in ([], [head]) and size + len(line) > characters:
             yield "\n".join(group), (first, last)
             group, size, first = [head] * bool(head), len(head) + 1, number
         group.append(line)
@@ -61,6 +50,21 @@ def table_groups(rows: Iterable[Sequence[str]], characters: int) -> Iterator[tup
         first, last = first or number, number
     if group:
         yield "\n".join(group), (first, last)
+
+
+def _lines_below_heads(rows: Iterable[Sequence[str]], characters: int) -> Iterator[tuple[int, str, str]]:
+    """Each row that holds anything: its number, its line, and the line of names that it needs above it."""
+    names: Sequence[str] | None = None
+    head = ""
+    for number, row in enumerate(rows, start=1):
+        cells = _cells(row)
+        if names is None and len(cells) > 1:
+            names = cells if _are_names(cells) else ()
+            joined = " | ".join(names)
+            head = joined if len(joined) <= characters / _LARGEST_HEAD else ""
+            yield number, joined or _line(cells, names, head), ""
+        elif cells:
+            yield number, _line(cells, names or (), head), head
 
 
 _LARGEST_HEAD = 4  # passages have room for this many heads; chosen: wider tables have few rows a passage anyway

@@ -234,7 +234,6 @@ def _with_attached(found: Document, name: str, unread: Unread) -> Iterator[Sourc
         yield of_document(found, name)
     for part, kind in found.unread.items():
         unread.add(kind, f"{name}/{part}")
-    headers = {key: value for key, value in found.metadata.items() if key != "attachments"}
     for part, document in found.attached.items():
         own = f"{name}/{part}"
         if isinstance(document, str):
@@ -242,11 +241,16 @@ def _with_attached(found: Document, name: str, unread: Unread) -> Iterator[Sourc
                 unread.add(f"attached {PurePosixPath(part).suffix.lower()} without the extra office", own)
             yield bad_record(own, 0, document)
             continue
-        title = document.title or PurePosixPath(part).stem
-        inherited = headers if "from" not in document.metadata else {}  # a message has headers of its own
-        metadata = {**inherited, **document.metadata, "attached_to": name, "attachment": part}
-        titled = replace(document, title=f"{title} ({found.title})" if found.title else title, metadata=metadata)
-        yield from _with_attached(titled, own, unread)
+        yield from _with_attached(_attached(document, found, name, part), own, unread)
+
+
+def _attached(document: Document, message: Document, name: str, part: str) -> Document:
+    """An attached document, with what is known of the message that it came with."""
+    title = document.title or PurePosixPath(part).stem
+    has_headers = "from" in document.metadata  # it is a message itself
+    headers = {} if has_headers else {key: value for key, value in message.metadata.items() if key != "attachments"}
+    metadata = {**headers, **document.metadata, "attached_to": name, "attachment": part}
+    return replace(document, title=f"{title} ({message.title})" if message.title else title, metadata=metadata)
 
 
 def of_document(found: Document, name: str) -> SourceRecord | BadRecord:

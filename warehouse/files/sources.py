@@ -79,8 +79,8 @@ def check_source(
         raise SourceError(f"{path} is empty; name a file with at least one record.")
     if suffix not in known and suffix in others():
         return
-    if not suffix.endswith(_PACKED) and not (suffix in decoded and sample.startswith(_UTF16)):
-        _check_text(path, sample)
+    if not suffix.endswith(_PACKED):
+        _check_text(path, sample, takes_utf16=suffix in decoded)
     if suffix not in known:
         names = ", ".join(sorted({*known, *others()}))
         raise SourceError(f"{path} has an unknown format; known formats are {names}.")
@@ -92,7 +92,9 @@ def _check_folder(path: Path, *, accepts_folder: bool) -> None:
     os.scandir(path).close()
 
 
-def _check_text(path: Path, sample: bytes) -> None:
+def _check_text(path: Path, sample: bytes, *, takes_utf16: bool) -> None:
+    if takes_utf16 and sample.startswith(_UTF16):
+        return
     kind = next((words for magic, words in _MAGIC if sample.startswith(magic)), None)
     control_count = sum(byte in _CONTROL for byte in sample)
     if kind is None and control_count > max(_FEW, _MAX_CONTROL_SHARE * len(sample)):
