@@ -128,12 +128,14 @@ def _add(found: dict[str, Any], name: str, make: Callable[[], Any]) -> None:
 def _ours(kind: str) -> Callable[[Path], tuple[str, str]]:
     from pkgutil import resolve_name
 
+    from polyhop.warehouse.documents.building import Reading
     from polyhop.warehouse.files.formats import DOCUMENTS
 
     read = resolve_name(f"polyhop.warehouse.documents.{DOCUMENTS[f'.{kind}'].reader}")
 
     def reader(path: Path) -> tuple[str, str]:
-        document = read(path, 1024)
+        with path.open("rb") as stream:
+            document = read(stream, Reading())
         sections = document.sections
         pages = len({section.page for section in sections if section.page})
         slides = len({section.slide for section in sections if section.slide})

@@ -211,6 +211,7 @@ class _Run:
                 units = 0
                 for result in self._runner.batches(source, self._build, source.batches(self._build)):
                     unread.update(result.unread)
+                    self._report.unread_files += result.unread_files
                     units += result.units
                 counts = self._runner.step(source.name, source.finish, self._build)
                 self._runner.progress(source.name, units, units)

@@ -85,6 +85,7 @@ class IndexPlan:
     steps: tuple[StepEstimate, ...]
     unread: Mapping[str, int]
     graph: Mapping[str, int] = field(default_factory=dict)
+    unread_files: Sequence[str] = ()
     not_planned: tuple[str, ...] = ()
     encoder: str = ""
 
@@ -98,6 +99,7 @@ class IndexPlan:
             "passages": self.passages,
             **self.graph,
             "unread": dict(self.unread),
+            "unread_files": list(self.unread_files),
             "not_planned": list(self.not_planned),
             "steps": {estimate.planned.name: self._step(estimate) for estimate in self.steps},
             "calls": sum(estimate.planned.calls for estimate in self.steps),
@@ -163,7 +165,7 @@ def plan_index(
         with TemporaryDirectory(prefix="polyhop-plan-") as folder:
             build = Build(settings.model_copy(update={"root": Path(folder)}), "plan", source, artefacts, kind)
             start_build(build, tables_of([first, *stages]))
-            unread = first.run(build, 0).unread
+            read = first.run(build, 0)
             counts = first.finish(build)
             planner = CachePlanner(cache, settings)
             asked = [stage for stage in stages if _is_asked(stage, model, kind)]
@@ -177,7 +179,8 @@ def plan_index(
         documents=counts.get("documents", 0),
         passages=counts.get("passages", 0),
         steps=estimates,
-        unread=unread,
+        unread=read.unread,
+        unread_files=read.unread_files,
         graph=graph,
         not_planned=(*_asked_later(settings, artefacts, kind), *later),
         encoder=encoder,

@@ -36,8 +36,9 @@ class IndexReport:
     """What a run did.
 
     `changes` counts records by how they differ from the version before (0 of each kind if nothing was published);
-    `unread` counts files of a folder corpus that were not read, by kind; `damaged` is what it found damaged, in the
-    version before or in caches, and made again; `pinned` is the version that stays current, None if none is pinned.
+    `unread` counts files of a folder corpus, and attached to messages, that were not read, by kind, and `unread_files`
+    names the first of them; `damaged` is what it found damaged, in the version before or in caches, and made again;
+    `pinned` is the version that stays current, None if none is pinned.
     """
 
     index: str
@@ -52,6 +53,7 @@ class IndexReport:
     model: ModelUse = field(default_factory=ModelUse)
     extraction: dict[str, int] = field(default_factory=dict)
     unread: dict[str, int] = field(default_factory=dict)
+    unread_files: list[str] = field(default_factory=list)
     changes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CHANGE_KINDS, 0))
     pinned: int | None = None
 
@@ -77,6 +79,7 @@ class IndexReport:
             "model": asdict(self.model),
             "extraction": self.extraction,
             "unread": self.unread,
+            "unread_files": self.unread_files,
             "changes": self.changes,
             "computed": self.computed,
             "reused": self.reused,

@@ -17,7 +17,13 @@ from typer.core import TyperCommand, TyperGroup
 from polyhop import __version__
 from polyhop.examples import EXAMPLES
 from polyhop.output import print_error, print_line
-from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, PolyhopError, UnknownStrategyError
+from polyhop.schemas.errors import (
+    ConfigurationError,
+    EmptyQuestionError,
+    PolyhopError,
+    QuarantineExceededError,
+    UnknownStrategyError,
+)
 from polyhop.schemas.extensions import extensions, load_extension
 from polyhop.schemas.logs import configure_logs
 from polyhop.schemas.printable import printable
@@ -197,13 +203,23 @@ def _print_trace() -> None:
             print_error(line)
 
 
+def _print_refusal(error: PolyhopError) -> None:
+    """The sentence, and below it the bad records if it lists some.
+
+    Elsewhere a line feed comes from a name or a server, and must not look like a line of ours.
+    """
+    lines = str(error).split("\n") if isinstance(error, QuarantineExceededError) else [str(error)]
+    for line in (f"polyhop: {lines[0]}", *lines[1:]):
+        print_error(line)
+
+
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
     try:
         app()
     except PolyhopError as error:
         _print_trace()
-        print_error(f"polyhop: {error}")
+        _print_refusal(error)
         sys.exit(2 if isinstance(error, USAGE_ERRORS) else 1)
     except KeyboardInterrupt:
         print_error(STOPPED)

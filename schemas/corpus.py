@@ -3,7 +3,8 @@
 Holds no reader (warehouse/files does) and no splitting rule (tasks/passages does).
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -109,6 +110,34 @@ class Passage:
     text: str
     start: int
     end: int
+
+
+SHOWN_FILES = 10
+"""So many files are named at once, of the others how many they are; chosen: they fit on a screen."""
+
+
+class Unread(Counter[str]):
+    """How many files were not read, by kind.
+
+    Attributes:
+        names: The first of them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def add(self, kind: str, name: str) -> None:
+        """One more file."""
+        self[kind] += 1
+        if len(self.names) < SHOWN_FILES:
+            self.names.append(name)
+
+
+def some_of(shown: Sequence[str], count: int) -> list[str]:
+    """The first few of `count` things, and how many more there are."""
+    few = list(shown[:SHOWN_FILES])
+    return [*few, f"and {count - len(few):,} more"] if count > len(few) else few
 
 
 def unread_words(unread: Mapping[str, int]) -> str:

@@ -21,6 +21,8 @@ class Section:
         slide: Slide from 1; None where there are none.
         sheet: Name of its sheet, "" where there are none.
         chapter: Title of its chapter, "" where there are none.
+        first_row: First row of a sheet or table, from 1; None where there are none.
+        last_row: Its last row.
     """
 
     start: int
@@ -29,11 +31,13 @@ class Section:
     slide: int | None = None
     sheet: str = ""
     chapter: str = ""
+    first_row: int | None = None
+    last_row: int | None = None
 
     @property
-    def container(self) -> tuple[int | None, str, str]:
-        """What a passage never crosses: slide, sheet and chapter. Sentences run on over the end of a page."""
-        return self.slide, self.sheet, self.chapter
+    def container(self) -> tuple[int | None, str, str, int | None]:
+        """What a passage never crosses: slide, sheet, chapter and rows. Sentences run on over the end of a page."""
+        return self.slide, self.sheet, self.chapter, self.first_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,35 +50,47 @@ class Location:
     sheet: str | None = None
     chapter: str | None = None
     headings: tuple[str, ...] = ()
+    first_row: int | None = None
+    last_row: int | None = None
 
     def words(self) -> str:
-        """For a person: `pages 3-4, Methods > Sampling`; "" if nothing is known."""
-        pages = f"page {self.first_page}" if self.first_page == self.last_page else f"pages {self._range()}"
+        """For a person: `pages 3-4, Methods > Sampling`, `sheet Costs, rows 2-40`; "" if nothing is known."""
         parts = (
-            pages if self.first_page is not None else "",
+            _range("page", self.first_page, self.last_page),
             f"slide {self.slide}" if self.slide is not None else "",
             f"sheet {self.sheet}" if self.sheet else "",
+            _range("row", self.first_row, self.last_row),
             self.chapter or "",
             " > ".join(self.headings),
         )
         return ", ".join(dict.fromkeys(part for part in parts if part))
-
-    def _range(self) -> str:
-        return f"{self.first_page}-{self.last_page}"
 
     def document(self) -> dict[str, Any]:
         """What is known, as JSON has it."""
         return {name: value for name, value in asdict(self).items() if value not in (None, "", ())}
 
 
+def _range(what: str, first: int | None, last: int | None) -> str:
+    if first is None:
+        return ""
+    return f"{what} {first}" if first == last else f"{what}s {first}-{last}"
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Title and text of a file, the sections of the text in order, and what else the file says of itself."""
+    """Title and text of a file, the sections of the text in order, and what else the file says of itself.
+
+    Attributes:
+        attached: Files attached to it, by name: each a document of its own, or why it is of no use.
+        unread: Attached files that are not read: name to kind.
+    """
 
     title: str
     text: str
     sections: tuple[Section, ...] = ()
     metadata: dict[str, object] = field(default_factory=dict)
+    attached: "Mapping[str, Document | str]" = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
 
 
 def location_of(sections: Sequence[Section], text: str, start: int, end: int) -> Location | None:
@@ -103,6 +119,8 @@ def location_of(sections: Sequence[Section], text: str, start: int, end: int) ->
         sheet=of_container.sheet or None,
         chapter=of_container.chapter or None,
         headings=_shared([sections[number].headings for number in bodies]),
+        first_row=of_container.first_row,
+        last_row=of_container.last_row,
     )
     return None if found == Location() else found
 
@@ -162,6 +180,8 @@ def document_json(document: Document) -> dict[str, Any]:
         "text": document.text,
         "sections": sections_json(document.sections),
         "metadata": document.metadata,
+        "attached": {n: one if isinstance(one, str) else document_json(one) for n, one in document.attached.items()},
+        "unread": dict(document.unread),
     }
 
 
@@ -174,4 +194,9 @@ def document_of(stored: Mapping[str, Any]) -> Document:
     title, text, metadata = stored.get("title"), stored.get("text"), stored.get("metadata")
     if not (isinstance(title, str) and isinstance(text, str) and isinstance(metadata, dict)):
         raise ValueError("not a document")
-    return Document(title, text, sections_of(str(stored.get("sections", ""))), metadata)
+    attached = {
+        name: one if isinstance(one, str) else document_of(one) for name, one in stored.get("attached", {}).items()
+    }
+    return Document(
+        title, text, sections_of(str(stored.get("sections", ""))), metadata, attached, stored.get("unread", {})
+    )

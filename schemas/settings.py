@@ -71,7 +71,11 @@ class CorpusSettings(Section):
         2048, ge=256, le=1_048_576, description="Memory that reading one such file may take, in megabytes."
     )
     max_quarantine_share: float = Field(
-        0.05, ge=0, le=1, description="Share of unusable records above which a run fails and publishes nothing, 0 to 1."
+        0.05,
+        ge=0,
+        le=1,
+        description="Share of unusable records above which a run fails and publishes nothing, 0 to 1. Fewer than 20 "
+        "unusable files of a folder do not count, unless nothing in it can be used.",
     )
     max_deleted_share: float = Field(
         0.3,

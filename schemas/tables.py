@@ -51,6 +51,8 @@ LOCATIONS = Table(
         text("sheet", "name of its sheet", nullable=True),
         text("chapter", "title of its chapter", nullable=True),
         Column("headings", pa.list_(pa.string()), "the headings that all of it stands below, outermost first"),
+        count("first_row", "first row of its sheet or table, from 1", nullable=True),
+        count("last_row", "last row of it", nullable=True),
     ),
 )
 ENTITIES = Table(

@@ -3,12 +3,14 @@
 Reads no file (the stages that read sources do).
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from polyhop.schemas.corpus import BadRecord, Source
+from polyhop.schemas.corpus import BadRecord, Source, some_of
 from polyhop.schemas.errors import QuarantineExceededError
+from polyhop.schemas.printable import printable_line
 from polyhop.schemas.tables import QUARANTINE
 from polyhop.warehouse.build import Build
 
@@ -19,14 +21,20 @@ def quarantine_table(bad: Iterable[BadRecord]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=QUARANTINE.arrow)
 
 
+FEWEST_FILES = 20
+"""Fewer unusable files than this never refuse a folder, however small, of which anything can be used. Chosen: with the
+share of .05 it counts from 400 files on, and whoever has fewer reads the list of what was left out."""
+
+
 def check_share(
     build: Build,
     good: int,
     bad: int,
-    first: tuple[object, ...] | None,
+    refused: Sequence[tuple[object, ...]],
+    lacking: int = 0,
+    files: int = 0,
     *,
     source: Source | None = None,
-    lacking: int = 0,
 ) -> None:
     """Refuses a source with too many unusable records.
 
@@ -34,21 +42,31 @@ def check_share(
         build: The build.
         good: Usable records.
         bad: Others.
-        first: File, line (None: not known) and reason of the first of these.
-        source: What they are of; None: the build's source.
+        refused: File, line (None: not known) and reason of the first ten of these.
         lacking: How many of the others lack a package that is not installed: they do not count, as files of unknown
             formats do not, unless nothing else is there.
+        files: How many of the others are whole files: fewer than `FEWEST_FILES` do not count either.
+        source: What they are of; None: the build's source.
 
     Raises:
-        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first bad record.
+        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first ten bad records.
     """
     share = build.settings.corpus.max_quarantine_share
-    bad -= lacking if good else 0
-    if first is not None and bad > share * (good + bad):
-        where = source or build.source or build.index
-        place = f"{first[0]} line {first[1]}" if first[1] else first[0]  # a whole file, or a line that is not known
-        raise QuarantineExceededError(
-            f"{bad} of {good + bad} records in {where} are unusable, more than the allowed share "
-            f"of {share:g}; the first is {place}: {first[2]}. Fix them, or raise "
-            "corpus.max_quarantine_share."
-        )
+    counted = bad - (lacking + (files if files < FEWEST_FILES else 0) if good else 0)
+    if counted <= share * (good + counted):
+        return
+    advice = "Fix them."
+    if good:
+        needed = math.ceil(100 * counted / (good + counted)) / 100
+        advice = f"Fix them, or go on without them: --set corpus.max_quarantine_share={needed:g}"
+    lines = "\n  ".join(some_of([refused_words(*row) for row in refused], bad))
+    raise QuarantineExceededError(
+        f"{bad} of {good + bad} records in {source or build.source or build.index} are unusable, more than the allowed "
+        f"share of {share:g}. {advice}\n  {lines}"
+    )
+
+
+def refused_words(source: object, line: object, reason: object) -> str:
+    """A record of no use in a line: where it is, and why."""
+    place = f"{source} line {line}" if line else str(source)  # a whole file, or a line that is not known
+    return printable_line(f"{place}: {reason}")

@@ -28,6 +28,7 @@ class BatchResult:
         units: In it.
         computed: How many of them no cache could answer.
         unread: Files that it did not read, by kind.
+        unread_files: The first of them by name.
         damaged: How many cached units were damaged.
     """
 
@@ -35,6 +36,7 @@ class BatchResult:
     computed: int
     unread: Mapping[str, int] = field(default_factory=dict)
     damaged: int = 0
+    unread_files: tuple[str, ...] = ()
 
 
 def no_batches(_: Build) -> list[int]:

@@ -232,7 +232,7 @@ def reuse_tables(
     published = build.folder.version(manifest.version)
     with build.tables() as connection, attached(connection, published.tables, "published"):
         for table in tables:
-            if table.name in manifest.tables:  # versions from before there was such a table have none
+            if table.name in manifest.tables:  # versions from before there was such a table, or column, have none
                 order = ", ".join(map(quoted, table.key))
                 connection.execute(f"{_insertion(table)} ORDER BY {order}")
         for name, column, value in rows:
@@ -240,8 +240,9 @@ def reuse_tables(
 
 
 def _insertion(table: Table) -> str:
-    stored = ", ".join(quoted(column) for column in table.column_names)  # derived columns take no values
-    return f"INSERT INTO {quoted(table.name)} ({stored}) SELECT {stored} FROM published.{quoted(table.name)}"
+    stored = ", ".join(f"'{column}'" for column in table.column_names)  # derived columns take no values
+    columns = f"COLUMNS(lambda name: name IN ({stored}))"
+    return f"INSERT INTO {quoted(table.name)} BY NAME SELECT {columns} FROM published.{quoted(table.name)}"
 
 
 def reuse_arrays(build: Build, manifest: Manifest, prefix: str) -> None:

@@ -104,8 +104,10 @@ class PublishedIndex:
             return {}
         with translated(self._folder.tables):
             values = {"ids": list(passage_ids)}
-            rows = self._connection.cursor().execute(statement("read", "locations_by_id"), values).fetchall()
-        return {row[0]: Location(row[1], row[2], row[3], row[4], row[5], tuple(row[6])) for row in rows}
+            found = self._connection.cursor().execute(statement("read", "locations_by_id"), values)
+            names = [column[0] for column in found.description]  # older versions have fewer columns
+            rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        return {row.pop("passage_id"): Location(**{**row, "headings": tuple(row["headings"])}) for row in rows}
 
     @cached_property
     def number_of_passage(self) -> Mapping[str, int]:

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,7 @@ import typer
 
 from polyhop.commands.options import FollowLinks, IndexName, Json, Root, Set, link_settings, settings_of
 from polyhop.output import print_error, print_json, print_line, progress
-from polyhop.schemas.corpus import SourceKind, unread_words
+from polyhop.schemas.corpus import SourceKind, some_of, unread_words
 
 if TYPE_CHECKING:
     from polyhop.flows.reports import IndexReport, ModelUse
@@ -140,11 +140,12 @@ def index(
     )
     use_prefect = prefect or bool(os.environ.get("PREFECT_API_URL"))
     report = _on_prefect(settings, request) if use_prefect else _directly(settings, request)
-    print_unread(report.unread)
+    print_unread(report.unread, report.unread_files)
     if json:
         print_json(report.to_json())
     else:
         print_report(report)
+        _print_refused(settings, report)
     _print_run_advice(settings, report, print_error if json else print_line)
 
 
@@ -212,11 +213,12 @@ def _on_prefect(settings: "Settings", request: "IndexRequest") -> "IndexReport":
     return run_on_prefect(settings, request)
 
 
-def print_unread(unread: Mapping[str, int]) -> None:
+def print_unread(unread: Mapping[str, int], files: Sequence[str]) -> None:
     """Says on standard error which files of a folder were not read, if there are any."""
     count = sum(unread.values())
     if count:
-        print_error(f"{count} {'file was' if count == 1 else 'files were'} not read: {unread_words(unread)}.")
+        names = ", ".join(some_of(files, count))
+        print_error(f"{count} {'file was' if count == 1 else 'files were'} not read: {unread_words(unread)}: {names}.")
 
 
 def _print_use(use: "ModelUse") -> None:
@@ -277,6 +279,17 @@ def _stage_note(report: "IndexReport", stage: str) -> str:
     if stage in report.reused:
         return "taken over from the version before"
     return f"{report.computed[stage]:,} computed" if stage in report.computed else ""
+
+
+def _print_refused(settings: "Settings", report: "IndexReport") -> None:
+    """Which records could not be used and why, of a version that was just published."""
+    from polyhop.flows.index_outcome import quarantine_rows
+    from polyhop.tasks.quarantine import refused_words
+
+    if report.changed:
+        rows = [refused_words(**row) for row in quarantine_rows(settings, report)]
+        for words in some_of(rows, report.counts.get("quarantined", 0)):
+            print_line(f"    {words}")
 
 
 def _print_run_advice(settings: "Settings", report: "IndexReport", print_: Callable[[str], None]) -> None:

@@ -43,7 +43,7 @@ def plan(
     kind: SourceKind = "corpus" if graph is None else "graph"
     made = plan_index(settings, source_of(str(graph or source)), add_strategy or (), kind)
     asked = question_costs(settings, (*strategies_for(settings, kind), *(add_strategy or ())))
-    print_unread(made.unread)
+    print_unread(made.unread, made.unread_files)
     if json:
         print_json({**made.to_json(), "questions": asked})
     else:

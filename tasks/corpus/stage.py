@@ -4,7 +4,6 @@ It always reads the whole source, because only that shows whether anything chang
 """
 
 import shutil
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone
+from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone, Unread
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.ids import content_hash
 from polyhop.schemas.record_tables import RECORD_TABLES
@@ -61,7 +60,7 @@ def ingest_batch(build: Build, batch: int) -> BatchResult:
 def _read(build: Build, batch: int) -> BatchResult:
     folder = parts_folder(build)
     shutil.rmtree(folder, ignore_errors=True)
-    unread: Counter[str] = Counter()
+    unread = Unread()
     mentions = Mentions(build.is_partial)
     numbers, records = count(batch), 0
     unchanged = Unchanged(build.earlier_tables("ingest", INGEST.recipe(build), ["passages"]), folder, numbers)
@@ -85,7 +84,7 @@ def _read(build: Build, batch: int) -> BatchResult:
     files = pa.table({"source": pa.array(sorted(mentions.files), pa.string())})
     nothing = {**_parts([], build.source_name), "quarantine": quarantine_table([])}
     write_part(folder, next(numbers), {**nothing, "files": files})
-    return BatchResult(records, records, unread=dict(unread))
+    return BatchResult(records, records, unread=dict(unread), unread_files=tuple(unread.names))
 
 
 def _settings(build: Build) -> dict[str, object]:
@@ -93,7 +92,7 @@ def _settings(build: Build) -> dict[str, object]:
     return {"max_passage_characters": build.settings.corpus.max_passage_characters}
 
 
-def _source_records(build: Build, unread: Counter[str]) -> Iterator[SourceRecord | BadRecord | Tombstone]:
+def _source_records(build: Build, unread: Unread) -> Iterator[SourceRecord | BadRecord | Tombstone]:
     """What is read: the source, or nothing where only what is kept of others stays."""
     if build.reads_kept_only:
         return
@@ -101,7 +100,11 @@ def _source_records(build: Build, unread: Counter[str]) -> Iterator[SourceRecord
         raise SourceError("There is nothing to read; name a corpus.")
     settings = build.settings.corpus
     limits = ConversionLimits(
-        settings.max_file_mb, settings.max_unpacked_mb, settings.conversion_seconds, settings.conversion_memory_mb
+        settings.max_file_mb,
+        settings.max_unpacked_mb,
+        settings.conversion_seconds,
+        settings.conversion_memory_mb,
+        settings.max_passage_characters,
     )
     with Converter(limits, build.layout.document_cache) as converter:
         yield from read_corpus(
@@ -117,7 +120,7 @@ def ingest_finish(build: Build) -> Counts:
     """Fills the tables; refuses a corpus with too many unusable records.
 
     Raises:
-        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first bad record.
+        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first ten bad records.
         SourceError: If no record is left.
     """
     folder = parts_folder(build)
@@ -136,10 +139,10 @@ def ingest_finish(build: Build) -> Counts:
         connection.execute(statement("ingest", "fill_documents"), passages)
         fill_records(connection, passages)
         write_kept(build, connection, folder)
-        good, bad, lacking = connection.execute(statement("ingest", "count_records"), _LACKING).fetchone() or (0, 0, 0)
-        first = connection.execute(statement("ingest", "first_quarantined")).fetchone()
+        good, bad, *forgiven = connection.execute(statement("ingest", "count_records"), _LACKING).fetchone() or (0, 0)
+        refused = connection.execute(statement("ingest", "some_quarantined")).fetchall()
         documents, found = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-    check_share(build, good, bad, first, lacking=lacking)
+    check_share(build, good, bad, refused, *forgiven)
     if not found:
         raise SourceError(
             f"Nothing would be left of index '{build.index}' after {build.source or 'this'}; nothing was published. To "
@@ -152,9 +155,9 @@ def _check_read(build: Build, connection: duckdb.DuckDBPyConnection, folder: Pat
     """Refuses a source that is itself unusable, however many records other sources have."""
     read = {"quarantine": part_files(folder, "quarantine")}
     counted = {**read, **_LACKING, "records": part_files(folder, "records")}
-    good, bad, lacking = connection.execute(statement("sources", "count_read"), counted).fetchone() or (0, 0, 0)
-    first = connection.execute(statement("sources", "first_refused"), read).fetchone()
-    check_share(build, good, bad, first, lacking=lacking)
+    good, bad, *forgiven = connection.execute(statement("sources", "count_read"), counted).fetchone() or (0, 0)
+    refused = connection.execute(statement("sources", "some_refused"), read).fetchall()
+    check_share(build, good, bad, refused, *forgiven)
 
 
 def quarantine_passages(build: Build, faults: list[str]) -> Counts:
@@ -165,7 +168,7 @@ def quarantine_passages(build: Build, faults: list[str]) -> Counts:
         faults: Part files with the columns of polyhop.tasks.faults.FAULTS.
 
     Raises:
-        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first bad record.
+        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first ten bad records.
     """
     is_read = build.source is not None or build.reads_kept_only
     parts = part_files(parts_folder(build), "passages") if is_read else []
@@ -182,10 +185,10 @@ def quarantine_passages(build: Build, faults: list[str]) -> Counts:
         connection.execute(statement("ingest", "drop_empty_documents"))
         connection.execute(statement("ingest", "count_again"))
         drop_records(connection)
-        good, bad, lacking = connection.execute(statement("ingest", "count_left"), _LACKING).fetchone() or (0, 0, 0)
-        first = connection.execute(statement("ingest", "first_quarantined")).fetchone()
+        good, bad, *forgiven = connection.execute(statement("ingest", "count_left"), _LACKING).fetchone() or (0, 0)
+        refused = connection.execute(statement("ingest", "some_quarantined")).fetchall()
         documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-    check_share(build, good, bad, first, lacking=lacking)
+    check_share(build, good, bad, refused, *forgiven)
     return {"records": good, "quarantined": bad, "documents": documents, "passages": passages}
 
 

@@ -101,7 +101,7 @@ def finish(build: Build) -> Counts:
     """Fills the tables; refuses a graph with too many unusable lines, and its texts likewise.
 
     Raises:
-        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first bad line.
+        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first ten bad lines.
         SourceError: If no line states a relation.
     """
     folder = parts_folder(build)
@@ -112,8 +112,8 @@ def finish(build: Build) -> Counts:
         found = connection.execute(statement("graph_source", "count_records"), read).fetchone()
         good, bad, related = found or (0, 0, 0)
         refused = {"quarantine": read["quarantine"]}
-        first = connection.execute(statement("graph_source", "first_bad_line"), refused).fetchone()
-        check_share(build, good, bad, first)
+        bad_lines = connection.execute(statement("graph_source", "some_bad_lines"), refused).fetchall()
+        check_share(build, good, bad, bad_lines)
         if not related:
             raise SourceError(f"There is no usable statement in {build.source}; a graph needs at least one.")
         texts = fill_texts(build, folder, connection)

@@ -94,7 +94,7 @@ def fill_texts(build: Build, folder: Path, connection: duckdb.DuckDBPyConnection
     """Fills documents, passages and their links to nodes, which are in their tables; notes the refused rows.
 
     Raises:
-        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first bad row.
+        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first ten bad rows.
     """
     parts = {name: part_files(folder, name) for name in _PARTS}
     for name, read in _FILLED:
@@ -104,7 +104,7 @@ def fill_texts(build: Build, folder: Path, connection: duckdb.DuckDBPyConnection
     fill_records(connection, {"passages": parts["passages"]})
     connection.execute(statement("graph_texts", "fill_node_passages"))
     good, bad = connection.execute(statement("graph_texts", "count_rows")).fetchone() or (0, 0)
-    first = connection.execute(statement("graph_texts", "first_refused")).fetchone()
-    check_share(build, good, bad, first, source=build.graph_sources)
+    refused = connection.execute(statement("graph_texts", "some_refused")).fetchall()
+    check_share(build, good, bad, refused, source=build.graph_sources)
     documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
     return {"texts": good, "documents": documents, "passages": passages} if build.graph_sources is not None else {}

@@ -43,6 +43,8 @@ PASSAGE_PARTS = Table(
         Column("sheet", pa.string(), "name of its sheet", nullable=True),
         Column("chapter", pa.string(), "title of its chapter", nullable=True),
         Column("headings", pa.list_(pa.string()), "its headings, NULL if nothing of this is known", nullable=True),
+        Column("first_row", pa.int64(), "first row of its sheet or table", nullable=True),
+        Column("last_row", pa.int64(), "its last row", nullable=True),
     ),
 )
 
@@ -105,7 +107,7 @@ def _passage_columns(passage: Passage) -> tuple[object, ...]:
     )
 
 
-_NOWHERE = (None,) * 6
+_NOWHERE = (None,) * 8
 
 
 def _location_columns(passage: Passage, record: SourceRecord) -> tuple[object, ...]:
@@ -115,7 +117,8 @@ def _location_columns(passage: Passage, record: SourceRecord) -> tuple[object, .
     found = location_of(record.sections, record.text, passage.start, passage.end)
     if found is None:
         return _NOWHERE
-    return found.first_page, found.last_page, found.slide, found.sheet, found.chapter, list(found.headings)
+    rows = (found.first_row, found.last_row)
+    return found.first_page, found.last_page, found.slide, found.sheet, found.chapter, list(found.headings), *rows
 
 
 def _record_columns(record: SourceRecord) -> tuple[object, ...]:

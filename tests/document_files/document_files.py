@@ -198,16 +198,19 @@ def nested_bomb(megabytes: int) -> bytes:
 
 
 def mail(path: Path) -> Path:
-    """A message in two alternatives, with an attachment and a forwarded message."""
+    """A message in two alternatives, with a damaged PDF, a table, a forwarded message with a note, and a picture."""
     message = EmailMessage()
     message["From"], message["To"], message["Subject"] = "Ada <ada@example.org>", "b@example.org", "Café 中"
     message["Date"] = "Mon, 01 Jan 2024 10:00:00 +0000"
     message.set_content("The engine weaves.\n")
     message.add_alternative("<p>The <b>HTML</b> engine</p>", subtype="html")
     message.add_attachment(b"%PDF-1.4", maintype="application", subtype="pdf", filename="../plan\u202e.pdf")
+    message.add_attachment(b"Name,Born\nAda,1815\n", maintype="application", subtype="x", filename="born.csv")
     forwarded = EmailMessage()
     forwarded["From"], forwarded["Subject"] = "Charles <c@example.org>", "Inner"
     forwarded.set_content("From inside.\n")
+    forwarded.add_attachment("Deep inside.", filename="note.txt")
     message.add_attachment(forwarded)
+    message.add_attachment(b"\x89PNG", maintype="image", subtype="png", filename="logo.png")
     path.write_bytes(message.as_bytes())
     return path

@@ -5,15 +5,32 @@ Knows no format.
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from polyhop.schemas.sections import Document, Section
 from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, size_words
 from polyhop.warehouse.files.records import FaultError
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
-_REASON_CHARACTERS = 200  # chosen: a library's sentence, not the content that some libraries quote
 _STOPS = frozenset(".!?:。！？؟”\"'»)")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reader of a format is told besides the file.
+
+    Attributes:
+        max_unpacked_mb: Most megabytes that a zipped file, or all that is attached to a message, may unpack to.
+        passage_characters: Longest passage, for readers that say themselves where one ends.
+        depth: How many messages the file is attached in.
+        read_attached: An attached file by its name and content: its document, or why it is of no use.
+    """
+
+    max_unpacked_mb: int = 1024
+    passage_characters: int = 2000
+    depth: int = 0
+    read_attached: Callable[[str, bytes], Document | str] = lambda _name, _data: "attached files are not read here"
 
 
 class TextBuilder:
@@ -40,10 +57,18 @@ class TextBuilder:
         """Whether the text so far ends in the middle of a sentence."""
         return bool(self._pieces) and self._pieces[-1].rstrip()[-1:] not in _STOPS
 
-    def place(self, *, page: int | None = None, slide: int | None = None, sheet: str = "", chapter: str = "") -> None:
-        """What follows stands there; a slide, sheet or chapter has headings of its own."""
+    def place(
+        self,
+        *,
+        page: int | None = None,
+        slide: int | None = None,
+        sheet: str = "",
+        chapter: str = "",
+        rows: tuple[int, int] | tuple[None, None] = (None, None),
+    ) -> None:
+        """What follows stands there; a slide, sheet, chapter or group of rows has headings of its own."""
         before = self._place.container
-        self._place = Section(0, (), page, slide, clean_line(sheet), clean_line(chapter))
+        self._place = Section(0, (), page, slide, clean_line(sheet), clean_line(chapter), *rows)
         if self._place.container != before:
             self._path = []
         self._is_new = True
@@ -73,8 +98,7 @@ class TextBuilder:
             self._append(separator)
         if self._is_new:
             headings = tuple(line for _, line in self._path)
-            place = self._place
-            self._sections.append(Section(self._length, headings, place.page, place.slide, place.sheet, place.chapter))
+            self._sections.append(replace(self._place, start=self._length, headings=headings))
             self._is_new = False
         self._append(cleaned)
         if self._length > MAX_RECORD_BYTES:
@@ -90,13 +114,19 @@ class TextBuilder:
         if not part.sections:
             self.add(part.text)
 
-    def document(self, title: str, metadata: Mapping[str, object] | None = None) -> Document:
+    def document(
+        self,
+        title: str,
+        metadata: Mapping[str, object] | None = None,
+        attached: Mapping[str, Document | str] | None = None,
+        unread: Mapping[str, str] | None = None,
+    ) -> Document:
         """All of it; the title may be "", metadata without a value is left out."""
         sections = self._sections
         if sections and sections[0].start:
             sections = [Section(0), *sections]
         known = {name: value for name, value in (metadata or {}).items() if value not in (None, "", [])}
-        return Document(clean_line(title), "".join(self._pieces), tuple(sections), known)
+        return Document(clean_line(title), "".join(self._pieces), tuple(sections), known, attached or {}, unread or {})
 
     def _append(self, text: str) -> None:
         self._pieces.append(text)
@@ -117,9 +147,3 @@ def clean_line(text: str) -> str:
 def clean_name(text: str) -> str:
     """The same without characters that show as nothing, or that turn the direction of what follows."""
     return "".join(character for character in clean_line(text) if character.isprintable())
-
-
-def damage(error: BaseException) -> str:
-    """Why a library could not read a file: its words on one line, without control characters."""
-    said = clean_name(str(error))[:_REASON_CHARACTERS].rstrip(". ")
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__

@@ -5,17 +5,17 @@ reads of a member no more than its entry claims, hence the claims are limits.
 """
 
 import zipfile
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from lxml import etree
 
-from polyhop.warehouse.documents.building import damage
-from polyhop.warehouse.files.records import FaultError
+from polyhop.warehouse.files.records import FaultError, damage
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """How files of Microsoft's older container begin: Office before 2007, and any Office file with a password."""
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+"""A member, or of an empty file the end of its list (ZIP's APPNOTE, 4.3.6); a CSV file may begin with PK."""
 _HEAD_BYTES = 1024  # in which Acrobat looks for `%PDF-` (PDF Reference 1.7, appendix H); DOCTYPEs stand there, too
 _MOST_MEMBERS = 20_000
 """Chosen: a book of 5,000 pictures has some 6,000."""
@@ -24,30 +24,29 @@ _KINDS = (("word/", ".docx"), ("ppt/", ".pptx"), ("xl/", ".xlsx"))
 _ENCRYPTED_FLAG = 1  # bit 0 of a member's flags (ZIP's APPNOTE, 4.4.4)
 
 
-def kind_of_content(path: Path) -> str:
+def kind_of_content(stream: BinaryIO) -> str:
     """What a file is by its content, as the ending of its format; "" if it is none of those with a signature.
 
     Raises:
         FaultError: If it is protected by a password, or an Office file of before 2007.
     """
-    with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
+    head = stream.read(_HEAD_BYTES)
     if b"%PDF-" in head:
         return ".pdf"
     if head.startswith(OLE):
-        raise FaultError(_why_ole_is_refused(path))
-    return _kind_of_zip(path) if head.startswith(b"PK") else ""
+        raise FaultError(_why_ole_is_refused(head + stream.read()))
+    return _kind_of_zip(stream) if head.startswith(_ZIP) else ""
 
 
-def _why_ole_is_refused(path: Path) -> str:
-    if _ENCRYPTED in path.read_bytes():
+def _why_ole_is_refused(data: bytes) -> str:
+    if _ENCRYPTED in data:
         return "it is encrypted with a password; save it without one"
     return "it is in the format of Office 97 to 2003; save it in a format of today (.docx, .pptx, .xlsx)"
 
 
-def _kind_of_zip(path: Path) -> str:
+def _kind_of_zip(stream: BinaryIO) -> str:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(stream) as archive:
             names = archive.namelist()
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
         raise FaultError(f"it is damaged ({damage(error)})") from error
@@ -56,11 +55,11 @@ def _kind_of_zip(path: Path) -> str:
     return next((ending for folder, ending in _KINDS if any(name.startswith(folder) for name in names)), "")
 
 
-def open_container(path: Path, max_unpacked_mb: int, *, allows_doctype: bool = False) -> zipfile.ZipFile:
+def open_container(stream: BinaryIO, max_unpacked_mb: int, *, allows_doctype: bool = False) -> zipfile.ZipFile:
     """Opens a zipped document whose members are few and small enough, and not encrypted.
 
     Args:
-        path: The file.
+        stream: The file.
         max_unpacked_mb: Most megabytes of all members together, unpacked.
         allows_doctype: Whether its XML may declare a document type (EPUB may; Office never does).
 
@@ -68,7 +67,7 @@ def open_container(path: Path, max_unpacked_mb: int, *, allows_doctype: bool = F
         FaultError: If it is too large, encrypted or damaged, or defines entities.
     """
     try:
-        archive = zipfile.ZipFile(path)
+        archive = zipfile.ZipFile(stream)
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
         raise FaultError(f"it is damaged ({damage(error)})") from error
     try:

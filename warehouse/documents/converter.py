@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -37,12 +37,16 @@ _LONGEST_REPLY = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class ConversionLimits:
-    """How large a file may be, packed and unpacked, and what reading it may take; see the settings of a corpus."""
+    """How large a file may be, packed and unpacked, what reading it may take, and the longest passage that it gives.
+
+    See the settings of a corpus.
+    """
 
     max_file_mb: int = 256
     max_unpacked_mb: int = 1024
     seconds: float = 60.0
     memory_mb: int = 2048
+    passage_characters: int = 2000
 
 
 class Converter:
@@ -81,14 +85,14 @@ class Converter:
             raise FaultError("the file is empty")
         ending = path.suffix.lower()
         DOCUMENTS[ending].require()
-        key = document_key(DOCUMENTS[ending], file_checksum(path))
+        key = document_key(DOCUMENTS[ending], file_checksum(path), self._limits.passage_characters)
         kept = self._cache()
         found = kept.get(key) if kept is not None else None
         if found is None:
             found = self._read(path, ending)
-            if kept is not None:
+            if kept is not None and not any(isinstance(one, str) for one in found.attached.values()):
                 kept.put(key, found)
-        return Document(found.title or path.stem, found.text, found.sections, found.metadata)
+        return replace(found, title=found.title or path.stem)
 
     def close(self) -> None:
         """Ends the process and closes the cache."""
@@ -104,15 +108,14 @@ class Converter:
         return self._opened_cache
 
     def _read(self, path: Path, ending: str) -> Document:
-        reply = self._asked(
-            {
-                "path": str(path.resolve()),
-                "ending": ending,
-                "max_unpacked_mb": self._limits.max_unpacked_mb,
-                "memory_mb": self._limits.memory_mb,
-                "seconds": self._limits.seconds,
-            }
-        )
+        request = {"path": str(path.resolve()), "ending": ending, "attached_fault": "", **asdict(self._limits)}
+        try:
+            reply = self._asked(request)
+        except FaultError as fault:
+            if ending != ".eml":
+                raise
+            # an attached file may be what ended the process: the message itself is read all the same
+            reply = self._asked({**request, "attached_fault": str(fault)})
         if "missing" in reply:
             raise NotInstalledError(str(reply["missing"]))
         if "fault" in reply:
@@ -169,9 +172,16 @@ class Converter:
         return status if status is not None else process.returncode
 
 
-def document_key(format_: DocumentFormat, checksum: str) -> str:
-    """sha256 of all that determines what a file is read as: its content, and the revision of what reads it."""
-    return content_hash("document", format_.reader, str(format_.revision), _library(format_.package), checksum)
+def document_key(format_: DocumentFormat, checksum: str, passage_characters: int) -> str:
+    """sha256 of all that determines what a file is read as: its content, and the revision of what reads it.
+
+    Of a message also those of what may be attached; of sheets, that say where passages end, also their length.
+    """
+    reader = format_.reader
+    readers = DOCUMENTS.values() if reader.startswith("mail:") else [format_]
+    has_rows = any(one.reader.startswith("sheets:") for one in readers)
+    parts = [part for one in readers for part in (one.reader, str(one.revision), _library(one.package))]
+    return content_hash("document", *parts, *([str(passage_characters)] if has_rows else []), checksum)
 
 
 @cache

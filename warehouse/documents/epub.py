@@ -6,33 +6,32 @@ ebooklib, the package that everybody names, is under the AGPL; a book is zipped 
 import posixpath
 import zipfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 from polyhop.schemas.sections import Document
-from polyhop.warehouse.documents.building import TextBuilder, clean_line
+from polyhop.warehouse.documents.building import Reading, TextBuilder, clean_line
 from polyhop.warehouse.documents.containers import open_container, parse_xml, read_member
 from polyhop.warehouse.files.records import FaultError
-from polyhop.warehouse.files.web_pages import decode_html, parse_page
+from polyhop.warehouse.files.web_pages import decode, parse_page
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _TEXTS = frozenset(("application/xhtml+xml", "text/html", "application/xml", "text/x-oeb1-document"))
 
 
-def read_epub(path: Path, max_unpacked_mb: int) -> Document:
+def read_epub(stream: BinaryIO, reading: Reading) -> Document:
     """The text of a book: what its spine lists, in that order, chapters named as in its table of contents.
 
     Raises:
         FaultError: If it is encrypted, damaged or too large, lists nothing to read, or has no text.
     """
-    with open_container(path, max_unpacked_mb, allows_doctype=True) as archive:
+    with open_container(stream, reading.max_unpacked_mb, allows_doctype=True) as archive:
         book = _Book(archive)
         builder = TextBuilder()
         chapter = ""
         for name in book.spine():
-            page = parse_page(decode_html(read_member(archive, name)))
+            page = parse_page(decode(read_member(archive, name)))
             chapter = book.chapters.get(name, "" if not book.chapters else chapter)
             builder.place(chapter=chapter or page.heading("h1") or page.heading("title"))
             builder.include(page.document("", is_whole=True))

@@ -1,76 +1,98 @@
-"""Texts of e-mail messages (.eml), with forwarded ones. Attached files are named, not read."""
+"""E-mail messages (.eml): the text of a message, and what is attached to it as documents of their own.
 
+Who wrote to whom and when is metadata, and the subject the title: neither is text. A forwarded message is attached.
+"""
+
+import mimetypes
 from collections.abc import Iterator
 from email import policy
 from email.message import Message
 from email.parser import BytesParser
-from pathlib import Path
+from pathlib import PurePosixPath
+from typing import BinaryIO
 
 from polyhop.schemas.sections import Document
-from polyhop.warehouse.documents.building import TextBuilder, clean_line, clean_name
-from polyhop.warehouse.files.records import FaultError
+from polyhop.warehouse.documents.building import Reading, TextBuilder, clean_line, clean_name
+from polyhop.warehouse.files.formats import ATTACHED
+from polyhop.warehouse.files.records import FaultError, damage
 from polyhop.warehouse.files.web_pages import parse_page
 
-_SHOWN = ("From", "To", "Cc", "Date", "Subject")
+_HEADERS = ("From", "To", "Cc", "Date")
 _MOST_PARTS = 10_000  # chosen: far more than real messages have; bounds what a crafted one costs
+_DEEPEST = 5
+"""Messages inside messages whose attached files are read; chosen: forwarding four times is rare."""
+_FORWARDED = ("message/rfc822", "message/global")
+_MEGABYTE = 1024 * 1024  # as `max_unpacked_mb` counts
 
 
-def read_mail(path: Path, _max_unpacked_mb: int) -> Document:
-    """The text of a message: who, to whom and when, then its text, else that of its HTML.
+def read_mail(stream: BinaryIO, reading: Reading) -> Document:
+    """A message: its plain text, else that of its HTML, its headers as metadata, and what is attached.
 
     Raises:
-        FaultError: If it is no message, is encrypted, or has no text.
+        FaultError: If it is no message, is encrypted, or has neither text nor attached files that are read.
     """
-    with path.open("rb") as file:
-        message = BytesParser(policy=policy.default).parse(file)
-    if not _heading(message):
+    message = BytesParser(policy=policy.default).parse(stream)
+    subject = _header(message, "Subject")
+    metadata: dict[str, object] = {name.lower(): _header(message, name) for name in _HEADERS}
+    if not subject and not any(metadata.values()):
         raise FaultError("it is not an e-mail message: it has neither sender nor date nor subject")
     builder = TextBuilder()
-    attached: list[str] = []
-    has_text = False
-    for number, (part, begins_message) in enumerate(_parts(message)):
+    files = _AttachedFiles(reading)
+    for number, part in enumerate(_parts(message)):
         if number >= _MOST_PARTS:
             raise FaultError(f"it has more than {_MOST_PARTS:,} parts")
-        if begins_message:
-            builder.add(_heading(part))
-            continue
         if _is_attached(part):
-            attached.append(clean_name(str(part.get_filename() or part.get_content_type())))
-            continue
-        text = _text(part)
-        has_text = has_text or bool(text.strip())
-        builder.add(text)
-    if not has_text:
+            files.add(part)
+        else:
+            builder.add(_text(part))
+    if not builder.length and not files.attached:
         raise FaultError(_why_no_text(message))
-    metadata: dict[str, object] = {name.lower(): _header(message, name) for name in ("From", "To", "Cc", "Date")}
-    return builder.document(_header(message, "Subject"), {**metadata, "attachments": attached})
+    names = [*files.attached, *files.unread]
+    return builder.document(subject, {**metadata, "attachments": names}, files.attached, files.unread)
 
 
-def _is_attached(part: Message) -> bool:
-    """Whether a part is a file beside the text: named, marked as an attachment, or no text."""
-    if part.get_filename() or part.get_content_disposition() == "attachment":
-        return True
-    return part.get_content_maintype() != "text"
+class _AttachedFiles:
+    """What is attached to a message, by name: documents, reasons why there is none, and kinds of what is not read."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.attached: dict[str, Document | str] = {}
+        self.unread: dict[str, str] = {}
+        self._reading = reading
+        self._left = reading.max_unpacked_mb * _MEGABYTE
+
+    def add(self, part: Message) -> None:
+        """Reads a part; two of one name are told apart by a number."""
+        stated = clean_name(_filename(part)).replace("/", "_") or _made_up_name(part)
+        name, count = stated, 1
+        while name in self.attached or name in self.unread:
+            count += 1
+            name = f"{PurePosixPath(stated).stem} ({count}){PurePosixPath(stated).suffix}"
+        ending = PurePosixPath(name).suffix.lower()
+        try:
+            data = _content(part)
+        except Exception as error:  # noqa: BLE001 - the standard library may fail in any way on a part of any content
+            self.attached[name] = f"it is damaged ({damage(error)})"
+            return
+        self._left -= len(data)
+        if ending not in ATTACHED:
+            self.unread[name] = f"attached {ending or 'file without suffix'}"
+        elif self._reading.depth >= _DEEPEST:
+            self.unread[name] = "attached file nested too deeply"
+        elif self._left < 0:
+            self.unread[name] = "attached file beyond corpus.max_unpacked_mb"
+        elif data.strip():
+            self.attached[name] = self._reading.read_attached(name, data)
 
 
-def _why_no_text(message: Message) -> str:
-    if message.get_content_type() in {"multipart/encrypted", "application/pkcs7-mime"}:
-        return "it is encrypted; save it in clear text"
-    return "it has no text: nothing but attachments, or nothing at all"
-
-
-def _parts(message: Message) -> Iterator[tuple[Message, bool]]:
-    """Every message, marked as one, then its texts and attachments; of alternatives the plain one, or the last."""
-    waiting = [(message, True)]
+def _parts(message: Message) -> Iterator[Message]:
+    """The texts and attached files of a message; of alternatives the plain one, or the last."""
+    waiting = [message]
     while waiting:
-        part, is_message = waiting.pop()
-        if is_message:
-            yield part, True
-        if not part.is_multipart():
-            yield part, False
-            continue
-        is_forwarded = part.get_content_maintype() == "message"
-        waiting.extend((one, is_forwarded) for one in reversed(_read_parts_of(part)))
+        part = waiting.pop()
+        if part.is_multipart() and part.get_content_maintype() != "message":
+            waiting.extend(reversed(_read_parts_of(part)))
+        else:
+            yield part
 
 
 def _read_parts_of(part: Message) -> list[Message]:
@@ -81,9 +103,38 @@ def _read_parts_of(part: Message) -> list[Message]:
     return inner
 
 
-def _heading(message: Message) -> str:
-    """The headers that are shown of a message, one a line; "" if it has none of them."""
-    return "\n".join(f"{name}: {_header(message, name)}" for name in _SHOWN if _header(message, name))
+def _is_attached(part: Message) -> bool:
+    """Whether a part is a file beside the text: named, marked as an attachment, or no text."""
+    if part.get_filename() or part.get_content_disposition() == "attachment":
+        return True
+    return part.get_content_maintype() != "text"
+
+
+def _filename(part: Message) -> str:
+    name = str(part.get_filename() or "")
+    if part.get_content_type() in _FORWARDED and not name.lower().endswith(".eml"):
+        inner = next((one for one in part.get_payload() if isinstance(one, Message)), None)
+        return f"{name or (_header(inner, 'Subject') if inner is not None else '') or 'message'}.eml"
+    return name
+
+
+def _made_up_name(part: Message) -> str:
+    return f"attachment{mimetypes.guess_extension(part.get_content_type()) or ''}"
+
+
+def _content(part: Message) -> bytes:
+    """The bytes of an attached file."""
+    if part.is_multipart():
+        inner = next((one for one in part.get_payload() if isinstance(one, Message)), None)
+        return inner.as_bytes(policy=policy.compat32) if inner is not None else b""
+    data = part.get_payload(decode=True)
+    return data if isinstance(data, bytes) else b""
+
+
+def _why_no_text(message: Message) -> str:
+    if message.get_content_type() in {"multipart/encrypted", "application/pkcs7-mime"}:
+        return "it is encrypted; save it in clear text"
+    return "it has no text: nothing but attachments, or nothing at all"
 
 
 def _header(part: Message, name: str) -> str:

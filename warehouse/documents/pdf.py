@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from polyhop.schemas.sections import Document
-from polyhop.warehouse.documents.building import TextBuilder, clean_line, clean_text, damage
-from polyhop.warehouse.files.records import FaultError
+from polyhop.warehouse.documents.building import Reading, TextBuilder, clean_line, clean_text
+from polyhop.warehouse.files.records import FaultError, damage
 
 _HYPHEN = re.compile(r"(?:\ufffe|\x02|\u00ad)\r?\n?")
 """What pdfium writes for a hyphen at the end of a line; the word goes on in the next one."""
@@ -19,7 +18,7 @@ _WRONG_PASSWORD = 4
 """FPDF_ERR_PASSWORD of pdfium's fpdfview.h."""
 
 
-def read_pdf(path: Path, _max_unpacked_mb: int) -> Document:
+def read_pdf(stream: BinaryIO, _reading: Reading) -> Document:
     """The text of a PDF file, in the order in which the file draws it; a sentence goes on over the end of a page.
 
     Raises:
@@ -27,7 +26,7 @@ def read_pdf(path: Path, _max_unpacked_mb: int) -> Document:
     """
     import pypdfium2
 
-    file = _opened(path)
+    file = _opened(stream)
     outline = _outline(file)
     builder = TextBuilder()
     damaged = 0
@@ -46,11 +45,11 @@ def read_pdf(path: Path, _max_unpacked_mb: int) -> Document:
     return builder.document("" if _NO_TITLE.fullmatch(title) else title, metadata)
 
 
-def _opened(path: Path) -> Any:
+def _opened(stream: BinaryIO) -> Any:
     import pypdfium2
 
     try:
-        return pypdfium2.PdfDocument(path)
+        return pypdfium2.PdfDocument(stream)
     except pypdfium2.PdfiumError as error:
         if getattr(error, "err_code", None) == _WRONG_PASSWORD or "password" in str(error).lower():
             raise FaultError("it is encrypted with a password; save it without one") from error

@@ -5,6 +5,7 @@ lead a library to take all there is. Knows no index.
 """
 
 import contextlib
+import io
 import json
 import math
 import os
@@ -14,7 +15,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from polyhop.schemas.sections import Document
 
 _NEARLY_ALL = 0.8
 """A library asks for blocks of some size: what was refused may have been a fifth. Chosen."""
@@ -50,36 +54,65 @@ def _answer(request: Mapping[str, Any], replies: BinaryIO) -> None:
 def _reply(request: Mapping[str, Any]) -> dict[str, Any]:
     """The document, or why there is none."""
     from polyhop.schemas.sections import document_json
-    from polyhop.warehouse.documents.building import damage
-    from polyhop.warehouse.documents.containers import kind_of_content
-    from polyhop.warehouse.files.formats import DOCUMENTS, NotInstalledError
-    from polyhop.warehouse.files.records import FaultError
+    from polyhop.warehouse.files.formats import NotInstalledError
 
-    path, stated = Path(request["path"]), str(request["ending"])
     try:
-        kind = kind_of_content(path)
-        if not kind and DOCUMENTS[stated].has_signature:
-            raise FaultError(f"it is not a {stated} file: its content is something else, or damaged")
-        format_ = DOCUMENTS[kind or stated]
-        format_.require()
-        read = resolve_name(f"polyhop.warehouse.documents.{format_.reader}")
-        return {"document": document_json(read(path, int(request["max_unpacked_mb"])))}
+        with Path(request["path"]).open("rb") as stream:
+            return {"document": document_json(_read(stream, str(request["ending"]), request))}
     except NotInstalledError as missing:
         return {"missing": str(missing)}
-    except FaultError as fault:
-        return {"fault": str(fault)}
-    except MemoryError:
-        return _memory_fault(request)
-    except RecursionError:
-        return {"fault": "it is nested too deeply"}
     except Exception as error:  # noqa: BLE001 - a library may fail in any way on a file of any content
-        # libxml2 says "unknown error" where it gets no memory
-        return _memory_fault(request) if _has_taken(_NEARLY_ALL) else {"fault": f"it is damaged ({damage(error)})"}
+        return {"fault": _fault_words(error, request)}
 
 
-def _memory_fault(request: Mapping[str, Any]) -> dict[str, Any]:
-    memory_mb = request["memory_mb"]
-    return {"fault": f"reading it takes more than {memory_mb:,} MB of memory (corpus.conversion_memory_mb)"}
+def _read(stream: BinaryIO, stated: str, request: Mapping[str, Any], depth: int = 0) -> "Document":
+    """The document that a file holds; what is attached to it is read likewise, unless `attached_fault` says why not."""
+    from polyhop.warehouse.documents.building import Reading
+    from polyhop.warehouse.documents.containers import kind_of_content
+    from polyhop.warehouse.files.formats import DOCUMENTS
+    from polyhop.warehouse.files.records import FaultError
+
+    def read_attached(name: str, data: bytes) -> "Document | str":
+        if request["attached_fault"]:
+            return str(request["attached_fault"])
+        try:
+            return _read_attached(name, data, request, depth + 1)
+        except Exception as error:  # noqa: BLE001 - as above: the message itself can be read
+            return _fault_words(error, request)
+
+    kind = kind_of_content(stream)
+    if not kind and DOCUMENTS[stated].has_signature:
+        raise FaultError(f"it is not a {stated} file: its content is something else, or damaged")
+    format_ = DOCUMENTS[kind or stated]
+    format_.require()
+    stream.seek(0)
+    read = resolve_name(f"polyhop.warehouse.documents.{format_.reader}")
+    reading = Reading(int(request["max_unpacked_mb"]), int(request["passage_characters"]), depth, read_attached)
+    document: Document = read(stream, reading)
+    return document
+
+
+def _read_attached(name: str, data: bytes, request: Mapping[str, Any], depth: int) -> "Document":
+    from polyhop.warehouse.files.formats import TEXTS, text_reader
+
+    ending = Path(name).suffix.lower()
+    if ending in TEXTS:
+        return text_reader(ending)(data, "")
+    return _read(io.BytesIO(data), ending, request, depth)
+
+
+def _fault_words(error: Exception, request: Mapping[str, Any]) -> str:
+    from polyhop.warehouse.files.records import FaultError, damage
+
+    if isinstance(error, FaultError):
+        return str(error)
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    # libxml2 says "unknown error" where it gets no memory
+    if isinstance(error, MemoryError) or _has_taken(_NEARLY_ALL):
+        memory_mb = request["memory_mb"]
+        return f"reading it takes more than {memory_mb:,} MB of memory (corpus.conversion_memory_mb)"
+    return f"it is damaged ({damage(error)})"
 
 
 def _has_taken(share: float) -> bool:

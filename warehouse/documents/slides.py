@@ -1,17 +1,16 @@
 """Texts of PowerPoint files (.pptx), slide by slide, with titles, tables and notes."""
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from polyhop.schemas.sections import Document
-from polyhop.warehouse.documents.building import TextBuilder
+from polyhop.warehouse.documents.building import Reading, TextBuilder
 from polyhop.warehouse.documents.containers import open_container
 from polyhop.warehouse.documents.tables import table_lines
 from polyhop.warehouse.files.records import FaultError
 
 
-def read_slides(path: Path, max_unpacked_mb: int) -> Document:
+def read_slides(stream: BinaryIO, reading: Reading) -> Document:
     """The text of a PowerPoint file: of each slide its title, its other texts in their order, and its notes.
 
     Raises:
@@ -19,8 +18,8 @@ def read_slides(path: Path, max_unpacked_mb: int) -> Document:
     """
     import pptx
 
-    open_container(path, max_unpacked_mb).close()
-    file = pptx.Presentation(str(path))
+    open_container(stream, reading.max_unpacked_mb).close()
+    file = pptx.Presentation(stream)
     builder = TextBuilder()
     for number, slide in enumerate(file.slides, start=1):
         builder.place(slide=number)

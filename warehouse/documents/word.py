@@ -4,11 +4,10 @@ Uses python-docx for the package and its styles, and goes through the body itsel
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from polyhop.schemas.sections import Document
-from polyhop.warehouse.documents.building import TextBuilder
+from polyhop.warehouse.documents.building import Reading, TextBuilder
 from polyhop.warehouse.documents.containers import open_container, parse_xml
 from polyhop.warehouse.documents.tables import table_lines
 from polyhop.warehouse.files.records import FaultError
@@ -21,7 +20,7 @@ _STYLE_DEPTH = 10
 """How often a style may be based on another; Word allows 11."""
 
 
-def read_word(path: Path, max_unpacked_mb: int) -> Document:
+def read_word(stream: BinaryIO, reading: Reading) -> Document:
     """The text of a Word file: paragraphs, tables row by row, then notes; deleted text of tracked changes is left out.
 
     Raises:
@@ -29,8 +28,8 @@ def read_word(path: Path, max_unpacked_mb: int) -> Document:
     """
     import docx
 
-    open_container(path, max_unpacked_mb).close()
-    file = docx.Document(str(path))
+    open_container(stream, reading.max_unpacked_mb).close()
+    file = docx.Document(stream)
     reader = _WordReader(_levels(file))
     body = file.element.body
     if body is None:

@@ -11,9 +11,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from polyhop.schemas.errors import SourceError
+from polyhop.schemas.errors import PolyhopError, SourceError
 from polyhop.warehouse.files.disk import replacing, writing
 from polyhop.warehouse.files.lines import open_bytes, read_lines
+from polyhop.warehouse.files.records import damage
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
 
@@ -57,8 +58,12 @@ def read_extractions(path: Path) -> Iterator[ExtractionRow]:
             yield from _from_document(path)
         else:
             yield from _from_lines(path)
-    except (OSError, EOFError, gzip.BadGzipFile) as error:
+    except PolyhopError:
+        raise
+    except OSError as error:
         raise SourceError(f"Cannot read the extractions {path}: {error}; check the path.") from error
+    except Exception as error:  # what unpacks and parses a file from outside may fail in any way
+        raise SourceError(f"Cannot read the extractions {path}: {damage(error)}; write the file again.") from error
 
 
 def _from_lines(path: Path) -> Iterator[ExtractionRow]:

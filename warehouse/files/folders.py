@@ -5,12 +5,12 @@ Decodes nothing (markup.py does). Hidden files and folders are skipped, links ou
 
 import os
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
-from polyhop.schemas.corpus import LINK_OUT, BadRecord, SourceRecord, unread_words
-from polyhop.schemas.errors import SourceError
+from polyhop.schemas.corpus import LINK_OUT, BadRecord, SourceRecord, Unread, unread_words
+from polyhop.schemas.errors import ConfigurationError, PolyhopError, SourceError, StoreError
 from polyhop.schemas.sections import Document
 from polyhop.warehouse.files.formats import (
     DOCUMENTS,
@@ -19,14 +19,27 @@ from polyhop.warehouse.files.formats import (
     folder_endings,
     is_of_others,
     records_of_others,
+    row_reader,
     text_reader,
 )
 from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, size_words
-from polyhop.warehouse.files.records import FaultError, Row, bad_record, to_record
+from polyhop.warehouse.files.records import (
+    TEXT_FIELDS,
+    FaultError,
+    Row,
+    bad_record,
+    damage,
+    fault_words,
+    to_record,
+)
 from polyhop.warehouse.files.sources import suffix_of
+from polyhop.warehouse.files.tabular import NoColumnError
 
-UNOPENED = "the folder cannot be opened: permission denied"
-"""Why nothing below a folder was read."""
+_EMPTY = b" \t\r\n\v\f\xef\xbb\xbf"  # whitespace, and the mark of UTF-8
+_HEAD_BYTES = 4096  # chosen: most files that are not empty show it here
+
+UNOPENED = "the folder cannot be opened"
+"""How the reason begins for which nothing below a folder was read."""
 
 Convert = Callable[[Path], Document]
 """Reads a document file; raises FaultError if it is of no use."""
@@ -43,55 +56,76 @@ def not_converted(_path: Path) -> Document:
 
 def read_text_file(path: Path) -> Iterator[SourceRecord | BadRecord]:
     """The one record of a text file that was named itself; nothing if it holds whitespace only."""
-    record = _record(path, path.name)
-    if isinstance(record, SourceRecord) or path.read_bytes().strip(b" \t\r\n\xef\xbb\xbf"):
-        yield record
+    if not _is_empty(path):
+        yield _record(path, path.name)
 
 
 def read_folder(
-    folder: Path, *, convert: Convert, follow_links: bool = False, unread: Counter[str] | None = None
+    folder: Path, *, convert: Convert, follow_links: bool = False, unread: Unread | None = None
 ) -> Iterator[SourceRecord | BadRecord]:
-    """A record for each text file below a folder, and those of other packages' files, in the order of the paths' parts.
+    """A record for each text and document below a folder, and those of CSV files and of other packages' files.
+
+    In the order of the paths' parts. Text files that hold whitespace only are passed over.
 
     Args:
         folder: The folder.
         convert: Reads a document file.
         follow_links: Whether links out of the folder are read.
-        unread: Gets the number of files that are not read, by kind.
+        unread: Gets the files that are not read.
 
     Raises:
         SourceError: If there is none; it counts the files of other kinds.
     """
-    others = Counter() if unread is None else unread
+    others = Unread() if unread is None else unread
     is_empty = True
-    for path in _Walk(folder, others, follow_links=follow_links).files(folder):
+    for path, reason in _Walk(folder, others, follow_links=follow_links).files(folder):
         name = path.relative_to(folder).as_posix()
-        if path.is_dir():
-            yield bad_record(name, 0, UNOPENED)
-        elif path.suffix.lower() in TEXTS:
+        if reason:
+            yield bad_record(name, 0, f"{UNOPENED}: {reason}")
+        elif _is_read(path):
             is_empty = False
-            yield _record(path, name)
-        elif path.suffix.lower() in DOCUMENTS:
-            is_empty = False
-            record = document_record(path, name, convert)
-            if _needs_office(record):
-                others[f"{path.suffix.lower()} without the extra office"] += 1
-            yield record
-        elif is_of_others(suffix_of(path)):
-            is_empty = False
-            yield from _other_records(path, name)
+            yield from _records(path, name, convert, others)
         else:
-            others[path.suffix.lower() or "no suffix"] += 1
+            others.add(path.suffix.lower() or "no suffix", name)
     if is_empty:
         raise SourceError(_nothing_usable(folder, others))
 
 
-def _needs_office(record: SourceRecord | BadRecord) -> bool:
-    """Whether a document file was not read because the extra office is not installed."""
-    return isinstance(record, BadRecord) and record.reason.endswith(INSTALL_OFFICE)
+def _records(path: Path, name: str, convert: Convert, unread: Unread) -> Iterator[SourceRecord | BadRecord]:
+    """The records of a file that is read; one that cannot be read to its end does not end the folder."""
+    ending = path.suffix.lower()
+    try:
+        if ending == ".csv":
+            yield from _csv_records(path, name, convert, unread)
+        elif ending in DOCUMENTS:
+            yield from document_records(path, name, convert, unread)
+        elif ending not in TEXTS:
+            yield from records_of_others(path, suffix_of(path), name)
+        elif not _is_empty(path):
+            yield _record(path, name)
+    except (ConfigurationError, StoreError):
+        raise  # a package that does not load and a full disk are no faults of the file
+    except PermissionError:
+        yield bad_record(name, 0, "the file cannot be read: permission denied")
+    except Exception as error:  # noqa: BLE001 - what parses a file from outside may fail in any way
+        why = str(error) if isinstance(error, PolyhopError | OSError | EOFError | zlib.error) else damage(error)
+        yield bad_record(name, 0, f"the file cannot be read to its end: {why}".rstrip("."))
 
 
-def _nothing_usable(folder: Path, others: Counter[str]) -> str:
+def _csv_records(path: Path, name: str, convert: Convert, unread: Unread) -> Iterator[SourceRecord | BadRecord]:
+    """The rows of a CSV file with a column of texts, their ids below its path; else the file as a table."""
+    try:
+        for row in row_reader(".csv")(path, TEXT_FIELDS):
+            found = row if isinstance(row, BadRecord) else to_record(row, name)
+            if isinstance(found, BadRecord):
+                yield replace(found, source=name)
+            else:
+                yield replace(found, id=f"{name}/{found.id}" if found.id else "")
+    except NoColumnError:
+        yield from document_records(path, name, convert, unread)
+
+
+def _nothing_usable(folder: Path, others: Unread) -> str:
     only = f"only others ({unread_words(others)}); name such a file itself"
     return (
         f"{folder} has no file that ends in {', '.join(folder_endings())}, "
@@ -102,29 +136,33 @@ def _nothing_usable(folder: Path, others: Counter[str]) -> str:
 class _Walk:
     """A walk over the files of a folder: nothing hidden, nothing twice, nothing outside unless links are followed."""
 
-    def __init__(self, root: Path, unread: Counter[str], *, follow_links: bool) -> None:
+    def __init__(self, root: Path, unread: Unread, *, follow_links: bool) -> None:
+        self._folder = root
         self._root = root.resolve()
         self._unread = unread
         self._follow_links = follow_links
         self._reached = {self._root}
 
-    def files(self, folder: Path) -> Iterator[Path]:
-        """Files below a folder, sorted; a folder that may not be opened is yielded itself."""
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except PermissionError:
-            yield folder
-            return
-        for entry in entries:
+    def files(self, folder: Path) -> Iterator[tuple[Path, str]]:
+        """Files below a folder, sorted, however deep; and each folder that cannot be opened, with the reason."""
+        waiting = _entries(folder)
+        while waiting:
+            entry = waiting.pop()
             path = Path(entry.path)
-            if entry.name.startswith(".") or not self._is_wanted(path, is_link=entry.is_symlink()):
+            if not self._is_wanted(path, is_link=entry.is_symlink()):
                 continue
-            if entry.is_dir():
-                yield from self.files(path)
-            elif entry.is_file():
-                yield path
-            else:
-                self._unread["special file"] += 1
+            try:
+                if entry.is_dir():
+                    waiting += _entries(path)
+                elif entry.is_file():
+                    yield path, ""
+                else:
+                    self._note("special file", path)
+            except OSError as error:
+                yield path, (error.strerror or str(error)).lower()
+
+    def _note(self, kind: str, path: Path) -> None:
+        self._unread.add(kind, path.relative_to(self._folder).as_posix())
 
     def _is_wanted(self, path: Path, *, is_link: bool) -> bool:
         """Whether an entry is to be read here: not if it is elsewhere too, or outside; counts the latter."""
@@ -133,12 +171,12 @@ class _Walk:
         try:
             target = path.resolve(strict=True)
         except (OSError, RuntimeError):  # RuntimeError: a circle, in Python before 3.13
-            self._unread["broken link"] += 1
+            self._note("broken link", path)
             return False
         if target in self._reached or (is_link and self._is_walked(target)):
             return False
         if not self._follow_links and not target.is_relative_to(self._root):
-            self._unread[LINK_OUT] += 1
+            self._note(LINK_OUT, path)
             return False
         self._reached.add(target)
         return True
@@ -151,16 +189,21 @@ class _Walk:
         return not is_hidden and (target.is_dir() or _is_read(target))
 
 
+def _entries(folder: Path) -> list["os.DirEntry[str]"]:
+    """What is in a folder and not hidden, the last first."""
+    with os.scandir(folder) as found:
+        shown = (entry for entry in found if not entry.name.startswith("."))
+        return sorted(shown, key=lambda entry: entry.name, reverse=True)
+
+
 def _is_read(path: Path) -> bool:
     return path.suffix.lower() in {*TEXTS, *DOCUMENTS} or is_of_others(suffix_of(path))
 
 
-def _other_records(path: Path, name: str) -> Iterator[SourceRecord | BadRecord]:
-    """Records of a file in another package's format; one that cannot be read to its end does not end the folder."""
-    try:
-        yield from records_of_others(path, suffix_of(path), name)
-    except (OSError, EOFError, zlib.error, SourceError) as error:
-        yield bad_record(name, 0, f"the file cannot be read to its end: {error}".rstrip("."))
+def _is_empty(path: Path) -> bool:
+    """Whether a text file holds whitespace only."""
+    with path.open("rb") as file:
+        return not file.read(_HEAD_BYTES).strip(_EMPTY) and not file.read(MAX_RECORD_BYTES).strip(_EMPTY)
 
 
 def _record(path: Path, name: str) -> SourceRecord | BadRecord:
@@ -169,21 +212,48 @@ def _record(path: Path, name: str) -> SourceRecord | BadRecord:
         if size_bytes > MAX_RECORD_BYTES:
             raise FaultError(f"the file is larger than {size_words(MAX_RECORD_BYTES)}; split it or use JSON lines")
         found = text_reader(path.suffix.lower())(path.read_bytes(), path.stem)
-    except FaultError as fault:
-        return bad_record(name, 0, str(fault))
-    except PermissionError:
-        return bad_record(name, 0, "the file cannot be read: permission denied")
+    except OSError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a parser may fail in any way on a file of any content
+        return bad_record(name, 0, fault_words(error))
     return of_document(found, name)
 
 
-def document_record(path: Path, name: str, convert: Convert) -> SourceRecord | BadRecord:
-    """The record of a PDF, Office, EPUB or e-mail file; bad, with the reason, if it cannot be read."""
+def document_records(path: Path, name: str, convert: Convert, unread: Unread) -> Iterator[SourceRecord | BadRecord]:
+    """The record of a PDF, Office, EPUB or e-mail file, then of each file attached to it; bad ones have the reason."""
     try:
-        return of_document(convert(path), name)
+        found = convert(path)
     except FaultError as fault:
-        return bad_record(name, 0, str(fault))
-    except PermissionError:
-        return bad_record(name, 0, "the file cannot be read: permission denied")
+        if str(fault).endswith(INSTALL_OFFICE):
+            unread.add(f"{path.suffix.lower()} without the extra office", name)
+        yield bad_record(name, 0, str(fault))
+    else:
+        yield from _with_attached(found, name, unread)
+
+
+def _with_attached(found: Document, name: str, unread: Unread) -> Iterator[SourceRecord | BadRecord]:
+    """The record of a message unless it has no text of its own, and those of what is attached to it."""
+    if found.text or not found.attached:
+        yield of_document(found, name)
+    for part, kind in found.unread.items():
+        unread.add(kind, f"{name}/{part}")
+    for part, document in found.attached.items():
+        own = f"{name}/{part}"
+        if isinstance(document, str):
+            if document.endswith(INSTALL_OFFICE):
+                unread.add(f"attached {PurePosixPath(part).suffix.lower()} without the extra office", own)
+            yield bad_record(own, 0, document)
+            continue
+        yield from _with_attached(_attached(document, found, name, part), own, unread)
+
+
+def _attached(document: Document, message: Document, name: str, part: str) -> Document:
+    """An attached document, with what is known of the message that it came with."""
+    title = document.title or PurePosixPath(part).stem
+    has_headers = "from" in document.metadata  # it is a message itself
+    headers = {} if has_headers else {key: value for key, value in message.metadata.items() if key != "attachments"}
+    metadata = {**headers, **document.metadata, "attached_to": name, "attachment": part}
+    return replace(document, title=f"{title} ({message.title})" if message.title else title, metadata=metadata)
 
 
 def of_document(found: Document, name: str) -> SourceRecord | BadRecord:

@@ -85,12 +85,18 @@ DOCUMENTS: Mapping[str, DocumentFormat] = {
     ".pdf": DocumentFormat("pdf:read_pdf", package="pypdfium2", module="pypdfium2"),
     ".docx": DocumentFormat("word:read_word", package="python-docx", module="docx"),
     ".pptx": DocumentFormat("slides:read_slides", package="python-pptx", module="pptx"),
-    ".xlsx": DocumentFormat("sheets:read_sheets", package="openpyxl", module="openpyxl"),
+    ".xlsx": DocumentFormat("sheets:read_sheets", package="openpyxl", module="openpyxl", revision=2),
     ".epub": DocumentFormat("epub:read_epub"),
-    ".eml": DocumentFormat("mail:read_mail", has_signature=False),
+    ".eml": DocumentFormat("mail:read_mail", has_signature=False, revision=2),
+    ".csv": DocumentFormat("sheets:read_csv", has_signature=False),
 }
-"""Formats of documents, which folders are searched for: each file is one record."""
+"""Formats of documents, which folders are searched for: each file is one record, and so is each attached to it.
 
+A CSV file is one only if none of its columns holds texts: else its rows are records.
+"""
+
+ATTACHED = frozenset((*TEXTS, *DOCUMENTS))
+"""Endings of files that are read where they are attached to a message."""
 
 OURS = frozenset((*ROWS, *TEXTS, *DOCUMENTS))
 """Endings that are ours."""

@@ -63,7 +63,7 @@ def _unpacked(name: str, value: object) -> object:
         return value
     try:
         return json.loads(value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FaultError(f"the answers in {name} begin like a JSON list but are not valid JSON: {error}") from error
 
 

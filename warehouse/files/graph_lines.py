@@ -14,11 +14,11 @@ from polyhop.schemas.statements import Node, Statement
 from polyhop.warehouse.files.records import (
     FaultError,
     Row,
-    bad_row,
     check_characters,
     checked_name,
     kind_of,
     refuse_texts,
+    usable,
 )
 from polyhop.warehouse.files.rows import json_lines
 
@@ -30,14 +30,11 @@ def json_statements(path: Path, _languages: Sequence[str] = ()) -> Iterator[Stat
         if is_first and isinstance(row, Row):
             refuse_texts(path, row.fields)
             is_first = False
-        yield row if isinstance(row, BadRecord) else _statement(row, path.name)
+        yield row if isinstance(row, BadRecord) else usable(row, path.name, _statement)
 
 
-def _statement(row: Row, source: str) -> Statement | BadRecord:
-    try:
-        return Statement(_subject(row.fields), _predicate(row.fields), _object(row.fields))
-    except FaultError as fault:
-        return bad_row(source, row, str(fault))
+def _statement(row: Row, _source: str) -> Statement:
+    return Statement(_subject(row.fields), _predicate(row.fields), _object(row.fields))
 
 
 def _predicate(fields: Mapping[str, object]) -> str:

@@ -6,7 +6,7 @@ Opens nothing and checks nothing: the rules for records are in records.py, HTML 
 import re
 
 from polyhop.schemas.sections import Document
-from polyhop.warehouse.files.web_pages import decode_utf8, parse_page
+from polyhop.warehouse.files.web_pages import decode, parse_page
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _FRONT_FIELD = re.compile(r"^([A-Za-z][\w-]{0,63}):[ \t]*(\S.*)", re.MULTILINE)
@@ -17,9 +17,9 @@ def read_text(data: bytes, stem: str) -> Document:
     """Title (the file's stem) and text of a plain text file.
 
     Raises:
-        FaultError: If it is not UTF-8.
+        FaultError: If it is in no known encoding.
     """
-    return Document(stem, decode_utf8(data))
+    return Document(stem, decode(data))
 
 
 def read_markdown(data: bytes, stem: str) -> Document:
@@ -29,12 +29,12 @@ def read_markdown(data: bytes, stem: str) -> Document:
     the first heading of the first level, else the front matter's, else the file's stem.
 
     Raises:
-        FaultError: If it is not UTF-8, or is nested too deeply.
+        FaultError: If it is in no known encoding, or is nested too deeply.
     Cost: O(characters), whatever the markup.
     """
     import pyromark
 
-    text = decode_utf8(data)
+    text = decode(data)
     front = _FRONT_MATTER.match(text)
     fields = dict(_FRONT_FIELD.findall(front[1] or "")) if front else {}
     stated = {name: value.strip().strip("\"'") for name, value in fields.items()}

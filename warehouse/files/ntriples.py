@@ -16,7 +16,7 @@ from polyhop.schemas.iris import RDF_TYPE, RDFS_LABEL
 from polyhop.schemas.statements import GraphLine, Node
 from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, Line, encoding_fault, open_bytes, read_lines, size_words
 from polyhop.warehouse.files.rdf import Triple, Vocabulary, is_label, literal, node
-from polyhop.warehouse.files.records import FaultError, bad_record
+from polyhop.warehouse.files.records import FaultError, bad_record, fault_words
 
 _NOT_IN_AN_IRI = re.compile(r"[\s<>\"]")
 _TYPE, _LABEL = (f"<{iri}>".encode() for iri in (RDF_TYPE, RDFS_LABEL))
@@ -31,9 +31,9 @@ def ntriples_lines(path: Path, languages: Sequence[str] = ()) -> Iterator[GraphL
                 triple = _triple_of(line)
                 if triple is not None:
                     yield vocabulary.line(triple)
-            except FaultError as fault:
+            except Exception as error:  # noqa: BLE001 - one odd line must not end the reading of a file
                 excerpt = line.data.decode("utf-8", "surrogateescape")
-                yield bad_record(path.name, line.number, str(fault), excerpt)
+                yield bad_record(path.name, line.number, fault_words(error), excerpt)
 
 
 def _vocabulary(path: Path, languages: Sequence[str]) -> Vocabulary:
@@ -63,7 +63,10 @@ def _used_ids(path: Path) -> set[str]:
 
 def _id(token: bytes) -> str:
     text = token.decode("utf-8", "replace").removeprefix("<").removesuffix(">")
-    return unquote(text) if "\\" in text else text
+    try:
+        return _unescaped(text, "IRI")
+    except FaultError:
+        return text  # its line is refused when it is read
 
 
 def _label_of(line: Line) -> list[Triple]:

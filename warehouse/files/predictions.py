@@ -13,7 +13,6 @@ from polyhop.warehouse.files.records import (
     ID_FIELDS,
     FaultError,
     Row,
-    bad_row,
     checked_id,
     distinct_records,
     kind_of,
@@ -41,20 +40,17 @@ def read_predictions(path: Path) -> tuple[list[Prediction], list[BadRecord]]:
     return distinct_records(path.name, rows, _prediction, lambda prediction: prediction.prediction)
 
 
-def _prediction(row: Row, source: str) -> Prediction | BadRecord:
-    try:
-        if "prediction" not in row.fields:
-            raise FaultError("there is no prediction: expected a field named prediction")
-        name = next((name for name in ("answers", "answer") if row.fields.get(name) is not None), None)
-        if name is None:
-            raise FaultError("there are no gold answers: expected a field named answers or answer")
-        return Prediction(
-            id=checked_id(row.fields, ID_FIELDS) or f"q{row.line:06d}",
-            prediction=_text("prediction", row.fields["prediction"]),
-            answers=_texts(name, row.fields[name]),
-        )
-    except FaultError as fault:
-        return bad_row(source, row, str(fault))
+def _prediction(row: Row, _source: str) -> Prediction:
+    if "prediction" not in row.fields:
+        raise FaultError("there is no prediction: expected a field named prediction")
+    name = next((name for name in ("answers", "answer") if row.fields.get(name) is not None), None)
+    if name is None:
+        raise FaultError("there are no gold answers: expected a field named answers or answer")
+    return Prediction(
+        id=checked_id(row.fields, ID_FIELDS) or f"q{row.line:06d}",
+        prediction=_text("prediction", row.fields["prediction"]),
+        answers=_texts(name, row.fields[name]),
+    )
 
 
 def _texts(name: str, value: object) -> tuple[str, ...]:

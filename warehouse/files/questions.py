@@ -18,7 +18,6 @@ from polyhop.warehouse.files.records import (
     FaultError,
     Row,
     bad_record,
-    bad_row,
     checked_id,
     checked_name,
     checked_text,
@@ -55,22 +54,19 @@ def read_questions(path: Path) -> tuple[list[QuestionRecord], list[BadRecord]]:
     return distinct_records(path.name, rows, _question, lambda question: question.question)
 
 
-def _question(row: Row, source: str) -> QuestionRecord | BadRecord:
-    try:
-        fields = _plain_fields(row.fields)
-        return QuestionRecord(
-            id=checked_id(fields, ID_FIELDS) or f"q{row.line:06d}",
-            question=_checked_question(fields),
-            answers=_strings(fields, "answers") or _strings(fields, "answer"),
-            supporting=_strings(fields, "supporting"),
-            hops=_hops(fields.get("hops")),
-            type=_word(fields, "type"),
-            topic=_word(fields, "topic") or _word(fields, "topic_entity"),
-            metadata=metadata_of(fields, _USED),
-            golden_triples=golden_triples(fields),
-        )
-    except FaultError as fault:
-        return bad_row(source, row, str(fault))
+def _question(row: Row, _source: str) -> QuestionRecord:
+    fields = _plain_fields(row.fields)
+    return QuestionRecord(
+        id=checked_id(fields, ID_FIELDS) or f"q{row.line:06d}",
+        question=_checked_question(fields),
+        answers=_strings(fields, "answers") or _strings(fields, "answer"),
+        supporting=_strings(fields, "supporting"),
+        hops=_hops(fields.get("hops")),
+        type=_word(fields, "type"),
+        topic=_word(fields, "topic") or _word(fields, "topic_entity"),
+        metadata=metadata_of(fields, _USED),
+        golden_triples=golden_triples(fields),
+    )
 
 
 def _checked_question(fields: Mapping[str, object]) -> str:

@@ -3,13 +3,13 @@
 Splits nothing, and compares no ids: the same id may come twice. Source: algorithms.md 6.5 for question sets.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone
+from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone, Unread
 from polyhop.schemas.errors import SourceError
-from polyhop.warehouse.files.folders import Convert, document_record, not_converted, read_folder, read_text_file
+from polyhop.warehouse.files.folders import Convert, document_records, not_converted, read_folder, read_text_file
 from polyhop.warehouse.files.formats import (
     DOCUMENTS,
     ROWS,
@@ -23,13 +23,13 @@ from polyhop.warehouse.files.graph_files import GRAPHS
 from polyhop.warehouse.files.question_sets import QuestionSet, paragraph_record, question_set_of
 from polyhop.warehouse.files.records import (
     TEXT_FIELDS,
-    FaultError,
     Row,
     bad_record,
     bad_row,
     refuse_statements,
     to_record,
     to_tombstone,
+    usable,
 )
 from polyhop.warehouse.files.sources import check_source, guarded, suffix_of
 
@@ -43,7 +43,7 @@ def read_corpus(
     *,
     convert: Convert = not_converted,
     follow_links: bool = False,
-    unread: Counter[str] | None = None,
+    unread: Unread | None = None,
 ) -> _Items:
     """Yields the records of a corpus, and the rows that delete one, in its order; memory does not grow with its size.
 
@@ -54,7 +54,7 @@ def read_corpus(
         source: A file of a known format, or a folder of such texts and documents.
         convert: Reads a document file (polyhop.warehouse.documents.converter).
         follow_links: Whether symbolic links out of a folder are read.
-        unread: Gets the number of a folder's files that are not read, by kind, while iterating.
+        unread: Gets the files of a folder, and those attached to messages, that are not read, while iterating.
 
     Raises:
         SourceError: At once if it cannot be read at all; while iterating if it breaks off or holds no record.
@@ -62,12 +62,14 @@ def read_corpus(
     suffix = suffix_of(source)
     if suffix in GRAPHS and suffix not in CORPUS_FORMATS and source.is_file():
         raise SourceError(f"{source} is a knowledge graph, not a corpus; name it with --graph.")
-    check_source(source, CORPUS_FORMATS, accepts_folder=True, others=_formats_besides)
+    check_source(source, CORPUS_FORMATS, accepts_folder=True, others=_formats_besides, decoded=TEXTS)
     if source.is_dir():
         found = read_folder(source, convert=convert, follow_links=follow_links, unread=unread)
         return guarded(source, found, "record")
-    if suffix in DOCUMENTS:
-        return guarded(source, iter([document_record(source, source.name, convert)]), "record")
+    if suffix in DOCUMENTS and suffix not in CORPUS_FORMATS:
+        return guarded(
+            source, document_records(source, source.name, convert, Unread() if unread is None else unread), "record"
+        )
     if is_of_others(suffix):
         return guarded(source, records_of_others(source, suffix, source.name), "record")
     return guarded(source, CORPUS_FORMATS[suffix](source), "record")
@@ -130,10 +132,9 @@ def _records(rows: Iterator[Row | BadRecord], path: Path) -> _Items:
 
 def _paragraph_records(question_set: QuestionSet, row: Row, source: str, seen: set[bytes]) -> _Records:
     """Records of an item's paragraphs that were not seen before; adds them to `seen`."""
-    try:
-        paragraphs = question_set.paragraphs(row.fields)
-    except FaultError as fault:
-        yield bad_row(source, row, f"not a {question_set.name} item: {fault}")
+    paragraphs = usable(row, source, lambda row, _: question_set.paragraphs(row.fields))
+    if isinstance(paragraphs, BadRecord):
+        yield replace(paragraphs, reason=f"not a {question_set.name} item: {paragraphs.reason}")
         return
     for number, paragraph in enumerate(paragraphs, start=1):
         record = paragraph_record(paragraph, row.line, source)

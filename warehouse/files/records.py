@@ -19,6 +19,7 @@ ID_FIELDS = ("id", "_id")
 TEXT_FIELDS = ("text", "contents", "body")
 DELETED = "deleted"
 STATEMENT_FIELDS = ("subject", "predicate", "object")
+_REASON_CHARACTERS = 200  # chosen: a library's sentence, not the content that some libraries quote
 EXCERPT_CHARACTERS = 200  # as the column `excerpt` of the quarantine says (schemas/tables.py)
 MAX_METADATA_DEPTH = 32  # chosen: far deeper than records are nested, far less than Python's stack takes
 
@@ -58,8 +59,27 @@ def bad_record(source: str, line: int, reason: str, excerpt: str = "") -> BadRec
 
 def bad_row(source: str, row: Row, reason: str) -> BadRecord:
     """A BadRecord for a row, with the beginning of its line or fields as excerpt."""
-    excerpt = row.raw or json.dumps(dict(row.fields), ensure_ascii=False, default=str)
-    return bad_record(source, row.line, reason, excerpt)
+    return bad_record(source, row.line, reason, row.raw or excerpt_of(dict(row.fields)))
+
+
+def excerpt_of(value: object) -> str:
+    """A value as JSON, "" if it is nested too deeply for that or has keys that JSON has not."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return ""
+
+
+def fault_words(error: Exception) -> str:
+    """The reason in a FaultError; that of any other error of a parser."""
+    return str(error) if isinstance(error, FaultError) else f"it cannot be read ({damage(error)})"
+
+
+def damage(error: BaseException) -> str:
+    """Why a library could not read something: its words on one line, without what shows as nothing."""
+    words = " ".join(str(error).split())
+    said = "".join(character for character in words if character.isprintable())[:_REASON_CHARACTERS].rstrip(". ")
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 class _Identified(Protocol):
@@ -68,12 +88,21 @@ class _Identified(Protocol):
 
 
 R = TypeVar("R", bound=_Identified)
+T = TypeVar("T")
+
+
+def usable(row: Row, source: str, parse: Callable[[Row, str], T]) -> T | BadRecord:
+    """What `parse` makes of a row; a BadRecord if it fails, in whatever way: what stands there came from outside."""
+    try:
+        return parse(row, source)
+    except Exception as error:  # noqa: BLE001 - one odd value must not end the reading of a file
+        return bad_row(source, row, fault_words(error))
 
 
 def distinct_records(
     source: str,
     rows: Iterable[Row | BadRecord],
-    parse: Callable[[Row, str], R | BadRecord],
+    parse: Callable[[Row, str], R],
     excerpt: Callable[[R], str],
 ) -> tuple[list[R], list[BadRecord]]:
     """Records in the order of their rows, and those that are of no use or bear an id that was used before.
@@ -81,14 +110,14 @@ def distinct_records(
     Args:
         source: Name of the file.
         rows: Its rows.
-        parse: A row of the file of that name to a record, or to what is wrong with it.
+        parse: A row of the file of that name to a record; raises FaultError if it is of no use.
         excerpt: What is shown of a record whose id was used before.
     """
     records: list[R] = []
     bad: list[BadRecord] = []
     line_of: dict[str, int] = {}
     for row in rows:
-        record = row if isinstance(row, BadRecord) else parse(row, source)
+        record = row if isinstance(row, BadRecord) else usable(row, source, parse)
         if isinstance(record, BadRecord):
             bad.append(record)
         elif record.id in line_of:
@@ -120,13 +149,14 @@ def to_record(row: Row, source: str, *, record_id: str | None = None) -> SourceR
         source: Name of the file.
         record_id: The id to use whatever the fields say (a file's path).
     """
-    try:
-        text = checked_text(row.fields, TEXT_FIELDS)
-        title = checked_title(row.fields.get("title"))
-        id_ = checked_id(row.fields, ID_FIELDS) if record_id is None else checked_name("id", record_id)
-        metadata = metadata_of(row.fields, {*ID_FIELDS, "title", _first(row.fields, TEXT_FIELDS) or ""})
-    except FaultError as fault:
-        return bad_row(source, row, str(fault))
+    return usable(row, source, lambda row, source: _record(row, source, record_id))
+
+
+def _record(row: Row, source: str, record_id: str | None) -> SourceRecord:
+    text = checked_text(row.fields, TEXT_FIELDS)
+    title = checked_title(row.fields.get("title"))
+    id_ = checked_id(row.fields, ID_FIELDS) if record_id is None else checked_name("id", record_id)
+    metadata = metadata_of(row.fields, {*ID_FIELDS, "title", _first(row.fields, TEXT_FIELDS) or ""})
     return SourceRecord(id_, title, text, storable(source), row.line, metadata, row.sections)
 
 
@@ -134,12 +164,13 @@ def to_tombstone(row: Row, source: str) -> Tombstone | BadRecord | None:
     """The deletion that a row asks for, None if it is a record: only a row without a text deletes."""
     if row.fields.get(DELETED) is not True or _first(row.fields, TEXT_FIELDS) is not None:
         return None
-    try:
-        id_ = checked_id(row.fields, ID_FIELDS)
-    except FaultError as fault:
-        return bad_row(source, row, str(fault))
+    return usable(row, source, _tombstone)
+
+
+def _tombstone(row: Row, source: str) -> Tombstone:
+    id_ = checked_id(row.fields, ID_FIELDS)
     if not id_:
-        return bad_row(source, row, "there is no id to delete: expected a field named id or _id")
+        raise FaultError("there is no id to delete: expected a field named id or _id")
     return Tombstone(id_, storable(source), row.line)
 
 

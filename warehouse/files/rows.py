@@ -12,7 +12,7 @@ from typing import BinaryIO
 from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.errors import SourceError
 from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, Line, encoding_fault, open_bytes, read_lines, size_words
-from polyhop.warehouse.files.records import EXCERPT_CHARACTERS, FaultError, Row, bad_record, kind_of
+from polyhop.warehouse.files.records import EXCERPT_CHARACTERS, FaultError, Row, bad_record, excerpt_of, kind_of
 
 _CHUNK = 256 * 1024  # bytes read at once; chosen: any number gives the same rows
 _SPACE = " \t\r\n"
@@ -94,8 +94,7 @@ def _list_rows(stream: BinaryIO, path: Path) -> Iterator[Row | BadRecord]:
         if isinstance(value, Mapping):
             yield Row(number, value)
         else:
-            excerpt = json.dumps(value, ensure_ascii=False)
-            yield bad_record(path.name, number, f"not a JSON object but {kind_of(value)}", excerpt)
+            yield bad_record(path.name, number, f"not a JSON object but {kind_of(value)}", excerpt_of(value))
 
 
 def _elements(buffer: "_ListBuffer") -> Iterator[object]:

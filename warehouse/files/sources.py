@@ -11,10 +11,9 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-import pyarrow as pa
-
 from polyhop.schemas.corpus import Source
-from polyhop.schemas.errors import SourceError
+from polyhop.schemas.errors import PolyhopError, SourceError
+from polyhop.warehouse.files.records import damage
 
 T = TypeVar("T")
 _PACKED = (".gz", ".parquet")
@@ -30,6 +29,7 @@ _MAGIC = (
     (b"\xff\xfe", "UTF-16; save it as UTF-8"),
     (b"\xfe\xff", "UTF-16; save it as UTF-8"),
 )
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _SAMPLE_BYTES = 8192  # of a file's beginning; chosen: binary formats show themselves there
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f\v\x1b")
 _MAX_CONTROL_SHARE = 0.05  # chosen: compressed data has a tenth (26 of 256 values), text hardly one
@@ -48,7 +48,12 @@ def suffix_of(path: Path) -> str:
 
 
 def check_source(
-    path: Path, known: Collection[str], *, accepts_folder: bool, others: Callable[[], Collection[str]] = frozenset
+    path: Path,
+    known: Collection[str],
+    *,
+    accepts_folder: bool,
+    others: Callable[[], Collection[str]] = frozenset,
+    decoded: Collection[str] = (),
 ) -> None:
     """Makes sure that a file or folder can be read at all.
 
@@ -58,6 +63,7 @@ def check_source(
         accepts_folder: Whether a folder is a source.
         others: Suffixes that other packages read, asked only about a file that has none of `known`; such a file may be
             binary.
+        decoded: Suffixes whose readers take UTF-16, too.
 
     Raises:
         SourceError: If it is missing, must not be read, is empty, binary or of an unknown format.
@@ -80,7 +86,7 @@ def check_source(
     if suffix not in known and suffix in others():
         return
     if not suffix.endswith(_PACKED):
-        _check_text(path, sample)
+        _check_text(path, sample, takes_utf16=suffix in decoded)
     if suffix not in known:
         names = ", ".join(sorted({*known, *others()}))
         raise SourceError(f"{path} has an unknown format; known formats are {names}.")
@@ -92,7 +98,9 @@ def _check_folder(path: Path, *, accepts_folder: bool) -> None:
     os.scandir(path).close()
 
 
-def _check_text(path: Path, sample: bytes) -> None:
+def _check_text(path: Path, sample: bytes, *, takes_utf16: bool) -> None:
+    if takes_utf16 and sample.startswith(_UTF16):
+        return
     kind = next((words for magic, words in _MAGIC if sample.startswith(magic)), None)
     control_count = sum(byte in _CONTROL for byte in sample)
     if kind is None and control_count > max(_FEW, _MAX_CONTROL_SHARE * len(sample)):
@@ -117,7 +125,9 @@ def guarded(path: Path, items: Iterator[T], what: str) -> Iterator[T]:
         for item in items:
             count += 1
             yield item
-    except (OSError, EOFError, zlib.error, pa.ArrowException, UnicodeDecodeError) as error:
+    except PolyhopError:
+        raise
+    except Exception as error:  # whatever parses a file from outside may fail in any way
         after = f" after record {count}" if count else ""
         raise SourceError(f"{path} cannot be read{after}: {_reason(error)}.") from error
     if not count:
@@ -133,4 +143,4 @@ def _reason(error: Exception) -> str:
         return "permission denied; allow reading it (chmod) or run as a user who may"
     if isinstance(error, OSError) and error.errno:
         return f"{os.strerror(error.errno)}; check the disk"
-    return f"it is damaged or not what its name says; write it again ({' '.join(str(error).split())[:200]})"
+    return f"it is damaged or not what its name says; write it again ({damage(error)})"

@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING
 from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.errors import SourceError
 from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, Line, open_bytes, read_lines, size_words
-from polyhop.warehouse.files.records import EXCERPT_CHARACTERS, FaultError, Row, bad_record
+from polyhop.warehouse.files.records import EXCERPT_CHARACTERS, FaultError, Row, bad_record, damage, usable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_COLUMN_CHARACTERS = 300  # chosen: of a file that is no table, all of it may be one name
 _BATCH_ROWS = 256  # chosen: bounds memory where each row has a long text, and any number gives the same rows
+
+
+class NoColumnError(SourceError):
+    """No column of a table can hold what is looked for."""
 
 
 def csv_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecord]:
@@ -103,11 +108,11 @@ def require_column(columns: Collection[str], path: Path, needed: Collection[str]
     """Makes sure that a table can hold what is looked for.
 
     Raises:
-        SourceError: If none of the needed names is a column.
+        NoColumnError: If none of the needed names is a column.
     """
     if not set(columns) & set(needed):
-        found = ", ".join(columns)
-        raise SourceError(f"{path} has no column named {' or '.join(needed)} (its columns: {found}); rename one.")
+        found = "".join(filter(str.isprintable, ", ".join(columns)))[:_COLUMN_CHARACTERS]
+        raise NoColumnError(f"{path} has no column named {' or '.join(needed)} (its columns: {found}); rename one.")
 
 
 def parquet_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecord]:
@@ -130,17 +135,42 @@ def parquet_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecor
             columns = [_values(column) for column in batch.columns]
             for cells in zip(*columns, strict=True):
                 number += 1
-                yield Row(
+                row = Row(
                     number, {n: cell for n, cell in zip(batch.schema.names, cells, strict=True) if cell is not None}
                 )
+                yield usable(row, path.name, _without_faults)
+
+
+def _without_faults(row: Row, _source: str) -> Row:
+    for name, cell in row.fields.items():
+        if isinstance(cell, FaultError):
+            raise FaultError(f"the column {name} holds what cannot be read: {cell}")
+    return row
 
 
 def _values(column: "pa.Array") -> list[object]:
-    """The values of a column; strings that are not UTF-8 get lone surrogates, which records.py refuses."""
+    """The values of a column; strings that are not UTF-8 get lone surrogates, which records.py refuses.
+
+    What Python has no value for (nanoseconds, years after 9999) is read as text, else as a FaultError.
+    """
+    import pyarrow as pa
+
     try:
         return list(column.to_pylist())
     except UnicodeDecodeError:
-        import pyarrow as pa
-
         values = column.cast(pa.large_binary()).to_pylist()
         return [value and value.decode("utf-8", "surrogateescape") for value in values]
+    except Exception:  # noqa: BLE001 - such as OverflowError, or UnknownTimeZoneError of another package
+        return [_cell(cell) for cell in column]
+
+
+def _cell(value: "pa.Scalar") -> object:
+    import pyarrow as pa
+
+    try:
+        return value.as_py()
+    except Exception as error:  # noqa: BLE001 - as above
+        try:
+            return value.cast(pa.string()).as_py()
+        except pa.ArrowException:
+            return FaultError(damage(error))

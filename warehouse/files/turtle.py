@@ -20,7 +20,7 @@ from polyhop.schemas.ids import content_hash
 from polyhop.schemas.statements import GraphLine, Node
 from polyhop.warehouse.files.lines import open_bytes, size_words
 from polyhop.warehouse.files.rdf import Triple, Vocabulary, literal, node
-from polyhop.warehouse.files.records import FaultError, bad_record
+from polyhop.warehouse.files.records import bad_record, fault_words
 
 MAX_TURTLE_BYTES = 256 * 1024 * 1024
 """Chosen: some 3 million triples, for which rdflib needs about 4 GB."""
@@ -45,9 +45,9 @@ def turtle_lines(path: Path, languages: Sequence[str] = ()) -> Iterator[GraphLin
     for triple in triples:
         try:
             yield vocabulary.line(triple)
-        except FaultError as fault:
+        except Exception as error:  # noqa: BLE001 - one odd triple must not end the reading of a file
             subject, predicate, value = triple
-            yield bad_record(path.name, 0, str(fault), f"{subject} {predicate} {value.id or value.name}")
+            yield bad_record(path.name, 0, fault_words(error), f"{subject} {predicate} {value.id or value.name}")
 
 
 def _parsed(path: Path) -> "rdflib.Graph":

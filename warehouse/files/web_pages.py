@@ -4,8 +4,10 @@ Opens nothing. What stands around the main part (navigation, footers, asides, li
 nothing else is there. Measured against trafilatura and readability with benchmarks/document_formats.py.
 """
 
+import codecs
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from bs4.dammit import EncodingDetector
@@ -56,7 +58,7 @@ def read_html(data: bytes, stem: str) -> Document:
         FaultError: If it is in no known encoding, holds half a surrogate pair, or is nested too deeply.
     Cost: O(characters), whatever the markup: unclosed tags, comments and attributes included.
     """
-    page = parse_page(decode_html(data))
+    page = parse_page(decode(data))
     return page.document(page.heading("title") or page.heading("h1") or stem)
 
 
@@ -253,31 +255,37 @@ def parse_page(markup: str) -> Page:
     return page
 
 
-def decode_utf8(data: bytes) -> str:
-    """The text of UTF-8, without a byte order mark.
+def decode(data: bytes) -> str:
+    """The text of a file, whatever it is: UTF-8, UTF-16 with its mark, what a page declares, else windows-1252.
+
+    The last, which browsers take, only if the text is a Western one then: read so, Russian or Chinese would be a text
+    of accents.
 
     Raises:
-        FaultError: If it is not UTF-8.
+        FaultError: If it is none of these.
     """
     try:
-        return data.decode("utf-8-sig")
+        return data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FaultError(f"the file is {encoding_fault(error)}") from error
-
-
-def decode_html(data: bytes) -> str:
-    """UTF-8, or what the page itself says that it is.
-
-    Raises:
-        FaultError: If it is neither.
-    """
-    try:
-        return decode_utf8(data)
-    except FaultError:
         declared = EncodingDetector.find_declared_encoding(data[:_DECLARATION_BYTES], is_html=True)
-        try:
-            if declared:
-                return data.decode(declared)
-        except (LookupError, UnicodeDecodeError):
-            pass
-        raise
+        for name in filter(None, (declared, _WESTERN)):
+            with suppress(LookupError, ValueError):  # a page may declare what is no encoding of texts
+                text = data.decode(name)
+                if name != _WESTERN or _is_western(text):
+                    return text
+        raise FaultError(f"the file is {encoding_fault(error)}; save it as UTF-8") from error
+
+
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WESTERN = "windows-1252"  # HTML standard, section 13.2.3.2: what a page is in that says nothing
+_ACCENTS = 3
+"""One letter of so many may be none of a to z; chosen: French has one of 25, Russian or Greek only such."""
+
+
+def _is_western(text: str) -> bool:
+    letters = sum(map(str.isalpha, text))
+    accented = sum(letter > "\x7f" and letter.isalpha() for letter in text)
+    return accented * _ACCENTS <= letters and not _BINARY.search(text)
+
+
+_BINARY = re.compile(r"[\x00-\x08\x0e-\x1a]")

@@ -1,19 +1,23 @@
 """Document files to records: well-formed ones with their pages and headings, hostile ones to the quarantine."""
 
+import csv
 import subprocess
 import sys
 import time
 import zipfile
-from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from email.message import EmailMessage
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import document_files as made
 import pytest
 
-from polyhop.schemas.corpus import BadRecord, SourceRecord
-from polyhop.schemas.sections import Document, Section
+from polyhop.schemas.corpus import BadRecord, SourceRecord, Unread
+from polyhop.schemas.sections import Document, Section, location_of
+from polyhop.tasks.passages.split import split_record
 from polyhop.warehouse.cache.documents import DocumentCache
 from polyhop.warehouse.documents.converter import ConversionLimits, Converter
 from polyhop.warehouse.files import formats
@@ -94,10 +98,46 @@ def test_an_excel_file_keeps_the_names_of_its_sheets_and_passes_over_empty_rows(
     tmp_path: Path, converter: Converter
 ) -> None:
     record = record_of(made.sheets(tmp_path / "x.xlsx"), converter)
-    assert [(s.sheet, text) for s, text in parts_of(record)] == [
-        ("People", "Name | Born\nName: Ada; Born: 1815\nName: Charles; Born: 1791"),
-        ("Far", "3.5"),
+    assert [(s.sheet, s.first_row, s.last_row, text) for s, text in parts_of(record)] == [
+        ("People", 1, 3, "Name | Born\nAda | 1815\nCharles | 1791"),
+        ("Far", 200_000, 200_000, "3.5"),
     ]
+
+
+HEAD = "Project | Item | Month | Cost"
+COSTS: list[list[Any]] = [HEAD.split(" | "), *(["Kestrel", f"valve {n}", "", n] for n in range(40))]
+
+
+@pytest.mark.parametrize(
+    ("name", "sheet", "last"), [("costs.xlsx", "sheet People, ", "29-41"), ("costs.csv", "", "29-42")]
+)
+def test_rows_of_a_sheet_are_grouped_into_passages_below_its_header(
+    tmp_path: Path, name: str, sheet: str, last: str
+) -> None:
+    if sheet:
+        made.sheets(tmp_path / name, COSTS)
+    else:
+        with (tmp_path / name).open("w", encoding="windows-1252", newline="") as file:
+            csv.writer(file).writerows([*COSTS, ["Total in £"]])
+    with Converter(replace(LIMITS, passage_characters=400)) as converter:
+        record = next(iter(read_corpus(tmp_path, convert=converter.convert)))
+    assert isinstance(record, SourceRecord)
+    passages = [p for p in split_record(record, max_characters=400) if "valve" in p.text]
+    assert [p.text.count(HEAD) for p in passages] == [1, 1, 1]
+    assert all(p.text.startswith(HEAD) and 300 < len(p.text) <= 400 for p in passages[:2])
+    rows = [line for p in passages for line in p.text.split("\n") if line.startswith("Kestrel")]
+    assert rows == [f"Kestrel | valve {n} |  | {n}" for n in range(40)]
+    places = [location_of(record.sections, record.text, p.start, p.end) for p in passages]
+    said = [place.words() for place in places if place is not None]
+    assert said == [f"{sheet}rows {rows}" for rows in ("1-15", "16-28", last)]
+
+
+def test_names_of_columns_that_would_fill_a_passage_stand_before_each_value(
+    tmp_path: Path, converter: Converter
+) -> None:
+    names = [f"column {letter} of a wide table" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    record = record_of(made.sheets(tmp_path / "wide.xlsx", [names, ["x"] * 26, ["", "y"]]), converter)
+    assert "column z of a wide table: x\ncolumn b of a wide table: y" in record.text
 
 
 def test_an_epub_is_read_in_the_order_of_its_spine_with_its_chapters(tmp_path: Path, converter: Converter) -> None:
@@ -109,17 +149,72 @@ def test_an_epub_is_read_in_the_order_of_its_spine_with_its_chapters(tmp_path: P
     ]
 
 
-def test_an_email_names_its_attachments_and_reads_forwarded_messages(tmp_path: Path, converter: Converter) -> None:
-    record = record_of(made.mail(tmp_path / "m.eml"), converter)
-    assert record.title == "Café 中"
-    assert "The engine weaves." in record.text
-    assert "HTML" not in record.text
-    assert record.text.endswith("From: Charles <c@example.org>\nSubject: Inner\n\nFrom inside.")
-    names: Any = record.metadata["attachments"]
-    (attached,) = names
-    assert attached.isprintable()
-    assert attached.endswith(".pdf")
-    assert record.metadata["from"] == "Ada <ada@example.org>"
+def test_headers_of_an_email_are_metadata_and_what_is_attached_are_documents(tmp_path: Path) -> None:
+    made.mail(tmp_path / "m.eml")
+    unread = Unread()
+    with Converter(LIMITS, tmp_path / "documents.sqlite") as converter:
+        found = list(read_corpus(tmp_path / "m.eml", convert=converter.convert, unread=unread))
+    records = {record.id: record for record in found if isinstance(record, SourceRecord)}
+    headers = {"from": "Ada <ada@example.org>", "to": "b@example.org", "date": "Mon, 01 Jan 2024 10:00:00 +0000"}
+    assert {record.id: (record.title, record.text) for record in records.values()} == {
+        "m.eml": ("Café 中", "The engine weaves."),
+        "m.eml/born.csv": ("born (Café 中)", "Name | Born\nAda | 1815"),
+        "m.eml/Inner.eml": ("Inner (Café 中)", "From inside."),
+        "m.eml/Inner.eml/note.txt": ("note (Inner (Café 中))", "Deep inside.\n"),
+    }
+    names = [".._plan.pdf", "born.csv", "Inner.eml", "logo.png"]
+    assert records["m.eml"].metadata == {**headers, "attachments": names}
+    note = records["m.eml/Inner.eml/note.txt"]
+    attached = {"attached_to": "m.eml/Inner.eml", "attachment": "note.txt"}
+    assert note.metadata == {"from": "Charles <c@example.org>", **attached}
+    assert note.source == note.id
+    (bad,) = (record for record in found if isinstance(record, BadRecord))
+    assert (bad.source, bad.line, bad.reason[:28]) == ("m.eml/.._plan.pdf", 0, "it is damaged (PdfiumError: ")
+    assert (unread, unread.names) == ({"attached .png": 1}, ["m.eml/logo.png"])
+
+
+def message(subject: str, *files: tuple[str, bytes]) -> bytes:
+    written_here = EmailMessage()
+    written_here["Subject"] = subject
+    written_here.set_content("text")
+    for name, data in files:
+        written_here.add_attachment(data, maintype="application", subtype="octet-stream", filename=name)
+    return written_here.as_bytes()
+
+
+@pytest.mark.parametrize(
+    ("files", "unread"),
+    [
+        ([("a.zip", b"PK"), ("b", b"x")], {"attached .zip": 1, "attached file without suffix": 1}),
+        ([("big.txt", b"x" * (2 << 20))], {"attached file beyond corpus.max_unpacked_mb": 1}),
+        (
+            [("1.eml", reduce(lambda inner, n: message("s", (f"{n}.eml", inner)), range(2, 9), message("end")))],
+            {"attached file nested too deeply": 1},
+        ),
+    ],
+)
+def test_attached_files_that_are_not_read_are_counted_and_named(
+    tmp_path: Path, files: list[tuple[str, bytes]], unread: dict[str, int]
+) -> None:
+    (tmp_path / "m.eml").write_bytes(message("s", *files))
+    found = Unread()
+    with Converter(replace(LIMITS, max_unpacked_mb=1)) as converter:
+        records = list(read_corpus(tmp_path / "m.eml", convert=converter.convert, unread=found))
+    assert all(isinstance(record, SourceRecord) for record in records)
+    assert found == unread
+    assert all(name.startswith("m.eml/") for name in found.names)
+
+
+def test_a_message_outlives_what_its_attached_file_does_to_the_process(tmp_path: Path) -> None:
+    row = '<row r="99999999999999"><c t="inlineStr"><is><t>far</t></is></c></row>'
+    endless = made.with_member(made.sheets(tmp_path / "a.xlsx"), SHEET, sheet_xml(row)).read_bytes()
+    (tmp_path / "m.eml").write_bytes(message("s", ("endless.xlsx", endless), ("good.txt", b"good")))
+    with Converter(ConversionLimits(seconds=3)) as converter:
+        first, *bad = read_corpus(tmp_path / "m.eml", convert=converter.convert)
+    assert isinstance(first, SourceRecord)
+    assert [record.reason for record in bad if isinstance(record, BadRecord)] == [
+        "reading it takes longer than 3 s (corpus.conversion_seconds)"
+    ] * 2
 
 
 @pytest.mark.parametrize(
@@ -347,7 +442,7 @@ def test_a_folder_reads_documents_beside_texts_and_counts_what_it_does_not_read(
     made.pdf(tmp_path / "b.pdf", [[]])
     for name in ("c.txt", "d.py", "e.py", "f.png"):
         (tmp_path / name).write_text("text", encoding="utf-8")
-    unread: Counter[str] = Counter()
+    unread = Unread()
     records = list(read_corpus(tmp_path, convert=converter.convert, unread=unread))
     assert [(r.source, isinstance(r, SourceRecord)) for r in records] == [
         ("a.DOCX", True),
@@ -363,7 +458,7 @@ def test_without_the_package_a_file_is_quarantined_with_what_to_install(
     monkeypatch.setattr(formats, "find_spec", lambda _: None)
     made.pdf(tmp_path / "b.pdf", [["text"]])
     made.epub(tmp_path / "c.epub")  # needs no package
-    unread: Counter[str] = Counter()
+    unread = Unread()
     bad, good = read_corpus(tmp_path, convert=converter.convert, unread=unread)
     assert isinstance(good, SourceRecord)
     assert isinstance(bad, BadRecord)
@@ -429,6 +524,6 @@ def test_the_bomb_would_be_one(tmp_path: Path) -> None:
 def test_an_empty_file_of_a_folder_is_quarantined(tmp_path: Path, converter: Converter) -> None:
     (tmp_path / "a.pdf").touch()
     made.mail(tmp_path / "b.eml")
-    bad, good = read_corpus(tmp_path, convert=converter.convert)
+    bad, good, *_ = read_corpus(tmp_path, convert=converter.convert)
     assert (bad.source, bad.reason if isinstance(bad, BadRecord) else "") == ("a.pdf", "the file is empty")
     assert isinstance(good, SourceRecord)

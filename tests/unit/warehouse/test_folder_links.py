@@ -2,14 +2,13 @@
 
 import json
 import sys
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from polyhop import cli
-from polyhop.schemas.corpus import SourceRecord
+from polyhop.schemas.corpus import SourceRecord, Unread
 from polyhop.schemas.errors import SourceError
 from polyhop.warehouse.files.readers import read_corpus
 
@@ -30,7 +29,7 @@ def corpus(tmp_path: Path) -> Path:
 
 def read(folder: Path, *, follow_links: bool = False) -> tuple[dict[str, str], dict[str, int]]:
     """Text by id of what is read, and what is not by kind."""
-    unread: Counter[str] = Counter()
+    unread = Unread()
     records = list(read_corpus(folder, follow_links=follow_links, unread=unread))
     return {r.id: r.text for r in records if isinstance(r, SourceRecord)}, dict(unread)
 
@@ -116,7 +115,10 @@ def test_an_index_run_says_what_it_did_not_read(
         (corpus / name).write_bytes(b"%PDF-1.7")
     run("index", corpus, *INDEX, *root, "--json")
     first = capsys.readouterr()
-    said = "4 files were not read: 2 .zip, 1 .png, 1 link out of the folder (--follow-links reads it)."
+    said = (
+        "4 files were not read: 2 .zip, 1 .png, 1 link out of the folder (--follow-links reads it): "
+        "a.zip, b.zip, c.png, passwd.txt."
+    )
     assert first.err.strip() == said
     document = json.loads(first.out)
     assert (document["counts"]["passages"], document["unread"]) == (
@@ -130,4 +132,4 @@ def test_an_index_run_says_what_it_did_not_read(
     run("index", corpus, *INDEX, *root, "--follow-links", "--json")
     followed = capsys.readouterr()
     assert json.loads(followed.out)["counts"]["passages"] == 2
-    assert followed.err.strip() == "3 files were not read: 2 .zip, 1 .png."
+    assert followed.err.strip() == "3 files were not read: 2 .zip, 1 .png: a.zip, b.zip, c.png."

@@ -90,7 +90,7 @@ def test_an_unknown_ending_and_the_help_name_all_formats(tmp_path: Path, install
         read_corpus(path)
     assert described_formats() == (
         ".jsonl(.gz), .json(.gz), .csv(.gz), .parquet, .odd, or a folder of .txt, .md, .markdown, .html, .htm, "
-        ".xhtml, .pdf, .docx, .pptx, .xlsx, .epub, .eml, .odd files"
+        ".xhtml, .pdf, .docx, .pptx, .xlsx, .epub, .eml, .csv, .odd files"
     )
 
 

@@ -1,22 +1,31 @@
 """What can be wrong with a record is yielded as a BadRecord; what is wrong with a source is one sentence."""
 
+import datetime
 import gzip
 import json
 import os
+import random
+import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import document_files as made
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from polyhop.schemas.corpus import BadRecord, SourceRecord
-from polyhop.schemas.errors import SourceError
-from polyhop.warehouse.files.formats import text_reader
+from polyhop.schemas.errors import PolyhopError, SourceError
+from polyhop.warehouse.documents.converter import ConversionLimits, Converter
+from polyhop.warehouse.files.extractions import read_extractions
+from polyhop.warehouse.files.formats import DOCUMENTS, ROWS, TEXTS, text_reader
+from polyhop.warehouse.files.graph_files import GRAPHS, read_graph
 from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, open_bytes, read_lines
-from polyhop.warehouse.files.readers import read_corpus
+from polyhop.warehouse.files.predictions import PREDICTION_FORMATS, read_predictions
+from polyhop.warehouse.files.questions import QUESTION_FORMATS, read_questions
+from polyhop.warehouse.files.readers import read_corpus, read_graph_sources
 
 GOOD = b'{"id": "good", "text": "fine"}'
 
@@ -114,16 +123,14 @@ def test_bad_rows_of_a_parquet_file(tmp_path: Path) -> None:
 
 
 def test_bad_files_of_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"caf\xe9")
-    (tmp_path / "b.md").write_bytes(b" \n")
+    (tmp_path / "a.txt").write_bytes("да\n".encode("windows-1251"))
     (tmp_path / "c\n.txt").write_bytes(b"text")
     (tmp_path / "good.txt").write_bytes(b"text")
     with (tmp_path / "z.txt").open("wb") as file:
         file.truncate(MAX_RECORD_BYTES + 1)
     records = list(read_corpus(tmp_path))
     assert [(r.source, r.reason) if isinstance(r, BadRecord) else r.id for r in records] == [
-        ("a.txt", "the file is not UTF-8 (invalid byte 0xe9 at byte 4)"),
-        ("b.md", "the text is empty"),
+        ("a.txt", "the file is not UTF-8 (invalid byte 0xe4 at byte 1); save it as UTF-8"),
         ("c\n.txt", "the id contains a control character (U+000A)"),
         "good.txt",
         ("z.txt", "the file is larger than 64 MB; split it or use JSON lines"),
@@ -270,3 +277,124 @@ def test_files_of_a_folder_that_may_not_be_read(powerless: Path) -> None:
         ("hidden.txt", "the file cannot be read: permission denied"),
         ("secret", "the folder cannot be opened: permission denied"),
     ]
+
+
+@pytest.fixture(scope="module")
+def converter() -> Iterator[Converter]:
+    with Converter(ConversionLimits(max_file_mb=4, max_unpacked_mb=16, seconds=20, memory_mb=1024)) as opened:
+        yield opened
+
+
+READERS: dict[str, tuple[Iterable[str], Callable[[Path, Converter], Iterable[object]]]] = {
+    "corpus": ({**ROWS, **TEXTS, **DOCUMENTS}, lambda path, converter: read_corpus(path, convert=converter.convert)),
+    "folder": ([*TEXTS, *DOCUMENTS], lambda path, converter: read_corpus(path.parent, convert=converter.convert)),
+    "graph": (GRAPHS, lambda path, _: read_graph(path)),
+    "texts of a graph": (ROWS, lambda path, _: read_graph_sources(path)),
+    "extractions": ([".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet"], lambda path, _: read_extractions(path)),
+    "questions": (QUESTION_FORMATS, lambda path, _: [*read_questions(path)[0], *read_questions(path)[1]]),
+    "predictions": (PREDICTION_FORMATS, lambda path, _: [*read_predictions(path)[0], *read_predictions(path)[1]]),
+}
+NUMBER, DEEP = "9" * 5_000, "[" * 100_000
+ODD_ROWS = (
+    json.dumps({"question": "Who?", "text": "t", "hops": NUMBER, "prediction": "p", "answer": "a"}),
+    json.dumps({"question": "Who?", "text": "t", "possible_answers": DEEP, "prediction": "p"}),
+    f'{{"id": {NUMBER}}}',
+    DEEP,
+)
+ODD_TRIPLES = ("<a:\\UFFFFFFFF> <b:c> <d:e> .", "<a:b> <c:\\UFFFFFFFF> <d:e> .", '<a:b> <c:d> "\\uD800" .')
+HOSTILE = (
+    b"",
+    b"\xff\xfe\x00",
+    b"\0" * 5_000,
+    random.Random(0).randbytes(5_000),
+    *("\n".join(rows).encode() for rows in (ODD_ROWS, ODD_TRIPLES)),
+    *(f"[{row}]".encode() for row in ODD_ROWS),
+    b'text,question,prediction\n"\0",\xff,"',
+    *(b"<meta charset=%s><p>caf\xe9\x81" % name for name in (b"idna", b"punycode", b"undefined", b"hex", b"utf-7")),
+    b"<!DOCTYPE x [" + b"<" * 9_000,
+    b"Subject: x\nContent-Type: multipart/mixed; boundary=a\n\n" + b"--a\nContent-Type: message/rfc822\n\n" * 500,
+    b"Subject: =?x?q?=FF?=\nFrom: @[;<\nContent-Type: text/html; charset=undefined\n\n\xff",
+    *(magic + bytes(range(256)) * 8 for magic in (b"PK\x03\x04", b"PK\x05\x06", b"%PDF-1.7\n", b"PAR1")),
+    b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + bytes(range(256)),
+)
+
+
+def sound_files(folder: Path) -> Iterator[bytes]:
+    """Well-formed content of each format with a signature, with values that Python has no words for."""
+    for make in (made.word, made.slides, made.sheets, made.epub, made.mail):
+        yield make(folder / "sound").read_bytes()
+    yield made.pdf(folder / "sound", [["text"]], outline=[("text", 0)]).read_bytes()
+    odd = {
+        "late": pa.array([1 << 50], pa.timestamp("ms")),
+        "fine": pa.array([(1 << 60) + 1], pa.timestamp("ns")),
+        "elsewhere": pa.array([1], pa.timestamp("s", tz="Mars/Olympus")),
+        "listed": pa.array([[1 << 50]], pa.list_(pa.timestamp("ms"))),
+    }
+    for name, column in odd.items():
+        table = {"id": ["a"], "text": ["t"], "question": ["q"], "prediction": ["p"], "answer": ["a"], name: column}
+        pq.write_table(pa.table(table), folder / "sound")
+        yield (folder / "sound").read_bytes()
+
+
+def damaged(content: bytes) -> Iterator[bytes]:
+    """The content as it is, cut off, and with some bytes overwritten here and there."""
+    yield content
+    chance = random.Random(len(content))
+    yield content[: len(content) * 2 // 3]
+    for _ in range(3):
+        at = chance.randrange(len(content))
+        yield content[:at] + chance.randbytes(40) + content[at + 40 :]
+
+
+@pytest.mark.parametrize(("name", "ending"), [(name, ending) for name in READERS for ending in READERS[name][0]])
+def test_whatever_a_file_holds_is_read_refused_in_a_sentence_or_set_aside_by_record(
+    tmp_path: Path, converter: Converter, name: str, ending: str
+) -> None:
+    (tmp_path / "read").mkdir()
+    path = tmp_path / "read" / f"c{ending}"
+    sound = (one for content in sound_files(tmp_path) for one in damaged(content)) if name == "corpus" else ()
+    for content in (*HOSTILE, *sound, *sound_files(tmp_path)):
+        is_packed = ending.endswith(".gz") and not content.startswith(b"\x1f\x8b")
+        path.write_bytes(gzip.compress(content) if is_packed else content)
+        said: list[str] = []
+        try:
+            said += [one.reason for one in READERS[name][1](path, converter) if isinstance(one, BadRecord)]
+        except PolyhopError as error:
+            said.append(str(error))
+        assert all(words.isprintable() for words in said)
+
+
+def test_values_of_parquet_that_python_does_not_have_are_read_as_text_or_set_aside(tmp_path: Path) -> None:
+    fine = pa.array([datetime.datetime(2024, 1, 1), None]).cast(pa.timestamp("ns"))
+    nanoseconds = pa.array([1_704_067_200_000_000_001, None], pa.timestamp("ns"))
+    late = pa.array([None, [1 << 50]], pa.list_(pa.timestamp("ms")))
+    pq.write_table(pa.table({"text": ["a", "b"], "day": fine, "at": nanoseconds, "l": late}), tmp_path / "c.parquet")
+    good, bad = read_corpus(tmp_path / "c.parquet")
+    assert isinstance(good, SourceRecord)
+    assert good.metadata == {"day": "2024-01-01 00:00:00", "at": "2024-01-01 00:00:00.000000001"}
+    assert isinstance(bad, BadRecord)
+    assert (bad.line, bad.reason[:50]) == (2, "the column l holds what cannot be read: OverflowEr")
+
+
+@pytest.mark.parametrize(
+    ("name", "last"), [("d", "1 record"), ("deep", "the folder cannot be opened: file name too long")]
+)
+def test_a_folder_may_be_nested_deeper_than_pythons_stack(name: str, last: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "a.txt").write_text("first")
+        descriptor = os.open(folder, os.O_RDONLY)
+        for _ in range(1_200):
+            os.mkdir(name, dir_fd=descriptor)
+            below = os.open(name, os.O_RDONLY, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        os.close(os.open("z.txt", os.O_CREAT | os.O_WRONLY, dir_fd=descriptor))
+        os.write(file := os.open("z.txt", os.O_WRONLY, dir_fd=descriptor), b"last")
+        os.close(file)
+        os.close(descriptor)
+        try:
+            first, end = read_corpus(Path(folder))
+        finally:
+            subprocess.run(["rm", "-rf", *Path(folder).glob("d*")], check=True)
+    assert isinstance(first, SourceRecord)
+    assert (end.reason if isinstance(end, BadRecord) else "1 record") == last

@@ -89,7 +89,7 @@ SELECT
 FROM (
     SELECT (
         SELECT min(q.source) FROM quarantine AS q
-        WHERE q.reason = $reason AND starts_with(g.source, q.source || '/')
+        WHERE starts_with(q.reason, $reason) AND starts_with(g.source, q.source || '/')
     ) AS unopened
     FROM gone AS g
 );

@@ -92,9 +92,9 @@ SELECT
     (SELECT count(DISTINCT (source, line)) FROM read_parquet($quarantine)),
     (SELECT count(*) FROM relations);
 
--- name: first_bad_line
--- The first refused line, for the message of a failed run.
-SELECT source, line, reason FROM read_parquet($quarantine) ORDER BY source, line, reason LIMIT 1;
+-- name: some_bad_lines
+-- Refused lines, for the message of a failed run.
+SELECT source, line, reason FROM read_parquet($quarantine) ORDER BY source, line, reason LIMIT 10;
 
 -- name: count_graph
 -- Sizes of what was read.

@@ -46,6 +46,6 @@ SELECT
     (SELECT count(DISTINCT (source, line)) FROM attached),
     (SELECT count(DISTINCT (source, line)) FROM refused);
 
--- name: first_refused
--- The first refused row, for the message of a failed run.
-SELECT source, line, reason FROM refused ORDER BY source, line, reason LIMIT 1;
+-- name: some_refused
+-- Refused rows, for the message of a failed run.
+SELECT source, line, reason FROM refused ORDER BY source, line, reason LIMIT 10;

@@ -69,7 +69,8 @@ ORDER BY passage_id;
 -- name: fill_locations
 -- Where the accepted passages stand in their files, of those of which anything is known.
 INSERT INTO locations
-SELECT p.passage_id, p.first_page, p.last_page, p.slide, p.sheet, p.chapter, p.headings
+SELECT
+    p.passage_id, p.first_page, p.last_page, p.slide, p.sheet, p.chapter, p.headings, p.first_row, p.last_row
 FROM read_parquet($passages) AS p JOIN first_use AS f USING (record_id)
 WHERE p.origin = f.origin AND (p.source, p.line) = f.place AND p.headings IS NOT NULL
 ORDER BY p.passage_id;
@@ -116,15 +117,17 @@ GROUP BY r.record_id
 ORDER BY r.record_id;
 
 -- name: count_records
--- Accepted and refused records, and how many of these lack a package; of those without a line each has its own reason.
+-- Accepted and refused records (of those without a line each has its own reason), and how many of these lack a package,
+-- and are whole files otherwise.
 SELECT
     (SELECT count(*) FROM first_use),
     (SELECT count(DISTINCT (source, line, if(line IS NULL, reason, ''))) FROM quarantine),
-    (SELECT count(*) FROM quarantine WHERE contains(reason, $lacking));
+    (SELECT count(*) FROM quarantine WHERE contains(reason, $lacking)),
+    (SELECT count(DISTINCT source) FROM quarantine WHERE line = 0 AND NOT contains(reason, $lacking));
 
--- name: first_quarantined
--- The first refused record, for the message of a failed run.
-SELECT source, line, reason FROM quarantine ORDER BY source, line, reason LIMIT 1;
+-- name: some_quarantined
+-- Refused records, for the message of a failed run.
+SELECT source, line, reason FROM quarantine ORDER BY source, line, reason LIMIT 10;
 
 -- name: content_of_passages
 -- What extraction, names and vectors depend on: every passage's id, title and text.
@@ -209,8 +212,10 @@ FROM (
 WHERE q.document_id = documents.document_id AND q.content_hash <> documents.content_hash;
 
 -- name: count_left
--- Accepted records and refused ones after passages were refused, and how many of these lack a package.
+-- Accepted records and refused ones after passages were refused, and how many of these lack a package, and are whole
+-- files otherwise.
 SELECT
     (SELECT count(DISTINCT record_id) FROM passages),
     (SELECT count(DISTINCT (source, line, if(line IS NULL, reason, ''))) FROM quarantine),
-    (SELECT count(*) FROM quarantine WHERE contains(reason, $lacking));
+    (SELECT count(*) FROM quarantine WHERE contains(reason, $lacking)),
+    (SELECT count(DISTINCT source) FROM quarantine WHERE line = 0 AND NOT contains(reason, $lacking));

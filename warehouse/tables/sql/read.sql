@@ -28,8 +28,7 @@ FROM passages WHERE passage_id IN (SELECT unnest($ids));
 
 -- name: locations_by_id
 -- Where the passages asked for stand in their files.
-SELECT passage_id, first_page, last_page, slide, sheet, chapter, headings
-FROM locations WHERE passage_id IN (SELECT unnest($ids));
+SELECT * FROM locations WHERE passage_id IN (SELECT unnest($ids));
 
 -- name: exact_names
 -- Normalised names that are written otherwise than their key; several entities may share one.

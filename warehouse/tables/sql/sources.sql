@@ -43,10 +43,11 @@ CREATE OR REPLACE TEMP TABLE kept_refused AS SELECT * FROM quarantine LIMIT 0;
 INSERT INTO kept_refused SELECT source, line, reason, excerpt FROM read_parquet($files);
 
 -- name: refused_before
--- Refused records of earlier partial runs, but of the files that this run read.
+-- Refused records of earlier partial runs, but of the files that this run read, and of those attached to them.
 INSERT INTO refused
 SELECT source, line, reason, excerpt FROM read_parquet($files)
 WHERE source NOT IN (SELECT unnest($read::VARCHAR[]))
+    AND NOT EXISTS (SELECT 1 FROM unnest($read::VARCHAR[]) AS r(file) WHERE starts_with(source, r.file || '/'))
     AND (source, line, reason) NOT IN (SELECT (source, line, reason) FROM refused);
 
 -- name: records_to_keep
@@ -65,15 +66,17 @@ SELECT bool_or(sections_json <> '') FROM read_parquet($records);
 SELECT source, line, reason, excerpt FROM refused ORDER BY source, line, reason;
 
 -- name: count_read
--- Usable records that the source itself gave, those of no use, and how many of these lack a package.
+-- Usable records that the source itself gave, those of no use, and how many of these lack a package, and are whole
+-- files otherwise.
 SELECT
     (SELECT count(DISTINCT record_id) FROM read_parquet($records)),
     (SELECT count(DISTINCT (source, line)) FROM read_parquet($quarantine)),
-    (SELECT count(*) FROM read_parquet($quarantine) WHERE contains(reason, $lacking));
+    (SELECT count(*) FROM read_parquet($quarantine) WHERE contains(reason, $lacking)),
+    (SELECT count(DISTINCT source) FROM read_parquet($quarantine) WHERE line = 0 AND NOT contains(reason, $lacking));
 
--- name: first_refused
--- The first record of no use that the source itself gave.
-SELECT source, line, reason FROM read_parquet($quarantine) ORDER BY source, line, reason LIMIT 1;
+-- name: some_refused
+-- Records of no use that the source itself gave, for the message of a failed run.
+SELECT source, line, reason FROM read_parquet($quarantine) ORDER BY source, line, reason LIMIT 10;
 
 -- name: count_before
 -- How many passages the version before has.
@@ -106,6 +109,8 @@ SELECT
     NULL::VARCHAR AS sheet,
     NULL::VARCHAR AS chapter,
     NULL::VARCHAR[] AS headings,
+    NULL::BIGINT AS first_row,
+    NULL::BIGINT AS last_row,
     '' AS sections_json
 FROM read_parquet($same) AS s JOIN passages AS p ON p.passage_id = s.record_id;
 
@@ -132,6 +137,8 @@ SELECT
     NULL::VARCHAR AS sheet,
     NULL::VARCHAR AS chapter,
     NULL::VARCHAR[] AS headings,
+    NULL::BIGINT AS first_row,
+    NULL::BIGINT AS last_row,
     '' AS sections_json
 FROM read_parquet($records) AS r
 JOIN passages AS p ON p.passage_id = r.record_id AND p.record_id = r.record_id

@@ -109,7 +109,9 @@ def test_rows_of_no_node_and_rows_without_a_text_go_to_the_quarantine(ingest: In
 
 def test_too_many_refused_rows_stop_the_run_however_large_the_graph_is(ingest: Ingest) -> None:
     graph = [{"subject": {"id": str(n)}, "predicate": "p", "object": n} for n in range(100)]
-    with pytest.raises(QuarantineExceededError, match=r"1 of 2 records in .*texts\.jsonl .* line 2: the graph has no"):
+    with pytest.raises(
+        QuarantineExceededError, match=r"(?s)1 of 2 records in .*texts\.jsonl .* line 2: the graph has no"
+    ):
         ingest([{"id": "1", "text": "a"}, {"id": "x", "text": "b"}], graph=graph)
 
 

@@ -17,7 +17,7 @@ from polyhop.tasks.quarantine import quarantine_table
 
 LONG = SourceRecord("r", "Ada", "One two.\n\nThree four.", "c.jsonl", 3, {"b": 1, "a": "é"})
 SHORT = SourceRecord("s", "", "Five.", "c.jsonl", 4)
-NOWHERE = dict.fromkeys(("first_page", "last_page", "slide", "sheet", "chapter", "headings"))
+NOWHERE = dict.fromkeys(("first_page", "last_page", "slide", "sheet", "chapter", "headings", "first_row", "last_row"))
 
 
 def test_passages_with_the_record_they_were_cut_from() -> None:
