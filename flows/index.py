@@ -134,9 +134,14 @@ class _Run:
         self._report.changes = {name: count for name, count in published.items() if name != "version"}
         manifest = latest_manifest(build)
         if manifest is not None:
-            self._report.version, self._report.changed, self._report.counts = manifest.version, True, manifest.counts
+            self._report.changed = True
+            self._describe(manifest)
             fields = {"index": build.folder.name, "version": manifest.version, "removed": self._report.removed_versions}
             _LOG.info("version published", extra={"fields": fields})
+
+    def _describe(self, manifest: Manifest) -> None:
+        report = self._report
+        report.version, report.counts, report.ratios = manifest.version, manifest.counts, manifest.ratios
 
     def _derive(self, needed: tuple[str, ...]) -> bool:
         """Runs the stages; False if a rule failed on passages: they are in quarantine now, and all begins again.
@@ -194,7 +199,7 @@ class _Run:
         manifest = self._current.require(self._build)
         clear_staging(self._build)
         self._report.removed_versions = tidy(self._build, is_after_kill=self._is_after_kill)
-        self._report.version, self._report.counts = manifest.version, manifest.counts
+        self._describe(manifest)
         self._report.reused.extend(name for name in known if name not in self._report.reused)
         return self._report
 

@@ -52,6 +52,7 @@ def summary_lines(settings: Settings, report: IndexReport) -> list[str]:
     if not report.changed:
         return lines
     lines += [f"* {name.replace('_', ' ')}: {count:,}" for name, count in report.counts.items()]
+    lines += [f"* {report.ratios_in_words}"] if report.ratios else []
     lines += ["", f"Stages taken over: {', '.join(report.reused) or 'none'}."]
     lines += [f"* damaged and made again: {sentence}" for sentence in report.damaged]
     lines += [f"* {advice}" for advice in run_advice(settings, report)]

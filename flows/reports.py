@@ -36,8 +36,8 @@ class IndexReport:
     """What a run did.
 
     `changes` counts records by how they differ from the version before (0 of each kind if nothing was published);
-    `unread` counts files of a folder corpus, and attached to messages, that were not read, by kind, and `unread_files`
-    names the first of them; `damaged` is what it found damaged, in the version before or in caches, and made again;
+    `ratios` are those of the version's manifest; `unread` counts files of a folder corpus, and attached to messages,
+    that were not read, by kind, and `unread_files` names the first of them; `damaged` is what it found damaged, in the version before or in caches, and made again;
     `pinned` is the version that stays current, None if none is pinned.
     """
 
@@ -54,6 +54,7 @@ class IndexReport:
     extraction: dict[str, int] = field(default_factory=dict)
     unread: dict[str, int] = field(default_factory=dict)
     unread_files: list[str] = field(default_factory=list)
+    ratios: dict[str, float] = field(default_factory=dict)
     changes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CHANGE_KINDS, 0))
     pinned: int | None = None
 
@@ -75,6 +76,7 @@ class IndexReport:
             "version": self.version,
             "changed": self.changed,
             "counts": self.counts,
+            "ratios": self.ratios,
             "seconds": {stage: round(seconds, 3) for stage, seconds in self.seconds.items()},
             "model": asdict(self.model),
             "extraction": self.extraction,
@@ -87,6 +89,16 @@ class IndexReport:
             "damaged": self.damaged,
             "pinned": self.pinned,
         }
+
+    @property
+    def ratios_in_words(self) -> str:
+        """How dense the graph is; "" if the version has no mentions."""
+        ratios = self.ratios
+        return "; ".join(
+            f"{ratios[mentions]:.2f} mentions and {ratios[f'relations_per_{unit}']:.2f} relations per {unit}"
+            for unit in ("passage", "entity")
+            if (mentions := f"mentions_per_{unit}") in ratios
+        )
 
     @staticmethod
     def from_json(document: dict[str, Any]) -> "IndexReport":

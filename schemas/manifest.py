@@ -127,3 +127,15 @@ class Manifest(_Frozen):
     tables_file: str = ""
     arrays: dict[str, str]
     vectors: dict[str, VectorRecord]
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        """Mentions (each entity once per passage) and relations per passage and per entity; {} of what has none.
+
+        Source: QASA, Table II.
+        """
+        if "mentions" not in self.tables:
+            return {}
+        rows = (("mentions", self.tables["mentions"].rows), ("relations", self.counts.get("relations", 0)))
+        units = (("passage", self.counts.get("passages", 0)), ("entity", self.counts.get("entities", 0)))
+        return {f"{name}_per_{unit}": round(n / total, 2) for unit, total in units if total for name, n in rows}

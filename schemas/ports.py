@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.chat import ChatModel
-from polyhop.schemas.graph import Mention
+from polyhop.schemas.graph import Entity, Mention
 from polyhop.schemas.origins import PassageOrigin
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
 from polyhop.schemas.sections import Location
@@ -90,6 +90,14 @@ class SpreadingDatabase(Protocol):
 
     def activate(self, question: SpreadQuestion, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> Activation:
         """Seeds, activations and chains of a question; duplicates among the chains are still there."""
+        ...
+
+    def named(self, folded: str, name: str) -> list[int]:
+        """Numbers of the entities whose key is the folded name, or whose name is `name` (`norm_ws`), in no order."""
+        ...
+
+    def entities(self, numbers: Sequence[int]) -> list[Entity]:
+        """Entities as people see them, in the order asked."""
         ...
 
 

@@ -257,6 +257,8 @@ def print_report(report: "IndexReport") -> None:
     print_line(f"Index '{report.index}': version {report.version} published in {total:.1f} s")
     _print_pin(report)
     print_line(f"  {counts}")
+    if report.ratios:
+        print_line(f"  {report.ratios_in_words}")
     changes = ", ".join(f"{count:,} {kind}" for kind, count in report.changes.items() if count)
     if report.version > 1 and changes:
         print_line(f'  records: {changes} (polyhop sql "FROM changes" --index {report.index})')

@@ -110,7 +110,7 @@ def _rows(folder: "IndexFolder", current: int) -> list[dict[str, object]]:
             print_error(f"Version {number} cannot be used: {error}")
             rows.append({**row, "source": None})
         else:
-            rows.append({**row, "source": manifest.source, **manifest.counts})
+            rows.append({**row, "source": manifest.source, **manifest.counts, "ratios": manifest.ratios})
     return rows
 
 

@@ -34,6 +34,8 @@ VALUES: dict[str, Any] = {
     "label": "Entity_0",
     "probe": [1.0],
     "names": [],
+    "keys": [],
+    "folded": "",
     "vector": [1.0],
     "vector_index": "none",
     "seed_score": "question",

@@ -144,3 +144,30 @@ def headings(page: Path) -> set[str]:
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def rows_of(page: str) -> list[str]:
+    """Lines of a page's tables."""
+    return [line for line in (PROJECT / page).read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+
+
+def test_figures_quoted_on_several_pages_are_the_same() -> None:
+    """README's tables and bridge-masked.md."""
+    readme, masked = rows_of("README.md"), rows_of("docs/bridge-masked.md")
+    measured = [row for row in readme if re.fullmatch(r"\| `[\w-]+` (\| \d\.\d{3} ){4}\|", row)]
+    assert len(measured) > 20
+    unseen = [row for row in masked if "unseen)" in row]
+    assert len(unseen) == 8
+    assert [row for row in readme if "unseen)" in row] == unseen
+    (design,) = (row for row in masked if "used in design" in row)
+    cells = [[cell.strip(" `") for cell in row.strip("|").split("|")] for row in measured]
+    by_name = {name: f"{five.lstrip('0')}/{ten.lstrip('0')}" for name, _, five, ten, _ in cells}
+    assert design.split(" | ")[1:5] == [by_name[name] for name in ("dense", "rrf", "bridge", "bridge-masked")]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/reference/strategies.md"])
+def test_the_table_of_the_design_s_own_questions_says_so(page: str) -> None:
+    """With the figure of the unseen set beside it."""
+    told = (PROJECT / page).read_text(encoding="utf-8").partition("<!-- musique table")[0].rpartition("##")[2]
+    assert "designed on" in told
+    assert ".714" in (PROJECT / page).read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ import numpy as np
 from graph_fixture import Arrays, SmallGraph
 
 from polyhop.schemas.errors import ContractError, MissingArtefactError, StoreConflictError
+from polyhop.schemas.graph import Entity
 from polyhop.schemas.spreading import Activation, ChainRule, SeedRule, SpreadQuestion, SpreadRule
 from polyhop.schemas.stores import NODE_KINDS, RELATIONSHIP_KINDS, GraphKind, GraphRecord, GraphRow, HeldRow, NodeKind
 from polyhop.worker.strategies.spreading import EmbeddedEngine, QasaRules
@@ -134,7 +135,18 @@ class MemorySpreading:
             {key_of[row.id]: row.vector for row in index.rows["entities"].values() if key_of[row.id] in keys},
             [(key_of[row.source], row.properties["relation"], key_of[row.target]) for row in edges],
         )
+        self._keys = list(keys)
+        self._entities = [row.properties for row in index.rows["entities"].values()]
         self._arrays = Arrays(graph.arrays, graph.matrix)
+
+    def named(self, folded: str, name: str) -> list[int]:
+        rows = [row["folded_key"] for row in self._entities if folded == row["folded_key"] or name == row["key"]]
+        return [self._keys.index(key) for key in rows if key in self._keys]
+
+    def entities(self, numbers: Sequence[int]) -> list[Entity]:
+        row_of = {row["folded_key"]: row for row in self._entities}
+        rows = [row_of[self._keys[number]] for number in numbers]
+        return [Entity(row["folded_key"], row["name"], row.get("type", ""), row["description"]) for row in rows]
 
     def activate(self, question: SpreadQuestion, seeds: SeedRule, spread: SpreadRule, chains: ChainRule) -> Activation:
         (found,) = EmbeddedEngine(self._arrays, QasaRules(seeds, spread, chains)).activate([question])  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from graph_databases import INDEX, PROBE, Kept, claimed, held, row
 from graph_fixture import EIGHT, FINAL, SEEDS, Arrays
 
 from polyhop.schemas.errors import ContractError, MissingArtefactError, StoreConflictError
+from polyhop.schemas.graph import Entity
 from polyhop.schemas.spreading import ChainRule, SeedRule, SpreadRule
 from polyhop.schemas.stores import GRAPH_KINDS, GraphRecord, GraphRow, GraphStore, HeldRow
 from polyhop.tasks.export.delta import compare
@@ -163,6 +164,14 @@ def test_activation_spreads_as_in_the_embedded_engine(store: GraphStore) -> None
         (found,) = Neo4jEngine(store.spreading(1, EIGHT.keys), rules).activate([question])
         (local,) = EmbeddedEngine(Arrays(EIGHT.arrays, EIGHT.matrix), rules).activate([question])  # type: ignore[arg-type]
         assert not disagreement(local, found), rules
+
+
+def test_entities_are_found_by_name_and_described(store: GraphStore) -> None:
+    eight_in(store)
+    database = store.spreading(1, EIGHT.keys)
+    assert (database.named("b", "none"), database.named("none", "b"), database.named("none", "none")) == ([1], [1], [])
+    assert database.entities([2, 0]) == [Entity("c", "C", "", "About c."), Entity("a", "A", "", "About a.")]
+    assert database.entities([]) == []
 
 
 def test_activation_of_the_golden_graph(store: GraphStore) -> None:

@@ -21,6 +21,13 @@ PAPERS = {
 }
 
 
+TEXTS = [
+    {"id": "P3", "title": "Joins", "text": "A survey of joins.", "metadata": {"doi": "10.1/joins", "tags": ["sql"]}},
+    {"id": "P3", "title": "Joins", "text": "A survey of joins.", "metadata": {"doi": "10.1/again"}},
+    {"id": "P2", "title": "Views", "text": "Views are stored questions."},
+]
+
+
 def triple(subject: str, predicate: str, value: dict[str, Any]) -> dict[str, Any]:
     node: dict[str, Any] = {"id": subject, "name": PAPERS.get(subject, (subject,))[0], "types": []}
     if subject in PAPERS:
@@ -103,9 +110,12 @@ def command(built: Path, tmp_path: Path, model_server: Any, monkeypatch: pytest.
         close_chats()
         return CliRunner().invoke(app, arguments)
 
+    Path("texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in TEXTS), encoding="utf-8")
     model_server.respond(respond)
     if not (built / "root").exists():
-        done = run("index", "--graph", "graph.jsonl", "--index", "papers", "--json")
+        done = run(
+            "index", "--graph", "graph.jsonl", "--graph-sources", "texts.jsonl", "--index", "papers", "--json"
+        )  # fmt: skip
         assert done.exit_code == 0, (done.exception, done.output)
         shutil.copytree("root", built / "root")
     else:
@@ -151,6 +161,40 @@ def test_the_traversal_goes_on_until_a_level_suffices(asked: Callable[..., Any],
     assert [(row["predicate"], row["object"]["name"]) for row in document["triples"]] == [("author", "Cid Moss")]
     assert document["reading"]["naming"]["prompt"]["name"] == "hub.components"
     assert document["reading"]["spent"]["calls"] == 7
+
+
+def test_a_partial_question_shows_metadata_that_its_answer_can_cite(
+    asked: Callable[..., Any], model_server: Any
+) -> None:
+    """Types of the graph, and the metadata of every row that attached a text, after the numbers of the paths."""
+    shown: dict[str, list[str]] = {}
+
+    def reply(request: Any) -> Any:
+        if request.task != "hub.partial":
+            return respond(request)
+        lines = block(request.prompt, "metadata").splitlines()
+        shown[block(request.prompt, "thing")] = lines
+        dois = [int(line[1 : line.index("]")]) for line in lines if "10.1/joins" in line]
+        said = {"sufficient": True, "answer": "Cid Moss wrote it.", "used": dois}
+        return {"kind": "reply", "content": json.dumps(said)}
+
+    model_server.respond(reply)
+    document = asked("--strategy", "hublink", "--param", "number_of_hubs=3")
+    assert shown == {
+        "Tactics of Microservices": ["[3] Tactics of Microservices: type Paper"],
+        "Views of Monoliths": ["[4] Views of Monoliths: type Paper"],
+        "Joins of Tables": [
+            "[3] Joins of Tables: type Paper",
+            "[4] passage Joins: doi 10.1/again",
+            "[5] passage Joins: doi 10.1/joins",
+            "[6] passage Joins: tags sql",
+        ],
+    }
+    (cited,) = (row for row in document["evidence"]["hub_answers"]["partial_answers"] if row["used_metadata"])
+    assert (cited["hub_id"], cited["used_paths"]) == ("P3", [])
+    assert [(one["field"], one["value"]) for one in cited["used_metadata"]] == [("doi", "10.1/joins")]
+    asked("--strategy", "hublink", "--param", "n_source_chunks=0")
+    assert set(map(tuple, shown.values())) == {("(none)",)}
 
 
 def test_the_same_question_again_is_free_and_answered_alike(asked: Callable[..., Any]) -> None:

@@ -68,10 +68,22 @@ def test_a_graph_is_exported_whole_and_spreads_there_as_it_does_here(
         monkeypatch.setenv(f"NEO4J_{name}", value)
     with open_index("towns", settings=settings) as index:
         question = "Which road leads from Newtown to Town 7?"
-        here, there = (index.ask(question, strategy="qasa", parameters={"engine": e}) for e in ("embedded", "neo4j"))
-    for rows, number in (("nodes", "weight"), ("paths", "score")):
-        locally, remotely = here.evidence[rows], there.evidence[rows]
-        assert [row | {number: 0} for row in locally] == [row | {number: 0} for row in remotely]
-        sums = [row[number] for row in remotely]  # of cosines, which Neo4j computes in float32
-        assert [row[number] for row in locally] == pytest.approx(sums, abs=TOLERANCE)
-    assert len(here.evidence["nodes"]) == TOWNS
+        thin = {"engine": "neo4j", "thin_client": True}
+        here, there, thinly = (
+            index.ask(question, strategy="qasa", parameters=p) for p in ({}, {"engine": "neo4j"}, thin)
+        )
+        for rows, number in (("nodes", "weight"), ("paths", "score"), ("seeds", "weight")):
+            for other in (there, thinly):
+                locally, remotely = here.evidence[rows], other.evidence[rows]
+                assert [row | {number: 0} for row in locally] == [row | {number: 0} for row in remotely]
+                sums = [row[number] for row in remotely]  # of cosines, which Neo4j computes in float32
+                assert [row[number] for row in locally] == pytest.approx(sums, abs=TOLERANCE)
+        assert len(here.evidence["nodes"]) == TOWNS
+        # what only the server knows: no entity is called Newtown any more, and all are described otherwise
+        altered = "MATCH (e:Entity {index: 'towns'}) SET e.description = 'As served.', e.key = 'other ' + e.key"
+        connection.write([(altered, {})])
+        there, thinly = (index.ask(question, strategy="qasa", parameters=p) for p in ({"engine": "neo4j"}, thin))
+        described = [{node["description"] for node in one.evidence["nodes"]} for one in (there, thinly)]
+        assert described == [{node["description"] for node in here.evidence["nodes"]}, {"As served."}]
+        by_name = [[seed["match"] for seed in one.evidence["seeds"]].count("exact") for one in (there, thinly)]
+        assert by_name == [TOWNS // 3, 0]

@@ -49,6 +49,7 @@ from polyhop.warehouse.artefacts import (
     vectors_of,
 )
 from polyhop.warehouse.graph.arrays import text_arrays
+from polyhop.warehouse.triples import METADATA_OF_NODES
 from polyhop.worker.strategies.no_services import NoServices
 
 T = TypeVar("T")
@@ -162,6 +163,7 @@ class MemoryIndex:
             vectors_of("entity"): lambda: self.encode(self._value(GRAPH).keys),
             **{lexical_of(name): self._postings(name) for name in ANALYSERS},
             STORED_HUBS: lambda: self._hubs[0],
+            METADATA_OF_NODES: lambda: lambda _: [],
             vectors_of("hubpath"): lambda: self.encode(self._hubs[1]),
             vectors_of("hubvalue"): lambda: self.encode(value_texts_of(self._hubs[0])),
             vectors_of("hubname"): lambda: self.encode(names_of_hubs(self._hubs[0])),

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.errors import AlgorithmError, StoreError
+from polyhop.schemas.graph import Entity
 from polyhop.schemas.spreading import (
     Activation,
     Chain,
@@ -27,7 +28,7 @@ from polyhop.schemas.spreading import (
 )
 from polyhop.warehouse.graph.neo4j_layout import vector_index
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
-from polyhop.warehouse.graph.statements import activation_query
+from polyhop.warehouse.graph.statements import activation_query, cypher
 
 _FETCH = 200
 """Candidates of a vector search: with fewer the search, which is approximate, misses some of the nearest (measured)."""
@@ -41,7 +42,7 @@ class Neo4jGraph:
     """An exported version of an index that answers questions.
 
     Attributes:
-        round_trips: Queries sent so far: one per question.
+        round_trips: Queries sent so far: one per question, and of a thin client one per name and one for descriptions.
     """
 
     def __init__(self, connection: Neo4jConnection, index: str, keys: Sequence[str]) -> None:
@@ -69,15 +70,43 @@ class Neo4jGraph:
         values = {
             **question_values(question, self._keys),
             **rule_values(len(question.names), seeds, spread, chains),
-            "index": self._index,
             "vector_index": vector_index(self._index),
         }
-        self.round_trips += 1
-        records = self._connection.read(activation_query(spread.steps, chains.max_length), values)
+        records = self._read(activation_query(spread.steps, chains.max_length), values)
         seconds = {"seed": 0.0, "traversal": time.perf_counter() - begun}
         if not records:
             return Activation((), np.zeros(0, np.intp), np.zeros(0), seconds=seconds)
         return self._activation(question, records[0], seconds)
+
+    def named(self, folded: str, name: str) -> list[int]:
+        """Numbers of the entities whose key is the folded name, or whose name is `name` (`norm_ws`), in no order.
+
+        Raises:
+            StoreError: If the server does not answer as it should.
+        """
+        rows = self._read(cypher("entities", "entities_by_name"), {"folded": folded, "name": name})
+        return [self._number_of[row["key"]] for row in rows]
+
+    def entities(self, numbers: Sequence[int]) -> list[Entity]:
+        """Entities as people see them, in the order asked.
+
+        Raises:
+            StoreError: If the server does not answer as it should, or one is missing.
+        """
+        keys = [self._keys[number] for number in numbers]
+        rows = self._read(cypher("entities", "described_entities"), {"keys": keys}) if keys else []
+        found = {row["key"]: Entity(**row) for row in rows}
+        for key in keys:
+            if key not in found:
+                raise StoreError(
+                    f"Neo4j holds no entity '{key}' of index '{self._index}'; "
+                    f"run: polyhop verify --index {self._index} --neo4j --repair"
+                )
+        return [found[key] for key in keys]
+
+    def _read(self, text: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+        self.round_trips += 1
+        return self._connection.read(text, {**values, "index": self._index})
 
     def _activation(
         self, question: SpreadQuestion, record: Mapping[str, Any], seconds: Mapping[str, float]

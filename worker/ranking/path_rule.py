@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 PathPreset = Literal["proprag", "hipporag2"]
+EdgeWeights = Literal["counts", "ones"]
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "proprag": {},
     "hipporag2": {
@@ -55,6 +56,7 @@ class PathRule:
         passage_weight: lambda, share of each passage's normalised similarity in the second walk's seeds.
         stage2_restart: Probability that the second walk returns to its seeds, above 0.
         entity_edge_factor: Factor of edges between entities relative to those between entity and passage.
+        edge_weights: An edge between entities before that factor: shared propositions and synonymy added, or 1.
     Source: algorithms.md 3.4, 3.6.
     """
 
@@ -82,3 +84,4 @@ class PathRule:
     passage_weight: float = 0.05
     stage2_restart: float = 0.55
     entity_edge_factor: float = 2.0
+    edge_weights: EdgeWeights = "counts"

@@ -35,7 +35,7 @@ class PropositionIndex:
 
     Attributes:
         graph: Propositions with entities and passages.
-        walk: Its edges, by `weighted_graph` with the rule's `entity_edge_factor`.
+        walk: Its edges, by `weighted_graph` with the rule's `entity_edge_factor` and `edge_weights`.
         vectors: Shape (n_propositions, d): vectors in number order; read only for propositions of a subgraph.
         texts_of: Texts of propositions by number.
     """

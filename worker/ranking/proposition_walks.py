@@ -14,7 +14,7 @@ from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.propositions import PropositionGraph
 from polyhop.worker.ranking.order import DECIMALS, best
 from polyhop.worker.ranking.pagerank import normalised_seeds
-from polyhop.worker.ranking.path_rule import PathRule
+from polyhop.worker.ranking.path_rule import EdgeWeights, PathRule
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -98,15 +98,18 @@ class Subgraph:
     propositions: Numbers
 
 
-def weighted_graph(graph: PropositionGraph, entity_edge_factor: float) -> WeightedGraph:
+def weighted_graph(
+    graph: PropositionGraph, entity_edge_factor: float, edge_weights: EdgeWeights = "counts"
+) -> WeightedGraph:
     """The edges that are walked.
 
     Args:
         graph: Propositions with entities and passages.
         entity_edge_factor: Factor of the weights between entities, above 0.
+        edge_weights: Weights between entities before that: shared propositions and synonymy added, or 1 for every edge.
 
     Returns:
-        Between entities the factor times the sum of shared propositions and synonymy; between entity and passage 1.
+        Between entities the factor times that weight; between entity and passage 1.
     Source: algorithms.md 3.3 (3).
     Cost: O(edges log edges), once per version.
     """
@@ -118,7 +121,10 @@ def weighted_graph(graph: PropositionGraph, entity_edge_factor: float) -> Weight
     synonyms = sparse.csr_array((graph.similarities, graph.synonyms.indices, graph.synonyms.indptr), square)
     rows = graph.passage_entities
     contained = sparse.csr_array((np.ones(len(rows.indices)), rows.indices, rows.indptr), (passages, entities))
-    between = (cliques + synonyms.sorted_indices()) * entity_edge_factor
+    between = cliques + synonyms.sorted_indices()
+    if edge_weights == "ones":
+        between.data[:] = 1.0
+    between = between * entity_edge_factor
     weights = sparse.csr_array(sparse.block_array([[between, contained.T], [contained, None]], format="csr"))
     return WeightedGraph(weights.sorted_indices(), np.asarray(weights.sum(axis=1)))
 

@@ -13,7 +13,7 @@ from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ModelUnavailableError
 from polyhop.schemas.evidence import Note
 from polyhop.schemas.query import Citation, ModelUse, RankedTriple, Reading, ReadingItem, Sentence, summed_use
-from polyhop.worker.reading.hub_steps import HubInput, merged
+from polyhop.worker.reading.hub_steps import HubInput, HubMetadata, merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,14 @@ class Partial:
         text: The partial answer.
         used: The paths it rests on, rows of the hub; by rules all kept ones.
         by_model: Whether a model gave it.
+        metadata: Fields that it rests on, too.
     """
 
     hub: HubInput
     text: str
     used: Sequence[Mapping[str, Any]]
     by_model: bool
+    metadata: Sequence[HubMetadata] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +126,14 @@ class QuestionState:
                 "hub_id": row["hub_id"],
                 "text": partial.text,
                 "used_paths": [path["hash"] for path in partial.used],
+                "used_metadata": [dataclasses.asdict(one) for one in partial.metadata],
                 "by": "model" if partial.by_model else "rules",
                 **_taken([use] if use else []),
             }
         )
         self._notes.append(Note(f"Partial answer {number}", f"{row['name'] or row['hub_id']}: {partial.text}"))
+        if partial.metadata:
+            self._notes.append(Note(f"Metadata used for {number}", "; ".join(map(str, partial.metadata))))
 
     def count(self, use: ModelUse) -> None:
         """Counts a question to the model for this level."""

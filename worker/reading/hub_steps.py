@@ -18,7 +18,8 @@ from polyhop.worker.reading.model import numbered
 REPLY_TOKENS = 1_024
 """Longest reply of a step."""
 _SCHEMA_VERSION = 1  # of the replies' forms: part of the cache's key, raised with every change; algorithms.md 0.3.
-_PATHS_SHARE = 0.7  # of the budget; chosen: a hub is judged by its paths, and linked passages get what these leave
+_PATHS_SHARE = 0.7  # of the budget; chosen: a hub is judged by its paths, and what is linked gets what these leave
+_METADATA_SHARE = 0.5  # of what paths leave; chosen: fields are short, and passages get the rest
 _NONE = "(none)"
 
 
@@ -77,6 +78,27 @@ def hub_tasks(partial: Prompt, final: Prompt, supporting: Prompt) -> HubTasks:
 
 
 @dataclass(frozen=True, slots=True)
+class HubMetadata:
+    """A field of what is linked to a hub: of its node, or of a passage.
+
+    Attributes:
+        name: Of the hub, or title of the passage.
+        passage_id: "" if it is the node's.
+        field: As filters name it, without `metadata.`.
+        value: In plain text.
+    """
+
+    name: str
+    passage_id: str
+    field: str
+    value: str
+
+    def __str__(self) -> str:
+        of = f"passage {self.name}" if self.passage_id else self.name
+        return " ".join(f"{of}: {self.field} {self.value}".split())
+
+
+@dataclass(frozen=True, slots=True)
 class HubInput:
     """A hub as it is read.
 
@@ -84,11 +106,13 @@ class HubInput:
         row: Of the evidence's data: hub_id, name, score, path_to_topic, paths, passages.
         triples: Of each of its paths, as text; "" where the path's text says the same.
         passages: Linked to it, with their texts.
+        metadata: Of its node and of these passages.
     """
 
     row: Mapping[str, Any]
     triples: Sequence[str]
     passages: Sequence[ContextPassage]
+    metadata: Sequence[HubMetadata] = ()
 
 
 def partial_request(
@@ -96,7 +120,8 @@ def partial_request(
 ) -> ChatRequest[PartialReply]:
     """The question for a hub's partial answer, its evidence within a budget: most of it for paths.
 
-    A name, or a way from the topic, that would take more than a tenth of the budget is cut.
+    Metadata have the numbers after those of the paths, so that a reply can name either. A name, or a way from the
+    topic, that would take more than a tenth of the budget is cut.
     """
     name = _cut(hub.row["name"] or hub.row["hub_id"], budget_tokens // 10)
     way = _cut(hub.row["path_to_topic"], budget_tokens // 10)
@@ -105,14 +130,18 @@ def partial_request(
         f"[{n}] {' '.join(path['text'].split())}" + (f" {triples}" if triples else "")
         for n, (path, triples) in enumerate(zip(hub.row["paths"], hub.triples, strict=True), start=1)
     ]
-    has_passages = bool(hub.passages)
-    paths = lines_within_tokens("\n".join(lines), int(budget_tokens * _PATHS_SHARE) if has_passages else budget_tokens)
-    passages = within_tokens(hub.passages, budget_tokens - estimate_tokens(paths))
+    is_linked = bool(hub.passages or hub.metadata)
+    paths = lines_within_tokens("\n".join(lines), int(budget_tokens * _PATHS_SHARE) if is_linked else budget_tokens)
+    budget_tokens -= estimate_tokens(paths)
+    fields = "\n".join(f"[{n}] {one}" for n, one in enumerate(hub.metadata, start=len(lines) + 1))
+    metadata = lines_within_tokens(fields, int(budget_tokens * _METADATA_SHARE) if hub.passages else budget_tokens)
+    passages = within_tokens(hub.passages, budget_tokens - estimate_tokens(metadata))
     inputs = (
         ("question", question.text),
         ("hub", name),
         ("topic_path", way or _NONE),
         ("paths", paths or _NONE),
+        ("metadata", metadata or _NONE),
         ("passages", numbered(passages) or _NONE),
     )
     return ChatRequest(task, question.id or question.text, inputs)

@@ -4,21 +4,24 @@ By a model where one is given and the rule says so, else by rules; what a model 
 Searches nothing: all levels are in the evidence of the retrieval. Source: algorithms.md 4.8 (levels), 4.10.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from polyhop.schemas.chat import ChatModel, ChatOutcome
+from polyhop.schemas.metadata import values_of
 from polyhop.schemas.ports import IndexReader, Reader
 from polyhop.schemas.query import ContextPassage, RankedTriple, Reading, ReadingItem
 from polyhop.tasks.hubs.artefact import STORED_HUBS
 from polyhop.tasks.hubs.text import path_text
+from polyhop.warehouse.triples import METADATA_OF_NODES
 from polyhop.worker.model_outcomes import outage_of, use_of
 from polyhop.worker.ranking.hubs.ranking import UsedPath, rank_triples
 from polyhop.worker.ranking.hubs.words import words_of
 from polyhop.worker.reading.hub_answer import Final, Partial, QuestionState
 from polyhop.worker.reading.hub_steps import (
     HubInput,
+    HubMetadata,
     HubTasks,
     filter_request,
     final_request,
@@ -43,6 +46,7 @@ class HubReadingRule:
         filters: Whether the model chooses the triples that support the answer; without a model all are kept.
         min_partial_score: By rules, a hub whose best path scores less contributes nothing.
         evidence_tokens: Largest evidence in a prompt.
+        links: Whether prompts show the metadata of a hub's node and of the passages linked to it.
     """
 
     partial_by_model: bool = True
@@ -50,6 +54,7 @@ class HubReadingRule:
     filters: bool = False
     min_partial_score: float = 0.3
     evidence_tokens: int = 6_000
+    links: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +113,8 @@ class HubReader:
         return [state.reading(self._most_calls, with_triples=with_triples) for state in states]
 
     def _inputs(self, state: QuestionState) -> list[HubInput]:
-        """The hubs of a level; only prompts show the triples of their paths."""
-        return [
+        """The hubs of a level; only prompts show the triples of their paths, and metadata."""
+        inputs = [
             HubInput(
                 row,
                 [self._triples_of(path) if self._partial else "" for path in row["paths"]],
@@ -117,6 +122,34 @@ class HubReader:
             )
             for row in state.hubs
         ]
+        if self._partial is None or not self._rule.links:
+            return inputs
+        said = self._index.artefact(METADATA_OF_NODES)([one.row["hub_id"] for one in inputs])
+        return [replace(one, metadata=self._metadata_of(one, said)) for one in inputs]
+
+    def _metadata_of(self, hub: HubInput, said: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[HubMetadata]:
+        """Fields of a hub's node, of all texts attached to it, and of its passages' records, each once.
+
+        Source: algorithms.md 4.9.
+        """
+        numbers = self._index.number_of_passage
+        attached = [
+            (passage_id, fields)
+            for node, passage_id, fields in said
+            if node == hub.row["hub_id"] and (not passage_id or passage_id in numbers)
+        ]
+        shown = [passage.passage_id for passage in hub.passages]
+        origins = zip(shown, self._index.origins([numbers[one] for one in shown]) if shown else (), strict=True)
+        rows = [*attached, *((passage_id, origin.metadata) for passage_id, origin in origins)]
+        ids = list(dict.fromkeys(passage_id for passage_id, _ in rows if passage_id))
+        stored = self._index.passages([numbers[one] for one in ids]) if ids else []
+        names = {"": hub.row["name"] or hub.row["hub_id"], **{passage_id: title for passage_id, title, _ in stored}}
+        found = [
+            HubMetadata(names[passage_id], passage_id, field, value.value)
+            for passage_id, fields in rows
+            for field, value in values_of(fields)
+        ]
+        return list(dict.fromkeys(found))
 
     def _triples_of(self, path: Any) -> str:
         """The triples of a path whose text is not made of them by template."""
@@ -144,9 +177,11 @@ class HubReader:
                 state.add(None if _is_out(state, outcome) else self._partial_by_rules(hub), use)
                 continue
             text, paths = outcome.reply.answer.strip(), hub.row["paths"]
-            used = [paths[number - 1] for number in valid(outcome.reply.used, len(paths))] or paths
+            numbers = valid(outcome.reply.used, len(paths) + len(hub.metadata)) or range(1, len(paths) + 1)
+            used = [paths[number - 1] for number in numbers if number <= len(paths)]
+            metadata = [hub.metadata[number - len(paths) - 1] for number in numbers if number > len(paths)]
             is_sufficient = outcome.reply.sufficient and bool(text)
-            state.add(Partial(hub, text, used, by_model=True) if is_sufficient else None, use)
+            state.add(Partial(hub, text, used, by_model=True, metadata=metadata) if is_sufficient else None, use)
 
     def _partial_by_rules(self, hub: HubInput) -> Partial | None:
         """The texts of the best paths, if the best one is similar enough to the question."""

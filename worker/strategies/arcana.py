@@ -1,7 +1,7 @@
 """`graph-search` and `fusion`: Arcana's passages of entities near the question's, alone or fused with cosine.
 
-Owns no formula (ranking/traversal.py and fusion.py do). Decided here: the two lists that are fused have one length
-whatever the limit (a multiple of 100), so that fewer passages are the first of more. Source: algorithms.md 5.
+Owns no formula (ranking/traversal.py and fusion.py do). Decided here: the lengths of the two lists that are fused do
+not depend on the limit, so that fewer passages are the first of more. Source: algorithms.md 5.
 """
 
 import time
@@ -57,6 +57,18 @@ class ArcanaFusionParameters(GraphSearchParameters):
     over_fetch: int = Field(
         2, ge=1, le=100, description="Length of the two lists that are fused, in hundreds of passages, default 2."
     )
+    vector_passages: int | None = Field(
+        None,
+        ge=1,
+        le=10_000,
+        description="Length of the list by similarity, in passages, default as over_fetch says; Arcana's page: 10.",
+    )
+    graph_passages: int | None = Field(
+        None,
+        ge=1,
+        le=10_000,
+        description="Length of the graph's list, in passages, default as over_fetch says; Arcana's page: all.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +87,9 @@ class VectorFusion:
     def __init__(self, reader: IndexReader, parameters: ArcanaFusionParameters) -> None:
         self._dense = DenseRanker(reader, FUSION)
         self._k = parameters.rrf_k
-        self.length = parameters.over_fetch * FETCH_UNIT
+        length = parameters.over_fetch * FETCH_UNIT
+        self._lengths = (parameters.vector_passages or length, parameters.graph_passages or length)
+        self.length = max(self._lengths)
 
     def by_vector(self, question: Question, limit: int) -> Ranking:
         """The list by cosine, as long as `limit` at least, in case it is all there is."""
@@ -89,7 +103,8 @@ class VectorFusion:
         """
         if not found.start.has_names:
             return by_vector, BY_VECTOR
-        lists = [numbers[: self.length].tolist() for numbers in (by_vector[0], found.ranking[0])]
+        both = zip((by_vector[0], found.ranking[0]), self._lengths, strict=True)
+        lists = [numbers[:length].tolist() for numbers, length in both]
         fused = reciprocal_rank_fusion(lists, self._k)
         numbers = np.array([number for number, _ in fused], dtype=np.intp)
         scores = np.array([score for _, score in fused], dtype=np.float64)

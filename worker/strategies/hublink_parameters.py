@@ -55,7 +55,11 @@ class HubLinkParameters(Parameters):
         "words (rules), or those that a model lists (model).",
     )
     n_source_chunks: int = Field(
-        10, ge=0, le=1000, description="Passages linked to a hub that join its evidence, default 10; 0 is no linking."
+        10,
+        ge=0,
+        le=1000,
+        description="Passages linked to a hub that join its evidence, with their metadata and the hub's, default 10; "
+        "0 is no linking.",
     )
     min_path_score: float = Field(0.0, ge=0, le=1, description="Paths that score below it are not seen, default 0.")
     partial_answers: By = Field(
@@ -88,6 +92,7 @@ class HubLinkParameters(Parameters):
             filters=self.output_filter,
             min_partial_score=self.min_partial_score,
             evidence_tokens=self.evidence_tokens,
+            links=self.n_source_chunks > 0,
         )
 
     @property

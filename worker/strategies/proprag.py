@@ -18,7 +18,7 @@ from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
 from polyhop.warehouse.artefacts import vectors_of
-from polyhop.worker.ranking.path_rule import PRESETS, PathPreset, PathRule
+from polyhop.worker.ranking.path_rule import PRESETS, EdgeWeights, PathPreset, PathRule
 from polyhop.worker.ranking.proposition_ranking import PropositionIndex, PropositionRanking, rank_passages
 from polyhop.worker.ranking.proposition_walks import Similarities, weighted_graph
 from polyhop.worker.ranking.similarity import cosines
@@ -94,16 +94,25 @@ class PropRagParameters(Parameters):
     )
     stage2_restart: float = Field(0.55, gt=0, lt=1, description="Second walk: probability of returning, default 0.55.")
     entity_edge_factor: float = Field(
-        2.0, gt=0, le=1000, description="Factor of edges between entities, default 2 (published code); the paper: 1."
+        2.0,
+        gt=0,
+        le=1000,
+        description="Factor of edges between entities, default 2 (published code), with edge_weights=ones 1.",
+    )
+    edge_weights: EdgeWeights = Field(
+        "counts",
+        description="Edges between entities weigh what they share and how similar their names are (counts, default; "
+        "published code), or 1 each (ones: the paper gives no weights).",
     )
 
     @model_validator(mode="before")
     @classmethod
     def _with_preset(cls, given: Any) -> Any:
-        """What is given, and for the rest what the preset says."""
+        """What is given, and for the rest what the preset and the weights of edges say."""
         if not isinstance(given, dict):
             return given
-        return {**PRESETS.get(given.get("preset", cls.model_fields["preset"].default), {}), **given}
+        factor = {"entity_edge_factor": 1.0} if given.get("edge_weights") == "ones" else {}
+        return {**factor, **PRESETS.get(given.get("preset", cls.model_fields["preset"].default), {}), **given}
 
     def rule(self, stored: StoredPropositions) -> PathRule:
         """The rule of a search in this graph.
@@ -155,7 +164,7 @@ class PropositionStrategy:
         self._passage_ids = reader.passage_ids
         self._passages = np.asarray(reader.artefact(vectors_of("passage")))
         self._propositions = np.asarray(reader.artefact(vectors_of(vectors)))
-        walk = weighted_graph(stored.graph, rule.entity_edge_factor)
+        walk = weighted_graph(stored.graph, rule.entity_edge_factor, rule.edge_weights)
         self._index = PropositionIndex(stored.graph, walk, self._propositions, stored.texts.of)
         self._rule = rule
         self._services = services

@@ -10,8 +10,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import NOTHING_SEARCHED, QUESTION_VECTOR
-from polyhop.schemas.ports import IndexReader, Services
+from polyhop.schemas.ports import IndexReader, Services, SpreadingDatabase
 from polyhop.schemas.query import Question, QuestionName, Retrieval
 from polyhop.schemas.spreading import (
     ChainRule,
@@ -46,6 +47,11 @@ class QasaParameters(Parameters):
         "embedded",
         description="Engine: embedded, on the index's own arrays, or neo4j, the server of NEO4J_URI that holds "
         "the exported version; both give the same.",
+    )
+    thin_client: bool = Field(
+        default=False,
+        description="engine=neo4j: names are looked up, and descriptions read, on the server, too, default 0 (in the "
+        "index); both give the same.",
     )
     steps: int = Field(3, ge=0, le=10, description="T: steps that activation spreads, default 3; 0: seeds only.")
     decay: float = Field(0.7, gt=0, le=1, description="alpha: share of activation that one step passes, default 0.7.")
@@ -90,16 +96,23 @@ class QasaParameters(Parameters):
 class QasaStrategy:
     """Looks names up, lets an engine spread, ranks passages by what they mention."""
 
-    def __init__(self, reader: IndexReader, parameters: QasaParameters, engine: Engine) -> None:
+    def __init__(
+        self,
+        reader: IndexReader,
+        parameters: QasaParameters,
+        engine: Engine,
+        database: SpreadingDatabase | None = None,
+    ) -> None:
+        """On an open version; names and descriptions come from `database` where one is given."""
         self.name = NAME
         self._parameters = parameters
         self._engine = engine
-        self._lookup = NameLookup(reader)
+        self._lookup = NameLookup(reader, database.named if database else None)
         self._passage_ids = reader.passage_ids
         graph = reader.artefact(GRAPH)
         self._entity_count = graph.entity_count
         self._mentioned_in = mentioned_in(graph)
-        self._evidence = QasaEvidence(reader, parameters.top_k_entities)
+        self._evidence = QasaEvidence(reader, parameters.top_k_entities, database.entities if database else None)
 
     def searched_hints(self, question: Question) -> list[str]:
         """Hints of the names that no entity has."""
@@ -148,7 +161,11 @@ def build_qasa(reader: IndexReader, parameters: QasaParameters, services: Servic
     """`qasa` on an open version."""
     rules = rules_of(parameters)
     if parameters.engine == "neo4j":
-        return QasaStrategy(reader, parameters, Neo4jEngine(services.graph_database(), rules))
+        database = services.graph_database()
+        thin = database if parameters.thin_client else None
+        return QasaStrategy(reader, parameters, Neo4jEngine(database, rules), thin)
+    if parameters.thin_client:
+        raise ConfigurationError("Parameter 'thin_client' reads from Neo4j; set engine=neo4j, too, or leave it out.")
     return QasaStrategy(reader, parameters, EmbeddedEngine(reader, rules))
 
 

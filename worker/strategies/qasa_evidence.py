@@ -10,7 +10,7 @@ from polyhop.schemas.evidence import Edge, Evidence, Fallback, Node, Note, Path,
 from polyhop.schemas.graph import Entity
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.spreading import Activation, Chain, SpreadQuestion
-from polyhop.warehouse.artefacts import ENTITIES, GRAPH
+from polyhop.warehouse.artefacts import ENTITIES, GRAPH, EntityReader
 from polyhop.worker.ranking.chain_text import chain_line, context_text, entity_line
 from polyhop.worker.ranking.order import best
 
@@ -21,9 +21,11 @@ _CUT = Note("Search for chains cut short", "it stopped at max_paths_enumerated, 
 class QasaEvidence:
     """Writes activations down for one open version."""
 
-    def __init__(self, reader: IndexReader, entity_limit: int) -> None:
+    def __init__(self, reader: IndexReader, entity_limit: int, read_entities: EntityReader | None = None) -> None:
+        """For an open version; `read_entities` reads entities from elsewhere than the index."""
         self._reader = reader
         self._entity_limit = entity_limit
+        self._read_entities = read_entities
 
     def of(self, question: SpreadQuestion, activation: Activation, fallback: Fallback | None) -> Evidence:
         """The evidence of one question.
@@ -41,7 +43,8 @@ class QasaEvidence:
         shown = {*first, *(seed.entity for seed in activation.seeds)}
         shown.update(entity for chain in activation.chains for entity in chain.entities)
         numbers = sorted(shown)
-        entities = dict(zip(numbers, self._reader.artefact(ENTITIES)(numbers), strict=True))
+        read = self._read_entities or self._reader.artefact(ENTITIES)
+        entities = dict(zip(numbers, read(numbers), strict=True))
         value_of = dict(zip(activation.entities.tolist(), activation.values.tolist(), strict=True))
         paths = tuple(_path(chain, entities) for chain in activation.chains)
         ranked = [*first, *sorted(shown - set(first), key=lambda number: (-value_of[number], number))]

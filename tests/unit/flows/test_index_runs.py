@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from polyhop.commands.index import print_report
+from polyhop.commands.versions import versions
 from polyhop.flows.index import check_coverage, run_index
+from polyhop.flows.index_outcome import summary_lines
 from polyhop.flows.model_run import model_use
 from polyhop.flows.reports import IndexReport, ModelUse
 from polyhop.flows.runner import DirectRunner
@@ -137,3 +140,21 @@ def test_what_models_took_is_reported_by_name_and_to_a_millionth_of_a_dollar(mon
         unknown_tokens=14,
         unknown_cost_usd=0.000001,
     )
+
+
+def test_a_run_says_how_many_mentions_and_relations_a_passage_and_an_entity_have(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each page names two of three people and places, and states one relation; text, JSON, page and versions agree."""
+    report = run(settings, corpus_of(tmp_path, PAGES), add_strategies=("graph-search",))
+    assert (report.counts["entities"], report.counts["relations"]) == (3, 2)
+    wanted = {"mentions_per_passage": 2, "relations_per_passage": 1, "mentions_per_entity": 1.33}
+    assert report.to_json()["ratios"] == wanted | {"relations_per_entity": 0.67}
+    said = "2.00 mentions and 1.00 relations per passage; 1.33 mentions and 0.67 relations per entity"
+    print_report(report)
+    assert f"  {said}" in capsys.readouterr().out.splitlines()
+    assert f"* {said}" in summary_lines(settings, report)
+    assert IndexReport.from_json(report.to_json()).ratios == report.ratios
+    versions("small", root=settings.root, json=True)
+    assert json.loads(capsys.readouterr().out)[0]["ratios"] == report.ratios
+    assert run(settings, corpus_of(tmp_path, PAGES)).ratios == report.ratios

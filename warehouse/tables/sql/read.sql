@@ -82,9 +82,9 @@ SELECT n AS passage, surface, sum(tf)::DOUBLE AS tf, bool_or(is_title) AS is_tit
 FROM s GROUP BY n, surface ORDER BY n, surface;
 
 -- name: tables_of_triples
--- Which of the tables that triples are read from the version has: a text's has no nodes.
+-- Which of the tables that triples and metadata are read from the version has: a text's has no nodes.
 SELECT table_name FROM duckdb_tables()
-WHERE database_name = current_database() AND table_name IN ('relations', 'entities', 'nodes');
+WHERE database_name = current_database() AND table_name IN ('relations', 'entities', 'nodes', 'node_passages');
 
 -- name: triples_of_nodes
 -- Triples of a graph whose subject has one of these ids of its own; of a value without an id, its entity id.
@@ -100,6 +100,19 @@ SELECT s.key, s.name, r.relation, o.key, o.name
 FROM relations AS r
 JOIN entities AS s ON s.entity_id = r.source_id JOIN entities AS o ON o.entity_id = r.target_id
 WHERE s.key IN (SELECT unnest($ids));
+
+-- name: metadata_of_nodes
+-- What a graph says of nodes with these ids of its own, and the rows that attached a text to them (with its passage, else '').
+SELECT n.node_id, '', json_object('type', n.types_json::JSON) FROM nodes AS n
+WHERE n.node_id IN (SELECT unnest($ids)) AND json_array_length(n.types_json) > 0
+UNION ALL
+SELECT n.node_id, p.passage_id, p.metadata_json FROM node_passages AS p JOIN nodes AS n USING (entity_id)
+WHERE n.node_id IN (SELECT unnest($ids)) ORDER BY 1, 2, 3;
+
+-- name: metadata_of_entities
+-- The types of the entities of a text with these keys, in the form of metadata_of_nodes.
+SELECT key, '', json_object('type', type) FROM entities
+WHERE key IN (SELECT unnest($ids)) AND type IS NOT NULL ORDER BY 1;
 
 -- name: origins_of_records
 -- Source and metadata of the records asked for.

@@ -18,6 +18,7 @@ from polyhop.tasks.hubs.artefact import STORED_HUBS
 from polyhop.tasks.hubs.text import path_text
 from polyhop.warehouse.artefacts import LANGUAGE
 from polyhop.warehouse.prompt_files import read_prompt
+from polyhop.warehouse.triples import METADATA_OF_NODES
 from polyhop.worker.ranking.hubs.words import words_of
 from polyhop.worker.reading.context import estimate_tokens
 from polyhop.worker.reading.hub_steps import hub_tasks
@@ -170,6 +171,40 @@ def test_every_hub_gets_a_partial_answer_and_one_answer_cites_them_by_rank() -> 
     assert shown["paths"] == "[1] Tactics author Ann Roe.\n[2] Tactics venue Oslo."
     assert (shown["topic_path"], shown["passages"]) == ("(none)", "[1] Tactics\nTactics was written by Ann Roe.")
     assert chat.batches[0][1][1]["passages"] == "(none)"
+
+
+def test_metadata_follow_the_paths_in_numbers_and_can_be_cited() -> None:
+    """Of the hub's node and of what is linked to it; nothing of passages that a filter leaves out, nothing twice."""
+    said = [("P1", "", {"type": ["Paper"]}), ("P1", "p0", {"doi": "10/1", "year": 2020}), ("P1", "p9", {"doi": "no"})]
+    index = MemoryIndex(
+        [("p0", "Tactics", "Tactics was written by Ann Roe.")],
+        {STORED_HUBS: HUBS, METADATA_OF_NODES: lambda ids: [row for row in said * 2 if row[0] in ids]},
+    )
+
+    def replies(name: str, inputs: Mapping[str, str]) -> Said:
+        return helpful(name, inputs) | ({"used": [4, 2, 9]} if name == "hub.partial" else {})  # type: ignore[operator]
+
+    for links in (True, False):
+        chat = Chat(replies)
+        rule = HubReadingRule(links=links)
+        (reading,) = HubReader(index, rule, HubModel(chat, TASKS, 6), RuleReader(index)).read([item([P1, P2])])
+        shown = [inputs["metadata"] for name, inputs in chat.batches[0] if name == "hub.partial"]
+        lines = "[3] Tactics: type Paper\n[4] passage Tactics: doi 10/1\n[5] passage Tactics: year 2020"
+        assert shown == [lines if links else "(none)", "(none)"]
+        assert stated(reading) == ["P1 venue V", "P2 author A2"]
+        cited = [row["used_metadata"] for row in reading.data["hub_answers"]["partial_answers"]]
+        doi = {"name": "Tactics", "passage_id": "p0", "field": "doi", "value": "10/1"}
+        assert cited == [[doi] if links else [], []]
+        assert [note.text for note in reading.notes if note.label == "Metadata used for 1"] == (
+            ["passage Tactics: doi 10/1"] if links else []
+        )
+
+
+def test_a_partial_answer_from_metadata_alone_rests_on_no_path() -> None:
+    index = MemoryIndex([("p0", "", "")], {STORED_HUBS: HUBS, METADATA_OF_NODES: lambda _: [("P2", "", {"type": "x"})]})
+    chat = Chat(lambda name, inputs: helpful(name, inputs) | {"used": [2]})  # type: ignore[operator]
+    (reading,) = HubReader(index, HubReadingRule(), HubModel(chat, TASKS, 6), RuleReader(index)).read([item([P2])])
+    assert stated(reading) == []
 
 
 def test_hubs_of_all_questions_are_asked_about_at_once() -> None:

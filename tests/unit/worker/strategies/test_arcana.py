@@ -93,6 +93,27 @@ def test_golden_fusion(trees: Any) -> None:
     assert ids(found) == ["k3", "k1"]
 
 
+@pytest.mark.parametrize(
+    ("lengths", "wanted"),
+    [
+        (
+            {"vector_passages": 3, "graph_passages": 10_000},
+            {"k3": 0.032266, "k1": 0.032266, "k9": 0.016129, "k2": 0.016129, "k4": 0.015625},
+        ),
+        (
+            {"vector_passages": 3, "graph_passages": 2},
+            {"k1": 0.032266, "k3": 0.016393, "k9": 0.016129, "k2": 0.016129},
+        ),
+        ({"vector_passages": 1, "graph_passages": 1}, {"k3": 0.016393, "k1": 0.016393}),
+    ],
+)
+def test_golden_fusion_of_short_lists(trees: Any, lengths: Any, wanted: dict[str, float]) -> None:
+    """G-ARC: [k3, k9, k1] by vector, [k1, k2, k3, k4] by the graph, cut as Arcana's page cuts the first."""
+    found = ask(trees, "fusion", "where is Birch", depth=2, limit=9, **lengths)
+    assert list(scores(found).items()) == list(wanted.items())
+    assert ids(ask(trees, "fusion", "where is Birch", depth=2, limit=2, **lengths)) == [*wanted][:2]
+
+
 @pytest.mark.parametrize("text", ["where", "Oak"])
 def test_without_a_known_name_fusion_keeps_the_order_by_vector(trees: Any, text: str) -> None:
     found = ask(trees, "fusion", text, limit=3)
@@ -186,4 +207,9 @@ def test_the_sources_values_are_the_defaults() -> None:
     """algorithms.md 5.2, 5.4 A4."""
     search = {"depth": 1, "decay": 0.5, "matcher": "exact", "entities": 20, "min_similarity": 0.3}
     assert STRATEGIES["graph-search"].parameters().model_dump() == search
-    assert STRATEGIES["fusion"].parameters().model_dump() == search | {"rrf_k": 60, "over_fetch": 2}
+    assert STRATEGIES["fusion"].parameters().model_dump() == search | {
+        "rrf_k": 60,
+        "over_fetch": 2,
+        "vector_passages": None,
+        "graph_passages": None,
+    }

@@ -35,6 +35,14 @@ def test_what_is_given_wins_over_the_preset(memory_index: Any) -> None:
     assert rule(memory_index, "triple-ppr", **given) == expected
 
 
+@pytest.mark.parametrize(
+    ("given", "factor"),
+    [({}, 2), ({"edge_weights": "ones"}, 1), ({"edge_weights": "ones", "entity_edge_factor": 2}, 2)],
+)
+def test_edges_of_one_have_no_factor_unless_it_is_given(memory_index: Any, given: Any, factor: float) -> None:
+    assert rule(memory_index, "proprag", **given).entity_edge_factor == factor
+
+
 def test_parameters_mean_the_same_once_they_are_written_down() -> None:
     for name, given in (("proprag", {"preset": "hipporag2", "stage1_restart": 0.3}), ("triple-ppr", {})):
         parsed = parse_parameters(spec_of(name), given)

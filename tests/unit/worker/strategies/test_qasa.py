@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from memory_index import names_of
 
-from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.errors import AlgorithmError, ConfigurationError
 from polyhop.schemas.evidence import NOTHING_SEARCHED, QUESTION_VECTOR, Evidence, QuestionNames, Seed
 from polyhop.schemas.query import Question, QuestionName, Retrieval
 from polyhop.schemas.spreading import Activation, Chain, ChainRule, SeedRule, SpreadQuestion, SpreadRule
@@ -126,6 +126,7 @@ def test_the_papers_values_are_the_defaults_of_qasa() -> None:
     """algorithms.md 1.5."""
     assert STRATEGIES["qasa"].parameters().model_dump() == {
         "engine": "embedded",
+        "thin_client": False,
         "steps": 3,
         "decay": 0.7,
         "threshold": 0.01,
@@ -196,3 +197,8 @@ def test_the_engine_on_a_database_asks_with_its_rules_and_drops_duplicates_up_to
     assert database.asked == [(question, rules.seeds, rules.spread, rules.chains)]
     assert [chain.entities for chain in found.chains] == [(0, 1, 2), (3, 4)]
     assert found.values.tolist() == [1.0]
+
+
+def test_a_thin_client_needs_a_server(memory_index: Any) -> None:
+    with pytest.raises(ConfigurationError, match="set engine=neo4j, too"):
+        make("qasa", memory_index, {"thin_client": True})

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from polyhop.schemas.propositions import PropositionGraph
 from polyhop.tasks.propositions.graph import proposition_graph
 from polyhop.worker.ranking.beam import PathSearch, PropositionPath
+from polyhop.worker.ranking.path_rule import EdgeWeights
 from polyhop.worker.ranking.proposition_ranking import PropositionIndex
 from polyhop.worker.ranking.proposition_walks import Similarities, weighted_graph
 
@@ -77,9 +78,10 @@ class NamedGraph:
         dense = np.array([self.dense[passage] for passage in self.passages])
         return Similarities(self.unit_question, self.unit_vectors @ self.unit_question, dense)
 
-    def index(self, entity_edge_factor: float = 2.0) -> PropositionIndex:
+    def index(self, entity_edge_factor: float = 2.0, edge_weights: EdgeWeights = "counts") -> PropositionIndex:
         graph = self.graph
-        return PropositionIndex(graph, weighted_graph(graph, entity_edge_factor), self.unit_vectors, self.texts_of)
+        walk = weighted_graph(graph, entity_edge_factor, edge_weights)
+        return PropositionIndex(graph, walk, self.unit_vectors, self.texts_of)
 
     def search(self, universe: str) -> PathSearch:
         """A search among some propositions; their names are one letter and a digit."""

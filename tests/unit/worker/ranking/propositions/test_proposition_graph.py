@@ -38,6 +38,16 @@ def test_golden_weights(g_prop_1: Any) -> None:
         assert found == pytest.approx(expected)
 
 
+def test_golden_weights_where_every_edge_is_one(g_prop_6: Any) -> None:
+    """G-PROP-6: two propositions share A and B; A and C are synonyms, and share one."""
+    named, graph = g_prop_6.entities, g_prop_6.graph
+    between = {"AB": (4, 1), "AC": (3.7, 1), "BC": (2, 1), "CD": (2, 1), "DF": (2, 1), "AD": (0, 0)}
+    for column, (factor, kind) in enumerate([(2.0, "counts"), (1.0, "ones")]):
+        weights = weighted_graph(graph, factor, kind).weights.toarray()  # type: ignore[arg-type]
+        found = {pair: weights[named.index(pair[0]), named.index(pair[1])] for pair in between}
+        assert found == pytest.approx({pair: given[column] for pair, given in between.items()})
+
+
 @st.composite
 def tables(draw: st.DrawFn) -> dict[str, Any]:
     """Rows of the tables: propositions without entities, entities and passages without propositions among them."""

@@ -250,17 +250,16 @@ def test_golden_first_walk(g_prop_1: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "factor", "expected"),
+    ("changes", "edges", "expected"),
     [
-        ({"stage1_passage_weight": 0.05}, 2.0, [0.0401, 0.04324, 0.062828, 0.033294]),
-        ({}, 1.0, [0.051624, 0.057561, 0.09675, 0.041605]),
+        ({"stage1_passage_weight": 0.05}, (2.0, "counts"), [0.0401, 0.04324, 0.062828, 0.033294]),
+        ({}, (1.0, "counts"), [0.051624, 0.057561, 0.09675, 0.041605]),
+        ({}, (1.0, "ones"), [0.051671, 0.057869, 0.094557, 0.041625]),
     ],
 )
-def test_golden_first_walk_with_other_weights(
-    g_prop_1: Any, changes: Any, factor: float, expected: list[float]
-) -> None:
+def test_golden_first_walk_with_other_weights(g_prop_1: Any, changes: Any, edges: Any, expected: list[float]) -> None:
     """G-PROP-1."""
-    index = g_prop_1.index(factor)
+    index = g_prop_1.index(*edges)
     first = focus(index.graph, index.walk, g_prop_1.similarities(), replace(GOLDEN_1, **changes), 4)
     assert first is not None
     assert first.scores == pytest.approx(expected, abs=1e-6)
