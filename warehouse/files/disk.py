@@ -16,6 +16,7 @@ from typing import IO
 from polyhop.schemas.errors import ConfigurationError, SourceError, StoreError
 from polyhop.warehouse.files.layout import owner_of
 
+READ_ONLY = "it, or its folder, may only be read; choose another place (--root) or change the owner"
 _REASONS = {
     errno.ENOSPC: "the disk is full; free some space and run the same command again",
     errno.EDQUOT: "the disk quota is used up; free some space and run the same command again",
