@@ -37,8 +37,9 @@ class IndexReport:
 
     `changes` counts records by how they differ from the version before (0 of each kind if nothing was published);
     `ratios` are those of the version's manifest; `unread` counts files of a folder corpus, and attached to messages,
-    that were not read, by kind, and `unread_files` names the first of them; `damaged` is what it found damaged, in the version before or in caches, and made again;
-    `pinned` is the version that stays current, None if none is pinned.
+    that were not read, by kind, and `unread_files` names the first of them; `damaged` is what it found damaged, in the
+    version before or in caches, and made again; `pinned` is the version that stays current, None if none
+    is pinned.
     """
 
     index: str

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from polyhop.tasks.evaluation.generator import generate
-from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.disk import require_foreign, writing
 from polyhop.warehouse.files.json_lines import write_json_lines
 
 CORPUS_FILE = "corpus.jsonl"
@@ -38,6 +38,7 @@ def write_generated(folder: Path, passages: int, questions: int, seed: int) -> G
         StoreError: If the disk refuses.
     """
     records, asked = generate(passages, questions, seed)
+    require_foreign(folder)
     with writing("a generated corpus", folder):
         folder.mkdir(parents=True, exist_ok=True)
     corpus, question_file = folder / CORPUS_FILE, folder / QUESTIONS_FILE

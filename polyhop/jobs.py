@@ -177,11 +177,11 @@ def results_parquet(rows: Iterator[ResultRow], path: Path) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from polyhop.warehouse.files.disk import writing
+    from polyhop.warehouse.files.disk import named_file
 
     schema = pa.schema([pa.field(name, getattr(pa, kind)()) for name, kind in _PARQUET_COLUMNS.items()])
     count = 0
-    with writing("results", path), pq.ParquetWriter(path, schema) as writer:
+    with named_file(path, "the results") as place, pq.ParquetWriter(place, schema) as writer:
         while batch := [_flat(result_document(row)) for row in islice(rows, _ROWS_PER_BATCH)]:
             writer.write_table(pa.Table.from_pylist(batch, schema=schema))
             count += len(batch)

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any
 
 from polyhop.schemas.printable import escaped_json, printable_line
@@ -14,8 +15,21 @@ from polyhop.schemas.redaction import redact
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output."""
-    print(escaped_json(json.dumps(document, ensure_ascii=False, default=str)))  # noqa: T201
+    """One JSON document on standard output; NaN and infinity, which JSON has not, are their names as text."""
+    try:
+        text = json.dumps(document, ensure_ascii=False, default=str, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(document), ensure_ascii=False, default=str)
+    print(escaped_json(text))  # noqa: T201
+
+
+def _finite(document: Any) -> Any:
+    """The same document with floats that are no numbers of JSON as text."""
+    if isinstance(document, Mapping):
+        return {key: _finite(value) for key, value in document.items()}
+    if isinstance(document, list | tuple):
+        return [_finite(value) for value in document]
+    return str(document) if isinstance(document, float) and not isfinite(document) else document
 
 
 def print_line(text: str = "") -> None:

@@ -21,7 +21,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.schemas.variants import Variant, parse_variant
 from polyhop.schemas.version import VERSION
 from polyhop.sweep_process import ROOT
-from polyhop.warehouse.files.disk import write_whole, writing
+from polyhop.warehouse.files.disk import require_foreign, write_whole, writing
 from polyhop.worker.strategies.registry import needed_artefacts
 
 SWEEP_FILE = "sweep.json"
@@ -65,6 +65,7 @@ def run_sweep(settings: Settings, request: SweepRequest, on_progress: OnProgress
     """
     from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
+    require_foreign(request.folder)
     variants = [parse_variant(label, {}) for label in request.strategies]
     for variant in variants:
         parse_parameters(spec_of(variant.strategy), variant.parameters)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from polyhop.schemas.corpus import GraphServer
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.statements import Neo4jMapping
-from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 
 if TYPE_CHECKING:
@@ -35,12 +34,8 @@ def open_questions(settings: Settings) -> "QuestionQueue":
     from polyhop.warehouse.queue.dialects import sqlite_url
     from polyhop.warehouse.queue.queue import open_queue
 
-    path = Layout(settings.root).queue
-    if not settings.queue.url:
-        with writing("the question queue", path):
-            path.parent.mkdir(parents=True, exist_ok=True)
     return open_queue(
-        settings.queue.url or sqlite_url(path),
+        settings.queue.url or sqlite_url(Layout(settings.root).queue),
         ageing_seconds=settings.queue.ageing_seconds,
         max_depth=settings.queue.max_depth,
     )

@@ -16,7 +16,6 @@ from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.ports import KeepingEncoder
 from polyhop.schemas.redaction import has_secret
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, open_model
 
@@ -143,8 +142,6 @@ def _encoder(needs: EncoderNeeds) -> "CachedEncoder":
     from polyhop.warehouse.models.cached import CachedEncoder
 
     layout, choice, opened = Layout(needs.root), needs.choice, _model(_of_model(needs))
-    with writing("caches", layout.caches):
-        layout.caches.mkdir(parents=True, exist_ok=True)
     encoder = CachedEncoder(
         opened.passages,
         VectorCache(layout.vector_cache),

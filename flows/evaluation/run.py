@@ -39,8 +39,8 @@ from polyhop.schemas.variants import Variant, parse_variant
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.evaluation.report import Outcome, QuestionValues, evaluate, question_values
 from polyhop.tasks.evaluation.run_documents import RANKING_KEPT, RunFacts, rounded, run_document, timings_document
-from polyhop.warehouse.files.disk import file_hash
-from polyhop.warehouse.files.json_lines import check_place, write_json_lines
+from polyhop.warehouse.files.disk import file_hash, require_place
+from polyhop.warehouse.files.json_lines import write_json_lines
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.machine import machine, now, peak_rss_mb
 from polyhop.warehouse.open import open_published
@@ -165,7 +165,7 @@ def _add_memory(costs: dict[str, Any], memory: Mapping[str, Mapping[str, Any]]) 
 def _check_out(out: Path, questions: Path) -> None:
     if out.exists() and questions.exists() and out.samefile(questions):
         raise ConfigurationError(f"--out would replace the questions in {questions}; name another file.")
-    check_place(out, _OUT)
+    require_place(out, _OUT)
 
 
 def _questions_row(

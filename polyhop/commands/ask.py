@@ -94,9 +94,10 @@ def _check_shown(indexes: Sequence[str], html: Path | None, *, explain: bool) ->
     if len(indexes) > 1 and (html is not None or explain):
         raise ConfigurationError("--html and --explain show one index; name one of them alone, or leave them out.")
     if html is not None:
-        from polyhop.pages.material import require_place
+        from polyhop.pages.material import PAGE
+        from polyhop.warehouse.files.disk import require_place
 
-        require_place(html)
+        require_place(html, PAGE)
 
 
 def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -> None:

@@ -89,8 +89,10 @@ def export(file: File, set_: Set = None, root: Root = None, json: Json = False) 
     """Write all valid replies into a parquet file."""
     from polyhop.warehouse.cache.exchange import export_replies
     from polyhop.warehouse.cache.replies import ReplyCache
+    from polyhop.warehouse.files.disk import require_place
     from polyhop.warehouse.files.layout import Layout
 
+    require_place(file, "the replies")
     cache = ReplyCache(Layout(settings_of(root, set_).root).reply_cache)
     count = export_replies(cache, file)
     cache.close()

@@ -79,9 +79,10 @@ def explain(
     with open_questions(settings) as queue:
         row = require_result(queue, job, question)
     if html is not None:
-        from polyhop.pages.material import require_place, write_stored_page
+        from polyhop.pages.material import PAGE, write_stored_page
+        from polyhop.warehouse.files.disk import require_place
 
-        require_place(html)
+        require_place(html, PAGE)
         write_stored_page(html, row.result, settings)
         print_error(f"Page written to {html}")
     if json:

@@ -10,13 +10,13 @@ from typing import Any
 from polyhop.pages.answer_page import PageMaterial, answer_page
 from polyhop.pages.graph import Triple
 from polyhop.passages import passage_texts
-from polyhop.schemas.errors import StoreError, UnknownIdError, UnknownIndexError
+from polyhop.schemas.errors import UnknownIdError, UnknownIndexError
 from polyhop.schemas.evidence import evidence_of
 from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.artefacts import GRAPH, RELATIONS
-from polyhop.warehouse.files.disk import write_whole, writing
+from polyhop.warehouse.files.disk import named_file
 from polyhop.warehouse.open import open_published
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
@@ -64,6 +64,10 @@ def _relations(index: IndexReader, reached: Set[str]) -> list[Triple]:
     return found
 
 
+PAGE = "the page"
+"""What is written, for messages."""
+
+
 def all_parameters(document: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, object]:
     """The strategy's parameters with those given in place of their defaults."""
     return parse_parameters(spec_of(str(document["strategy"])), given).model_dump()
@@ -76,8 +80,8 @@ def write_page(path: Path, document: Mapping[str, Any], material: PageMaterial) 
         StoreError: If it cannot be written.
     """
     page = answer_page(document, material)
-    with writing("the page", path):
-        write_whole(path, page.encode("utf-8", errors="replace"))
+    with named_file(path, PAGE) as place:
+        place.write_bytes(page.encode("utf-8", errors="replace"))
 
 
 def write_stored_page(path: Path, document: Mapping[str, Any], settings: Settings) -> None:
@@ -103,15 +107,3 @@ def write_stored_page(path: Path, document: Mapping[str, Any], settings: Setting
         write_page(path, document, material_of(session.where(where), document, given))
     finally:
         session.close()
-
-
-def require_place(path: Path) -> None:
-    """Makes sure, before anything is asked, that a page has a place to go.
-
-    Raises:
-        StoreError: If its folder does not exist, or a folder has its name.
-    """
-    if path.is_dir():
-        raise StoreError(f"Cannot write the page to {path}: that is a folder; name a file.")
-    if not path.absolute().parent.is_dir():
-        raise StoreError(f"Cannot write the page to {path}: there is no folder {path.parent}; create it first.")

@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Lock
 
 from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.sqlite_files import is_writable
 
 # chosen: short beside a model's reply of a second or more, and a lock that is tried costs microseconds
 POLL_SECONDS = 0.05
@@ -56,6 +57,9 @@ class Claims:
         with self._lock:
             if place in self._held:
                 return False
+            if not is_writable(self._path):  # nothing is kept there, so nobody can wait for what is kept
+                self._held.add(place)
+                return True
             if self._descriptor is None:
                 with writing("the claims on model replies", self._path):
                     self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

@@ -3,9 +3,10 @@
 Knows no table; a cache brings its statements. Every call is one transaction: a kill at any moment loses at most that.
 """
 
+import logging
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -13,11 +14,14 @@ from typing import Any
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from polyhop.schemas.errors import DamagedStoreError, StoreError, StoreUnavailableError
-from polyhop.warehouse.files.disk import disk_sentence, writing
+from polyhop.warehouse.files.disk import READ_ONLY, disk_sentence, writing
+from polyhop.warehouse.files.sqlite_files import connect_read_only, is_writable
 from polyhop.warehouse.statements import read_statements
 
 # chosen: transactions of a cache take milliseconds, so that a longer wait means a process that hangs or is stopped.
 BUSY_TIMEOUT_SECONDS = 60
+_LOG = logging.getLogger(__name__)
+_OPTIONS: Any = {"timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None, "check_same_thread": False}
 REPAIR_COMMAND = "polyhop cache repair"
 
 _COLUMNS = """SELECT t.name, c.name, c.type FROM sqlite_schema AS t JOIN pragma_table_info(t.name) AS c
@@ -33,6 +37,7 @@ class SharedDatabase:
 
     Attributes:
         path: The file.
+        is_read_only: It, or its folder, may not be written: what it holds is read, and nothing is added to it.
 
     `is_durable` decides whether a transaction waits until it has reached the disk: without, a power cut (never a kill)
     may undo the last ones.
@@ -49,14 +54,41 @@ class SharedDatabase:
         self._synchronous = "FULL" if is_durable else "NORMAL"
         self._statements = read_statements(sql_file)
         self._lock = RLock()
-        with writing(what, path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+        self.is_read_only = not is_writable(path)
+        if not self.is_read_only:
+            with writing(what, path):
+                path.parent.mkdir(parents=True, exist_ok=True)
         with self._translated():
-            self._connection = sqlite3.connect(
-                path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
-            )
+            self._connection = self._read_only() if self.is_read_only else sqlite3.connect(path, **_OPTIONS)
             self._connection.text_factory = _text
-            self._prepare()
+            if not self.is_read_only:
+                self._prepare()
+
+    def _read_only(self) -> sqlite3.Connection:
+        """The file where nothing may be written; empty tables where there is none, or none of this version."""
+        _LOG.log(
+            logging.WARNING if self._synchronous == "FULL" else logging.DEBUG,
+            "%s cannot be written: nothing new is kept in it",
+            self.path,
+        )
+        with suppress(sqlite3.OperationalError):
+            connection = connect_read_only(self.path, **_OPTIONS)
+            if not self._lacking(connection):
+                return connection
+            connection.close()
+        connection = sqlite3.connect(":memory:", **_OPTIONS)
+        for statement in self._creating():
+            connection.execute(statement)
+        return connection
+
+    def require_writable(self) -> None:
+        """Makes sure that what is written is kept.
+
+        Raises:
+            StoreError: If the file may only be read.
+        """
+        if self.is_read_only:
+            raise StoreError(f"Cannot write {self._what} {self.path}: {READ_ONLY}.")
 
     def read(self, name: str, values: Mapping[str, object] | None = None) -> list[Any]:
         """The rows of a statement."""
@@ -64,7 +96,9 @@ class SharedDatabase:
             return self._connection.execute(self._statements[name], values or {}).fetchall()
 
     def add(self, name: str, values: Mapping[str, object]) -> int:
-        """Runs an INSERT … RETURNING as a transaction of its own; returns the number of the new row."""
+        """Runs an INSERT … RETURNING as a transaction of its own; returns the number of the new row (0: not kept)."""
+        if self.is_read_only:
+            return 0
         with self._lock, self._translated(), self._immediate():
             return int(self._connection.execute(self._statements[name], values).fetchone()[0])
 
@@ -78,8 +112,12 @@ class SharedDatabase:
         """All or nothing; takes the write lock at once, so that it cannot fail half-way for being busy.
 
         Yields:
-            A function that runs a statement once per row of values and returns how many rows it changed.
+            A function that runs a statement once per row of values and returns how many rows it changed; where the
+            file may only be read, none.
         """
+        if self.is_read_only:
+            yield lambda _name, _rows: 0
+            return
         with self._lock, self._translated(), self._immediate():
             yield self._change
 
@@ -128,12 +166,16 @@ class SharedDatabase:
 
     def _add_columns(self) -> None:
         """Adds the columns, empty, that a file of an older version lacks."""
+        for table, column, kind in self._lacking(self._connection):
+            self._connection.execute(f'ALTER TABLE "{table}" ADD COLUMN "{column}" {kind}')
+
+    def _lacking(self, connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
+        """Tables, columns and types that a file of this version would have."""
         with closing(sqlite3.connect(":memory:")) as fresh:
             for statement in self._creating():
                 fresh.execute(statement)
             wanted = fresh.execute(_COLUMNS).fetchall()
-        for table, column, kind in sorted({*wanted} - {*self._connection.execute(_COLUMNS).fetchall()}):
-            self._connection.execute(f'ALTER TABLE "{table}" ADD COLUMN "{column}" {kind}')
+        return sorted({*wanted} - {*connection.execute(_COLUMNS).fetchall()})
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

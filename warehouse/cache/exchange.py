@@ -6,7 +6,6 @@ task asks for is checked whenever it is used.
 
 import json
 import math
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.errors import SourceError
 from polyhop.warehouse.cache.calls import ReplySource
 from polyhop.warehouse.cache.replies import ReplyCache, StoredReply, reply_row
-from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.disk import named_file
 
 ROWS_PER_BATCH = 1_000  # chosen: bounds memory, and any number reads the same rows
 SCHEMA = pa.schema(
@@ -61,17 +60,11 @@ def export_replies(cache: ReplyCache, path: Path) -> int:
     Raises:
         StoreError: If the file cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     count = 0
-    try:
-        with writing("replies", path):
-            with pq.ParquetWriter(temporary, SCHEMA, compression="zstd") as writer:
-                for page in cache.pages():
-                    writer.write_table(pa.Table.from_pylist([_document(*pair) for pair in page], schema=SCHEMA))
-                    count += len(page)
-            temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with named_file(path, "the replies") as place, pq.ParquetWriter(place, SCHEMA, compression="zstd") as writer:
+        for page in cache.pages():
+            writer.write_table(pa.Table.from_pylist([_document(*pair) for pair in page], schema=SCHEMA))
+            count += len(page)
     return count
 
 

@@ -21,6 +21,7 @@ from polyhop.warehouse.cache.reply_rows import sound_reply, unpacked
 from polyhop.warehouse.cache.vectors import VectorCache, sound_vector
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.sqlite_files import connect_read_only, is_writable
 
 _ROWS_PER_READ = 500  # chosen: any number saves the same rows, because a read that fails is done row by row
 _LEAST_ROW_BYTES = 32
@@ -248,7 +249,8 @@ def _all_rows(connection: sqlite3.Connection, table: str) -> Iterator[tuple[Any,
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=5, isolation_level=None)
+    open_file = sqlite3.connect if is_writable(path) else connect_read_only
+    connection = open_file(path, timeout=5, isolation_level=None)
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
     return connection
 

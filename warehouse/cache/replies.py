@@ -186,6 +186,7 @@ class ReplyCache:
 
     def add_replies(self, rows: Iterator[list[dict[str, Any]]]) -> int:
         """Adds replies from elsewhere (`reply_row`), all or none; known keys keep theirs. Returns how many were new."""
+        self._database.require_writable()
         added = 0
         with self._database.transaction() as change:
             for batch in rows:
@@ -245,6 +246,7 @@ class ReplyCache:
             model: By this model; None: any.
             only_failures: Keep the replies.
         """
+        self._database.require_writable()
         before = None if older_than_days is None else time.time() - older_than_days * SECONDS_PER_DAY
         which = {"model": model, "before": before}
         steps: list[tuple[str, dict[str, Any]]] = [(name, which) for name in ("evict_failures", "evict_raw_replies")]

@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from polyhop.schemas.errors import SourceError, StoreError
+from polyhop.schemas.errors import ConfigurationError, SourceError, StoreError
+from polyhop.warehouse.files.layout import owner_of
 
+READ_ONLY = "it, or its folder, may only be read; choose another place (--root) or change the owner"
 _REASONS = {
     errno.ENOSPC: "the disk is full; free some space and run the same command again",
     errno.EDQUOT: "the disk quota is used up; free some space and run the same command again",
@@ -66,6 +68,54 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def named_file(path: Path, what: str) -> Iterator[Path]:
+    """Where to write a file that people named: it is there whole when the block ends well, or is as it was before.
+
+    A pipe, a device or a symbolic link is written in place.
+
+    Raises:
+        ConfigurationError: If the file is one of Polyhop's own.
+        StoreError: If the disk refuses.
+    """
+    require_place(path, what)
+    with writing(what, path):
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            yield path
+            return
+        with replacing(path) as temporary:
+            yield temporary
+
+
+def require_place(path: Path, what: str) -> None:
+    """Finds out before long work that a file that people named cannot be written afterwards.
+
+    Raises:
+        ConfigurationError: If the file is one of Polyhop's own.
+        StoreError: If its folder does not exist or may not be written, or the file is a folder.
+    """
+    require_foreign(path)
+    if path.is_dir():
+        raise StoreError(f"Cannot write {what} to {path}: that is a folder; name a file.")
+    if not path.absolute().parent.is_dir():
+        raise StoreError(f"Cannot write {what} to {path}: there is no folder {path.parent}; create it first.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise StoreError(f"Cannot write {what} to {path}: {_REASONS[errno.EACCES]}.")
+
+
+def require_foreign(path: Path) -> None:
+    """Makes sure that nothing of Polyhop's own is written over.
+
+    Raises:
+        ConfigurationError: If the path leads to or below what a root holds: an index, a cache, the queue.
+    """
+    root = owner_of(path)
+    if root is not None:
+        raise ConfigurationError(
+            f"{path} is among Polyhop's own files below {root}; name a file outside its folders to write to."
+        )
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from polyhop.schemas.errors import PolyhopError, SourceError
-from polyhop.warehouse.files.disk import replacing, writing
+from polyhop.warehouse.files.disk import named_file
 from polyhop.warehouse.files.lines import open_bytes, read_lines
 from polyhop.warehouse.files.records import damage
 from polyhop.warehouse.statements import statement
@@ -139,11 +139,7 @@ def export_extractions(tables: Path, target: Path) -> int:
     """
     opener = gzip.open if target.name.lower().endswith(".gz") else open
     count = 0
-    with (
-        connect(tables, read_only=True) as connection,
-        writing("the extractions", target),
-        replacing(target) as unfinished,
-    ):
+    with connect(tables, read_only=True) as connection, named_file(target, "the extractions") as unfinished:
         found = connection.execute(statement("extract", "passage_extractions"))
         with opener(unfinished, "wt", encoding="utf-8") as file:
             while rows := found.fetchmany(_ROWS_PER_BATCH):

@@ -3,13 +3,11 @@
 Knows no field.
 """
 
-import errno
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.disk import named_file
 
 
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, object]], what: str) -> int:
@@ -26,31 +24,8 @@ def write_json_lines(path: Path, rows: Iterable[Mapping[str, object]], what: str
     Raises:
         StoreError: If the disk refuses.
     """
-    with writing(what, path):
-        if path.is_symlink() or (path.exists() and not path.is_file()):
-            return _write(path, rows)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        try:
-            count = _write(temporary, rows)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    return count
-
-
-def check_place(path: Path, what: str) -> None:
-    """Finds out before long work that a file cannot be written afterwards.
-
-    Raises:
-        StoreError: If its folder does not exist or may not be written, or the file is a folder.
-    """
-    with writing(what, path):
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not path.exists():
-            path.parent.stat()
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    with named_file(path, what) as place:
+        return _write(place, rows)
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> int:

@@ -21,6 +21,17 @@ def index_of(path: Path) -> str:
     return below[-1] if below else "NAME"
 
 
+def owner_of(path: Path) -> Path | None:
+    """The root that a path is in the stores of (its indexes, caches, queue, evaluations, tunings); None: of none."""
+    place = path.resolve()
+    for folder, root in pairwise((place, *place.parents)):
+        held = Layout(root)
+        own = (held.indexes, held.caches, held.queue, held.evaluations, held.tunings)
+        if (folder in own or folder.name.startswith(f"{held.queue.name}-")) and held.is_used:
+            return root
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class VersionFolder:
     """The files of one version, published or being built."""
@@ -160,6 +171,12 @@ class Layout:
     def indexes(self) -> Path:
         """Folder of all indexes."""
         return self.root / _INDEXES
+
+    @property
+    def is_used(self) -> bool:
+        """Whether Polyhop has stored anything here."""
+        stores = self.reply_cache, self.vector_cache, self.queue
+        return any(store.is_file() for store in stores) or next(self.indexes.glob("*/WRITER"), None) is not None
 
     def index(self, name: str) -> IndexFolder:
         """The folder of index `name`.

@@ -14,9 +14,11 @@ from urllib.parse import quote, unquote
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.pool import NullPool, StaticPool
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.sqlite_files import connect_read_only, is_writable
 from polyhop.warehouse.queue.statements import statement
 
 Clock = Callable[[], float]
@@ -28,11 +30,21 @@ _REFUSED_LOGINS = ("authentication failed", "does not exist", "no pg_hba.conf en
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """An engine with what the queue must know about its database; `row_locks` is True for PostgreSQL."""
+    """An engine with what the queue must know about its database.
+
+    Attributes:
+        engine: Opens connections.
+        where: Its url without a password, for messages.
+        clock: The time; None: the server's.
+        row_locks: True for PostgreSQL.
+        is_read_only: A file that may not be written.
+    """
 
     engine: Engine
+    where: str
     clock: Clock | None
     row_locks: bool
+    is_read_only: bool = False
 
     def now(self, connection: Connection) -> float:
         """The queue's time in seconds since 1970: the server's, or this machine's for a file."""
@@ -70,23 +82,42 @@ def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Da
             "The queue's url is malformed; it looks like sqlite:///FILE or postgresql://…"
         ) from error
     parsed = parsed.set(database=unquote(parsed.database)) if parsed.database else parsed  # SQLAlchemy 2.0 does not
-    name = parsed.get_backend_name()
+    name, where = parsed.get_backend_name(), parsed.render_as_string(hide_password=True)
     if name == "sqlite":
-        return Database(_sqlite_engine(parsed, patience_seconds), clock or time.time, row_locks=False)
+        if parsed.database in {None, "", ":memory:"}:
+            raise ConfigurationError(
+                "The queue needs a SQLite file (sqlite:///FILE): workers are processes of their own."
+            )
+        path = Path(str(parsed.database))
+        if is_writable(path):
+            return Database(_sqlite_engine(parsed, path, patience_seconds), where, clock or time.time, row_locks=False)
+        return Database(_reading_engine(path), where, clock or time.time, row_locks=False, is_read_only=True)
     if name in {"postgresql", "postgres"}:
-        return Database(_postgresql_engine(parsed), clock, row_locks=True)
+        return Database(_postgresql_engine(parsed), where, clock, row_locks=True)
     raise ConfigurationError(f"The queue runs on sqlite:///FILE or postgresql://…, not on '{name}'.")
 
 
-def _sqlite_engine(url: URL, patience_seconds: float) -> Engine:
-    if url.database in {None, "", ":memory:"}:
-        raise ConfigurationError("The queue needs a SQLite file (sqlite:///FILE): workers are processes of their own.")
-    folder = Path(str(url.database)).absolute().parent
+def _sqlite_engine(url: URL, path: Path, patience_seconds: float) -> Engine:
+    folder = path.absolute().parent
     with writing("the question queue", folder):
         folder.mkdir(parents=True, exist_ok=True)
     # isolation_level None: the driver begins nothing by itself, _begin does.
     engine = create_engine(url, connect_args={"timeout": patience_seconds, "isolation_level": None})
     event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _reading_engine(path: Path) -> Engine:
+    """For a file that may not be written; a queue without jobs where there is none."""
+
+    def opened() -> sqlite3.Connection:
+        options: dict[str, Any] = {"isolation_level": None, "check_same_thread": False}
+        made = connect_read_only(path, **options) if path.exists() else sqlite3.connect(":memory:", **options)
+        made.text_factory = _text_of
+        return made
+
+    engine = create_engine("sqlite://", creator=opened, poolclass=NullPool if path.exists() else StaticPool)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
 

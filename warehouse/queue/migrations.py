@@ -31,9 +31,9 @@ def migrate(database: Database, patience_seconds: float) -> None:
     if applied < newest:
         applied = transact(database, patience_seconds, lambda tx: _apply(tx, database), "durable")
     if applied > newest:
-        where = database.engine.url.render_as_string(hide_password=True)
         raise ManifestMismatchError(
-            f"The question queue {where} has tables of version {applied}, this Polyhop knows {newest}: upgrade Polyhop."
+            f"The question queue {database.where} has tables of version {applied}, this Polyhop knows {newest}: "
+            "upgrade Polyhop."
         )
 
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 from uuid import uuid4
 
+from polyhop.schemas.errors import StoreError
 from polyhop.schemas.queue import (
     ClaimedQuestion,
     FailedQuestion,
@@ -24,6 +25,7 @@ from polyhop.schemas.queue import (
     WorkerRow,
 )
 from polyhop.schemas.stored import DamagedRow
+from polyhop.warehouse.files.disk import READ_ONLY
 from polyhop.warehouse.queue import jobs, leases, outcomes, results, submission, workers
 from polyhop.warehouse.queue.dialects import Clock, Database, connect
 from polyhop.warehouse.queue.migrations import migrate
@@ -82,6 +84,8 @@ class QuestionQueue:
         self._patience_seconds = patience_seconds
 
     def _do(self, work: Callable[[Transaction], T], kind: Kind = "write") -> T:
+        if self._database.is_read_only and kind != "read":
+            raise StoreError(f"Cannot write the question queue {self._database.where}: {READ_ONLY}.")
         return transact(self._database, self._patience_seconds, work, kind)
 
     def __enter__(self) -> Self:
@@ -172,7 +176,8 @@ class QuestionQueue:
 
     def sweep(self) -> None:
         """Takes back leases that ran out and ends questions past their deadline, as every claim does."""
-        self._do(leases.sweep)
+        if not self._database.is_read_only:  # who only looks sees what the last writer left
+            self._do(leases.sweep)
 
     def cancel(self, job_id: int) -> int:
         """Ends all open questions of a job and says how many; their leases no longer hold. Raises UnknownJobError."""

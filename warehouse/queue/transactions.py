@@ -93,10 +93,11 @@ def _try_once(database: Database, work: Callable[[Transaction], T], kind: Kind, 
 
 
 def _translated(error: DBAPIError, database: Database) -> StoreError:
-    where = database.engine.url.render_as_string(hide_password=True)
     said = str(error.orig).strip().split("\n", 1)[0]
     if passes_by_itself(error):
-        return StoreUnavailableError(f"The question queue {where} is busy or unavailable ({said}); try again later.")
+        return StoreUnavailableError(
+            f"The question queue {database.where} is busy or unavailable ({said}); try again later."
+        )
     if type(error).__name__ in {"OperationalError", "DatabaseError"}:
-        return StoreError(f"Cannot use the question queue {where}: {said}.")
-    return StatementRejectedError(f"The question queue {where} refused a statement: {said}.")
+        return StoreError(f"Cannot use the question queue {database.where}: {said}.")
+    return StatementRejectedError(f"The question queue {database.where} refused a statement: {said}.")

@@ -21,6 +21,20 @@ from polyhop.warehouse.tables.sandbox import checked_query, run_query, sandbox
 TABLES_QUERY = """SELECT table_name AS name, 'table' AS kind, comment FROM duckdb_tables() WHERE NOT internal
 UNION ALL SELECT view_name, 'view', comment FROM duckdb_views() WHERE NOT internal ORDER BY ALL"""
 """Lists all tables and views that a query finds, with what they hold."""
+COLUMNS_QUERY = """WITH named AS (
+    SELECT table_name, column_index, column_name, data_type, comment, CASE
+        WHEN table_name = 'relations' AND column_name IN ('source_id', 'target_id') THEN 'entity_id'
+        WHEN table_name = 'entities' AND column_name = 'key' THEN 'entity_key'
+        WHEN ends_with(column_name, '_id') OR column_name = 'entity_key' THEN column_name
+    END AS meaning
+    FROM duckdb_columns() WHERE NOT internal
+)
+SELECT table_name AS "table", column_name AS "column", data_type AS type, comment, coalesce((
+    SELECT string_agg(other.table_name || '.' || other.column_name, ', ' ORDER BY other.table_name, other.column_name)
+    FROM named AS other WHERE other.meaning = named.meaning AND other.table_name <> named.table_name
+), '') AS joins_with
+FROM named ORDER BY table_name, column_index"""
+"""Lists the columns of all tables and views with what they hold and with which columns they join."""
 
 
 def query_rows(

@@ -7,6 +7,7 @@ that reads. Both are needed: in its lock DuckDB still lets COPY replace the very
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import duckdb
@@ -29,6 +30,7 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
 _EXPLAIN = re.compile(
     r"\s*EXPLAIN(?:\s+ANALYZE)?(?:\s*\((?:ANALYZE|FORMAT)\b[\w\s,]*\))?(?P<explained>.*)", re.IGNORECASE | re.DOTALL
 )
+_TEMPORAL = re.compile(r"date|time")  # of Arrow's names of types, nested ones included
 _PRAGMA = re.compile(
     r"\s*PRAGMA\s+(collations|database_list|database_size|functions|show_tables|show_tables_expanded|storage_info|"
     r"table_info|version)\b",
@@ -91,7 +93,7 @@ def _folder(folder: str | Path) -> str:
 
 
 def run_query(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool) -> pa.Table:
-    """The rows of a query that only reads.
+    """The rows of a query that only reads; no two columns have one name, and every value fits into Python.
 
     Args:
         connection: A sandbox.
@@ -104,7 +106,29 @@ def run_query(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_fil
     with _refusals(may_read_files=may_read_files):
         relation = connection.sql(_checked(connection, query, may_read_files=may_read_files))
         found: pa.Table = pa.table({}) if relation is None else relation.to_arrow_table()
-    return found
+        columns = [_readable(connection, column) for column in found.columns]
+    return pa.Table.from_arrays(columns, _distinct(found.column_names))
+
+
+def _readable(connection: duckdb.DuckDBPyConnection, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column; as text if it holds what Python cannot (dates outside the years 1 to 9999, nanoseconds)."""
+    if not _TEMPORAL.search(str(column.type)):
+        return column
+    try:
+        column.to_pylist()
+    except (OverflowError, ValueError):
+        texts = connection.from_arrow(pa.table({"value": column})).project("CAST(value AS VARCHAR) AS value")
+        return texts.to_arrow_table().column("value")
+    return column
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names, the second `name` as `name_1`, as DuckDB itself names the columns of a subquery."""
+    taken: dict[str, None] = {}
+    for name in names:
+        numbered = (f"{name}_{n}" if n else name for n in count())
+        taken[next(each for each in numbered if each not in taken)] = None
+    return list(taken)
 
 
 def checked_query(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool) -> str:

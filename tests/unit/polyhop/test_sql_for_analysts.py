@@ -8,9 +8,11 @@ import duckdb
 import pytest
 
 import polyhop
+from polyhop.commands.sql import sql
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.columns import View
+from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.views import VIEWS
@@ -110,3 +112,43 @@ def test_every_view_is_described(root: Path) -> None:
         names = index.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL")
         further = ("index_runs", "index_stages", "results", "result_passages")
         assert names.column("view_name").to_pylist() == sorted([*further, *(view.name for view in VIEWS)])
+
+
+@pytest.mark.parametrize(
+    ("values", "row"),
+    [
+        ("1 AS n, 2 AS n, 3 AS n_1, 4 AS n", {"n": 1, "n_1": 2, "n_1_1": 3, "n_2": 4}),
+        ("'-infinity'::date AS v", {"v": "-infinity"}),
+        ("'99999-01-01'::date AS v", {"v": "99999-01-01"}),
+        ("'infinity'::timestamptz AS v", {"v": "infinity"}),
+        ("'2020-01-01 00:00:00.123456789'::timestamp_ns AS v", {"v": "2020-01-01 00:00:00.123456789"}),
+        ("{'a': ['infinity'::date]} AS v", {"v": "{'a': [infinity]}"}),
+        ("'2020-01-01'::date AS v", {"v": "2020-01-01"}),
+        ("'nan'::double AS v", {"v": "nan"}),
+        ("1 AS v, [2, 3] AS v", {"v": 1, "v_1": [2, 3]}),
+    ],
+)
+def test_every_value_and_column_of_a_result_is_shown(
+    root: Path, capsys: pytest.CaptureFixture[str], values: str, row: dict[str, object]
+) -> None:
+    sql("small", f"SELECT {values}", root=root, json=True)
+    assert json.loads(capsys.readouterr().out) == [row]
+    sql("small", f"SELECT {values}", root=root)
+    names, cells, _ = capsys.readouterr().out.splitlines()
+    assert names.split() == list(row)
+    assert cells.strip().startswith(str(next(iter(row.values()))))
+    with polyhop.open_index("small", root=root) as index:
+        assert [*index.sql(f"SELECT {values}").to_pylist()[0]] == list(row)
+
+
+def test_the_columns_of_a_table_are_listed_with_comments_and_what_they_join(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql("small", "Entities", tables=True, root=root, json=True)
+    rows = {row["column"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["df"]["comment"] == "passages that mention it"
+    joined = rows["entity_id"]["joins_with"].split(", ")
+    assert {"mentions.entity_id", "aliases.entity_id", "relations.source_id", "relations.target_id"} <= {*joined}
+    assert rows["name"]["joins_with"] == ""
+    with pytest.raises(ConfigurationError, match="Unknown table 'entites'; did you mean 'entities'"):
+        sql("small", "entites", tables=True, root=root)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from polyhop.schemas.errors import StoreError
-from polyhop.warehouse.files.json_lines import check_place, write_json_lines
+from polyhop.warehouse.files.disk import require_place
+from polyhop.warehouse.files.json_lines import write_json_lines
 
 ROWS: list[dict[str, object]] = [{"a": 1}, {"b": "é\n東京"}]
 
@@ -48,16 +49,16 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 def test_a_folder_that_does_not_exist_is_said_with_what_was_to_be_written(tmp_path: Path) -> None:
     path = tmp_path / "none" / "rows.jsonl"
-    for work in (lambda: write_json_lines(path, ROWS, "the scores"), lambda: check_place(path, "the scores")):
-        with pytest.raises(StoreError, match=r"the scores.*none"):
+    for work in (lambda: write_json_lines(path, ROWS, "the scores"), lambda: require_place(path, "the scores")):
+        with pytest.raises(StoreError, match=r"the scores.*there is no folder .*none; create it first"):
             work()
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="the scores"):
-        check_place(tmp_path, "the scores")
+    with pytest.raises(StoreError, match=r"the scores.*that is a folder; name a file"):
+        require_place(tmp_path, "the scores")
 
 
 def test_looking_at_a_place_writes_nothing(tmp_path: Path) -> None:
-    check_place(tmp_path / "new.jsonl", "the scores")
+    require_place(tmp_path / "new.jsonl", "the scores")
     assert list(tmp_path.iterdir()) == []

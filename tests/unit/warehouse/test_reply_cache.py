@@ -348,7 +348,7 @@ def test_a_file_that_is_no_export_is_refused_in_one_sentence(cache: ReplyCache, 
 
 
 def test_a_folder_that_does_not_exist_is_named_by_an_export(cache: ReplyCache, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="Cannot write replies"):
+    with pytest.raises(StoreError, match="Cannot write the replies"):
         export_replies(cache, tmp_path / "none" / "x.parquet")
 
 

@@ -5,13 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.pages.answer_page import answer_page, marked
-from polyhop.pages.material import all_parameters, require_place, write_page
-from polyhop.schemas.errors import StoreError
+from polyhop.pages.material import all_parameters, write_page
 from polyhop.schemas.evidence import Evidence, as_row
 from polyhop.schemas.evidence import Path as EvidencePath
 from polyhop.schemas.version import VERSION
@@ -131,14 +129,6 @@ def test_half_a_character_does_not_stop_the_page(bridge_answer: Document, make_m
     write_page(tmp_path / "page.html", bridge_answer, make_material())
     assert "Which probe ??" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
-
-
-def test_a_page_without_a_place_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="that is a folder; name a file"):
-        require_place(tmp_path)
-    with pytest.raises(StoreError, match=r"there is no folder .*nowhere; create it first"):
-        require_place(tmp_path / "nowhere" / "page.html")
-    require_place(tmp_path / "page.html")
 
 
 def test_given_parameters_stand_among_the_defaults(bridge_answer: Document) -> None:
