@@ -27,6 +27,11 @@ def printable_line(text: str) -> str:
     return printable(text).replace("\n", "\\n")
 
 
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """A number with its noun: 1 question, 1,200 questions; `nouns` is a plural that no `s` makes."""
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
 def escaped_json(document: str) -> str:
     """A JSON document with its control characters escaped as JSON does, whatever its writer left raw."""
     return _UNFIT.sub(_escape_json, document)

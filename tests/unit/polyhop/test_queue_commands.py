@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from polyhop.commands.jobs import jobs, retry
-from polyhop.commands.plan import dollars, print_plan
+from polyhop.commands.plan import print_plan
 from polyhop.commands.results import explain, replay, results
 from polyhop.commands.submit import submit
 from polyhop.flows.answer import submit_file
@@ -20,6 +20,7 @@ from polyhop.flows.runner import DirectRunner
 from polyhop.health import run_checks
 from polyhop.queue_health import check_queue
 from polyhop.result_tables import result_tables
+from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError, StoreError
 from polyhop.schemas.queue import FinishedQuestion, JobSpec, NewQuestion
 from polyhop.schemas.queue_errors import DamagedRowsError, RetryRefusedError, SubmissionError
@@ -227,16 +228,17 @@ def test_a_queue_that_no_worker_could_be_told_to_serve_is_refused(settings: Sett
 @pytest.mark.parametrize(
     ("amount", "shown"),
     [
-        (0.0, "0.00"),
-        (0.00000123, "0.0000012"),
-        (0.00042, "0.00042"),
-        (0.0099, "0.0099"),
-        (0.01, "0.01"),
-        (1234.5, "1,234.50"),
+        (None, "cost unknown"),
+        (0.0, "0.00 USD"),
+        (0.00000123, "0.0000012 USD"),
+        (0.00042, "0.00042 USD"),
+        (0.0099, "0.0099 USD"),
+        (0.01, "0.01 USD"),
+        (1234.5, "1,234.50 USD"),
     ],
 )
-def test_less_than_a_cent_is_shown_with_two_digits(amount: float, shown: str) -> None:
-    assert dollars(amount) == shown
+def test_less_than_a_cent_has_two_digits_and_an_unknown_cost_is_no_0(amount: float | None, shown: str) -> None:
+    assert cost_words(amount) == shown
 
 
 KG_EXTRACT = extraction_questions(demonstration=True).kg_extract
