@@ -78,7 +78,10 @@ class _Run:
         kept = manifest.artefacts if manifest else ()
         kind = request.stated_kind or (source_kind(manifest.stages) if manifest else "corpus")
         artefacts = tuple(sorted({*build.artefacts, *kept, *needed_artefacts(strategies_for(build.settings, kind))}))
-        settings = with_kept(build.settings, manifest)
+        before = manifest.settings.get("strategies") if manifest else None
+        own = (*(before if isinstance(before, list) else ()), *strategies_for(build.settings, kind))
+        strategies = tuple(dict.fromkeys((*own, *request.add_strategies)))
+        settings = with_kept(build.settings, manifest).model_copy(update={"strategies": strategies})
         self._build = replace(build, settings=settings, artefacts=artefacts, source_kind=kind)
         self._source, *self._stages = stages_for(artefacts, kind)
         self._request = request
