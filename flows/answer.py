@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from polyhop.schemas.corpus import BadRecord
-from polyhop.schemas.errors import MissingArtefactError, SourceError
+from polyhop.schemas.errors import SourceError
 from polyhop.schemas.filter_matching import check_filter
 from polyhop.schemas.filter_parser import parse_filter
 from polyhop.schemas.queue import NewQuestion
@@ -20,7 +20,7 @@ from polyhop.warehouse.files.versions import read_manifest, require_version
 from polyhop.warehouse.open import open_published
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.warehouse.record_fields import RECORD_FIELD_VALUES
-from polyhop.worker.strategies.registry import needed_artefacts, parse_parameters, spec_of
+from polyhop.worker.strategies.registry import parse_parameters, require_artefacts, spec_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,7 @@ def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionReq
     strategy = request.job.strategy or default_strategy(manifest.stages, manifest.artefacts)
     job = replace(request.job, name=request.job.name or request.questions.name, strategy=strategy)
     parse_parameters(spec_of(job.strategy), job.parameters)
-    for artefact in sorted(needed_artefacts([job.strategy]) - set(manifest.artefacts)):
-        raise MissingArtefactError(artefact, job.index, job.strategy)
+    require_artefacts(job.strategy, manifest.artefacts, job.index)
     if job.where is not None:
         check_where(settings, job.index, job.where)
     records, bad = read_questions(request.questions)

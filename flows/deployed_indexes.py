@@ -5,7 +5,7 @@ from pathlib import Path
 
 from polyhop.flows.deployments import DeployedIndex
 from polyhop.schemas.corpus import source_of
-from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.errors import ConfigurationError, nearest_name
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.redaction import has_secret
 from polyhop.schemas.settings import Settings
@@ -20,13 +20,22 @@ def deployed_index(settings: Settings, name: str, source: str | None, questions:
 
     Args:
         settings: Say where the root is.
-        name: Of the index, which need not exist yet.
+        name: Of the index; it need not exist yet if its source is named.
         source: What it is to be made from; None: what it was made from.
         questions: Question file; None: questions.jsonl in the folder that the deployment is made in.
 
     Raises:
-        ConfigurationError: If the source holds a password: parameters are shown to all who may look.
+        ConfigurationError: If the source holds a password: parameters are shown to all who may look; or if there is
+            neither a source nor such an index, whose runs would all fail.
     """
+    known = Layout(settings.root).index_names()
+    if source is None and name not in known:
+        nearest = nearest_name(name, known)
+        hint = f" (did you mean '{nearest}'?)" if nearest else ""
+        raise ConfigurationError(
+            f"There is no index '{name}' under {settings.root}{hint}; make it first (polyhop index SOURCE --index "
+            f"{name}), or name with --source what its first run is to read."
+        )
     if source is not None and has_secret(source):
         raise ConfigurationError(
             "--source holds a password, and the Prefect server shows parameters to all its users; leave it out of the "

@@ -149,9 +149,9 @@ def _of_index(index: DeployedIndex) -> list[Deployment]:
         Deployment(
             kind="evaluation",
             entrypoint="polyhop.flows.prefect_evaluate.evaluate_flow",
-            description="Evaluate every strategy that the index can serve; the run fails where a gate does "
+            description="Evaluate the strategies that the index was built for; the run fails where a gate does "
             "(fail_below, like bridge:recall@5=.65).",
-            parameters=name | questions | {"strategies": "all", "fail_below": []},
+            parameters=name | questions | {"strategies": "own", "fail_below": []},
             fixed=fixed,
             index=index.name,
             cron="0 3 * * *",

@@ -14,6 +14,7 @@ from polyhop.flows.evaluation.golden import golden_sentences
 from polyhop.flows.evaluation.memory import memory_sentences
 from polyhop.flows.evaluation.run import Evaluation, OnProgress, RunStrategy, run_directly, run_evaluation
 from polyhop.flows.evaluation.store import check_store, store
+from polyhop.schemas.printable import plural
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.strategies import CLOSED_BOOK
@@ -74,7 +75,12 @@ def left_out_sentences(evaluation: Evaluation) -> list[str]:
     if sample is not None and sample["size"] > sample["of"] and not sample.get("rest"):
         sentences.append(f"A sample of {sample['size']} was asked for; all {sample['of']} usable questions were asked.")
     sentences += memory_sentences(report["costs"])
-    return [*sentences, *(f"{name} was left out: {reason}" for name, reason in report["left_out"].items())]
+    left_out: dict[str, str] = report["left_out"]
+    if left_out:
+        why = "" if len(left_out) == 1 else "; the report has the reasons of all, the first is: "
+        names = f"{plural(len(left_out), 'strategy', 'strategies')} of 'all' left out: {', '.join(left_out)}"
+        sentences.append(f"{names}{why or ': '}{next(iter(left_out.values()))}")
+    return sentences
 
 
 def strategy_rows(stored: StoredRun) -> list[dict[str, Any]]:

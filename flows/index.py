@@ -5,6 +5,7 @@ Plain functions: `prefect_index.py` wraps the same ones into a flow run. Holds t
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -78,7 +79,10 @@ class _Run:
         kept = manifest.artefacts if manifest else ()
         kind = request.stated_kind or (source_kind(manifest.stages) if manifest else "corpus")
         artefacts = tuple(sorted({*build.artefacts, *kept, *needed_artefacts(strategies_for(build.settings, kind))}))
-        settings = with_kept(build.settings, manifest)
+        before = manifest.settings.get("strategies") if manifest else None
+        own = (*(before if isinstance(before, list) else ()), *strategies_for(build.settings, kind))
+        strategies = tuple(dict.fromkeys((*own, *request.add_strategies)))
+        settings = with_kept(build.settings, manifest).model_copy(update={"strategies": strategies})
         self._build = replace(build, settings=settings, artefacts=artefacts, source_kind=kind)
         self._source, *self._stages = stages_for(artefacts, kind)
         self._request = request
@@ -109,6 +113,7 @@ class _Run:
                 return self._unchanged(known)
             is_done = self._derive(needed)
         extracted = dict(self._build.counts.get("extract", {}))
+        self._report.failing = failing_units(self._build.counts)
         self._report.extraction = {name: count for name, count in extracted.items() if name not in _RAW_ROWS}
         check_coverage(extracted, self._build.settings.min_coverage)
         if self._is_known_source() and self._current.has_outcomes_of(self._build):
@@ -284,6 +289,14 @@ class _Run:
         if damaged:
             self._report.damaged.append(f"{damaged:,} cached vectors (stage {stage.name})")
         return units
+
+
+def failing_units(counts: Mapping[str, Counts]) -> dict[str, int]:
+    """How many units of each stage failed; without stages of which none did."""
+    failed = {
+        stage: sum(count for name, count in of.items() if name.startswith("failed_")) for stage, of in counts.items()
+    }
+    return {stage: count for stage, count in failed.items() if count}
 
 
 def check_coverage(extracted: Counts, min_coverage: float) -> None:

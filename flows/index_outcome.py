@@ -7,6 +7,7 @@ from typing import Any
 
 from polyhop.flows.hub_coverage import hub_coverage
 from polyhop.flows.reports import IndexReport
+from polyhop.schemas.chat import cost_words
 from polyhop.schemas.encoder_settings import LOCAL
 from polyhop.schemas.languages import ENGLISH, language_name, recorded_language
 from polyhop.schemas.likely_language import likely_language
@@ -49,6 +50,7 @@ def headline(report: IndexReport) -> str:
 def summary_lines(settings: Settings, report: IndexReport) -> list[str]:
     """The run in Markdown: what became of it, how much the version holds, where it lies."""
     lines = [f"# Index {report.index}: {headline(report)}", ""]
+    lines += [f"* {sentence}" for sentence in report.model_sentences()]
     if not report.changed:
         return lines
     lines += [f"* {name.replace('_', ' ')}: {count:,}" for name, count in report.counts.items()]
@@ -132,9 +134,9 @@ def cost_rows(report: IndexReport) -> list[dict[str, Any]]:
             "cached": use.cached,
             "prompt tokens": use.prompt_tokens,
             "completion tokens": use.completion_tokens,
-            "USD": use.cost_usd,
+            "cost": cost_words(use.cost_usd),
             "calls of unknown outcome": use.unknown_calls,
-            "USD of these at most": use.unknown_cost_usd,
+            "cost of these at most": cost_words(use.unknown_cost_usd),
         }
     ]
 
@@ -165,8 +167,8 @@ def published_payload(settings: Settings, report: IndexReport) -> dict[str, Any]
 
 def gaps_payload(report: IndexReport) -> dict[str, Any]:
     """What is missing from a version: records in quarantine, units that a model failed on; empty if nothing is."""
-    failed, quarantined = report.extraction.get("failed_units", 0), report.counts.get("quarantined", 0)
+    failed, quarantined = sum(report.failing.values()), report.counts.get("quarantined", 0)
     if not failed and not (quarantined and report.changed):
         return {}
-    missing = {"failed_units": failed, "quarantined": quarantined}
+    missing = {"failed_units": failed, "failing": report.failing, "quarantined": quarantined}
     return {"index": report.index, "version": report.version, **missing, "extraction": report.extraction}

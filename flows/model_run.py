@@ -20,6 +20,10 @@ def model_run(note: Callable[[str], None] | None = None) -> Iterator[None]:
     close_chats(note)
     try:
         yield
+    except BaseException:
+        for sentence in model_use().sentences() if note else ():
+            note(f"The run ended early; {sentence}.")  # there is no report that would say so
+        raise
     finally:
         close_chats()
 
@@ -33,9 +37,13 @@ def model_use() -> ModelUse:
         use.cached,
         spent.prompt_tokens,
         spent.completion_tokens,
-        cost_usd=round(spent.cost_usd, 6),
+        cost_usd=_rounded(spent.cost_usd),
         replaced_counts=use.replaced,
         unknown_calls=unknown.calls,
         unknown_tokens=unknown.prompt_tokens + unknown.completion_tokens,
-        unknown_cost_usd=round(unknown.cost_usd, 6),
+        unknown_cost_usd=_rounded(unknown.cost_usd),
     )
+
+
+def _rounded(cost_usd: float | None) -> float | None:
+    return None if cost_usd is None else round(cost_usd, 6)

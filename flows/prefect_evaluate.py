@@ -53,8 +53,8 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
     Args:
         questions: Question file with answers or supporting passages.
         index: Name of the index.
-        strategies: A list of names, or a text: names, separated by commas, or all; with parameters and ranges like
-            proprag:beam_width=1..6.
+        strategies: A list of names, or a text: names, separated by commas, all, or own (those that the index was
+            built for); with parameters and ranges like proprag:beam_width=1..6.
         parameters: Given to every strategy.
         baseline: The strategies that the others are compared with, separated by commas; default: the first.
         fail_below: Least values, like recall@5=.65 or bridge:em=.1; the run fails below one.

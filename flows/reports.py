@@ -6,6 +6,8 @@ Does nothing itself.
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from polyhop.schemas.chat import cost_words
+from polyhop.schemas.printable import plural
 from polyhop.schemas.tables import CHANGE_KINDS
 
 
@@ -14,6 +16,7 @@ class ModelUse:
     """What a run took of language models: calls, requests that a cache answered, tokens, United States dollars.
 
     Attributes:
+        cost_usd: None where the price of a model is unknown, as in `unknown_cost_usd`.
         replaced_counts: Calls whose reported token counts were impossible, so that our own were taken.
         unknown_calls: Calls of earlier runs that were killed, found by this run; whether they were billed is unknown.
         unknown_tokens: Of these, at their worst case; not among this run's tokens.
@@ -24,11 +27,31 @@ class ModelUse:
     cached: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
     replaced_counts: int = 0
     unknown_calls: int = 0
     unknown_tokens: int = 0
-    unknown_cost_usd: float = 0.0
+    unknown_cost_usd: float | None = 0.0
+
+    def sentences(self) -> list[str]:
+        """What models were asked and what that cost, and what of it is not certain; none if none was asked."""
+        said = []
+        if self.calls or self.cached:
+            said.append(
+                f"models: {plural(self.calls, 'call')}, {self.prompt_tokens:,} + {self.completion_tokens:,} tokens, "
+                f"{cost_words(self.cost_usd)}; {plural(self.cached, 'reply', 'replies')} from the cache"
+            )
+        if self.replaced_counts:
+            said.append(
+                f"models: the server reported impossible token counts of {plural(self.replaced_counts, 'call')}, "
+                "which are booked by our own count"
+            )
+        if self.unknown_calls:
+            said.append(
+                f"models: the outcome of {plural(self.unknown_calls, 'call')} of earlier, killed runs is unknown, "
+                f"booked at the worst case: {self.unknown_tokens:,} tokens, {cost_words(self.unknown_cost_usd)}"
+            )
+        return said
 
 
 @dataclass(slots=True)
@@ -38,8 +61,8 @@ class IndexReport:
     `changes` counts records by how they differ from the version before (0 of each kind if nothing was published);
     `ratios` are those of the version's manifest; `unread` counts files of a folder corpus, and attached to messages,
     that were not read, by kind, and `unread_files` names the first of them; `damaged` is what it found damaged, in the
-    version before or in caches, and made again; `pinned` is the version that stays current, None if none
-    is pinned.
+    version before or in caches, and made again; `failing` counts the units of a stage that a model failed on, which the
+    next run asks again; `pinned` is the version that stays current, None if none is pinned.
     """
 
     index: str
@@ -53,6 +76,7 @@ class IndexReport:
     damaged: list[str] = field(default_factory=list)
     model: ModelUse = field(default_factory=ModelUse)
     extraction: dict[str, int] = field(default_factory=dict)
+    failing: dict[str, int] = field(default_factory=dict)
     unread: dict[str, int] = field(default_factory=dict)
     unread_files: list[str] = field(default_factory=list)
     ratios: dict[str, float] = field(default_factory=dict)
@@ -81,6 +105,7 @@ class IndexReport:
             "seconds": {stage: round(seconds, 3) for stage, seconds in self.seconds.items()},
             "model": asdict(self.model),
             "extraction": self.extraction,
+            "failing": self.failing,
             "unread": self.unread,
             "unread_files": self.unread_files,
             "changes": self.changes,
@@ -100,6 +125,17 @@ class IndexReport:
             for unit in ("passage", "entity")
             if (mentions := f"mentions_per_{unit}") in ratios
         )
+
+    def model_sentences(self) -> list[str]:
+        """What the run took of models, and what they still fail on: of every run, whether it published or not."""
+        said = self.model.sentences()
+        if self.failing:
+            stages = ", ".join(f"{stage} {count:,}" for stage, count in self.failing.items())
+            still = "still fails" if sum(self.failing.values()) == 1 else "still fail"
+            said.append(f"{plural(sum(self.failing.values()), 'unit')} {still} ({stages}); the next run asks again")
+        if "extract" in self.failing:
+            said.append(f"why: polyhop sql \"FROM extraction_ledger WHERE state = 'failed'\" --index {self.index}")
+        return said
 
     @staticmethod
     def from_json(document: dict[str, Any]) -> "IndexReport":

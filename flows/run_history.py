@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from polyhop.flows.model_run import model_use
-from polyhop.flows.reports import IndexReport
+from polyhop.flows.reports import IndexReport, ModelUse
 from polyhop.schemas.errors import BudgetExceededError, ManifestMismatchError, PolyhopError
 from polyhop.schemas.redaction import redact
 from polyhop.schemas.requests import IndexRequest
@@ -65,7 +65,7 @@ class RunHistory:
                 calls=use.calls - before.calls,
                 prompt_tokens=use.prompt_tokens - before.prompt_tokens,
                 completion_tokens=use.completion_tokens - before.completion_tokens,
-                cost_usd=round(use.cost_usd - before.cost_usd, 6),
+                cost_usd=_cost_between(before, use),
             )
 
     def units(self, name: str, units: int, computed: int, *, is_taken_over: bool = False) -> None:
@@ -124,6 +124,14 @@ class RunHistory:
             polyhop=VERSION,
             source=str(request.source) if request.source is not None else "",
         )
+
+
+def _cost_between(before: ModelUse, after: ModelUse) -> float | None:
+    """What calls cost; None if that is unknown."""
+    if before.calls == after.calls:
+        return 0.0
+    unknown = before.cost_usd is None or after.cost_usd is None
+    return None if unknown else round((after.cost_usd or 0.0) - (before.cost_usd or 0.0), 6)
 
 
 @contextmanager

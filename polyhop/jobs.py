@@ -4,19 +4,23 @@ Answers nothing (workers do); everything here works while they run.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from polyhop.schemas.errors import UnknownIdError
+from polyhop.schemas.printable import duration, plural
 from polyhop.schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow
 from polyhop.schemas.queue_errors import DamagedRowsError
 from polyhop.schemas.stored import DAMAGED_ERROR, Damage, DamagedRow, incomplete
 from polyhop.warehouse.queue.queue import QuestionQueue
 
 _ROWS_PER_BATCH = 1_000  # of results; chosen: bounds the memory of an export, and any number writes the same rows
+_LATEST_LOOKS = 12  # that a pace rests on; chosen: a minute of --watch, and a queue changes with its questions
 _PARQUET_COLUMNS = {
     **dict.fromkeys(("id", "question", "answer", "state"), "string"),
     "version": "int64",
@@ -64,6 +68,36 @@ def waiting_workers(workers: Iterable[WorkerRow]) -> list[dict[str, Any]]:
     ]
 
 
+class QuestionPace:
+    """How fast questions end, from one look to the next, and how long the open ones take at that pace."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._looks: deque[tuple[float, int]] = deque(maxlen=_LATEST_LOOKS)
+
+    def look(self, ended: int, open_count: int) -> dict[str, float | None]:
+        """{per_minute, seconds_left} over the latest looks; None of the first look, and while no question ends."""
+        now = self._clock()
+        since, before = self._looks[0] if self._looks else (now, ended)
+        self._looks.append((now, ended))
+        rate = 60 * (ended - before) / (now - since) if now > since else None
+        return {"per_minute": rate, "seconds_left": 60 * open_count / rate if rate else None}
+
+
+def pace_words(per_minute: float, seconds_left: float | None) -> str:
+    """A pace for people: 64 a minute, about 12 min left."""
+    left = "time left unknown" if seconds_left is None else f"about {duration(seconds_left)} left"
+    return f"{per_minute:,.0f} a minute, {left}"
+
+
+def unknown_queue_sentence(queue: QuestionQueue, names: Iterable[str]) -> str:
+    """That some queues have no job, and which have; "" if all have."""
+    known = queue.names()
+    unknown = ", ".join(f"'{name}'" for name in names if name not in known)
+    having = f"queues with jobs: {', '.join(known)}" if known else "no queue has any yet"
+    return f"Nothing has been submitted to {unknown}; {having}." if unknown else ""
+
+
 def result_document(row: ResultRow) -> dict[str, Any]:
     """A question as a row of `polyhop results`; everything that its worker stored is in it.
 
@@ -105,7 +139,7 @@ def retry_document(job: JobRow, requeued: int) -> dict[str, Any]:
 
 def retry_sentence(job: JobRow, requeued: int) -> str:
     """The same for people; a deadline starts again at a retry, and a short one passes before any worker comes."""
-    words = f"Job {job.job_id}: {requeued} {'question' if requeued == 1 else 'questions'} queued again"
+    words = f"Job {job.job_id}: {plural(requeued, 'question')} queued again"
     if not requeued or job.deadline_seconds is None:
         return words
     return (

@@ -4,9 +4,10 @@ Calls nobody (warehouse/models/ does). A reply counts only if it is valid; a fai
 Source: algorithms.md 0.3 (5), 0.7.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import floor, fsum, log10
 from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -15,6 +16,7 @@ from polyhop.schemas.ids import content_hash
 from polyhop.schemas.prompts import Prompt
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
+_CENT = 0.01  # in dollars; smaller amounts are shown by their significant digits
 
 
 class Rung(StrEnum):
@@ -99,12 +101,12 @@ class ChatRequest(Generic[ReplyT]):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What calls took: calls, tokens, United States dollars (0 where the price is unknown), seconds."""
+    """What calls took: calls, tokens, United States dollars (None where a price is unknown), seconds."""
 
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
     seconds: float = 0.0
 
     def __add__(self, other: "Usage") -> "Usage":
@@ -112,9 +114,27 @@ class Usage:
             self.calls + other.calls,
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
-            self.cost_usd + other.cost_usd,
+            sum_of_costs([self.cost_usd, other.cost_usd]),
             self.seconds + other.seconds,
         )
+
+
+def sum_of_costs(costs: Iterable[float | None]) -> float | None:
+    """A sum in United States dollars; None if one of its parts is unknown."""
+    known = list(costs)
+    return None if None in known else fsum(cost or 0.0 for cost in known)
+
+
+def cost_words(cost_usd: float | None) -> str:
+    """A cost for people: 0.0042 USD, or that it is unknown."""
+    return "cost unknown" if cost_usd is None else f"{dollars(cost_usd)} USD"
+
+
+def dollars(amount: float) -> str:
+    """Cents, or two significant digits of less than a cent: 0.0042."""
+    if amount >= _CENT or amount <= 0:
+        return f"{amount:,.2f}"
+    return f"{amount:.{1 - floor(log10(amount))}f}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,20 @@ def printable_line(text: str) -> str:
     return printable(text).replace("\n", "\\n")
 
 
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """A number with its noun: 1 question, 1,200 questions; `nouns` is a plural that no `s` makes."""
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
+def duration(seconds: float) -> str:
+    """A time for people: 45 s, 12 min, 3.4 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5_400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3_600:.1f} h"
+
+
 def escaped_json(document: str) -> str:
     """A JSON document with its control characters escaped as JSON does, whatever its writer left raw."""
     return _UNFIT.sub(_escape_json, document)

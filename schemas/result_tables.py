@@ -35,7 +35,7 @@ RESULTS = Table(
         text("model", "model that read, NULL without one", nullable=True),
         count("prompt_tokens", "tokens sent to models for it", nullable=True),
         count("completion_tokens", "tokens received for it", nullable=True),
-        real("cost_usd", "price of its calls in United States dollars, 0 where unknown", nullable=True),
+        real("cost_usd", "price of its calls in United States dollars, NULL where unknown", nullable=True),
         Column("passage_ids", pa.list_(pa.string()), "the passages found, by rank; result_passages has them as rows"),
         text("worker", "worker that has or had it", nullable=True),
     ),

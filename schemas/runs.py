@@ -31,7 +31,7 @@ class StageUse(_Recorded):
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
 
 
 class Starter(_Recorded):
@@ -70,8 +70,9 @@ class RunRecord(_Recorded):
     peak_memory_mb: float = 0.0
 
     def total(self, name: str) -> Any:
-        """The sum of a number over the stages."""
-        return sum(getattr(stage, name) for stage in self.stages.values())
+        """The sum of a number over the stages; None if it is unknown of one."""
+        numbers = [getattr(stage, name) for stage in self.stages.values()]
+        return None if None in numbers else sum(numbers)
 
 
 def _moment(name: str, comment: str) -> Column:
@@ -87,7 +88,7 @@ _MODELS = (
     count("calls", "calls of language models"),
     count("prompt_tokens", "tokens sent to them"),
     count("completion_tokens", "tokens received from them"),
-    real("cost_usd", "price of the calls in United States dollars, 0 where unknown"),
+    real("cost_usd", "price of the calls in United States dollars, NULL where unknown", nullable=True),
 )
 INDEX_RUNS = Table(
     "index_runs",

@@ -241,7 +241,7 @@ EXTRACTION_LEDGER = Table(
         text("error", "one sentence, or empty"),
         count("prompt_tokens", "tokens sent for it"),
         count("completion_tokens", "tokens received for it"),
-        real("cost_usd", "price of its calls in United States dollars, 0 where unknown"),
+        real("cost_usd", "price of its calls in United States dollars, NULL where unknown", nullable=True),
     ),
 )
 VERSION_STAGES = Table(

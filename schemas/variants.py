@@ -14,6 +14,8 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.requests import names_in
 
 ALL = "all"
+OWN = "own"
+"""Stands for the strategies that an index was built for, where `all` stands for all that there are."""
 """Stands for every strategy."""
 MAX_COMBINATIONS = 100
 """Variants that one label with ranges may stand for; chosen: more rows than a report can show."""

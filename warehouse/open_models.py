@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from polyhop.schemas.chat import Role, Usage
+from polyhop.schemas.chat import Role, Usage, cost_words
 from polyhop.schemas.encoder_settings import EncoderChoice
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.model_settings import ModelSettings
@@ -214,5 +214,5 @@ def _book_dead_calls(replies: ReplyCache) -> None:
         tokens = found.prompt_tokens + found.completion_tokens
         _run.pace.note(
             f"An earlier run was killed during {found.calls} calls to a model. Whether they were billed is unknown; "
-            f"they are booked at their worst case: {tokens:,} tokens, {found.cost_usd:.4f} USD."
+            f"they are booked at their worst case: {tokens:,} tokens, {cost_words(found.cost_usd)}."
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from polyhop.schemas.errors import EmptyQuestionError, MissingArtefactError, ModelUnavailableError, QuestionTooLongError
+from polyhop.schemas.errors import EmptyQuestionError, ModelUnavailableError, QuestionTooLongError
 from polyhop.schemas.ports import IndexReader, NameSearching, Reader, Services, Strategy, TextComparing
 from polyhop.schemas.query import (
     UNREAD,
@@ -28,7 +28,7 @@ from polyhop.worker.model_outcomes import retry_after_seconds
 from polyhop.worker.questions.names import Naming, QuestionNaming, RuleNaming
 from polyhop.worker.questions.vectors import with_vectors
 from polyhop.worker.reading.context import pack_context
-from polyhop.worker.strategies.registry import make, spec_of
+from polyhop.worker.strategies.registry import make, require_artefacts, spec_of
 from polyhop.worker.turns import Turns
 
 _LOG = logging.getLogger(__name__)
@@ -92,9 +92,7 @@ class Answerer:
         naming: QuestionNaming | None = None,
     ) -> None:
         self._spec = spec_of(strategy)
-        for artefact in sorted(self._spec.needs):
-            if artefact not in index.artefacts:
-                raise MissingArtefactError(artefact, index.name, strategy)
+        require_artefacts(strategy, index.artefacts, index.name)
         self._index = index
         self.strategy: Strategy = make(strategy, index, parameters, services)
         self.ranks_triples = self._spec.ranks_triples

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.chat import ChatModel
-from polyhop.schemas.errors import ConfigurationError, MissingArtefactError
+from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import Fallback, Note
 from polyhop.schemas.filter_matching import allowed_passages
 from polyhop.schemas.filter_parser import parse_filter
@@ -24,7 +24,7 @@ from polyhop.warehouse.record_fields import RECORD_FIELD_VALUES
 from polyhop.worker.answer import AnsweredQuestion, Answerer, check_questions
 from polyhop.worker.restricted_index import RestrictedIndex
 from polyhop.worker.session import IndexSession
-from polyhop.worker.strategies.registry import parse_setting, spec_of
+from polyhop.worker.strategies.registry import parse_setting, require_artefacts, spec_of
 from polyhop.worker.turns import Turns
 
 FILTER_NOTE = "filter"
@@ -133,8 +133,7 @@ class _NothingAllowed(Answerer):
 
     def __init__(self, index: IndexReader, strategy: str, parameters: Mapping[str, object], *, reads: bool) -> None:
         spec = spec_of(strategy)
-        for artefact in sorted(spec.needs - index.artefacts):
-            raise MissingArtefactError(artefact, index.name, strategy)
+        require_artefacts(strategy, index.artefacts, index.name)
         parse_setting(spec, parameters)
         self.ranks_triples, self.reads = spec.ranks_triples, reads
 

@@ -118,6 +118,11 @@ class Worker:
         self._signals = 0
         self._report = WorkerReport(self.worker_id)
 
+    @property
+    def report(self) -> WorkerReport:
+        """What it has done so far."""
+        return self._report
+
     def stop(self) -> None:
         """Ends the loop after the batch at work."""
         self._is_stopping = True

@@ -24,7 +24,7 @@ from polyhop.worker.configured_reader import open_reader
 from polyhop.worker.questions.names import ModelNaming, QuestionNaming, RuleNaming, entities_task
 from polyhop.worker.ranking.links import connect
 from polyhop.worker.services import SessionServices
-from polyhop.worker.strategies.registry import make_reader, spec_of
+from polyhop.worker.strategies.registry import make_reader, require_artefacts, spec_of
 
 if TYPE_CHECKING:
     from polyhop.worker.filtered_sessions import FilteredSessions
@@ -92,6 +92,7 @@ class IndexSession:
         if key not in self._answerers:
             if len(self._answerers) >= KEPT_ANSWERERS:
                 self._answerers.pop(next(iter(self._answerers)))
+            require_artefacts(strategy, self.index.artefacts, self.name)  # else its reader misses them, by another name
             reader = self._reader_for(strategy, parameters, min_confidence)
             self._answerers[key] = self._make_answerer(strategy, parameters, reader)
         return self._answerers[key]

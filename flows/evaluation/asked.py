@@ -11,22 +11,28 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.questions import QuestionRecord
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.variants import ALL, expand_labels, labels_in, parse_range
+from polyhop.schemas.variants import ALL, OWN, expand_labels, labels_in, parse_range
 from polyhop.tasks.evaluation.sampling import DEFAULT_SEED, rest_of, sampled
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import default_strategy_of
+from polyhop.warehouse.files.versions import default_strategy_of, strategies_of
 from polyhop.worker.strategies.registry import STRATEGIES
 
 
 def with_strategies(settings: Settings, request: EvaluationRequest) -> EvaluationRequest:
-    """The request with the index's default strategy if it names none.
+    """The request with the index's default strategy if it names none, and its own strategies in place of `own`.
 
     Raises:
         UnknownIndexError: If the index does not exist.
     """
-    if request.strategies:
+    labels = _written(request.strategies)
+    if request.strategies and OWN not in labels:
         return request
-    return replace(request, strategies=(default_strategy_of(Layout(settings.root), request.index),))
+    layout = Layout(settings.root)
+    if not labels:
+        return replace(request, strategies=(default_strategy_of(layout, request.index),))
+    own = strategies_of(layout, request.index)
+    named = [name for label in labels for name in (own if label == OWN else (label,))]
+    return replace(request, strategies=tuple(dict.fromkeys(named)))
 
 
 def labels_of(request: EvaluationRequest) -> list[str]:

@@ -21,6 +21,7 @@ from polyhop.commands.options import (
     with_reader,
 )
 from polyhop.output import print_error, print_json, print_line
+from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import evidence_of
 from polyhop.schemas.query import UNREAD
@@ -182,7 +183,7 @@ def _print_reading(reading: dict[str, Any]) -> None:
     if prompt is None:
         print_line(f"Read by   {reading['model']}")
         return
-    tokens = f"{usage['prompt_tokens']} + {usage['completion_tokens']} tokens, ${usage['cost_usd']:.6f}"
+    tokens = f"{usage['prompt_tokens']} + {usage['completion_tokens']} tokens, {cost_words(usage['cost_usd'])}"
     paid = ", paid for before" if reading["cached"] else ""
     print_line(f"Read by   {reading['model']}, prompt {prompt['name']} {prompt['hash'][:8]}, {tokens}{paid}")
     fallback = reading["fallback"]

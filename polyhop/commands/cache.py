@@ -8,7 +8,9 @@ import typer
 
 from polyhop.commands.options import Json, Root, Set, settings_of
 from polyhop.output import print_json, print_line, print_table, rounded
+from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.printable import plural
 
 if TYPE_CHECKING:
     from polyhop.warehouse.cache.replies import TaskCounts
@@ -41,7 +43,8 @@ def stats(set_: Set = None, root: Root = None, json: Json = False) -> None:
     replies, vectors = document["replies"], document["vectors"]
     print_line(
         f"replies: {replies['count']} valid, {replies['raw']} raw, {replies['failures']} failed requests, "
-        f"{replies['bytes']} bytes; spent: {replies['spent']['calls']} calls, {replies['spent']['cost_usd']:.4f} USD"
+        f"{replies['bytes']} bytes; spent: {plural(replies['spent']['calls'], 'call')}, "
+        f"{cost_words(replies['spent']['cost_usd'])}"
     )
     print_line(f"vectors: {vectors['count']}, {vectors['bytes']} bytes")
     print_line(f"vectors of paths: {document['paths']['count']}, {document['paths']['bytes']} bytes")

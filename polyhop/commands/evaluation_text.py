@@ -10,6 +10,7 @@ from polyhop.commands.evaluation_costs import print_costs
 from polyhop.commands.evaluation_triples import LEADING, print_triples
 from polyhop.commands.evaluation_triples import WITH_INTERVAL as OF_TRIPLES
 from polyhop.output import print_error, print_line, print_table
+from polyhop.schemas.chat import cost_words
 from polyhop.schemas.strategies import CLOSED_BOOK
 
 SHOWN = ("recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", "em", "f1")
@@ -170,7 +171,7 @@ def _print_models(reading: Mapping[str, Any]) -> None:
             print_line(
                 f"{name} read by {taken['model']}: {taken['calls']} calls, {taken['cached']} cached, "
                 f"{taken['fallbacks']} {_without_reply(name)}, {taken['prompt_tokens']} + {taken['completion_tokens']} "
-                f"tokens, ${taken['cost_usd']:.4f}"
+                f"tokens, {cost_words(taken['cost_usd'])}"
             )
 
 

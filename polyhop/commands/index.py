@@ -12,9 +12,10 @@ import typer
 from polyhop.commands.options import FollowLinks, IndexName, Json, Root, Set, link_settings, settings_of
 from polyhop.output import print_error, print_json, print_line, progress
 from polyhop.schemas.corpus import SourceKind, some_of, unread_words
+from polyhop.schemas.printable import plural
 
 if TYPE_CHECKING:
-    from polyhop.flows.reports import IndexReport, ModelUse
+    from polyhop.flows.reports import IndexReport
     from polyhop.schemas.requests import IndexRequest
     from polyhop.schemas.settings import Settings
 
@@ -218,30 +219,8 @@ def print_unread(unread: Mapping[str, int], files: Sequence[str]) -> None:
     count = sum(unread.values())
     if count:
         names = ", ".join(some_of(files, count))
-        print_error(f"{count} {'file was' if count == 1 else 'files were'} not read: {unread_words(unread)}: {names}.")
-
-
-def _print_use(use: "ModelUse") -> None:
-    """What models were asked and what that cost; nothing if none was."""
-    if use.calls or use.cached:
-        print_line(
-            f"  models: {use.calls:,} calls, {use.prompt_tokens:,} + {use.completion_tokens:,} tokens, "
-            f"{use.cost_usd:.4f} USD; {use.cached:,} replies were cached"
-        )
-
-
-def _print_doubts(use: "ModelUse") -> None:
-    """What is not certain about the tokens of a run."""
-    if use.replaced_counts:
-        print_line(
-            f"  models: of {use.replaced_counts:,} calls the server reported impossible token counts; "
-            "they are booked by our own count"
-        )
-    if use.unknown_calls:
-        print_line(
-            f"  models: {use.unknown_calls:,} calls of earlier, killed runs have an unknown outcome, booked at their "
-            f"worst case: {use.unknown_tokens:,} tokens, {use.unknown_cost_usd:.4f} USD"
-        )
+        was = "was" if count == 1 else "were"
+        print_error(f"{plural(count, 'file')} {was} not read: {unread_words(unread)}: {names}.")
 
 
 def print_report(report: "IndexReport") -> None:
@@ -252,7 +231,9 @@ def print_report(report: "IndexReport") -> None:
         stays = "" if report.pinned else f"; version {report.version} stays current"
         print_line(f"Index '{report.index}': nothing has changed{stays}.")
         _print_pin(report)
-        print_line(f"  nothing was extracted or embedded ({total:.1f} s); it holds {counts}")
+        nothing = "nothing new was" if report.computed else "nothing was"
+        print_line(f"  {nothing} extracted or embedded ({total:.1f} s); it holds {counts}")
+        _print_models(report)
         return
     print_line(f"Index '{report.index}': version {report.version} published in {total:.1f} s")
     _print_pin(report)
@@ -266,14 +247,18 @@ def print_report(report: "IndexReport") -> None:
         print_line(f"  damaged, made again: {sentence}")
     for stage, seconds in report.seconds.items():
         print_line(f"  {stage:<16}{seconds:8.2f} s  {_stage_note(report, stage)}".rstrip())
-    _print_use(report.model)
-    _print_doubts(report.model)
+    _print_models(report)
     _print_advice(report)
 
 
 def _print_pin(report: "IndexReport") -> None:
     if report.pin_sentence:
         print_line(f"  {report.pin_sentence}")
+
+
+def _print_models(report: "IndexReport") -> None:
+    for sentence in report.model_sentences():
+        print_line(f"  {sentence}")
 
 
 def _stage_note(report: "IndexReport", stage: str) -> str:
@@ -312,12 +297,6 @@ def _print_advice(report: "IndexReport") -> None:
         print_line(
             "  extraction: " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.extraction.items())
         )
-    if report.extraction.get("failed_units"):
-        print_line(
-            "  the next run retries what failed; why: "
-            f"polyhop sql \"FROM extraction_ledger WHERE state = 'failed'\" --index {report.index}"
-        )
     if report.counts.get("quarantined"):
-        count = report.counts["quarantined"]
-        words = "1 record could" if count == 1 else f"{count} records could"
-        print_line(f"  {words} not be used: polyhop sql 'FROM quarantine' --index {report.index}")
+        records = plural(report.counts["quarantined"], "record")
+        print_line(f"  {records} could not be used: polyhop sql 'FROM quarantine' --index {report.index}")

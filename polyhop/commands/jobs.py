@@ -1,14 +1,23 @@
 """`polyhop jobs`, `cancel`, `retry`: what is being asked, and changing it."""
 
+import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from polyhop.commands.options import Json, Root, Set, settings_of
-from polyhop.output import print_json, print_line, print_table
+from polyhop.output import clear_screen, is_terminal, print_json, print_line, print_table
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.printable import plural
 
+if TYPE_CHECKING:
+    from polyhop.jobs import QuestionPace
+    from polyhop.warehouse.queue.queue import QuestionQueue
+
+WATCH_SECONDS, WATCH_FILE_SECONDS = 5.0, 60.0
+"""Between two lists of `--watch` on a terminal, and in a file; chosen: nobody waits, and a file stays readable."""
 JobId = Annotated[int, typer.Argument(help="Id of the job, as `polyhop submit` printed it.")]
 
 
@@ -17,35 +26,52 @@ def jobs(
     purge: Annotated[
         bool, typer.Option("--purge", help="Delete finished jobs older than queue.retention_days.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="List them again and again, with their pace, until nothing is open.")
+    ] = False,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
 ) -> None:
     """List jobs with their counts by state and their errors, newest first; with --json as one list."""
-    from polyhop.jobs import job_document, waiting_workers
+    from polyhop.jobs import QuestionPace
     from polyhop.warehouse.open import open_questions
 
     settings = settings_of(root, set_)
     with open_questions(settings) as queue:
         if purge:
-            print_line(f"{queue.purge(settings.queue.retention_days)} jobs forgotten")
+            print_line(f"{plural(queue.purge(settings.queue.retention_days), 'job')} forgotten")
             return
         if workers:
             _print_workers([vars_of(worker) for worker in queue.workers()], json=json)
             return
-        queue.sweep()
-        found = queue.workers()
-        rows = [job_document(job, found) for job in queue.jobs()]
+        paces: defaultdict[int, QuestionPace] = defaultdict(QuestionPace)
+        while _print_jobs(queue, paces, json=json) and watch:
+            time.sleep(WATCH_SECONDS if is_terminal() else WATCH_FILE_SECONDS)
+            clear_screen()
+
+
+def _print_jobs(queue: "QuestionQueue", paces: "Mapping[int, QuestionPace]", *, json: bool) -> bool:
+    """The jobs as they are now, and how fast the open ones are answered since the last look; whether any is open."""
+    from polyhop.jobs import job_document, waiting_workers
+
+    queue.sweep()
+    workers, found = queue.workers(), queue.jobs()
+    looks = {job.job_id: paces[job.job_id].look(job.question_count - job.open_count, job.open_count) for job in found}
+    rows = [job_document(job, workers) | looks[job.job_id] for job in found]
     if json:
         print_json(rows)
-        return
-    _print_jobs(rows)
-    for worker in waiting_workers(found):
-        print_line(f"  worker {worker['worker']} waits for a model, since {worker['since']}: {worker['reason']}")
+    else:
+        _print_table(rows)
+        for worker in waiting_workers(workers):
+            print_line(f"  worker {worker['worker']} waits for a model, since {worker['since']}: {worker['reason']}")
+    return any(job.is_open for job in found)
 
 
-def _print_jobs(rows: Sequence[Mapping[str, Any]]) -> None:
-    """A table, and below it what went wrong in which job."""
+def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    """A table, and below it the pace of open jobs, and what went wrong in which job."""
+    from polyhop.jobs import pace_words
+
     columns = [
         "job_id",
         "name",
@@ -61,6 +87,8 @@ def _print_jobs(rows: Sequence[Mapping[str, Any]]) -> None:
     ]
     print_table(columns, [[row[column] for column in columns] for row in rows])
     for row in rows:
+        if row["per_minute"] is not None and row["queued"] + row["leased"]:
+            print_line(f"  job {row['job_id']}: {pace_words(row['per_minute'], row['seconds_left'])}")
         for error in row["errors"]:
             print_line(f"  job {row['job_id']}: {error['count']} dead, {error['class']}: {error['example']}")
         if row["damage"] is not None:

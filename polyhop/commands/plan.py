@@ -1,6 +1,5 @@
 """`polyhop plan`: what a model would be asked, and what that would cost, before anything is paid."""
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,12 +9,11 @@ import typer
 from polyhop.commands.index import print_unread
 from polyhop.commands.options import FollowLinks, Json, Root, Set, link_settings, settings_of
 from polyhop.output import print_json, print_line, print_table
+from polyhop.schemas.chat import cost_words, dollars
 from polyhop.schemas.corpus import SourceKind, source_of
 
 if TYPE_CHECKING:
     from polyhop.flows.plan import IndexPlan
-
-_CENT = 0.01  # in dollars; smaller amounts are shown by their significant digits
 
 
 def plan(
@@ -91,9 +89,8 @@ def print_questions(model: str, asked: Mapping[str, Mapping[str, Any]]) -> None:
     """What a question asks of the model for reading at most, a line per strategy that asks it by itself."""
     for strategy, row in asked.items():
         tasks = ", ".join(f"{calls} {task}" for task, calls in row["tasks"].items())
-        cost = "" if row["cost_usd"] is None else f", {dollars(row['cost_usd'])} USD"
-        tokens = f"{row['prompt_tokens']:,} + {row['completion_tokens']:,} tokens"
-        print_line(f"a question by {strategy} asks {model} at most {row['calls']} times ({tasks}): {tokens}{cost}")
+        tokens = f"{row['prompt_tokens']:,} + {row['completion_tokens']:,} tokens, {cost_words(row['cost_usd'])}"
+        print_line(f"a question by {strategy} asks {model} at most {row['calls']} times ({tasks}): {tokens}")
 
 
 def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
@@ -124,11 +121,3 @@ def _prices_to_set(made: "IndexPlan") -> str:
     if has_price_list():
         return prices
     return f"{prices}; or install the list of prices and the tokenizers that plan reads (pip install 'polyhop[models]')"
-
-
-def dollars(amount: float) -> str:
-    """Cents, or two significant digits of less than a cent: 0.0042."""
-    if amount >= _CENT or amount <= 0:
-        return f"{amount:,.2f}"
-    digits = 1 - math.floor(math.log10(amount))
-    return f"{amount:.{digits}f}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import Any
 
+from polyhop.schemas.chat import sum_of_costs
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.questions import GoldenTriple, TripleIds
 from polyhop.tasks.evaluation.calibration import calibration, coverage_curve
@@ -72,7 +73,7 @@ class Outcome:
         parts: Seconds by part (encoding, seed, traversal, reading).
         prompt_tokens: Of the models' replies when they were made.
         completion_tokens: Likewise.
-        cost_usd: Likewise.
+        cost_usd: Likewise; None if a price is unknown.
         triples: Ids of ranked triples, in descending order of score; None of a strategy that ranks none.
     """
 
@@ -86,7 +87,7 @@ class Outcome:
     parts: Mapping[str, float] = field(default_factory=dict)
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
     triples: tuple[TripleIds, ...] | None = None
 
 
@@ -232,7 +233,7 @@ def _tokens_report(outcomes: Sequence[Outcome]) -> dict[str, Any]:
             "prompt_per_question": prompt / count,
             "completion_per_question": completion / count,
         },
-        "cost_usd": fsum(outcome.cost_usd for outcome in outcomes),
+        "cost_usd": sum_of_costs(outcome.cost_usd for outcome in outcomes),
     }
 
 

@@ -165,7 +165,8 @@ def cost_table(run: Document) -> Table:
     names = [label for label in ranked(run) if _used(run, label)]
     kinds = sorted({str(kind) for label in names for kind in at(run, "results", label, "tokens") or {}})
     columns = [[Cell(_count(number(run, "results", label, "tokens", kind))) for label in names] for kind in kinds]
-    columns.append([Cell(decimal(number(run, "results", label, "cost_usd"), 4)) for label in names])
+    costs = [number(run, "results", label, "cost_usd") for label in names]
+    columns.append([Cell("unknown" if cost is None else decimal(cost, 4)) for cost in costs])
     header = ("strategy", *(f"{kind.replace('_', ' ')}" for kind in kinds), "cost (US dollars)")
     return _by_strategy("Tokens and cost of reading", header, names, columns)
 

@@ -38,7 +38,7 @@ class LedgerRow:
     error: str = ""
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
 
 
 def row_of_outcome(step: str, unit_id: str, outcome: ChatOutcome[ReplyT], stand_in: str) -> LedgerRow:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from polyhop.flows.evaluate import evaluate_index
+from polyhop.flows.deployments import DeployedIndex, deployments
+from polyhop.flows.evaluate import evaluate_index, left_out_sentences
+from polyhop.flows.evaluation.asked import labels_of, with_strategies
 from polyhop.flows.evaluation.run import run_evaluation
 from polyhop.schemas.errors import ConfigurationError, GateFailedError, SourceError, StoreError, UnknownIdError
 from polyhop.schemas.requests import EvaluationRequest
@@ -129,6 +131,21 @@ def test_all_strategies_are_those_that_the_index_can_serve(evaluated: Callable[.
     assert "vectors:passage" in report["left_out"]["dense"]
     assert set(report["left_out"]).isdisjoint(report["strategies"])
     assert report["run"] is None
+
+
+def test_the_deployed_evaluation_asks_what_the_index_was_built_for(root: Path) -> None:
+    (deployed,) = (each for each in deployments([DeployedIndex("towns")]) if each.kind == "evaluation")
+    request = EvaluationRequest(Path("questions.jsonl"), "towns", (deployed.parameters["strategies"],))
+    assert labels_of(with_strategies(Settings(root=root), request)) == ["bm25", "bridge-lexical"]
+
+
+def test_all_that_were_left_out_are_one_line_and_no_reason_names_another_strategy(root: Path) -> None:
+    request = EvaluationRequest(root.parent / "questions.jsonl", "towns", ("all",), is_stored=False)
+    evaluation = run_evaluation(Settings(root=root), request)
+    left_out = evaluation.report["left_out"]
+    (line,) = (sentence for sentence in left_out_sentences(evaluation) if "of 'all' left out" in sentence)
+    assert line.startswith(f"{len(left_out)} strategies of 'all' left out: {', '.join(left_out)}; ")
+    assert [name for name, reason in left_out.items() if f"'{name}'" not in reason.split(" needs ")[0]] == []
 
 
 def test_an_evaluation_prints_calibration_hops_and_the_baseline(command: Command) -> None:

@@ -3,9 +3,11 @@
 By hand with more: POLYHOP_MODEL_PASSAGES=200 POLYHOP_KILLS=20 uv run pytest tests/e2e/test_model_extraction.py
 """
 
+import contextlib
 import json
 import os
 import random
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,9 @@ from typing import Any
 import pytest
 from command_processes import Commands, Started
 
+from polyhop.commands.index import print_report
 from polyhop.flows.index import run_index
+from polyhop.flows.index_outcome import cost_rows, summary_lines
 from polyhop.flows.plan import plan_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
@@ -130,6 +134,37 @@ def test_a_reply_that_ends_too_early_each_time_is_kept_shortened_and_says_so(
         ("failed", "", "MalformedReplyError"),
         ("failed", "", "NotAsked"),
     }
+
+
+def test_paid_calls_and_an_unknown_price_are_said_whatever_becomes_of_the_run(
+    settings_for: Callable[..., Settings], write_corpus: WriteCorpus, model_server: Any, capsys: Any
+) -> None:
+    model_server.shares({"wrong_schema": 0.5}, seed=3, is_sticky=True)
+    unpriced = {"models__prompt_price": None, "models__completion_price": None}
+    corpus = write_corpus(records(10))
+    said, notes = [], []
+    for settings in (
+        settings_for(**unpriced),
+        settings_for(**unpriced),
+        settings_for("strict", min_coverage=1.0, **unpriced),
+    ):
+        runner = DirectRunner(on_note=notes.append)
+        with contextlib.suppress(CoverageError):
+            report = run_index(settings, IndexRequest("i", corpus), runner)
+            assert report.model.calls > 0 < report.model.prompt_tokens
+            assert report.to_json()["model"]["cost_usd"] is None
+            assert sum(report.failing.values()) == sum(row["state"] == "failed" for row in ledger(settings))
+            print_report(report)
+            said.append(capsys.readouterr().out)
+            assert cost_rows(report)[0]["cost"] == "cost unknown"
+            assert report.model_sentences()[0] in "\n".join(summary_lines(settings, report))
+    for text in (*said, "\n".join(notes)):
+        assert re.search(r"models: [1-9]\d* calls, [\d,]+ \+ [\d,]+ tokens, cost unknown; \d+ repl", text)
+    assert "version 1 published" in said[0]
+    assert "nothing has changed" in said[1]
+    assert all(re.search(r"\d+ units? still fails? \(extract \d+\); the next run asks again", text) for text in said)
+    runs = query_rows(Layout(settings_for().root), "i", "SELECT calls > 0, cost_usd FROM index_runs").to_pylist()
+    assert [tuple(row.values()) for row in runs] == [(True, None)] * 2
 
 
 def test_a_killed_run_loses_no_more_than_the_calls_in_flight(

@@ -23,6 +23,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 RECORDS: list[dict[str, object]] = [
     {"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies near Mount {n} in Country {n % 3}."} for n in range(6)
 ]
+LAKES = ("--index", "lakes", "--source", "lakes.jsonl")
 LEXICAL = {"POLYHOP_STRATEGIES": "bm25,bridge-lexical"}
 
 
@@ -52,13 +53,13 @@ def test_the_file_for_prefect_deploy_offers_what_polyhop_deploy_does() -> None:
 
 
 def test_without_a_server_deploy_says_what_to_start(polyhop: Run, new_polyhop: Run) -> None:
-    done = polyhop("deploy")
+    done = polyhop("deploy", *LAKES)
     assert done.returncode == 2
     assert done.stderr == (
         "polyhop: No Prefect server is named; start one with `prefect server start`, and set "
         "PREFECT_API_URL=http://127.0.0.1:4200/api.\n"
     )
-    done = new_polyhop("deploy", env={"PREFECT_API_URL": "http://127.0.0.1:9/api"})
+    done = new_polyhop("deploy", *LAKES, env={"PREFECT_API_URL": "http://127.0.0.1:9/api"})
     assert (done.returncode, done.stderr.startswith("polyhop: The Prefect server at http://127.0.0.1:9/api")) == (
         1,
         True,
@@ -68,13 +69,18 @@ def test_without_a_server_deploy_says_what_to_start(polyhop: Run, new_polyhop: R
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--notify", "ops"), "--notify takes TYPE/NAME of a notification block (slack-webhook/ops), not 'ops'."),
         (
-            ("--schedule", "export"),
+            ("--notify", "ops", *LAKES),
+            "--notify takes TYPE/NAME of a notification block (slack-webhook/ops)",
+        ),
+        (
+            ("--schedule", "export", *LAKES),
             "--schedule takes incremental, check, evaluation or maintenance, not 'export'.",
         ),
-        (("--after-publish", "answers"), "--after-publish takes export or evaluation, not 'answers'."),
+        (("--after-publish", "answers", *LAKES), "--after-publish takes export or evaluation, not 'answers'."),
         (("--source", "neo4j://svc:planted-0001@host"), "--source holds a password, and the Prefect server"),
+        ((), "There is no index 'main' under "),
+        (("--index", "nope"), "There is no index 'nope' under "),
         (("--index", "a", "--index", "b", "--source", "x"), "--source belongs to one index, and there are 2;"),
     ],
 )

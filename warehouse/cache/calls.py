@@ -11,7 +11,7 @@ from typing import Any
 from polyhop.schemas.chat import Usage
 from polyhop.warehouse.cache.claims import Claims
 from polyhop.warehouse.cache.database import SharedDatabase
-from polyhop.warehouse.cache.reply_rows import packed, usage_values
+from polyhop.warehouse.cache.reply_rows import packed, usage_of, usage_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class CallJournal:
         for call_id, key, prompt_tokens, completion_tokens, cost_usd in self._database.read("read_open_calls"):
             with claims.held(key, lambda: True) as is_free:
                 if is_free and self._database.write(("abandon_call", {"call_id": call_id}))[0]:
-                    found += Usage(1, prompt_tokens, completion_tokens, cost_usd)
+                    found += usage_of((1, prompt_tokens, completion_tokens, cost_usd))
         return found
 
     def answered(self, model: str) -> dict[str, Usage]:
         """What the calls of a model took that brought a text, by task."""
-        return {task: Usage(*usage) for task, *usage in self._database.read("sum_answered_calls", {"model": model})}
+        return {task: usage_of(usage) for task, *usage in self._database.read("sum_answered_calls", {"model": model})}
 
 
 def _values(source: ReplySource, usage: Usage) -> dict[str, Any]:

@@ -36,7 +36,7 @@ SCHEMA = pa.schema(
         pa.field("calls", pa.int64(), nullable=False),
         pa.field("prompt_tokens", pa.int64(), nullable=False),
         pa.field("completion_tokens", pa.int64(), nullable=False),
-        pa.field("cost_usd", pa.float64(), nullable=False),
+        pa.field("cost_usd", pa.float64()),
         pa.field("seconds", pa.float64(), nullable=False),
     ]
 )
@@ -144,7 +144,7 @@ def _checked_batches(file: pq.ParquetFile, path: Path) -> Iterator[list[dict[str
 
 def _fault(row: dict[str, Any]) -> str | None:
     """What is wrong with a row, None if nothing is."""
-    empty = [name for name, value in row.items() if value is None or value == ""]
+    empty = [name for name, value in row.items() if value == "" or (value is None and name != "cost_usd")]
     if empty:
         return f"{empty[0]} is empty"
     if not _KEY.fullmatch(row["key"]):
@@ -155,7 +155,8 @@ def _fault(row: dict[str, Any]) -> str | None:
 
 
 def _number_fault(row: dict[str, Any]) -> str | None:
-    wrong = [name for name in _NUMBERS if not math.isfinite(row[name]) or row[name] < 0]
+    numbers = {name: row[name] for name in _NUMBERS if row[name] is not None}
+    wrong = [name for name, number in numbers.items() if not math.isfinite(number) or number < 0]
     return f"{wrong[0]} is {row[wrong[0]]}" if wrong else None
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from polyhop.schemas.chat import Rung, Usage
 from polyhop.warehouse.cache.calls import CallJournal, ReplySource
 from polyhop.warehouse.cache.database import REPAIR_COMMAND, SharedDatabase
-from polyhop.warehouse.cache.reply_rows import packed, reply_checksum, sound_reply, unpacked, usage_values
+from polyhop.warehouse.cache.reply_rows import packed, reply_checksum, sound_reply, unpacked, usage_of, usage_values
 
 KEYS_PER_READ = 2_000  # chosen: bounds the replies in memory; keys are one JSON variable, so SQLite sets no limit
 ROWS_PER_PAGE = 1_000  # chosen: bounds the replies in memory, and any number gives the same
@@ -127,7 +127,7 @@ class ReplyCache:
             if text is None:
                 self._warn(1)
             else:
-                found.setdefault(key, []).append(RawReply(text, error_class, Usage(*usage)))
+                found.setdefault(key, []).append(RawReply(text, error_class, usage_of(usage)))
         return found
 
     def put_call(self, source: ReplySource, text: str, usage: Usage, error: str) -> None:
@@ -221,7 +221,7 @@ class ReplyCache:
             reply_count, failure_count = stored.get((model, task), (0, 0))
             *usage, failed_calls, unknown_calls = spent.get((model, task), (0,) * 7)
             counts.append(
-                TaskCounts(model, task, reply_count, failure_count, Usage(*usage), failed_calls, unknown_calls)
+                TaskCounts(model, task, reply_count, failure_count, usage_of(usage), failed_calls, unknown_calls)
             )
         return counts
 
@@ -300,4 +300,4 @@ def _stored(row: Sequence[Any]) -> StoredReply | None:
     if text is None:
         return None
     _, model, _, rung, attempts, *usage, _ = row
-    return StoredReply(text, model, Rung(rung), attempts, Usage(*usage))
+    return StoredReply(text, model, Rung(rung), attempts, usage_of(usage))

@@ -4,7 +4,8 @@ Opens no file (replies.py does).
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
@@ -13,9 +14,20 @@ from polyhop.schemas.chat import Usage
 _USAGE = ("calls", "prompt_tokens", "completion_tokens", "cost_usd", "seconds")
 
 
+UNKNOWN_COST = -1.0
+"""Stands for the cost of calls at an unknown price: files of older versions allow no NULL in the column."""
+
+
 def usage_values(usage: Usage) -> dict[str, float]:
     """The numbers of a usage that have a column, in the order of the columns."""
-    return {name: getattr(usage, name) for name in _USAGE}
+    values = {name: getattr(usage, name) for name in _USAGE}
+    return values | ({"cost_usd": UNKNOWN_COST} if usage.cost_usd is None else {})
+
+
+def usage_of(numbers: Iterable[Any]) -> Usage:
+    """The usage whose `usage_values` these are."""
+    usage = Usage(*numbers)
+    return replace(usage, cost_usd=None) if usage.cost_usd == UNKNOWN_COST else usage
 
 
 def packed(text: str) -> bytes:

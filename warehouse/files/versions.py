@@ -121,6 +121,18 @@ def default_strategy_of(layout: Layout, name: str) -> str:
     return default_strategy(manifest.stages, manifest.artefacts)
 
 
+def strategies_of(layout: Layout, name: str) -> tuple[str, ...]:
+    """The strategies that the current version of an index was built for, by its settings or when they were added.
+
+    Raises:
+        UnknownIndexError: If nothing was published under that name.
+    """
+    manifest = read_manifest(require_version(layout, name)[1])
+    named = manifest.settings.get("strategies")
+    known = tuple(map(str, named)) if isinstance(named, list) else ()
+    return known or (default_strategy(manifest.stages, manifest.artefacts),)
+
+
 def readable_manifest(index: IndexFolder) -> Manifest | None:
     """The latest version's manifest; None if there is no version, or none that this Polyhop can read."""
     try:

@@ -81,7 +81,7 @@ class Budget:
         Raises:
             BudgetExceededError: If the call might exceed a limit even if those in flight took nothing.
         """
-        wanted = Reservation(prompt_tokens + completion_tokens, self.cost(prompt_tokens, completion_tokens))
+        wanted = Reservation(prompt_tokens + completion_tokens, self.cost(prompt_tokens, completion_tokens) or 0.0)
         account = self._account
         with account.changed:
             while not self._fits(wanted, account.in_flight):
@@ -105,13 +105,15 @@ class Budget:
             account.in_flight.remove(reservation)
             account.tokens += max(count.prompt_tokens + count.completion_tokens for count in counts)
             account.cost_usd += max(
-                count.cost_usd or self.cost(count.prompt_tokens, count.completion_tokens) for count in counts
+                count.cost_usd or self.cost(count.prompt_tokens, count.completion_tokens) or 0.0 for count in counts
             )
             account.changed.notify_all()
 
-    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """USD of so many tokens, 0 where the price is unknown."""
-        return self._price.cost(prompt_tokens, completion_tokens) if self._price else 0.0
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float | None:
+        """USD of so many tokens; None where their price is unknown."""
+        if self._price is None:
+            return None if prompt_tokens or completion_tokens else 0.0
+        return self._price.cost(prompt_tokens, completion_tokens)
 
     def _fits(self, wanted: Reservation, others: list[Reservation]) -> bool:
         """Whether the call and others may be made after what is spent."""

@@ -11,6 +11,7 @@ from threading import Lock
 
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ModelTimeoutError
+from polyhop.schemas.printable import duration
 
 FIRST_LINE_SECONDS = 15.0
 """Chosen: a run that is over by then needs no line, and nobody wonders for longer whether anything happens."""
@@ -120,15 +121,7 @@ class Pace:
         rounds = len(self._settled) - 1
         if rounds < 1:
             each = self._seconds_per_reply() or self._clock() - (self._began or 0.0)
-            return f"{left:,} requests are left, one at a time they would take more than {_duration(left * each)}"
+            return f"{left:,} requests are left, one at a time they would take more than {duration(left * each)}"
         seconds = left * (self._clock() - self._settled[0]) / rounds
         end = self._now() + timedelta(seconds=seconds)
-        return f"{left:,} requests are left, the run would end in about {_duration(seconds)}, {end:%d %b %H:%M}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5_400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3_600:.1f} h"
+        return f"{left:,} requests are left, the run would end in about {duration(seconds)}, {end:%d %b %H:%M}"

@@ -63,10 +63,10 @@ def has_price_list() -> bool:
     return _price_file().is_file()
 
 
-def cost_of(price: tuple[float, float] | None, prompt_tokens: int, completion_tokens: int) -> float:
-    """USD of a call, 0 where the price is unknown."""
+def cost_of(price: tuple[float, float] | None, prompt_tokens: int, completion_tokens: int) -> float | None:
+    """USD of a call; None where the price of its tokens is unknown."""
     if price is None:
-        return 0.0
+        return None if prompt_tokens or completion_tokens else 0.0
     return (prompt_tokens * price[0] + completion_tokens * price[1]) / TOKENS_PER_PRICE
 
 

@@ -247,6 +247,10 @@ class QuestionQueue:
         """Questions of the queues that wait or are being answered."""
         return self._do(partial(jobs.count_open, queues=queues), "read")
 
+    def names(self) -> list[str]:
+        """The queues to which jobs were submitted, in order."""
+        return self._do(lambda tx: [row["queue"] for row in tx.rows("jobs.queues")], "read")
+
     def metrics(self) -> QueueMetrics:
         """Totals by queue and state."""
         return self._do(jobs.metrics, "read")

@@ -5,7 +5,7 @@ for, so that a command pays for the strategy it uses. Ours are named in `MODULES
 entry points of the group `polyhop.strategies` (name: the strategy; value: the module that declares it).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from polyhop.schemas.errors import ConfigurationError, UnknownSettingError, UnknownStrategyError
+from polyhop.schemas.errors import ConfigurationError, MissingArtefactError, UnknownSettingError, UnknownStrategyError
 from polyhop.schemas.extensions import extensions, load_extension, unusable_extension
 from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
 from polyhop.worker.strategies.base import DECLARED, Parameters, StrategySpec
@@ -99,6 +99,22 @@ def needed_artefacts(strategies: Iterable[str]) -> frozenset[str]:
         UnknownStrategyError: For a name that is not registered.
     """
     return frozenset[str]().union(*(spec_of(name).needs for name in strategies))
+
+
+def require_artefacts(strategy: str, artefacts: Collection[str], index: str) -> None:
+    """Makes sure that a version holds what a strategy needs.
+
+    Args:
+        strategy: Its name.
+        artefacts: Names of those that the version was built with.
+        index: Name of the version's index.
+
+    Raises:
+        MissingArtefactError: If something is missing.
+        UnknownStrategyError: If there is no such strategy.
+    """
+    for artefact in sorted(spec_of(strategy).needs - set(artefacts)):
+        raise MissingArtefactError(artefact, index, strategy)
 
 
 def parse_parameters(spec: StrategySpec, given: Mapping[str, object]) -> Parameters:

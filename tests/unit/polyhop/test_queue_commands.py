@@ -2,24 +2,30 @@
 
 import json
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from polyhop.commands.jobs import jobs, retry
-from polyhop.commands.plan import dollars, print_plan
+from polyhop.commands.plan import print_plan
 from polyhop.commands.results import explain, replay, results
 from polyhop.commands.submit import submit
+from polyhop.commands.worker import say_progress
 from polyhop.flows.answer import submit_file
 from polyhop.flows.index import run_index
 from polyhop.flows.job_metrics import job_metrics
 from polyhop.flows.plan import IndexPlan, StepEstimate
 from polyhop.flows.runner import DirectRunner
 from polyhop.health import run_checks
+from polyhop.jobs import QuestionPace, unknown_queue_sentence
 from polyhop.queue_health import check_queue
 from polyhop.result_tables import result_tables
+from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError, StoreError
 from polyhop.schemas.queue import FinishedQuestion, JobSpec, NewQuestion
 from polyhop.schemas.queue_errors import DamagedRowsError, RetryRefusedError, SubmissionError
@@ -31,6 +37,7 @@ from polyhop.warehouse.models import prices
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.warehouse.tables.lazy import Wanted
+from polyhop.worker.loop import WorkerReport
 
 ANSWER = {"question": "Why?", "answer": "yes", "strategy": "bm25", "version": 1, "passages": [], "evidence": {}}
 ANSWER |= {"seconds": {}, "parameters": {}, "index": "wiki", "limit": 10}
@@ -67,6 +74,68 @@ def test_jobs_and_workers_are_one_document_each(settings: Settings, capsys: pyte
     assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["b", "a"]
     jobs(workers=True, root=settings.root, json=True)
     assert [row["worker_id"] for row in json.loads(capsys.readouterr().out)] == ["a", "b"]
+
+
+@pytest.fixture
+def minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paces are measured by a clock on which a minute passes from look to look."""
+    passed = count(0.0, 60.0)
+    monkeypatch.setattr("polyhop.jobs.QuestionPace", partial(QuestionPace, lambda: next(passed)))
+
+
+def answer_two(queue: QuestionQueue) -> None:
+    claimed = queue.claim(["default"], "w", 2)
+    queue.finish([FinishedQuestion(q.lease_token, "yes", 1, "bm25", 0.1, ANSWER) for q in claimed])
+
+
+@pytest.mark.usefixtures("minutes")
+def test_watched_jobs_say_how_fast_they_are_answered_and_how_long_that_takes(
+    settings: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_questions(settings) as queue:
+        queue.submit(JobSpec("wiki"), [NewQuestion(f"q{n}", "Why?") for n in range(5)])
+        monkeypatch.setattr("polyhop.commands.jobs.time.sleep", lambda _: answer_two(queue))
+        jobs(watch=True, root=settings.root)
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  job")]
+    assert said == ["  job 1: 2 a minute, about 2 min left", "  job 1: 2 a minute, about 30 s left"]
+
+
+@pytest.mark.usefixtures("minutes")
+def test_a_worker_says_each_minute_how_far_it_is_and_nothing_when_there_is_nothing_to_do(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running, waits = SimpleNamespace(report=WorkerReport("w")), []
+    with open_questions(settings) as queue:
+        queue.submit(JobSpec("wiki"), [NewQuestion(f"q{n}", "Why?") for n in range(3)])
+
+        def wait(seconds: float) -> bool:
+            waits.append(seconds)
+            answer_two(queue)
+            running.report.finished = min(3, 2 * len(waits))
+            return len(waits) > 3
+
+        say_progress(running, queue, ["default"], wait)  # type: ignore[arg-type]
+    assert waits == [60.0] * 4
+    assert capsys.readouterr().err.splitlines() == [
+        "2 answered, 0 failed; 1 question open, 2 a minute, about 30 s left",
+        "3 answered, 0 failed; 0 questions open, 2 a minute, about 0 s left",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("queues", "said"),
+    [
+        (["default"], ""),
+        (["default", "nope", "more"], "Nothing has been submitted to 'nope', 'more'; queues with jobs: big, default."),
+    ],
+)
+def test_a_worker_says_which_of_its_queues_nobody_has_submitted_to(
+    settings: Settings, queues: list[str], said: str
+) -> None:
+    with open_questions(settings) as queue:
+        for name in ("default", "big"):
+            queue.submit(JobSpec("wiki", queue=name), [NewQuestion("q", "Why?")])
+        assert unknown_queue_sentence(queue, queues) == said
 
 
 def test_an_empty_queue_is_an_empty_list(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
@@ -227,16 +296,17 @@ def test_a_queue_that_no_worker_could_be_told_to_serve_is_refused(settings: Sett
 @pytest.mark.parametrize(
     ("amount", "shown"),
     [
-        (0.0, "0.00"),
-        (0.00000123, "0.0000012"),
-        (0.00042, "0.00042"),
-        (0.0099, "0.0099"),
-        (0.01, "0.01"),
-        (1234.5, "1,234.50"),
+        (None, "cost unknown"),
+        (0.0, "0.00 USD"),
+        (0.00000123, "0.0000012 USD"),
+        (0.00042, "0.00042 USD"),
+        (0.0099, "0.0099 USD"),
+        (0.01, "0.01 USD"),
+        (1234.5, "1,234.50 USD"),
     ],
 )
-def test_less_than_a_cent_is_shown_with_two_digits(amount: float, shown: str) -> None:
-    assert dollars(amount) == shown
+def test_less_than_a_cent_has_two_digits_and_an_unknown_cost_is_no_0(amount: float | None, shown: str) -> None:
+    assert cost_words(amount) == shown
 
 
 KG_EXTRACT = extraction_questions(demonstration=True).kg_extract

@@ -21,9 +21,10 @@ def test_a_known_model_has_its_listed_price_with_and_without_its_provider() -> N
     assert price_of("gpt-4o-mini", ModelSettings()) == pytest.approx((0.15, 0.6))
 
 
-def test_an_unknown_model_has_no_price_and_its_calls_cost_nothing_known() -> None:
+def test_an_unknown_model_has_no_price_and_the_cost_of_its_calls_is_unknown() -> None:
     assert price_of("openai/my-own-model", ModelSettings()) is None
-    assert cost_of(None, 1000, 1000) == 0
+    assert cost_of(None, 1000, 1000) is None
+    assert cost_of(None, 0, 0) == 0
 
 
 def test_prices_that_are_set_win_over_the_table() -> None:

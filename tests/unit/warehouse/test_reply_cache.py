@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,22 @@ def test_an_export_is_imported_once(cache: ReplyCache, other: ReplyCache, tmp_pa
         keys[1]: StoredReply('{"mine":true}', "m2", Rung.AS_IS, 1, USAGE),
     }
     assert other.failures(keys) == {}
+
+
+def test_an_unknown_cost_stays_unknown_in_the_cache_in_sums_and_in_exports(
+    cache: ReplyCache, other: ReplyCache, tmp_path: Path
+) -> None:
+    unpriced = replace(USAGE, cost_usd=None)
+    cache.put_reply(source("x"), "{}", Rung.AS_IS, 1, unpriced)
+    for usage in (USAGE, unpriced):
+        cache.put_call(source("x"), "{}", usage, "")
+    export_replies(cache, tmp_path / "replies.parquet")
+    import_replies(other, tmp_path / "replies.parquet")
+    key = content_hash("x")
+    for one in (cache, other):
+        assert one.replies([key])[key].usage == unpriced
+    assert [row.spent.cost_usd for row in cache.by_task()] == [None]
+    assert cache.calls.answered("m")["kg.extract"].cost_usd is None
 
 
 def test_equal_caches_export_equal_files_page_by_page(

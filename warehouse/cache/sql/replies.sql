@@ -1,7 +1,8 @@
 -- Statements of the cache of model replies (SQLite).
 
 -- name: create_replies
--- Valid replies by the hash of all that determined them; `reply` is compressed JSON, `usage` numbers are what it took;
+-- Valid replies by the hash of all that determined them; `reply` is compressed JSON, `usage` numbers are what it took
+-- (cost_usd is -1 where the price is unknown);
 -- `checksum` is of what results depend on, NULL in rows that older versions wrote.
 CREATE TABLE IF NOT EXISTS replies (
     key TEXT PRIMARY KEY,
@@ -165,14 +166,16 @@ WHERE task = :task AND model = :model AND completion_tokens > 0 AND error IN (''
 ORDER BY call_id DESC LIMIT :limit;
 
 -- name: sum_calls
--- What was spent, by model and task; calls without a known outcome count at their worst case.
-SELECT model, task, count(*), sum(prompt_tokens), sum(completion_tokens), sum(cost_usd), sum(seconds), sum(error <> ''),
+-- What was spent, by model and task (a cost of -1 is unknown, and so is a sum with it); calls without a known outcome count at their worst case.
+SELECT model, task, count(*), sum(prompt_tokens), sum(completion_tokens),
+    CASE WHEN min(cost_usd) < 0 THEN -1.0 ELSE sum(cost_usd) END, sum(seconds), sum(error <> ''),
     sum(error IN ('InFlight', 'OutcomeUnknown'))
 FROM calls GROUP BY model, task ORDER BY model, task;
 
 -- name: sum_answered_calls
 -- What the calls of a model took that brought a text, by task.
-SELECT task, count(*), sum(prompt_tokens), sum(completion_tokens), sum(cost_usd), sum(seconds)
+SELECT task, count(*), sum(prompt_tokens), sum(completion_tokens),
+    CASE WHEN min(cost_usd) < 0 THEN -1.0 ELSE sum(cost_usd) END, sum(seconds)
 FROM calls WHERE model = :model AND error IN ('', 'MalformedReplyError') GROUP BY task ORDER BY task;
 
 -- name: write_shortened

@@ -62,6 +62,10 @@ SELECT
     (SELECT count(*) FROM questions WHERE state = 'queued' AND queue IN :queues)
     + (SELECT count(*) FROM questions WHERE state = 'leased' AND queue IN :queues) AS questions;
 
+-- name: queues
+-- Queues to which a job was submitted.
+SELECT DISTINCT queue FROM jobs ORDER BY queue;
+
 -- name: totals
 -- Questions by queue and state, and when the oldest job among them was submitted.
 SELECT j.queue, c.state, sum(c.questions) AS questions, min(j.submitted_at) AS oldest
