@@ -158,7 +158,7 @@ def test_a_corpus_replaces_a_graph_and_a_graph_a_corpus(settings: Settings, tmp_
 def test_another_graph_or_corpus_replaces_a_graph_only_when_told_to_and_few_relations_go(
     settings: Settings, tmp_path: Path
 ) -> None:
-    towns = [
+    towns: list[dict[str, object]] = [
         {"subject": {"id": f"t{number}"}, "predicate": "lies in", "object": {"id": f"c{number}"}}
         for number in range(20)
     ]
