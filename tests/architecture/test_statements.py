@@ -100,6 +100,7 @@ def test_duckdb_accepts_every_statement(tmp_path: Path) -> None:
         "after": "a",
         "field": "id",
         "role": "birth",
+        "reason": "a",
     }
     for file in sorted(FILES, key="views".__ne__):  # which other statements read
         for name, sql in statements(file).items():
@@ -173,6 +174,7 @@ def _empty_parts(connection: duckdb.DuckDBPyConnection, folder: Path) -> dict[st
     pq.write_table(RECORD_PARTS.empty_table(), folder / "records.parquet")
     parts |= {"sources.records": [str(folder / "records.parquet")], "sources.passages": [str(passages)]}
     parts |= {"sources.same": [str(folder / "records.parquet")], "changes.files": [str(folder / "records.parquet")]}
+    parts |= {f"changes.{name}": [str(folder / "records.parquet")] for name in ("before", "after")}
     parts |= {"sources.quarantine": [str(quarantine)], "sources.files": [str(quarantine)]}
     lines = folder / "lines.parquet"
     connection.execute(f"COPY (SELECT 0::BIGINT AS good LIMIT 0) TO '{lines}' (FORMAT parquet)")

@@ -158,12 +158,16 @@ def test_a_corpus_replaces_a_graph_and_a_graph_a_corpus(settings: Settings, tmp_
 def test_another_graph_or_corpus_replaces_a_graph_only_when_told_to_and_few_relations_go(
     settings: Settings, tmp_path: Path
 ) -> None:
-    towns = [{"subject": f"t{number}", "predicate": "lies in", "object": f"country {number}"} for number in range(20)]
+    towns: list[dict[str, object]] = [
+        {"subject": {"id": f"t{number}"}, "predicate": "lies in", "object": {"id": f"c{number}"}}
+        for number in range(20)
+    ]
     graph, other = write(tmp_path / "graph.jsonl", towns), write(tmp_path / "other.jsonl", GRAPH)
     indexed(settings, graph)
-    for kind in ("graph", "corpus"):
+    kinds: tuple[SourceKind, ...] = ("graph", "corpus")
+    for kind in kinds:
         with pytest.raises(LossRefusedError, match=r"other.jsonl is not what index 'people' was made from .*--replace"):
-            indexed(settings, other, kind)  # type: ignore[arg-type]
+            indexed(settings, other, kind)
     with pytest.raises(LossRefusedError, match=r"7 of 20 relations of .*graph.jsonl in index 'people' would be"):
         indexed(settings, write(graph, towns[7:]))
     assert indexed(settings, graph, allows_deletions=True).counts["relations"] == 13

@@ -132,7 +132,7 @@ def test_a_turtle_graph_with_texts_from_the_command_line(polyhop: Run, tmp_path:
         ((turtle,), 1, "is a knowledge graph, not a corpus; name it with --graph"),
         (("--graph-sources", texts), 2, "texts for nodes need their graph"),
     ):
-        done = polyhop("index", *arguments, "--index", "ada", env={"NEO4J_PASSWORD": ""})
+        done = polyhop("index", *arguments, "--index", "other", env={"NEO4J_PASSWORD": ""})
         assert (done.returncode, done.stdout, said in done.stderr) == (code, "", True), done.stderr
         assert "secret-1815" not in done.stderr
 

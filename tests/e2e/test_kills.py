@@ -255,6 +255,7 @@ def check_end(place: Place, scenario: Scenario) -> None:
     assert run_verify(Settings(root=place.root("killed")), "towns").ok
     assert sorted(path.name for path in index.path.iterdir()) == [
         "CURRENT",
+        *(["PINNED"] if "--use" in scenario.command else []),
         "WRITER",
         "runs.jsonl",
         "vectors",

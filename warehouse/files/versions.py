@@ -304,7 +304,7 @@ def remove_leftovers(index: IndexFolder) -> list[int]:
 
 
 def _remove_unfinished_pointers(index: IndexFolder) -> None:
-    for pointer in (index.current, index.publishing):
+    for pointer in (index.current, index.publishing, index.pinned):
         for temporary in index.path.glob(f".{pointer.name}.*.tmp"):
             temporary.unlink()
 

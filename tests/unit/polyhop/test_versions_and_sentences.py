@@ -69,7 +69,7 @@ def test_versions_lists_the_others_when_one_cannot_be_read(
 
 def test_a_version_that_cannot_be_read_does_not_become_current(root: Path, unreadable: Path) -> None:
     with pytest.raises(ManifestMismatchError, match=str(unreadable)):
-        versions("small", use=1, root=root)
+        versions("small", use="1", root=root)
     assert (root / "indexes" / "small" / "CURRENT").read_text() == "2\n"
 
 
