@@ -132,7 +132,7 @@ class Manifest(_Frozen):
     def ratios(self) -> dict[str, float]:
         """Mentions (each entity once per passage) and relations per passage and per entity; {} of what has none.
 
-        Source: QASA, Table II.
+        Source: algorithms.md 1.2 (QASA, Table II).
         """
         if "mentions" not in self.tables:
             return {}

@@ -144,7 +144,6 @@ def evaluate(
     pairs = pairs_of(list(values), baselines or list(values)[:1])
     metrics = metrics_of(METRICS, values)
     means = intervals(values, metrics)
-    words = long_answer_words(question.answers for question in gold)
     fields = by_field([question.fields for question in gold], values, metrics)
     return {
         "n": len(gold),
@@ -157,7 +156,7 @@ def evaluate(
         "by_hops": by_group([_hops(question) for question in gold], values, metrics),
         "by_type": by_group([question.type for question in gold], values, metrics),
         **({"by_field": fields} if fields else {}),
-        **({"long_answers": {"median_words": words}} if words is not None else {}),
+        **_long_answers_report(gold),
     }
 
 
@@ -205,6 +204,11 @@ def _answer_values(question: GoldQuestion, outcome: Outcome, *, read: bool, is_l
     return values | {name: value(outcome.answer or "", question.answers) for name, value in judge.items()}
 
 
+def _long_answers_report(gold: Sequence[GoldQuestion]) -> dict[str, Any]:
+    words = long_answer_words(question.answers for question in gold)
+    return {} if words is None else {"long_answers": {"median_words": words}}
+
+
 def _strategy_report(
     gold: Sequence[GoldQuestion],
     outcomes: Sequence[Outcome],
@@ -234,19 +238,29 @@ def _answers_report(outcomes: Sequence[Outcome], values: Sequence[QuestionValues
     """
     judged = [(outcome, row) for outcome, row in zip(outcomes, values, strict=True) if row["f1"] is not None]
     answered = [(outcome, row) for outcome, row in judged if outcome.answer]
-    pairs = [(outcome.confidence, row["em"]) for outcome, row in answered]
-    stated = [(confidence, match) for confidence, match in pairs if confidence is not None and match is not None]
-    is_long = any(CONTAINMENT in row for _, row in judged)
+    is_long = _has_containment(values)
+    kinds = ANSWER_METRICS if is_long else ("em", "f1")
     return {
         "answered": {
             "share": len(answered) / len(judged) if judged else None,
-            "em": mean(row["em"] for _, row in answered),
-            "f1": mean(row["f1"] for _, row in answered),
-            **({CONTAINMENT: mean(row[CONTAINMENT] for _, row in answered)} if is_long else {}),
+            **{name: mean(row[name] for _, row in answered) for name in kinds},
         },
-        "calibration": None if is_long else calibration(stated),
-        "coverage": None if is_long else coverage_curve(stated, len(judged)),
+        **_confidence_report(answered, len(judged), is_judged=not is_long),
     }
+
+
+def _has_containment(values: Sequence[QuestionValues]) -> bool:
+    return any(CONTAINMENT in row for row in values)
+
+
+def _confidence_report(
+    answered: Sequence[tuple[Outcome, QuestionValues]], count: int, *, is_judged: bool
+) -> dict[str, Any]:
+    if not is_judged:
+        return {"calibration": None, "coverage": None}
+    pairs = [(outcome.confidence, row["em"]) for outcome, row in answered]
+    stated = [(confidence, match) for confidence, match in pairs if confidence is not None and match is not None]
+    return {"calibration": calibration(stated), "coverage": coverage_curve(stated, count)}
 
 
 def _tokens_report(outcomes: Sequence[Outcome]) -> dict[str, Any]:
