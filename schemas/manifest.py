@@ -134,7 +134,7 @@ class Manifest(_Frozen):
 
         Source: algorithms.md 1.2 (QASA, Table II).
         """
-        if "mentions" not in self.tables:
+        if "mentions" not in self.tables or not self.tables["mentions"].rows:
             return {}
         rows = (("mentions", self.tables["mentions"].rows), ("relations", self.counts.get("relations", 0)))
         units = (("passage", self.counts.get("passages", 0)), ("entity", self.counts.get("entities", 0)))
