@@ -21,7 +21,7 @@ from polyhop.schemas.strategies import CLOSED_BOOK
 from polyhop.tasks.evaluation.gate import check_measured, check_names, gate_rows, parse_gate
 from polyhop.warehouse.files.evaluations import REPORT, SUMMARY, StoredRun
 
-SHOWN = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
+SHOWN = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1", "containment")
 SHOWN_OF_TRIPLES = ("triple_recall@10", "triple_recall@30", "triple_mrr")
 """Shown if the questions have golden triples."""
 

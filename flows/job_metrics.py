@@ -37,7 +37,8 @@ def job_metrics(rows: Iterator[ResultRow]) -> dict[str, Any] | None:
     report = evaluate(gold, {"job": outcomes}, lambda passage_id: records.get(passage_id, passage_id))
     metrics: dict[str, Any] = report["strategies"]["job"]
     beyond = _beyond(metrics, min(limits)) if limits else set()
-    return {"n": report["n"], **metrics, **dict.fromkeys(beyond)}
+    long_answers = {name: report[name] for name in ("long_answers",) if name in report}
+    return {"n": report["n"], **metrics, **dict.fromkeys(beyond), **long_answers}
 
 
 def _has_gold(question: GoldQuestion) -> bool:

@@ -247,7 +247,7 @@ class Comparison:
             raise ConfigurationError("to_pandas() needs pandas: pip install pandas; or use to_arrow().") from error
 
     def _repr_html_(self) -> str:
-        shown = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
+        shown = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1", "containment")
         rows = [(strategy, *(row.get(name) for name in shown)) for strategy, row in self.metrics.items()]
         return notebook.table(("strategy", *shown), rows)
 

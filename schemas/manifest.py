@@ -132,9 +132,9 @@ class Manifest(_Frozen):
     def ratios(self) -> dict[str, float]:
         """Mentions (each entity once per passage) and relations per passage and per entity; {} of what has none.
 
-        Source: QASA, Table II.
+        Source: algorithms.md 1.2 (QASA, Table II).
         """
-        if "mentions" not in self.tables:
+        if "mentions" not in self.tables or not self.tables["mentions"].rows:
             return {}
         rows = (("mentions", self.tables["mentions"].rows), ("relations", self.counts.get("relations", 0)))
         units = (("passage", self.counts.get("passages", 0)), ("entity", self.counts.get("entities", 0)))

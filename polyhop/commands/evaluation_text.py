@@ -13,10 +13,11 @@ from polyhop.output import print_error, print_line, print_table
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.strategies import CLOSED_BOOK
 
-SHOWN = ("recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", "em", "f1")
-COMPARED = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
-WITH_INTERVAL = ("recall@5", "recall@10", "mrr", "em", "f1")
-WEIGHED = ("recall@5", "mrr", LEADING, "triple_mrr", "em", "f1")
+OF_ANSWERS = ("em", "f1", "containment")
+SHOWN = ("recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", *OF_ANSWERS)
+COMPARED = ("recall@2", "recall@5", "recall@10", "mrr", *OF_ANSWERS)
+WITH_INTERVAL = ("recall@5", "recall@10", "mrr", *OF_ANSWERS)
+WEIGHED = ("recall@5", "mrr", LEADING, "triple_mrr", *OF_ANSWERS)
 # characters; chosen: leaves the other columns of a run room on one line, and the JSON has all labels
 LONGEST_LABELS = 60
 
@@ -34,8 +35,9 @@ def question_count(count: int, sample: Mapping[str, int] | None) -> str:
 
 def print_evaluation(report: Mapping[str, Any]) -> None:
     """The comparison as tables: metrics and their intervals, hops, confidence, and what the paired bootstrap says."""
-    shown = [name for name in SHOWN if name in ("em", "f1")] if _has_only_triples(report) else SHOWN
-    columns = ["strategy", *shown, "answered", "em of answered", "p50 ms", "p95 ms", "failures"]
+    unused, judge = ("em", "f1") if "long_answers" in report else ("containment", "em")
+    shown = [name for name in (OF_ANSWERS if _has_only_triples(report) else SHOWN) if name != unused]
+    columns = ["strategy", *shown, "answered", f"{judge} of answered", "p50 ms", "p95 ms", "failures"]
     rows = []
     for name, result in report["strategies"].items():
         latency, answered = result["latency_ms"], result["answered"]
@@ -43,7 +45,7 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
             [
                 name,
                 *(result[m] for m in shown),
-                *(answered["share"], answered["em"], latency["p50"], latency["p95"]),
+                *(answered["share"], answered[judge], latency["p50"], latency["p95"]),
                 result["failures"],
             ]
         )
@@ -53,6 +55,10 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
     print_costs(report["costs"])
     if report["reader"] == "none":
         print_line("No answers were read (--reader none), so there is no em and no f1")
+    elif "long_answers" in report:
+        from polyhop.tasks.evaluation.documents import long_answers_sentence
+
+        print_line(long_answers_sentence(report["long_answers"]))
     _print_models(report.get("reading", {}))
     if not _has_only_triples(report):
         _print_hops(report["by_hops"])
@@ -150,14 +156,14 @@ def _asked(row: Mapping[str, Any]) -> str:
 def _print_intervals(report: Mapping[str, Any]) -> None:
     """The intervals of the metrics that most people ask for, as far as they were judged."""
     found = {name: result["intervals"] for name, result in report["strategies"].items()}
-    judged = [metric for metric in WITH_INTERVAL if any(intervals[metric] for intervals in found.values())]
+    judged = [metric for metric in WITH_INTERVAL if any(intervals.get(metric) for intervals in found.values())]
     if not judged:
         return
     kind = report["interval"]
     print_line(f"{100 * kind['level']:.0f} % intervals of the means ({kind['kind']}, {kind['resamples']:,} resamples)")
     print_table(
         ["strategy", *judged],
-        [[name, *(_bounds(intervals[metric]) for metric in judged)] for name, intervals in found.items()],
+        [[name, *(_bounds(intervals.get(metric)) for metric in judged)] for name, intervals in found.items()],
     )
 
 
@@ -217,9 +223,9 @@ def _print_paired(report: Mapping[str, Any]) -> None:
 
 
 def _leading_metrics(metrics: Mapping[str, Any]) -> list[str]:
-    """The metrics of rankings that sum up a pair; em where one of the two ranks nothing, as closed-book does."""
+    """The metrics of rankings that sum up a pair; one of answers where one of the two ranks nothing (closed-book)."""
     ranked = [name for name in ("recall@5", LEADING) if name in metrics]
-    return ranked or [name for name in ("em",) if name in metrics]
+    return ranked or [name for name in ("em", "f1") if name in metrics][:1]
 
 
 def _print_difference(what: str, found: Mapping[str, Any]) -> None:

@@ -238,11 +238,7 @@ def print_report(report: "IndexReport") -> None:
     print_line(f"Index '{report.index}': version {report.version} published in {total:.1f} s")
     _print_pin(report)
     print_line(f"  {counts}")
-    if report.ratios:
-        print_line(f"  {report.ratios_in_words}")
-    changes = ", ".join(f"{count:,} {kind}" for kind, count in report.changes.items() if count)
-    if report.version > 1 and changes:
-        print_line(f'  records: {changes} (polyhop sql "FROM changes" --index {report.index})')
+    _print_density_and_changes(report)
     for sentence in report.damaged:
         print_line(f"  damaged, made again: {sentence}")
     for stage, seconds in report.seconds.items():
@@ -259,6 +255,15 @@ def _print_pin(report: "IndexReport") -> None:
 def _print_models(report: "IndexReport") -> None:
     for sentence in report.model_sentences():
         print_line(f"  {sentence}")
+
+
+def _print_density_and_changes(report: "IndexReport") -> None:
+    """What the version holds per passage and entity, and what differs from the one before."""
+    if report.ratios:
+        print_line(f"  {report.ratios_in_words}")
+    changes = ", ".join(f"{count:,} {kind}" for kind, count in report.changes.items() if count)
+    if report.version > 1 and changes:
+        print_line(f'  records: {changes} (polyhop sql "FROM changes" --index {report.index})')
 
 
 def _stage_note(report: "IndexReport", stage: str) -> str:

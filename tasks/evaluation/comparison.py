@@ -12,7 +12,7 @@ from polyhop.tasks.evaluation.report import ALL_METRICS
 
 CHANGED_QUESTIONS = 20
 """Questions that are shown: those that changed most."""
-_WEIGHED = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "em", "f1")
+_WEIGHED = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "em", "f1", "containment")
 _FACTS = ("polyhop", "index", "version", "reader", "depth", "seed")
 
 Row = Mapping[str, Any]

@@ -19,6 +19,7 @@ SHOWN_METRICS = (
     "mrr",
     "em",
     "f1",
+    "containment",
 )
 SHOWN_TRIPLE_METRICS = (
     tuple(name for name in TRIPLE_METRICS if name.startswith("triple_recall")),
@@ -28,9 +29,9 @@ SHOWN_TRIPLE_METRICS = (
 MAIN_TRIPLE_METRICS = ("triple_recall@10", "triple_recall@30", "triple_hit@10", "triple_mrr")
 MAIN_METRICS = (
     *(f"recall@{k}" for k in (1, 2, 5, 10, 20, 30)),
-    *("hit@10", "all@5", "mrr", *MAIN_TRIPLE_METRICS, "em", "f1"),
+    *("hit@10", "all@5", "mrr", *MAIN_TRIPLE_METRICS, "em", "f1", "containment"),
 )
-COMPARED_METRICS = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "em", "f1")
+COMPARED_METRICS = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "em", "f1", "containment")
 LEADING_METRICS = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "f1", "em")
 HIGHLIGHTED = 8  # curves of a plot; chosen: there are seven colours, and more lines are not told apart
 PARTS = ("encoding", "seed", "traversal", "reading")
@@ -57,6 +58,14 @@ def rows(document: object, *keys: str) -> list[Document]:
     """The list of objects under nested keys, empty if there is none."""
     value = at(document, *keys)
     return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list | tuple) else []
+
+
+def long_answers_sentence(found: Document) -> str:
+    """What long gold answers (`long_answers` of a report) mean for the metrics."""
+    return (
+        f"The gold answers are long (median {found['median_words']:g} words), so answers are judged by token F1 and "
+        "containment (the share of a gold answer's content words), not by exact match, and confidence is not judged."
+    )
 
 
 def labels(run: Document) -> list[str]:

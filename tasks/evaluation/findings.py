@@ -14,6 +14,7 @@ from polyhop.tasks.evaluation.documents import (
     labels,
     latency,
     leading_metric,
+    long_answers_sentence,
     metric,
     number,
     paired,
@@ -73,6 +74,13 @@ def _all_or(names: list[str], compared: list[str]) -> str:
 
 
 def _best_answers(run: Document) -> str:
+    long_answers = at(run, "long_answers")
+    if long_answers and judged_metrics(run, ("f1",)):
+        best = best_labels(run, "f1")
+        return (
+            f"Highest token F1: {listed(best)} with {decimal(metric(run, best[0], 'f1'))} (containment "
+            f"{decimal(metric(run, best[0], 'containment'))}). {long_answers_sentence(long_answers)}"
+        )
     if not judged_metrics(run, ("em",)):
         return "No answers were judged."
     best = best_labels(run, "em")

@@ -116,4 +116,6 @@ def failure_sentence(rows: Sequence[Mapping[str, Any]]) -> str | None:
 
 def _reason(metric: str) -> str:
     without = "the questions have no gold for it"
+    if metric in ANSWER_METRICS:
+        return f"{without}, or their gold answers are too long or too short for it"
     return f"{without}, or the strategy ranks no triples" if metric in TRIPLE_METRICS else without

@@ -10,9 +10,12 @@ from math import fsum, log2
 
 import numpy as np
 
+from polyhop.schemas.names import FUNCTION_WORDS
 from polyhop.schemas.text import norm_answer
 
 MRR_DEPTH = 100  # algorithms.md 6.2.
+CONTAINMENT = "containment"
+"""The metric of `containment`, where gold answers are long."""
 _CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
 
 
@@ -53,6 +56,21 @@ def _pair_f1(predicted: str, gold: str, *, hotpot_yes_no: bool) -> float:
     shared = (Counter(predicted_tokens) & Counter(gold_tokens)).total()
     # 2PR / (P + R) in one division; the sum is above 0 because the two sides differ.
     return 2 * shared / (len(predicted_tokens) + len(gold_tokens))
+
+
+def containment(prediction: str, answers: Sequence[str]) -> float:
+    """Share of a gold answer's distinct content words that the prediction has; of several answers the best one counts.
+
+    Content words are the tokens after normalisation that are no function words, or all tokens if there are no others.
+    1.0 for a gold answer without any token. Source: algorithms.md 6.1.
+    """
+    said = set(norm_answer(prediction).split())
+    return max(_contained(said, set(norm_answer(answer).split())) for answer in answers)
+
+
+def _contained(said: Collection[str], gold: set[str]) -> float:
+    content = gold - FUNCTION_WORDS or gold
+    return len(content.intersection(said)) / len(content) if content else 1.0
 
 
 def judged_ranking(

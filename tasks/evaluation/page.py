@@ -18,6 +18,7 @@ from polyhop.tasks.evaluation.documents import (
     interval_words,
     judged_metrics,
     leading_metric,
+    long_answers_sentence,
     number,
 )
 from polyhop.tasks.evaluation.findings import findings
@@ -222,7 +223,7 @@ def _answers(run: Document) -> Section:
 
 
 def _confidence(run: Document) -> Section:
-    count = len(calibrated(run))
+    count, found = len(calibrated(run)), at(run, "long_answers")
     shown = f" The {PANELS} strategies with the most exact matches of {count} are drawn." if count > PANELS else ""
     text = (
         "Answers in groups of equal size by stated confidence: below the dashed line answers are right less often than "
@@ -237,7 +238,7 @@ def _confidence(run: Document) -> Section:
             Plot("precision_at_coverage.png", "Precision against the share of questions that get an answer."),
         ),
         folded=(calibration_table(run),),
-        absent="No answer came with a confidence.",
+        absent=long_answers_sentence(found) if found else "No answer came with a confidence.",
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from polyhop.tasks.evaluation.documents import MAIN_TRIPLE_METRICS, Document, at, judged_metrics, metric, rows
+from polyhop.tasks.evaluation.metrics import CONTAINMENT
 
 RANGE_METRICS = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
 
@@ -97,7 +98,7 @@ def stored_ranges(run: Document) -> list[StoredRange]:
 
 def metrics_of(run: Document, one: StoredRange) -> list[str]:
     """The main metrics in which a point of the range was judged."""
-    names = judged_metrics(run, (*RANGE_METRICS, *MAIN_TRIPLE_METRICS))
+    names = judged_metrics(run, (*RANGE_METRICS, CONTAINMENT, *MAIN_TRIPLE_METRICS))
     return [name for name in names if any(metric(run, label, name) is not None for label, _ in one.points)]
 
 

@@ -3,9 +3,10 @@
 Runs no strategy and owns no formula (metrics.py, bootstrap.py do). Source: architecture.md 9, algorithms.md 6.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
+from statistics import median
 from typing import Any
 
 from polyhop.schemas.chat import sum_of_costs
@@ -14,7 +15,9 @@ from polyhop.schemas.questions import GoldenTriple, TripleIds
 from polyhop.tasks.evaluation.calibration import calibration, coverage_curve
 from polyhop.tasks.evaluation.groups import by_field, by_group, mean
 from polyhop.tasks.evaluation.metrics import (
+    CONTAINMENT,
     all_at,
+    containment,
     exact_match,
     hit_at,
     judged_ranking,
@@ -35,10 +38,12 @@ RETRIEVAL_METRICS = (
     *(f"all@{k}" for k in ALL_DEPTHS),
     "mrr",
 )
-ANSWER_METRICS = ("em", "f1")
-METRICS = (*RETRIEVAL_METRICS, *ANSWER_METRICS)
-ALL_METRICS = (*METRICS, *TRIPLE_METRICS)
-"""Also those that an evaluation has if a question has golden triples."""
+METRICS = (*RETRIEVAL_METRICS, "em", "f1")
+ANSWER_METRICS = ("em", "f1", CONTAINMENT)
+ALL_METRICS = (*METRICS, CONTAINMENT, *TRIPLE_METRICS)
+"""Also those that an evaluation has if its gold answers are long, or a question has golden triples."""
+LONGEST_SHORT_ANSWER = 10
+"""Words; chosen: gold answers of MuSiQue have 2 in the median, those of ORKG, which are sentences, 26."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +96,23 @@ class Outcome:
     triples: tuple[TripleIds, ...] | None = None
 
 
+def long_answer_words(gold: Iterable[Sequence[str]]) -> float | None:
+    """The median words of the questions' gold answers if they are long: exact match then says nothing.
+
+    Words are separated by whitespace; of a question with several answers the shortest one counts, and questions without
+    any do not.
+
+    Returns:
+        None if it is at most LONGEST_SHORT_ANSWER, or no question has gold answers. Source: algorithms.md 6.1.
+    """
+    words = [min(len(answer.split()) for answer in answers) for answers in gold if answers]
+    middle = median(words) if words else 0
+    return middle if middle > LONGEST_SHORT_ANSWER else None
+
+
 QuestionValues = dict[str, float | None]
-"""One value per name in METRICS, and in TRIPLE_METRICS if any question has golden triples; None: the question does not
-count for that metric."""
+"""One value per name in METRICS, CONTAINMENT if gold answers are long, and TRIPLE_METRICS if any question has golden
+triples; None: the question does not count for that metric."""
 
 
 def evaluate(
@@ -115,6 +134,8 @@ def evaluate(
         parts_ms, total_seconds, failures, failed, intervals{metric: {low, high}}}},
         paired{"a vs b": {metric: …}}, by_hops, by_type, by_field{field: …} if a field groups the questions};
         a mean over no question is None, has no comparison and None as its interval; `failed` lists {id, error}.
+        Where gold answers are long (`long_answer_words`), `long_answers` is {median_words}, CONTAINMENT is among the
+        metrics, and em, calibration and coverage are None.
 
     Raises:
         AlgorithmError: If a strategy has not exactly one outcome per question.
@@ -136,6 +157,7 @@ def evaluate(
         "by_hops": by_group([_hops(question) for question in gold], values, metrics),
         "by_type": by_group([question.type for question in gold], values, metrics),
         **({"by_field": fields} if fields else {}),
+        **_long_answers_report(gold),
     }
 
 
@@ -151,9 +173,10 @@ def question_values(
         raise AlgorithmError(f"{len(gold)} questions, but {len(outcomes)} outcomes.")
     read = any(o.answer is not None for o in outcomes) or all(o.error and o.is_read for o in outcomes)
     has_triples = any(question.triples for question in gold)
+    is_long = long_answer_words(question.answers for question in gold) is not None
     return [
         _retrieval_values(question, outcome, record_of)
-        | _answer_values(question, outcome, read=read)
+        | _answer_values(question, outcome, read=read, is_long=is_long)
         | (triple_values(question.triples, outcome.triples, failed=outcome.error is not None) if has_triples else {})
         for question, outcome in zip(gold, outcomes, strict=True)
     ]
@@ -172,13 +195,19 @@ def _retrieval_values(question: GoldQuestion, outcome: Outcome, record_of: Calla
     return values | {"mrr": reciprocal_rank(ranking, supporting)}
 
 
-def _answer_values(question: GoldQuestion, outcome: Outcome, *, read: bool) -> QuestionValues:
+def _answer_values(question: GoldQuestion, outcome: Outcome, *, read: bool, is_long: bool) -> QuestionValues:
+    judge = {"f1": token_f1, CONTAINMENT: containment} if is_long else {"em": exact_match, "f1": token_f1}
+    values: QuestionValues = {"em": None, **dict.fromkeys(judge)}
     if not question.answers or not read:
-        return dict.fromkeys(ANSWER_METRICS)
+        return values
     if outcome.error is not None:
-        return dict.fromkeys(ANSWER_METRICS, 0.0)
-    prediction = outcome.answer or ""
-    return {"em": exact_match(prediction, question.answers), "f1": token_f1(prediction, question.answers)}
+        return values | dict.fromkeys(judge, 0.0)
+    return values | {name: value(outcome.answer or "", question.answers) for name, value in judge.items()}
+
+
+def _long_answers_report(gold: Sequence[GoldQuestion]) -> dict[str, Any]:
+    words = long_answer_words(question.answers for question in gold)
+    return {} if words is None else {"long_answers": {"median_words": words}}
 
 
 def _strategy_report(
@@ -205,20 +234,34 @@ def _strategy_report(
 def _answers_report(outcomes: Sequence[Outcome], values: Sequence[QuestionValues]) -> dict[str, Any]:
     """How many questions were answered at all, how well these, and whether their confidence can be believed.
 
-    Only questions with gold answers count; the curves take answers whose reader states a confidence.
+    Only questions with gold answers count; the curves take answers whose reader states a confidence. Confidence is that
+    of an exact match: where none is judged, the curves are None.
     """
-    judged = [(o, row, row["em"]) for o, row in zip(outcomes, values, strict=True) if row["em"] is not None]
-    answered = [(outcome, row, match) for outcome, row, match in judged if outcome.answer]
-    stated = [(o.confidence, match) for o, _, match in answered if o.confidence is not None]
+    judged = [(outcome, row) for outcome, row in zip(outcomes, values, strict=True) if row["f1"] is not None]
+    answered = [(outcome, row) for outcome, row in judged if outcome.answer]
+    is_long = _has_containment(values)
+    kinds = ANSWER_METRICS if is_long else ("em", "f1")
     return {
         "answered": {
             "share": len(answered) / len(judged) if judged else None,
-            "em": mean(row["em"] for _, row, _ in answered),
-            "f1": mean(row["f1"] for _, row, _ in answered),
+            **{name: mean(row[name] for _, row in answered) for name in kinds},
         },
-        "calibration": calibration(stated),
-        "coverage": coverage_curve(stated, len(judged)),
+        **_confidence_report(answered, len(judged), is_judged=not is_long),
     }
+
+
+def _has_containment(values: Sequence[QuestionValues]) -> bool:
+    return any(CONTAINMENT in row for row in values)
+
+
+def _confidence_report(
+    answered: Sequence[tuple[Outcome, QuestionValues]], count: int, *, is_judged: bool
+) -> dict[str, Any]:
+    if not is_judged:
+        return {"calibration": None, "coverage": None}
+    pairs = [(outcome.confidence, row["em"]) for outcome, row in answered]
+    stated = [(confidence, match) for confidence, match in pairs if confidence is not None and match is not None]
+    return {"calibration": calibration(stated), "coverage": coverage_curve(stated, count)}
 
 
 def _tokens_report(outcomes: Sequence[Outcome]) -> dict[str, Any]:

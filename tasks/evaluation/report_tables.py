@@ -127,11 +127,16 @@ def group_table(run: Document, kind: str, name: str) -> Table:
 
 def answers_table(run: Document) -> Table:
     """How many questions were answered, and how well; best reader first."""
-    names = [label for label in ranked(run, "em") if judged_metrics({**run, "strategies": [label]}, ("em", "f1"))]
-    keys = (("em",), ("f1",), ("answered", "share"), ("answered", "em"), ("answered", "f1"))
+    is_long = at(run, "long_answers") is not None
+    kinds = ("f1", "containment") if is_long else ("em", "f1")
+    names = [label for label in ranked(run, kinds[0]) if judged_metrics({**run, "strategies": [label]}, kinds)]
+    keys = (*((kind,) for kind in kinds), ("answered", "share"), *(("answered", kind) for kind in kinds))
     columns = [_column([number(run, "results", label, *key) for label in names], decimal, max) for key in keys]
-    header = ("strategy", "em", "f1", "share answered", "em of the answered", "f1 of the answered")
-    return _by_strategy(f"Answers: em is the share of exact matches; {_BEST}", header, names, columns)
+    header = ("strategy", *kinds, "share answered", *(f"{kind} of the answered" for kind in kinds))
+    meaning = "em is the share of exact matches"
+    if is_long:
+        meaning = "containment is the share of a gold answer's content words"
+    return _by_strategy(f"Answers: {meaning}; {_BEST}", header, names, columns)
 
 
 def calibration_table(run: Document) -> Table:

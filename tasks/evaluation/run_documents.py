@@ -96,7 +96,7 @@ def run_document(facts: RunFacts, report: Mapping[str, Any], values: Mapping[str
         "ranges": list(facts.ranges),
         "by_hops": report["by_hops"],
         "by_type": report["by_type"],
-        **{name: report[name] for name in ("by_field", "golden_triples") if name in report},
+        **{name: report[name] for name in ("by_field", "golden_triples", "long_answers") if name in report},
     }
     whole: dict[str, Any] = rounded(document)
     return whole

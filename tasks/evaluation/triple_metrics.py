@@ -6,7 +6,15 @@ Averages nothing; owns no formula (metrics.py does). Source: algorithms.md 6.2.
 from collections.abc import Collection, Mapping, Sequence
 
 from polyhop.schemas.questions import GoldenTriple, TripleIds
-from polyhop.tasks.evaluation.metrics import f1_at, hit_at, ndcg_at, precision_at, recall_at, reciprocal_rank
+from polyhop.tasks.evaluation.metrics import (
+    CONTAINMENT,
+    f1_at,
+    hit_at,
+    ndcg_at,
+    precision_at,
+    recall_at,
+    reciprocal_rank,
+)
 
 RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)  # algorithms.md 6.2.
 DEPTHS = (10, 30)
@@ -38,6 +46,7 @@ def triple_values(
 
 
 def metrics_of(names: Sequence[str], values: Mapping[str, Sequence[Mapping[str, float | None]]]) -> tuple[str, ...]:
-    """These metrics, and those of triples if the values have them."""
+    """These metrics, and containment and those of triples if the values have them."""
     first = next((rows[0] for rows in values.values() if rows), {})
-    return (*names, *(TRIPLE_METRICS if TRIPLE_METRICS[0] in first else ()))
+    further = (CONTAINMENT,) if CONTAINMENT in first else ()
+    return (*names, *further, *(TRIPLE_METRICS if TRIPLE_METRICS[0] in first else ()))

@@ -14,7 +14,8 @@ from polyhop.schemas.questions import QuestionRecord
 from polyhop.schemas.variants import Range, parse_variant
 from polyhop.tasks.evaluation.bootstrap import bootstrap_p
 from polyhop.tasks.evaluation.documents import COMPARED_METRICS, Document, interval, metric, paired
-from polyhop.tasks.evaluation.report import ANSWER_METRICS, RETRIEVAL_METRICS
+from polyhop.tasks.evaluation.metrics import CONTAINMENT
+from polyhop.tasks.evaluation.report import ANSWER_METRICS, RETRIEVAL_METRICS, long_answer_words
 
 MOST_TUNED = 500
 """Questions that settings are tried on unless a user says otherwise: as many as SPRIG took."""
@@ -53,8 +54,11 @@ def check_parts(parts: Sequence[Sequence[QuestionRecord]], name: str) -> None:
         name: The metric.
 
     Raises:
-        ConfigurationError: If a part has fewer than LEAST_JUDGED questions that the metric judges.
+        ConfigurationError: If a part has fewer than LEAST_JUDGED questions that the metric judges, or its gold answers
+            are too long or too short for it.
     """
+    for part in parts:
+        _check_length(part, name)
     counts = [sum(is_judged(record, name) for record in part) for part in parts]
     if min(counts) < LEAST_JUDGED:
         raise ConfigurationError(
@@ -62,6 +66,13 @@ def check_parts(parts: Sequence[Sequence[QuestionRecord]], name: str) -> None:
             f"{counts[0]} to tune on and {counts[1]} to keep back; take more questions, another --sample, or another "
             f"--metric ({_gold_words([record for part in parts for record in part])})."
         )
+
+
+def _check_length(part: Sequence[QuestionRecord], name: str) -> None:
+    is_long = long_answer_words(record.answers for record in part) is not None
+    if name == ("em" if is_long else CONTAINMENT):
+        kind = "long" if is_long else "short"
+        raise ConfigurationError(f"Gold answers this {kind} are not judged by {name}; take --metric f1.")
 
 
 def _gold_words(records: Sequence[QuestionRecord]) -> str:

@@ -282,3 +282,38 @@ def test_an_unsure_answer_is_silenced_by_the_asker_and_by_the_job(command: Comma
     assert answers[1]["q1"]["reading"]["confidence"] == given["reading"]["confidence"]
     listed = json.loads(command("jobs", "--json").stdout)
     assert {row["job_id"]: row["min_confidence"] for row in listed} == {jobs[0]: None, jobs[1]: 1}
+
+
+def test_answers_are_judged_by_f1_and_containment_where_gold_answers_are_sentences(
+    command: Command, root: Path
+) -> None:
+    """Text, JSON, page and summary: no exact match, no calibration, and why; a gate for exact match does not pass."""
+    rows = [
+        q | {"answers": [f"Town {n}, a town of the Country, lies on the River {n % 5}."]}
+        for n, q in enumerate(QUESTIONS)
+    ]
+    (root.parent / "sentences.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    arguments = ("eval", "sentences.jsonl", "--index", "towns", "--strategies", "bm25")
+    said = "The gold answers are long (median 12 words), so answers are judged by token F1 and containment"
+    text = command(*arguments, "--no-store").stdout
+    assert said in text
+    assert "f1 of answered" in text
+    assert "Confidence stated" not in text
+    assert " em " not in text
+    report = json.loads(command(*arguments, "--json").stdout)
+    found = report["strategies"]["bm25"]
+    assert report["long_answers"] == {"median_words": 12}
+    assert (found["em"], found["answered"]["em"], found["calibration"], found["coverage"]) == (None,) * 4
+    assert 0 < found["containment"] < 1
+    folder = Path(report["folder"])
+    assert not (folder / "calibration.png").exists()
+    for name in ("report.html", "summary.md"):
+        shown = (folder / name).read_text(encoding="utf-8")
+        assert "containment of the answered" in shown
+        assert "median 12 words" in shown
+        assert "em of the answered" not in shown
+    row = json.loads((folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert (row["em"], row["containment"] > 0) == (None, True)
+    gated = command(*arguments, "--no-store", "--fail-below", "em=.1")
+    assert "gold answers are too long" in str(gated.exception)
+    assert command(*arguments, "--no-store", "--fail-below", "containment=.01").exception is None

@@ -114,6 +114,19 @@ class HubInput:
     passages: Sequence[ContextPassage]
     metadata: Sequence[HubMetadata] = ()
 
+    @property
+    def path_lines(self) -> str:
+        """The paths with their triples, numbered from 1."""
+        return "\n".join(
+            f"[{n}] {' '.join(path['text'].split())}" + (f" {triples}" if triples else "")
+            for n, (path, triples) in enumerate(zip(self.row["paths"], self.triples, strict=True), start=1)
+        )
+
+    @property
+    def metadata_lines(self) -> str:
+        """The metadata, with the numbers after those of the paths."""
+        return "\n".join(f"[{n}] {one}" for n, one in enumerate(self.metadata, start=len(self.row["paths"]) + 1))
+
 
 def partial_request(
     task: ChatTask[PartialReply], question: Question, hub: HubInput, budget_tokens: int
@@ -126,15 +139,12 @@ def partial_request(
     name = _cut(hub.row["name"] or hub.row["hub_id"], budget_tokens // 10)
     way = _cut(hub.row["path_to_topic"], budget_tokens // 10)
     budget_tokens -= estimate_tokens(name) + estimate_tokens(way)
-    lines = [
-        f"[{n}] {' '.join(path['text'].split())}" + (f" {triples}" if triples else "")
-        for n, (path, triples) in enumerate(zip(hub.row["paths"], hub.triples, strict=True), start=1)
-    ]
     is_linked = bool(hub.passages or hub.metadata)
-    paths = lines_within_tokens("\n".join(lines), int(budget_tokens * _PATHS_SHARE) if is_linked else budget_tokens)
+    paths = lines_within_tokens(hub.path_lines, int(budget_tokens * _PATHS_SHARE) if is_linked else budget_tokens)
     budget_tokens -= estimate_tokens(paths)
-    fields = "\n".join(f"[{n}] {one}" for n, one in enumerate(hub.metadata, start=len(lines) + 1))
-    metadata = lines_within_tokens(fields, int(budget_tokens * _METADATA_SHARE) if hub.passages else budget_tokens)
+    metadata = lines_within_tokens(
+        hub.metadata_lines, int(budget_tokens * _METADATA_SHARE) if hub.passages else budget_tokens
+    )
     passages = within_tokens(hub.passages, budget_tokens - estimate_tokens(metadata))
     inputs = (
         ("question", question.text),

@@ -4,7 +4,7 @@ By a model where one is given and the rule says so, else by rules; what a model 
 Searches nothing: all levels are in the evidence of the retrieval. Source: algorithms.md 4.8 (levels), 4.10.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from polyhop.worker.reading.hub_steps import (
     HubInput,
     HubMetadata,
     HubTasks,
+    PartialReply,
     filter_request,
     final_request,
     merged,
@@ -132,24 +133,29 @@ class HubReader:
 
         Source: algorithms.md 4.9.
         """
-        numbers = self._index.number_of_passage
-        attached = [
-            (passage_id, fields)
-            for node, passage_id, fields in said
-            if node == hub.row["hub_id"] and (not passage_id or passage_id in numbers)
-        ]
-        shown = [passage.passage_id for passage in hub.passages]
-        origins = zip(shown, self._index.origins([numbers[one] for one in shown]) if shown else (), strict=True)
-        rows = [*attached, *((passage_id, origin.metadata) for passage_id, origin in origins)]
-        ids = list(dict.fromkeys(passage_id for passage_id, _ in rows if passage_id))
-        stored = self._index.passages([numbers[one] for one in ids]) if ids else []
-        names = {"": hub.row["name"] or hub.row["hub_id"], **{passage_id: title for passage_id, title, _ in stored}}
+        attached = [(passage_id, fields) for node, passage_id, fields in said if node == hub.row["hub_id"]]
+        linked = self._of_records([passage.passage_id for passage in hub.passages])
+        names = {"": hub.row["name"] or hub.row["hub_id"], **self._titles(one for one, _ in (*attached, *linked))}
         found = [
             HubMetadata(names[passage_id], passage_id, field, value.value)
-            for passage_id, fields in rows
+            for passage_id, fields in (*attached, *linked)
+            if passage_id in names
             for field, value in values_of(fields)
         ]
         return list(dict.fromkeys(found))
+
+    def _of_records(self, passage_ids: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
+        """The metadata of the records that passages come from."""
+        numbers = [self._index.number_of_passage[passage_id] for passage_id in passage_ids]
+        origins = self._index.origins(numbers) if numbers else []
+        return [(passage_id, origin.metadata) for passage_id, origin in zip(passage_ids, origins, strict=True)]
+
+    def _titles(self, passage_ids: Iterable[str]) -> dict[str, str]:
+        """Titles of passages by id, without those that a filter leaves out."""
+        number_of = self._index.number_of_passage
+        numbers = sorted({number_of[passage_id] for passage_id in passage_ids if passage_id in number_of})
+        stored = self._index.passages(numbers) if numbers else []
+        return {passage_id: title for passage_id, title, _ in stored}
 
     def _triples_of(self, path: Any) -> str:
         """The triples of a path whose text is not made of them by template."""
@@ -176,12 +182,7 @@ class HubReader:
             if outcome.reply is None:
                 state.add(None if _is_out(state, outcome) else self._partial_by_rules(hub), use)
                 continue
-            text, paths = outcome.reply.answer.strip(), hub.row["paths"]
-            numbers = valid(outcome.reply.used, len(paths) + len(hub.metadata)) or range(1, len(paths) + 1)
-            used = [paths[number - 1] for number in numbers if number <= len(paths)]
-            metadata = [hub.metadata[number - len(paths) - 1] for number in numbers if number > len(paths)]
-            is_sufficient = outcome.reply.sufficient and bool(text)
-            state.add(Partial(hub, text, used, by_model=True, metadata=metadata) if is_sufficient else None, use)
+            state.add(_partial_of(hub, outcome.reply), use)
 
     def _partial_by_rules(self, hub: HubInput) -> Partial | None:
         """The texts of the best paths, if the best one is similar enough to the question."""
@@ -268,6 +269,18 @@ def _without_model(configured: Reader, index: IndexReader) -> Reader:
     if isinstance(configured, ModelReader):
         return configured.fallback
     return RuleReader(index) if configured.batches else configured
+
+
+def _partial_of(hub: HubInput, reply: PartialReply) -> Partial | None:
+    """What a model's reply says a hub contributes; where it names nothing that was shown, it rests on all paths."""
+    text, paths = reply.answer.strip(), hub.row["paths"]
+    if not reply.sufficient or not text:
+        return None
+    count = len(paths)
+    numbers = valid(reply.used, count + len(hub.metadata)) or range(1, count + 1)
+    used = [paths[number - 1] for number in numbers if number <= count]
+    metadata = [hub.metadata[number - count - 1] for number in numbers if number > count]
+    return Partial(hub, text, used, by_model=True, metadata=metadata)
 
 
 def _is_out(state: QuestionState, outcome: ChatOutcome[Any]) -> bool:

@@ -25,7 +25,7 @@ class QasaEvidence:
         """For an open version; `read_entities` reads entities from elsewhere than the index."""
         self._reader = reader
         self._entity_limit = entity_limit
-        self._read_entities = read_entities
+        self._read_entities = read_entities or reader.artefact(ENTITIES)
 
     def of(self, question: SpreadQuestion, activation: Activation, fallback: Fallback | None) -> Evidence:
         """The evidence of one question.
@@ -43,8 +43,7 @@ class QasaEvidence:
         shown = {*first, *(seed.entity for seed in activation.seeds)}
         shown.update(entity for chain in activation.chains for entity in chain.entities)
         numbers = sorted(shown)
-        read = self._read_entities or self._reader.artefact(ENTITIES)
-        entities = dict(zip(numbers, read(numbers), strict=True))
+        entities = dict(zip(numbers, self._read_entities(numbers), strict=True))
         value_of = dict(zip(activation.entities.tolist(), activation.values.tolist(), strict=True))
         paths = tuple(_path(chain, entities) for chain in activation.chains)
         ranked = [*first, *sorted(shown - set(first), key=lambda number: (-value_of[number], number))]

@@ -9,6 +9,7 @@ from ir_measures import RR, P, R, Success, nDCG
 from polyhop.schemas.text import norm_answer
 from polyhop.tasks.evaluation.metrics import (
     all_at,
+    containment,
     exact_match,
     f1_at,
     hit_at,
@@ -37,6 +38,17 @@ GOLDEN = [
     ("São Paulo", ["sao paulo"], "são paulo", 0, 0.5),
     ("the City of Paris", ["Paris", "City of Paris, France"], "city of paris", 0, 0.857143),
 ]
+CONTAINED = [
+    ("Ann Roe wrote it", ["The paper was written by Ann Roe."], 0.5),
+    ("The paper was written by Ann Roe.", ["The paper was written by Ann Roe."], 1),
+    ("Oslo", ["Bergen and Oslo", "Oslo"], 1),
+    ("Oslo, Oslo", ["Oslo and Bergen, Bergen"], 0.5),
+    ("who is it", ["it is who"], 1),
+    ("Oslo", ["it is"], 0),
+    ("", ["Oslo"], 0),
+    ("Oslo", ["the"], 1),
+]
+"""Content words of the first: paper, written, ann, roe; of an answer without any, all its words count."""
 TEXTS = st.text(alphabet="ab thé,.-1 ", max_size=20)
 IDS = st.sampled_from([f"p{number}" for number in range(12)])
 RANKINGS = st.lists(IDS, unique=True)
@@ -144,3 +156,8 @@ def test_latency_percentiles_are_interpolated() -> None:
     expected = {"p50": 2.5, "p95": 3.85, "p99": 3.97, "mean": 2.5}
     assert latency_milliseconds([0.001, 0.002, 0.003, 0.004]) == pytest.approx(expected)
     assert latency_milliseconds([]) == dict.fromkeys(expected)
+
+
+@pytest.mark.parametrize(("prediction", "answers", "wanted"), CONTAINED)
+def test_golden_containment(prediction: str, answers: list[str], wanted: float) -> None:
+    assert containment(prediction, answers) == wanted

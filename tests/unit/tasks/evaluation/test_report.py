@@ -5,7 +5,14 @@ import json
 import pytest
 
 from polyhop.schemas.errors import AlgorithmError
-from polyhop.tasks.evaluation.report import METRICS, GoldQuestion, Outcome, evaluate, question_values
+from polyhop.tasks.evaluation.report import (
+    METRICS,
+    GoldQuestion,
+    Outcome,
+    evaluate,
+    long_answer_words,
+    question_values,
+)
 from polyhop.tasks.evaluation.triple_metrics import TRIPLE_METRICS
 
 GOLD = [
@@ -249,3 +256,47 @@ def test_groups_by_fields_of_the_file_that_group_the_questions() -> None:
     }
     assert [(name, group["n"]) for name, group in report["by_field"]["typed"].items()] == [("false", 6), ("true", 5)]
     assert "by_field" not in evaluate(GOLD, {"first": FIRST}, record_of)
+
+
+TEN = "one two three four five six seven eight nine ten"
+
+
+@pytest.mark.parametrize(
+    ("answers", "wanted"),
+    [
+        ([], None),
+        ([()], None),
+        ([(TEN,)], None),
+        ([(f"{TEN} eleven",)], 11),
+        ([(f"{TEN} eleven", "short")], None),
+        ([(TEN,), (f"{TEN} eleven",), ()], 10.5),
+        ([("Paris",), (f"{TEN} eleven",), (TEN,)], None),
+    ],
+)
+def test_gold_answers_are_long_if_their_median_is_above_ten_words(
+    answers: list[tuple[str, ...]], wanted: float | None
+) -> None:
+    """algorithms.md 6.1: of several answers the shortest counts, and questions without one do not."""
+    assert long_answer_words(answers) == wanted
+
+
+def test_long_gold_answers_are_judged_by_f1_and_containment_alone() -> None:
+    """Both gold answers have 11 words; content of the first: paper, tactics, written, ann, roe, oslo."""
+    gold = [
+        GoldQuestion("q1", ("The paper Tactics was written by Ann Roe in the Oslo.",)),
+        GoldQuestion("q2", ("one two three four five six seven eight nine ten eleven",)),
+        GoldQuestion("q3"),
+    ]
+    outcomes = [Outcome(answer="Ann Roe, in Oslo", confidence=0.9), Outcome(error="gone"), Outcome(answer="x")]
+    report = evaluate(gold, {"one": outcomes}, record_of)
+    assert report["long_answers"] == {"median_words": 11}
+    one = report["strategies"]["one"]
+    # tokens of gold: paper tactics was written by ann roe in oslo (9), of the answer: ann roe in oslo (4)
+    assert (one["em"], one["f1"], one["containment"]) == (None, pytest.approx(8 / 13 / 2), pytest.approx(3 / 6 / 2))
+    assert one["answered"] == pytest.approx({"share": 0.5, "em": None, "f1": 8 / 13, "containment": 0.5})
+    assert (one["calibration"], one["coverage"], one["intervals"]["em"]) == (None, None, None)
+    assert one["intervals"]["containment"].keys() == {"low", "high"}
+    short = evaluate([GoldQuestion("q1", ("Oslo",))], {"one": outcomes[:1]}, record_of)
+    assert "long_answers" not in short
+    assert "containment" not in short["strategies"]["one"]
+    assert [row["stated"] for row in short["strategies"]["one"]["calibration"]] == [0.9]

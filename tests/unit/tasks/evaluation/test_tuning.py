@@ -148,3 +148,11 @@ def test_the_page_shows_sample_and_rest_side_by_side_and_all_that_was_tried() ->
     assert len(page.select("#ranges tbody tr")) == len(TRIED.points)
     facts = {item.dt.get_text(): item.dd.get_text() for item in page.select(".facts div") if item.dt and item.dd}
     assert (facts["Tuned on"], facts["Kept back"], facts["Settings tried"]) == ("12, random, seed 13", "12", "5")
+
+
+@pytest.mark.parametrize(("words", "refused"), [(2, "containment"), (11, "em")])
+def test_a_metric_that_gold_answers_of_this_length_do_not_have_is_refused(words: int, refused: str) -> None:
+    parts = [[QuestionRecord(str(n), "?", answers=("word " * words,)) for n in range(10)]] * 2
+    check_parts(parts, "f1")
+    with pytest.raises(ConfigurationError, match=f"not judged by {refused}; take --metric f1"):
+        check_parts(parts, refused)

@@ -182,7 +182,8 @@ def test_metadata_follow_the_paths_in_numbers_and_can_be_cited() -> None:
     )
 
     def replies(name: str, inputs: Mapping[str, str]) -> Said:
-        return helpful(name, inputs) | ({"used": [4, 2, 9]} if name == "hub.partial" else {})  # type: ignore[operator]
+        said: dict[str, Any] = dict(helpful(name, inputs))  # type: ignore[arg-type]
+        return said | ({"used": [4, 2, 9]} if name == "hub.partial" else {})
 
     for links in (True, False):
         chat = Chat(replies)
