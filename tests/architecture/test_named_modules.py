@@ -14,7 +14,6 @@ MENTIONED = re.compile(r"\bpolyhop(?:\.\w+)+")
 
 TESTED_THROUGH_OTHERS: dict[str, tuple[str, ...]] = {
     "contract/test_encoder.py": (
-        "warehouse.models.embedding_calls",
         "warehouse.models.embedding_gateway",
         "warehouse.models.litellm_encoder",
     ),

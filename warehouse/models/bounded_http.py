@@ -32,7 +32,9 @@ def drop_odd_usage(response: httpx.Response) -> None:
         document = response.json()
     except ValueError:
         return
-    usage = document.get("usage") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or "usage" not in document:
+        return
+    usage = document["usage"]
     counts = [value for name, value in usage.items() if name.endswith("_tokens")] if isinstance(usage, dict) else [None]
     if not all(isinstance(count, int | float) and isfinite(count) and count == int(count) for count in counts):
         del document["usage"]
