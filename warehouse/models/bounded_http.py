@@ -34,11 +34,17 @@ def drop_odd_usage(response: httpx.Response) -> None:
         return
     if not isinstance(document, dict) or "usage" not in document:
         return
-    usage = document["usage"]
-    counts = [value for name, value in usage.items() if name.endswith("_tokens")] if isinstance(usage, dict) else [None]
-    if not all(isinstance(count, int | float) and isfinite(count) and count == int(count) for count in counts):
+    if not _is_counted(document["usage"]):
         del document["usage"]
         response._content = json.dumps(document).encode()  # noqa: SLF001 - httpx has no public way
+
+
+def _is_counted(usage: object) -> bool:
+    """Whether all token counts are whole numbers."""
+    if not isinstance(usage, dict):
+        return False
+    counts = [value for name, value in usage.items() if name.endswith("_tokens")]
+    return all(isinstance(count, int | float) and isfinite(count) and count == int(count) for count in counts)
 
 
 def bounded(client: httpx.Client) -> httpx.Client:
