@@ -40,20 +40,25 @@ def sql(
     if query is None and not tables:
         raise typer.BadParameter("give one SQL query, or --tables to list what it can read.", param_hint="QUERY")
     settings = settings_of(root, set_)
-    asked = query or TABLES_QUERY
-    if query is not None and tables:
-        asked = COLUMNS_QUERY
+    table = query if tables else None
+    asked = COLUMNS_QUERY if table else query or TABLES_QUERY
     extra = result_tables(settings, index)
     found = query_rows(Layout(settings.root), index, asked, extra=extra, allow_files=allow_files or ())
     rows = [*zip(*(column.to_pylist() for column in found.columns), strict=True)]
     names = found.column_names
-    if query is not None and tables:
-        names, rows = names[1:], [row[1:] for row in rows if row[0] == _known_table(query, {row[0] for row in rows})]
+    if table:
+        names, rows = names[1:], _of_table(table, rows)
     if json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     print_table(names, rows)
     print_line(f"({len(rows)} {'row' if len(rows) == 1 else 'rows'})")
+
+
+def _of_table(name: str, rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """The rows whose first value is the table of this name, without it."""
+    known = _known_table(name, {str(row[0]) for row in rows})
+    return [row[1:] for row in rows if row[0] == known]
 
 
 def _known_table(name: str, known: AbstractSet[str]) -> str:

@@ -1,6 +1,7 @@
 """Opening a queue: urls, tables, migrations; and each statement as both databases see it."""
 
 import re
+import socket
 import sqlite3
 import subprocess
 import threading
@@ -13,7 +14,7 @@ import pytest
 from queue_parts import Make
 from sqlalchemy import text
 
-from polyhop.schemas.errors import ConfigurationError, ManifestMismatchError, StoreError
+from polyhop.schemas.errors import ConfigurationError, ManifestMismatchError, StoreError, StoreUnavailableError
 from polyhop.warehouse.queue import migrations
 from polyhop.warehouse.queue.dialects import connect, sqlite_url
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
@@ -172,6 +173,20 @@ def test_a_path_with_odd_signs_is_found_again(tmp_path: Path) -> None:
 def test_a_database_that_does_not_exist_is_reported_at_once(postgres_server: Any) -> None:
     with pytest.raises(StoreError, match="does not exist"):
         open_queue(postgres_server.get_uri(database="nowhere"), patience_seconds=600)
+
+
+def test_a_port_that_nobody_listens_at_is_waited_for_a_moment_and_it_is_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = time.monotonic()
+    with pytest.raises(StoreUnavailableError, match=r"Connection refused\); try again later"):
+        open_queue(f"postgresql://ada:hidden@127.0.0.1:{port}/queue", patience_seconds=60)
+    assert time.monotonic() - started < 10
+    [said] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert said.startswith(f"waiting up to 5 s for the question queue postgresql://ada:***@127.0.0.1:{port}/queue: ")
 
 
 @pytest.mark.parametrize("name", NAMES)

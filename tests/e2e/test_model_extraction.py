@@ -275,7 +275,7 @@ def test_a_forgotten_key_ends_the_run_before_anything_is_published(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     settings = settings_for(**{"models.api_base": ""})
-    with pytest.raises(ConfigurationError, match="The key of openai/scripted is missing or refused"):
+    with pytest.raises(ConfigurationError, match=r"No key for openai/scripted: set OPENAI_API_KEY"):
         index(settings, write_corpus(records(8)))
     assert not Layout(settings.root).index("i").current.exists()
 

@@ -21,8 +21,9 @@ from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.prompts import Prompt
 from polyhop.warehouse.models.chat import ChatGateway
 from polyhop.warehouse.models.completion import reply_schema
+from polyhop.warehouse.models.embedding_calls import EmbeddingCalls
 from polyhop.warehouse.models.failed_calls import parse_retry_after
-from polyhop.warehouse.models.litellm_client import close_connections, import_litellm
+from polyhop.warehouse.models.litellm_client import CallFailedError, close_connections, import_litellm
 
 
 class Names(BaseModel):
@@ -251,7 +252,9 @@ def test_a_missing_key_is_said_at_the_first_call_whatever_the_provider_calls_it(
 ) -> None:
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
-    with pytest.raises(ModelKeyError, match=f"The key of {model} is missing or refused"):
+    with pytest.raises(
+        ModelKeyError, match=rf"^No key for {model}: set {model.split('/', maxsplit=1)[0].upper()}_API_KEY\b"
+    ):
         ChatGateway(model, ModelSettings(max_attempts=5)).answer(_request(), Journal())
 
 
@@ -473,6 +476,69 @@ def test_many_threads_with_every_fault_get_replies_or_reasons_in_bounded_calls(m
 )
 def test_retry_after_is_read_as_seconds_or_date(value: str, seconds: float | None) -> None:
     assert parse_retry_after(value, datetime(2026, 11, 21, 8, 0, tzinfo=UTC)) == seconds
+
+
+@pytest.mark.parametrize("kind", ["trickle", "trickle_header"])
+def test_a_reply_that_trickles_in_for_ever_ends_in_time(
+    model_server: Any, gateway: Callable[..., ChatGateway], kind: str
+) -> None:
+    model_server.play(kind)
+    started = time.monotonic()
+    outcome = _ask(gateway(timeout_seconds=1, max_attempts=1))
+    assert (outcome.error_class, time.monotonic() - started < 8) == ("ModelTimeoutError", True)
+
+
+@pytest.mark.parametrize("count", [float("nan"), float("inf"), float("-inf"), "x", None, [], {}, 1.5])
+def test_a_token_count_that_is_none_is_replaced_by_ours(
+    model_server: Any, gateway: Callable[..., ChatGateway], count: Any
+) -> None:
+    model_server.play({"kind": "reply", "usage": {"prompt_tokens": count, "completion_tokens": count}})
+    outcome = _ask(gateway())
+    assert (outcome.attempts, outcome.error_class) == (1, "")
+    assert outcome.usage.prompt_tokens > 0
+
+
+FAULTS: list[Any] = [
+    *("error", "html", "drop", "drop_mid", "trickle", "wrong_schema", "refusal", "content_filter", "no_embeddings"),
+    *({"kind": "error", "status": status} for status in (400, 401, 403, 404, 408, 409, 418, 422, 429, 503, 504, 529)),
+    {"kind": "error", "message": "litellm.Timeout: APIConnectionError: OpenAIException - Traceback (most recent call"},
+    {"kind": "error", "status": 400, "code": "context_length_exceeded", "message": "maximum context length is 8192"},
+    {"kind": "reply", "content": "\ud800"},
+]
+OF_PACKAGES = ("litellm", "Traceback", "Exception", "APIConnection", "OpenAI", "InternalServerError", "httpx")
+
+
+@pytest.mark.parametrize("is_embedding", [False, True])
+@pytest.mark.parametrize("fault", [*FAULTS, "nobody there", "no such host", "no provider"])
+def test_no_words_of_a_package_are_said(model_server: Any, fault: Any, is_embedding: bool) -> None:
+    import_litellm()
+    addresses = {"nobody there": model_server.dead_url(), "no such host": "http://no-such-host.invalid/v1"}
+    address = addresses.get(str(fault), model_server.url)
+    model_server.respond(None if str(fault) in {*addresses, "no provider"} else lambda _: fault)
+    model = "test-model" if fault == "no provider" else "openai/test-model"
+    settings = ModelSettings(api_base=address, timeout_seconds=1, max_attempts=2)
+    try:
+        if is_embedding:
+            EmbeddingCalls(model, address, 0, 1).call(["a"], is_question=False)
+            said = "."
+        else:
+            said = ChatGateway(model, settings, sleep=lambda _: None).answer(_request(), Journal()).error or "."
+    except (CallFailedError, ModelKeyError) as error:
+        said = str(error)
+    assert said.endswith(".")
+    assert [word for word in OF_PACKAGES if word in said] == []
+
+
+def test_an_outage_is_said_with_its_server_attempts_and_reason(
+    model_server: Any, gateway: Callable[..., ChatGateway]
+) -> None:
+    asked = gateway(max_attempts=3)
+    _ask(asked)
+    model_server.respond(lambda _: "error")
+    url = model_server.url
+    assert _ask(asked).error == f"{url} (openai/test-model) did not answer in 3 attempts: HTTP 500, scripted fault."
+    never = gateway(api_base=model_server.dead_url())
+    assert _ask(never).error.endswith(" (openai/test-model) did not answer: connection refused.")
 
 
 def test_a_call_prints_nothing_and_goes_nowhere_else(model_server: Any, tmp_path: Path) -> None:

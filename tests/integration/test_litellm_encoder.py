@@ -204,7 +204,11 @@ def test_a_later_run_keeps_the_encoder_and_another_one_embeds_again_and_nothing_
         ("no_embeddings", PolyhopError, "openai/scripted"),
         ({"kind": "error", "status": 500, "message": "overloaded"}, ModelUnavailableError, "overloaded"),
         ({"kind": "error", "status": 404, "message": "no such model"}, ModelRejectedError, "no such model"),
-        ({"kind": "error", "status": 401, "message": "wrong key {authorization}"}, ModelKeyError, "missing or refused"),
+        (
+            {"kind": "error", "status": 401, "message": "wrong key {authorization}"},
+            ModelKeyError,
+            "refuses the key: wrong key",
+        ),
     ],
 )
 def test_nonsense_and_errors_are_said_in_a_sentence_and_nothing_is_published(
@@ -234,8 +238,20 @@ def test_a_server_that_is_not_there_a_key_and_a_price_that_nobody_knows(
     with pytest.raises(ConfigurationError, match=r"set encoder\.price"):
         index(settings_for(encoder__price=None, max_cost_usd=1.0), corpus)
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(ModelKeyError, match="key of openai/scripted is missing"):
+    with pytest.raises(ModelKeyError, match=r"No key for openai/scripted: set OPENAI_API_KEY\."):
         check_encoder(settings_for(models__api_base=""))
+
+
+def test_an_outage_says_how_many_texts_are_kept(
+    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
+) -> None:
+    model_server.respond(lambda asked: "reply" if asked.number < 3 else {"kind": "error", "message": "overloaded"})
+    with pytest.raises(ModelUnavailableError) as raised:
+        index(settings_for(models__concurrency=1, models__max_attempts=2), corpus)
+    assert str(raised.value) == (
+        f"{model_server.url} (openai/scripted) did not answer in 2 attempts: HTTP 500, overloaded. "
+        f"8 of {len(TEXTS)} texts are embedded and kept; run the same command again."
+    )
 
 
 def test_passing_faults_are_retried_and_every_call_is_in_the_journal(
@@ -315,7 +331,7 @@ def test_a_key_that_is_missing_when_a_question_is_asked_is_said(
     settings = settings_for(encoder__api_base=model_server.url.replace("http://", "http://me:hidden-password@"))
     index(settings, corpus)
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(ModelKeyError, match="key of openai/scripted is missing"):
+    with pytest.raises(ModelKeyError, match=r"No key for openai/scripted: set OPENAI_API_KEY\."):
         ranking(parse_settings({"test": {"root": str(settings.root)}}))  # no address is known any more
 
 

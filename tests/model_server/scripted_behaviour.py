@@ -15,6 +15,8 @@ KINDS = (
     "html",  # status (default 502) with a proxy's HTML page
     "drop",  # connection closed before any answer
     "drop_mid",  # connection closed in the middle of the answer
+    "trickle",  # 200, a byte every 50 ms and never the last
+    "trickle_header",  # the same in the header
     "truncated",  # 200, content cut in the middle, finish_reason "stop"
     "length",  # 200, content cut in the middle, finish_reason "length"
     "wrong_schema",  # 200, valid JSON of another form

@@ -107,6 +107,9 @@ class Handler(BaseHTTPRequestHandler):
             made = embeddings_body(asked.body, chosen.kind, self.server.model_server.encode)
         else:
             made = chat_body(asked, chosen)
+        if chosen.kind.startswith("trickle"):
+            self._trickle(b"HTTP/1.1 200 OK\r\nX-Slow: " if chosen.kind == "trickle_header" else b"")
+            return
         text = json.dumps(made)
         if chosen.kind == "drop_mid":
             data = text.encode()
@@ -119,6 +122,19 @@ class Handler(BaseHTTPRequestHandler):
             self._reset()
             return
         self._send(200, text)
+
+    def _trickle(self, begun: bytes) -> None:
+        """A byte now and then, until the client hangs up."""
+        if not begun:
+            self.send_response(200)
+            self.send_header("Content-Length", "1000000")
+            self.end_headers()
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            self.connection.sendall(begun)
+            for _ in range(400):
+                self.connection.sendall(b" ")
+                time.sleep(0.05)
 
     def _reset(self) -> None:
         """Closes the connection with a reset, as a crashed server does."""

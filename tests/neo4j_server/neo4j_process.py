@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import tomllib
 from collections.abc import Mapping
@@ -186,3 +187,20 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def main() -> None:
+    """A server to try things with, until Ctrl-C: `uv run python tests/neo4j_server/neo4j_process.py`."""
+    server = Neo4jServer()
+    try:
+        server.start()
+        print(f"export NEO4J_URI={server.uri} NEO4J_PASSWORD={server.password}", flush=True)  # noqa: T201
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.throw_away()
+
+
+if __name__ == "__main__":
+    main()

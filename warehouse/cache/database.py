@@ -76,7 +76,7 @@ class SharedDatabase:
             if not self._lacking(connection):
                 return connection
             connection.close()
-        connection = sqlite3.connect(":memory:", **_OPTIONS)
+        connection: sqlite3.Connection = sqlite3.connect(":memory:", **_OPTIONS)
         for statement in self._creating():
             connection.execute(statement)
         return connection

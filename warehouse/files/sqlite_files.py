@@ -60,7 +60,7 @@ def connect_read_only(path: Path, **options: Any) -> sqlite3.Connection:
         sqlite3.OperationalError: If the file does not exist, or needs what a killed process left in its log.
     """
     uri = f"file:{quote(str(path.absolute()))}?mode=ro"
-    connection = sqlite3.connect(uri, uri=True, **options)
+    connection: sqlite3.Connection = sqlite3.connect(uri, uri=True, **options)
     try:
         connection.execute("SELECT count(*) FROM sqlite_schema")
     except sqlite3.OperationalError:

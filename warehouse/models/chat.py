@@ -28,6 +28,7 @@ from polyhop.schemas.errors import (
 )
 from polyhop.schemas.model_settings import ModelSettings
 from polyhop.warehouse.models.completion import Completion, Completions
+from polyhop.warehouse.models.failed_calls import in_attempts
 from polyhop.warehouse.models.limits import MAX_PAUSE_SECONDS, RateLimiter
 from polyhop.warehouse.models.litellm_client import CallFailedError, import_litellm
 from polyhop.warehouse.models.prices import MESSAGE_TOKENS, cost_of, count_tokens, price_of
@@ -183,7 +184,7 @@ class ChatGateway:
             rung=rung,
             attempts=asking.usage.calls,
             error_class=type(error).__name__ if error else "",
-            error=str(error) if error else "",
+            error=in_attempts(str(error), asking.usage.calls) if error else "",
             usage=asking.usage,
             retry_after_seconds=error.retry_after_seconds if isinstance(error, ModelRateLimitError) else None,
         )
@@ -234,7 +235,7 @@ class ChatGateway:
 
 def _read(said: Completion, reply: type[ReplyT]) -> tuple[ReplyT, Rung]:
     if said.refusal:
-        raise ReplyRefusedError(f"The model declined to answer: {said.refusal[:200]}")
+        raise ReplyRefusedError(f"The model declined to answer: {said.refusal[:200].rstrip('.')}.")
     return read_reply(said.text, reply)
 
 

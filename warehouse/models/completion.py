@@ -6,6 +6,7 @@ Retries nothing, limits nothing and reads no reply (chat.py does).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import isfinite
 from typing import Any
 
 from pydantic import BaseModel
@@ -13,13 +14,13 @@ from pydantic import BaseModel
 from polyhop.schemas.errors import ModelForbiddenError, ModelRejectedError
 from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.redaction import redact, without_values
-from polyhop.warehouse.models.failed_calls import status_of
+from polyhop.warehouse.models.failed_calls import said_by, status_of
 from polyhop.warehouse.models.litellm_client import (
     CallFailedError,
     address_of,
     import_litellm,
+    named,
     open_connections,
-    said_by,
     translated,
 )
 
@@ -53,6 +54,7 @@ class Completions:
         self._model = model
         self._timeout_seconds = settings.timeout_seconds
         self._address = address_of(model, settings.api_base)
+        self._where = named(model, settings.api_base)
         self._form = 0
         self._is_form_proven = False
         self._has_temperature = True
@@ -102,9 +104,9 @@ class Completions:
         if isinstance(error, litellm.UnsupportedParamsError) and "temperature" in str(error) and self._has_temperature:
             self._has_temperature = False
             return _again(error)
-        ours, may_be_billed = translated(error, self._model)
+        ours, may_be_billed = translated(error, self._model, self._where)
         if status_of(error) == 403 and isinstance(ours, ModelRejectedError) and not self._is_form_proven:
-            ours = ModelForbiddenError(f"The server of {self._model} refuses the key: {said_by(error)}", ours)
+            ours = ModelForbiddenError(f"{self._where} refuses the key: {said_by(error)}", ours)
         if isinstance(ours, ModelRejectedError) and _may_refuse_form(error):
             return self._form_refused(error, ours, form)
         return CallFailedError(ours, may_be_billed=may_be_billed)
@@ -159,9 +161,15 @@ def _completion(answer: Any) -> Completion:
     return Completion(
         text=without_values(getattr(message, "content", None) or ""),
         refusal=redact(str(refusal)),
-        prompt_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
-        completion_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
+        prompt_tokens=_count(usage, "prompt_tokens"),
+        completion_tokens=_count(usage, "completion_tokens"),
     )
+
+
+def _count(usage: Any, name: str) -> int:
+    """Reported tokens, 0 for what is no number; most servers' nonsense was left out before (bounded_http.py)."""
+    value = getattr(usage, name, 0)
+    return int(value) if isinstance(value, int | float) and isfinite(value) else 0
 
 
 def _again(error: Exception) -> CallFailedError:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyhop.schemas.errors import MalformedReplyError, ModelKeyError
-from polyhop.warehouse.models.failed_calls import status_of
+from polyhop.warehouse.models.failed_calls import said_by, status_of
 from polyhop.warehouse.models.litellm_client import (
     CallFailedError,
     address_of,
     import_litellm,
+    named,
     open_connections,
-    said_by,
     translated,
 )
 
@@ -50,6 +50,7 @@ class EmbeddingCalls:
         self._model = model
         self._timeout_seconds = timeout_seconds
         self._address = address_of(model, api_base)
+        self._where = named(model, api_base)
         self._dimension = dimension
 
     def call(self, texts: Sequence[str], *, is_question: bool) -> Embedded:
@@ -76,12 +77,12 @@ class EmbeddingCalls:
                 **self._parameters(is_question=is_question),
             )
         except openai.OpenAIError as error:
-            ours, may_be_billed = translated(error, self._model)
+            ours, may_be_billed = translated(error, self._model, self._where)
             if status_of(error) == 403:
-                ours = ModelKeyError(f"The server of {self._model} refuses the key: {said_by(error)}")
+                ours = ModelKeyError(f"{self._where} refuses the key: {said_by(error)}")
             raise CallFailedError(ours, may_be_billed=may_be_billed) from error
         except (ValueError, TypeError, KeyError, AttributeError) as error:  # litellm's own, at a reply of another form
-            malformed = MalformedReplyError(f"The reply of {self._model} is none of embeddings: {said_by(error)}")
+            malformed = MalformedReplyError(f"The reply of {self._where} is none of embeddings: {said_by(error)}")
             raise CallFailedError(malformed, may_be_billed=True) from error
         return _embedded(answer, self._model)
 

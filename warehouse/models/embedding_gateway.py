@@ -21,6 +21,7 @@ from polyhop.schemas.errors import (
     ModelError,
     ModelRateLimitError,
     ModelTimeoutError,
+    ModelUnavailableError,
     ModelUnreachableError,
     PolyhopError,
 )
@@ -32,6 +33,7 @@ from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import Budget
 from polyhop.warehouse.models.chat import MOST_TIMEOUTS_ALONE, wait_seconds
 from polyhop.warehouse.models.embedding_calls import EmbeddingCalls
+from polyhop.warehouse.models.failed_calls import in_attempts
 from polyhop.warehouse.models.journal import Stop
 from polyhop.warehouse.models.limits import MAX_PAUSE_SECONDS, RateLimiter
 from polyhop.warehouse.models.litellm_client import CallFailedError, import_litellm
@@ -130,8 +132,9 @@ class EmbeddingGateway:
         with self._claims.held(source.key, stop.is_set):
             try:
                 return retrying(attempt)
-            except ModelUnreachableError as error:
-                if self._is_reached:
+            except ModelUnavailableError as error:
+                error.args = (in_attempts(str(error), retrying.statistics["attempt_number"]),)
+                if self._is_reached or not isinstance(error, ModelUnreachableError):
                     raise
                 raise ModelEndpointError(
                     f"{str(error).rstrip('.')}. No text was encoded; start the server, or correct encoder.api_base."

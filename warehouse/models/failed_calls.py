@@ -1,4 +1,4 @@
-"""What a vendor's error says about the call that failed: how far it came, whether a key is missing, how long to wait.
+"""What a vendor's error says of the call that failed: how far it came, why, if a key is missing, how long to wait.
 
 Translates nothing into our errors (litellm_client.py does).
 """
@@ -10,7 +10,21 @@ from email.utils import parsedate_to_datetime
 from enum import Enum
 from math import isfinite
 
+from polyhop.schemas.redaction import redact
+
 _KEY_WORDS = re.compile(r"\b(missing|pass|set|no|provide|requires?)\b.{0,60}\b(api[ _]?key|credentials)", re.IGNORECASE)
+
+
+UNANSWERED = " did not answer: "
+"""Between a server and the reason, in the sentences about calls that may be tried again."""
+_PACKAGE_WORDS = re.compile(
+    r"(?:\b[\w.]*(?:Error|Exception|Timeout)\b\s*(?::|-)\s*)|https?://\S*litellm\S*|\blitellm\b\.?|\bAPI\w+Error\b",
+    re.IGNORECASE,
+)
+"""Names of classes that packages put before what a server says, and advice about the package."""
+_TRACE = re.compile(r"Traceback \(most recent.*", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+LONGEST_REASON = 300  # characters; chosen: two lines of a terminal
 
 
 class Reach(Enum):
@@ -38,6 +52,43 @@ def reach_of(error: BaseException) -> Reach:
         if isinstance(cause, httpx.TransportError):
             return Reach.LOST
     return Reach.UNSENT if is_key_missing(error) else Reach.LOST
+
+
+def said_by(error: BaseException) -> str:
+    """Why a call failed, on one line: the server's own words, or what became of the connection.
+
+    Without secrets before it is cut, for half a secret would not be found.
+    """
+    said = _server_words(error) or _connection_words(error) or str(error)
+    words = " ".join(_PACKAGE_WORDS.sub("", _TRACE.sub("", said)).split()).rstrip(".")
+    return f"{redact(words)[:LONGEST_REASON] or 'the reply could not be understood'}."
+
+
+def _server_words(error: BaseException) -> str:
+    """What the server wrote in its answer, "" if nothing came."""
+    for cause in _causes(error):
+        body = getattr(cause, "body", None)
+        if isinstance(body, dict):
+            body = body.get("message") or (body.get("error") if isinstance(body.get("error"), str) else None)
+        if isinstance(body, str) and body.strip():
+            return _TAG.sub(" ", body)
+    return ""
+
+
+def _connection_words(error: BaseException) -> str:
+    """What the system or the HTTP client says of the connection, "" if it is not to blame."""
+    import httpx
+
+    of_system = [cause for cause in _causes(error) if isinstance(cause, OSError) and cause.strerror]
+    if of_system:
+        return str(of_system[-1].strerror).lower()
+    of_client = [cause for cause in _causes(error) if isinstance(cause, httpx.TransportError)]
+    return str(of_client[-1]).lower() if of_client else ""
+
+
+def in_attempts(said: str, attempts: int) -> str:
+    """The sentence of a failed call, with how often the server was asked."""
+    return said if attempts < 2 else said.replace(UNANSWERED, f" did not answer in {attempts} attempts: ", 1)
 
 
 def is_key_missing(error: BaseException) -> bool:

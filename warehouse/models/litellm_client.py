@@ -26,8 +26,8 @@ from polyhop.schemas.errors import (
     PolyhopError,
     ReplyRefusedError,
 )
-from polyhop.schemas.redaction import redact
-from polyhop.warehouse.models.failed_calls import Reach, reach_of, retry_after_seconds, status_of
+from polyhop.warehouse.models.bounded_http import begin_deadline, bounded, drop_odd_usage
+from polyhop.warehouse.models.failed_calls import UNANSWERED, Reach, reach_of, retry_after_seconds, said_by, status_of
 
 MAX_IDLE_CONNECTIONS = 64  # chosen: httpx keeps 20, fewer than `models.concurrency` may be
 
@@ -88,6 +88,8 @@ def close_connections() -> None:
 def open_connections(litellm: Any) -> None:
     """One pool of connections for all threads: left alone, each of the first calls would open and lose its own.
 
+    The time limit of a call bounds its reply as a whole, and token counts that are no numbers are left out of it.
+
     Args:
         litellm: The package.
     """
@@ -95,7 +97,10 @@ def open_connections(litellm: Any) -> None:
 
     with _IMPORTING:
         if litellm.client_session is None:
-            litellm.client_session = httpx.Client(limits=httpx.Limits(max_keepalive_connections=MAX_IDLE_CONNECTIONS))
+            limits = httpx.Limits(max_keepalive_connections=MAX_IDLE_CONNECTIONS)
+            litellm.client_session = bounded(
+                httpx.Client(limits=limits, event_hooks={"request": [begin_deadline], "response": [drop_odd_usage]})
+            )
 
 
 @cache
@@ -123,42 +128,58 @@ def address_of(model: str, api_base: str) -> dict[str, str]:
     return {"api_base": api_base} | ({} if os.environ.get(f"{provider}_API_KEY") else {"api_key": "none"})
 
 
-def translated(error: Exception, model: str) -> tuple[PolyhopError, bool]:
+def named(model: str, api_base: str) -> str:
+    """A model and its server, for sentences."""
+    return f"{api_base} ({model})" if api_base else model
+
+
+def translated(error: Exception, model: str, where: str) -> tuple[PolyhopError, bool]:
     """Our error for a vendor's, and whether the call may be billed.
 
     Args:
         error: As it was raised.
-        model: Provider and model, for the sentence.
+        model: Provider and model.
+        where: The model and its server, for the sentence.
     """
     litellm = import_litellm()
     said = said_by(error)
     if isinstance(error, litellm.ContextWindowExceededError):
-        return ContextTooLongError(f"The request is longer than {model} can read: {said}"), False
+        return ContextTooLongError(f"The request is longer than {where} can read: {said}"), False
     if isinstance(error, litellm.ContentPolicyViolationError):
-        return ReplyRefusedError(f"{model} declined to answer: {said}"), False
+        return ReplyRefusedError(f"{where} declined to answer: {said}"), False
     reach, status = reach_of(error), status_of(error)
     if reach is Reach.UNREACHED:
-        return ModelUnreachableError(f"No connection to the server of {model} could be made: {said}"), False
-    if reach is Reach.UNSENT or status == 401:
-        return ModelKeyError(f"The key of {model} is missing or refused: {said}"), False
+        return ModelUnreachableError(f"{where}{UNANSWERED}{said}"), False
+    if reach is Reach.UNSENT:
+        return ModelKeyError(f"No key for {model}: set {_key_variables(model)}."), False
+    if status == 401:
+        return ModelKeyError(f"{where} refuses the key: {said}"), False
     if reach is Reach.TIMED_OUT or status in {408, 504}:
-        return ModelTimeoutError(f"{model} did not reply in time: {said}"), reach is Reach.TIMED_OUT
-    declined = _declined(error, model, said)
+        return ModelTimeoutError(f"{where}{UNANSWERED}no reply within models.timeout_seconds."), (
+            reach is Reach.TIMED_OUT
+        )
+    declined = _declined(error, where, said)
     if declined is not None:
         return declined, False
-    return ModelUnavailableError(f"{model} is unavailable: {said}"), reach is Reach.LOST
+    is_answer = reach is Reach.ANSWERED and status is not None
+    return ModelUnavailableError(f"{where}{UNANSWERED}{f'HTTP {status}, ' if is_answer else ''}{said}"), (
+        reach is Reach.LOST
+    )
 
 
-def _declined(error: Exception, model: str, said: str) -> PolyhopError | None:
+def _key_variables(model: str) -> str:
+    """The variables that litellm looks for a key of a model in."""
+    missing: list[str] = sorted(import_litellm().validate_environment(model)["missing_keys"])
+    if not missing:
+        return f"{model.partition('/')[0].upper().replace('-', '_')}_API_KEY"
+    return (" or " if all(name.endswith("_API_KEY") for name in missing) else " and ").join(missing)
+
+
+def _declined(error: Exception, where: str, said: str) -> PolyhopError | None:
     """Our error for a status by which the server declines the call; None for any other."""
     status, retry_after = status_of(error), retry_after_seconds(error)
     if status == 429 or (status == 503 and retry_after is not None):
-        return ModelRateLimitError(f"{model} rate-limits its callers: {said}", retry_after)
+        return ModelRateLimitError(f"{where} rate-limits its callers: {said}", retry_after)
     if status is not None and 400 <= status < 500 and status not in {409, 425}:
-        return ModelRejectedError(f"{model} does not accept the request ({status}): {said}")
+        return ModelRejectedError(f"{where} does not accept the request ({status}): {said}")
     return None
-
-
-def said_by(error: Exception) -> str:
-    """The vendor's words on one line; without secrets before they are cut, for half a secret would not be found."""
-    return redact(" ".join(str(error).split()))[:300]

@@ -152,6 +152,11 @@ def _postgresql_engine(url: URL) -> Engine:
         ) from error
 
 
+def is_connection_refused(error: BaseException) -> bool:
+    """Whether nobody listens at the server's address."""
+    return isinstance(error, DBAPIError) and "connection refused" in str(error.orig).lower()
+
+
 def passes_by_itself(error: BaseException) -> bool:
     """Whether the same transaction can be expected to work a little later."""
     if not isinstance(error, DBAPIError) or error.orig is None:

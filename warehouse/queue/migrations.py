@@ -27,7 +27,7 @@ def migrate(database: Database, patience_seconds: float) -> None:
         StoreError: If the database cannot be used.
     """
     newest = newest_version()
-    applied = transact(database, patience_seconds, applied_version, "read")
+    applied = transact(database, patience_seconds, applied_version, "read", is_opening=True)
     if applied < newest:
         applied = transact(database, patience_seconds, lambda tx: _apply(tx, database), "durable")
     if applied > newest:

@@ -11,16 +11,18 @@ from typing import Any, Literal, TypeVar
 
 from sqlalchemy import Connection, RowMapping
 from sqlalchemy.exc import DBAPIError
-from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
 
 from polyhop.schemas.errors import StatementRejectedError, StoreError, StoreUnavailableError
-from polyhop.warehouse.queue.dialects import Database, passes_by_itself
+from polyhop.warehouse.queue.dialects import Database, is_connection_refused, passes_by_itself
 from polyhop.warehouse.queue.statements import statement
 from polyhop.warehouse.slow import slow_noted
 
 Kind = Literal["read", "write", "durable"]
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
+REFUSED_SECONDS = 5.0  # chosen: a server that is just being started has its port within it
+SAID_AFTER_SECONDS = 1.0  # chosen: most waits for another writer are shorter
 ROWS_PER_INSERT = 5_000  # chosen: bounds the rows in memory, and any number inserts the same, within one transaction
 
 _OPTIONS: Mapping[Kind, Mapping[str, bool]] = {
@@ -60,13 +62,21 @@ class Transaction:
                 self.connection.execute(clause, chunk)
 
 
-def transact(database: Database, patience_seconds: float, work: Callable[[Transaction], T], kind: Kind = "write") -> T:
+def transact(
+    database: Database,
+    patience_seconds: float,
+    work: Callable[[Transaction], T],
+    kind: Kind = "write",
+    *,
+    is_opening: bool = False,
+) -> T:
     """Does `work` in one transaction; a busy or restarting database is asked again until patience ends.
 
     Args:
         database: Where.
         patience_seconds: How long to keep trying.
         work: Called with the transaction, once per try; must change nothing else.
+        is_opening: Nothing was read so far; then a refused connection is waited for 5 s only.
         kind: "read" changes nothing; "durable" is on the disk when it returns, whatever happens to the machine.
 
     Raises:
@@ -74,11 +84,12 @@ def transact(database: Database, patience_seconds: float, work: Callable[[Transa
         StatementRejectedError: If it refuses a statement.
         StoreError: If it cannot be used at all.
     """
-    tries = count(1)
+    tries, waiting = count(1), _Waiting(database, patience_seconds, is_opening=is_opening)
     retrying = Retrying(
         retry=retry_if_exception(passes_by_itself),
         wait=wait_random_exponential(multiplier=0.02, max=1),
-        stop=stop_after_delay(patience_seconds),
+        stop=waiting.is_over,
+        before_sleep=waiting.say,
         reraise=True,
     )
     try:
@@ -87,13 +98,49 @@ def transact(database: Database, patience_seconds: float, work: Callable[[Transa
         raise _translated(error, database) from error
 
 
+class _Waiting:
+    """How long a database is waited for, and what is said of it: once, when it takes more than a moment."""
+
+    def __init__(self, database: Database, patience_seconds: float, *, is_opening: bool) -> None:
+        self._database = database
+        self._patience_seconds = patience_seconds
+        self._is_opening = is_opening
+        self._is_said = False
+
+    def is_over(self, state: RetryCallState) -> bool:
+        """Whether to give up."""
+        return (state.seconds_since_start or 0.0) >= self._seconds(state)
+
+    def say(self, state: RetryCallState) -> None:
+        """A warning, which the command line shows."""
+        if self._is_said or (state.seconds_since_start or 0.0) < SAID_AFTER_SECONDS:
+            return
+        self._is_said = True
+        error = state.outcome.exception() if state.outcome is not None else None
+        said = first_line(error.orig) if isinstance(error, DBAPIError) and error.orig is not None else error
+        _LOG.warning(
+            "waiting up to %.0f s for the question queue %s: %s", self._seconds(state), self._database.where, said
+        )
+
+    def _seconds(self, state: RetryCallState) -> float:
+        """Shorter where nobody has listened since the queue was opened: that is a wrong address, not a restart."""
+        error = state.outcome.exception() if state.outcome is not None else None
+        is_refused = self._is_opening and error is not None and is_connection_refused(error)
+        return min(self._patience_seconds, REFUSED_SECONDS) if is_refused else self._patience_seconds
+
+
 def _try_once(database: Database, work: Callable[[Transaction], T], kind: Kind, attempt: int) -> T:
     with database.engine.connect().execution_options(**_OPTIONS[kind]) as connection, connection.begin():
         return work(Transaction(connection, database.row_locks, database.now(connection), attempt))
 
 
+def first_line(error: object) -> str:
+    """The first line of what a driver says."""
+    return str(error).strip().split("\n", 1)[0]
+
+
 def _translated(error: DBAPIError, database: Database) -> StoreError:
-    said = str(error.orig).strip().split("\n", 1)[0]
+    said = first_line(error.orig)
     if passes_by_itself(error):
         return StoreUnavailableError(
             f"The question queue {database.where} is busy or unavailable ({said}); try again later."
