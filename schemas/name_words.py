@@ -149,4 +149,4 @@ quantity reference references remark remarks section signature status subject su
 version
 """
 GENERIC_WORDS = COMMON_WORDS | UNTYPED_HEADS | frozenset(_HEADERS.split())
-"""Words that are no name of a person when they stand alone with a capital: common ones, and headers of tables and forms."""
+"""Words that are no name of a person when they stand alone with a capital: common ones, headers of tables and forms."""

@@ -13,7 +13,8 @@ from polyhop.tasks.resolution.candidates import COMPANY_WORDS, FORM_WORDS, Name,
 from polyhop.tasks.resolution.verdict import Verdict, quoted
 
 MIN_SIMILARITY = 0.80  # algorithms.md 1.4, token-free acceptance (iii).
-HARMLESS_WORDS = FORM_WORDS | frozenset("king queen prince princess president saint film novel band album".split())
+_HARMLESS = "king queen prince princess president saint film novel band album"
+HARMLESS_WORDS = FORM_WORDS | frozenset(_HARMLESS.split())
 """Words that a longer form of a name may add without meaning something else."""
 
 Similarity = Callable[[Name, Name], float | None]

@@ -39,7 +39,7 @@ class NameSearch:
         return found
 
     def like(self, name: str) -> list[int]:
-        """What `containing` finds, and keys that have every word of `name` in any order; ascending. Its cost per word."""
+        """What `containing` finds, and keys that have every word of `name` in any order; ascending."""
         found = set(self.containing(name))
         words = set(name_tokens(name))
         for number in self.containing(max(words, key=len)) if words else ():
