@@ -1,6 +1,7 @@
 """How two named entities of an index connect: shortest paths of relations, else passages that mention both.
 
-Finds no paths itself (worker/ranking/traversal.py does) and prints nothing.
+Finds no paths itself (worker/ranking/traversal.py does) and prints nothing. No path leads over a demonym or a language:
+that two things are English connects nothing; such a name may be an end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from polyhop.graph_results import CitedPassage, Connection, Connections, GraphEn
 from polyhop.schemas.errors import ConfigurationError, UnknownIdError
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.query import QuestionName
+from polyhop.schemas.types import is_people_or_language
 from polyhop.warehouse.artefacts import ENTITIES, ENTITY_IDS, GRAPH, RELATIONS
 from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.tables.decisions import read_name_records
@@ -53,7 +55,8 @@ def find_connections(
     """
     sources, targets = (require_entities(index, lookup, name) for name in names)
     max_length, count = limits
-    paths = shortest_paths(index.artefact(RELATIONS), sources, targets, max_length, count)
+    barred = [number for number, key in enumerate(index.artefact(GRAPH).keys) if is_people_or_language(key)]
+    paths = shortest_paths(index.artefact(RELATIONS), sources, targets, max_length, count, barred)
     if paths:
         connections = _by_relations(index, paths)
     else:
@@ -95,8 +98,8 @@ def graph_entities(index: PublishedIndex, numbers: Sequence[int]) -> list[GraphE
 
 
 def _similar(index: PublishedIndex, key: str) -> list[str]:
-    """Names that contain this one, the shortest first; else those that look most like it."""
-    names = [entity.name for entity in index.artefact(ENTITIES)(NameSearch(index.artefact(GRAPH).keys).containing(key))]
+    """Names that contain this one or its words, the shortest first; else those that look most like it."""
+    names = [entity.name for entity in index.artefact(ENTITIES)(NameSearch(index.artefact(GRAPH).keys).like(key))]
     if names:
         return sorted(names, key=lambda name: (len(name), name))[:_SUGGESTED]
     return read_name_records(index.layout, index.name, [key]).nearest.get(key, [])

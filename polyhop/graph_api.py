@@ -16,7 +16,7 @@ from polyhop.graph_results import Connections, GraphEntity, ReachedEntity, Simil
 from polyhop.schemas.errors import AlgorithmError, MissingArtefactError
 from polyhop.schemas.query import Question, QuestionName, RankedPassage, Retrieval
 from polyhop.schemas.text import norm_ws
-from polyhop.warehouse.artefacts import ENTITY_IDS, GRAPH, RELATIONS, vectors_of
+from polyhop.warehouse.artefacts import ALIASES, ENTITY_IDS, GRAPH, RELATIONS, vectors_of
 from polyhop.worker.ranking.entity_search import NameSearch, similar_entities
 from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
 from polyhop.worker.ranking.similarity import mentioned_in
@@ -44,19 +44,25 @@ class EntityGraph:
             raise MissingArtefactError("graph:relations", self._index.name, GRAPH_SEARCH, "The graph of entities")
 
     def find_entities(self, name: str, *, fuzzy: bool = False) -> list[GraphEntity]:
-        """Entities of a name, by length of name, then name, then key.
+        """Entities whose full name is this one, by length of name, then name, then key.
+
+        A part of a name finds nothing by itself: `halvorsen` finds Erik Halvorsen with `fuzzy` only.
 
         Args:
             name: A name in any case; accents, punctuation and whitespace do not count, and a name that resolution made
                 another form of an entity's leads to that entity.
-            fuzzy: Also entities whose name contains this one.
+            fuzzy: Also entities one of whose names contains this one, or all of its words in any order.
 
         Returns:
             Empty for a name without letters or digits, or that nobody has.
         """
         numbers = set(self._named([name]))
         if fuzzy:
-            numbers.update(self._search.containing(name))
+            numbers.update(self._search.like(name))
+            merged = list(self._index.artefact(ALIASES).items())
+            number_of = self._index.artefact(GRAPH).number_of
+            found_keys = (merged[place][1] for place in NameSearch([alias for alias, _ in merged]).like(name))
+            numbers.update(number_of[key] for key in found_keys if key in number_of)
         found = graph_entities(self._index, sorted(numbers))
         return sorted(found, key=lambda entity: (len(entity.name), norm_ws(entity.name), entity.key))
 

@@ -37,6 +37,13 @@ def print_line(text: str = "") -> None:
     print(printable_line(text))  # noqa: T201
 
 
+def print_block(label: str, text: str) -> None:
+    """Text of any number of lines beside a label, all of them indented alike; blank ones are left out."""
+    for line in [line for line in text.split("\n") if line.strip()] or [""]:
+        print_line(f"{label:<10}{line.strip()}".rstrip())
+        label = ""
+
+
 def print_error(text: str) -> None:
     """A line on standard error, without secrets and fit for a terminal."""
     print(printable_line(redact(text)), file=sys.stderr)  # noqa: T201

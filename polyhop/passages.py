@@ -3,6 +3,7 @@
 Ranks nothing; says why scores do not descend where a strategy ranks by more than a passage's own score.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import pairwise
@@ -17,6 +18,9 @@ from polyhop.warehouse.open import open_published
 
 _SHOWN_CHARACTERS = 100
 """What fits a wide terminal beside rank and score; chosen. Of names in triples, too: values may be whole abstracts."""
+
+_MADE_ID = re.compile("[0-9a-f]{32}")
+"""Ids of values to which their graph gave none (schemas/ids.py)."""
 
 
 def passage_lines(
@@ -66,10 +70,47 @@ def _order(evidence: Mapping[str, Any]) -> str:
     return "ranked so that together they cover the question; a score is of its passage alone"
 
 
-def triple_lines(triples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A line for each triple of the JSON contract, ranked."""
+def triple_lines(triples: Sequence[Mapping[str, Any]], paths: Sequence[Mapping[str, Any]] = ()) -> Iterator[str]:
+    """A line for each triple of the JSON contract, ranked; with all hops that lead to it, where the evidence has them.
+
+    A triple that an earlier line has as one of its hops has none of its own.
+
+    Args:
+        triples: As in the JSON contract.
+        paths: Of the evidence; each ends in the triple that it ranks.
+    """
+    ways: dict[tuple[str, str, str], str] = {}
+    hops: dict[str, list[tuple[str, str, str]]] = {}
+    for path in paths:
+        stated = [_stated(edge) for edge in path["edges"]]
+        if stated and stated[-1] not in ways:
+            ways[stated[-1]] = "".join(_step(path, place) for place in range(len(stated) - 1))
+            hops[ways[stated[-1]]] = stated[:-1]
+    shown: set[tuple[str, str, str]] = set()
     for triple in triples:
-        yield f"  {triple['rank']:>3}  {triple['score']:.3f}  {triple_words(triple)}"
+        own = str(triple["subject"]["id"]), str(triple["predicate"]), str(triple["object"]["id"])
+        if own not in shown:
+            way = ways.get(own, "")
+            shown.update((own, *hops.get(way, ())))
+            yield f"  {triple['rank']:>3}  {triple['score']:.3f}  {way}{triple_words(triple)}"
+
+
+def _stated(edge: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Subject, predicate and object of an edge of the evidence, in their stored direction."""
+    if edge["forward"]:
+        return edge["source"], edge["forward"][0], edge["target"]
+    return edge["target"], edge["backward"][0], edge["source"]
+
+
+def _step(path: Mapping[str, Any], place: int) -> str:
+    """A node of a path and the arrow to the next one."""
+    edge = path["edges"][place]
+    node = _end({"id": path["nodes"][place], "name": path["names"][place]})
+    return (
+        f"{node} --[{_line(edge['forward'][0])}]--> "
+        if edge["forward"]
+        else f"{node} <--[{_line(edge['backward'][0])}]-- "
+    )
 
 
 def triple_words(triple: Mapping[str, Any]) -> str:
@@ -78,10 +119,11 @@ def triple_words(triple: Mapping[str, Any]) -> str:
 
 
 def _end(node: Mapping[str, Any]) -> str:
-    """A name, cut if it is long, and its id; an id that says no more than the name is left out."""
+    """A name, cut if it is long, and its id, unless that says no more than the name or Polyhop made it."""
     name, own_id = _line(node["name"]), str(node["id"])
     shown = name[:_SHOWN_CHARACTERS].rstrip() + "…" if len(name) > _SHOWN_CHARACTERS else name
-    return shown if own_id.casefold() == name.casefold() else f"{shown} [{own_id}]"
+    is_needless = own_id.casefold() == name.casefold() or _MADE_ID.fullmatch(own_id)
+    return shown if is_needless else f"{shown} [{own_id}]"
 
 
 def _line(text: str) -> str:

@@ -141,3 +141,12 @@ rugby tennis music television although despite during there also several both ea
 """
 COMMON_WORDS = frozenset(_COMMON.split())
 """Common words: a name of two or three words with one of them is not taken for a person's without another cue."""
+
+_HEADERS = """
+abstract address amount appendix author cc chapter comment comments conclusion contact contents customer date department
+description editor email fax figure from id index introduction invoice item name note notes order owner page phone price
+quantity reference references remark remarks section signature status subject summary supplier table to total type unit
+version
+"""
+GENERIC_WORDS = COMMON_WORDS | UNTYPED_HEADS | frozenset(_HEADERS.split())
+"""Words that are no name of a person when they stand alone with a capital: common ones, headers of tables and forms."""

@@ -9,7 +9,7 @@ cue, a demonym, a language or an award has no type (decision 0029).
 import re
 from functools import lru_cache
 
-from polyhop.schemas.name_words import COMMON_WORDS, GIVEN_NAMES, NAME_PARTICLES, UNTYPED, UNTYPED_HEADS
+from polyhop.schemas.name_words import COMMON_WORDS, GENERIC_WORDS, GIVEN_NAMES, NAME_PARTICLES, UNTYPED, UNTYPED_HEADS
 from polyhop.schemas.names import name_tokens
 from polyhop.schemas.type_words import (
     EVENT,
@@ -28,6 +28,10 @@ Typed = tuple[str | None, float]
 
 DEFAULT = 0.3
 """Largest confidence of a type that no cue shows: it counts only where no mention of the name has a cue."""
+UNSHOWN = 0.2
+"""Confidence of having no type because nothing shows one."""
+CUE = 0.5
+"""Least confidence of a type that something near this name shows, rather than the other names of a list."""
 DEFINED = 0.9
 """Least confidence of a type that a page's definition gives its title: it comes before the cues of all mentions."""
 ALIAS = 0.8
@@ -152,7 +156,7 @@ def _type_of_first_word(words: list[str], front: list[str]) -> Typed | None:
 def _type_of_bearer(words: list[str], core: list[str], front: list[str], *, is_king: bool) -> Typed:
     """By what names of persons look like; the defaults where they do not."""
     if len(words) == 1:
-        return (PERSON, 0.4) if words[0] in GIVEN_NAMES else (None, 0.2)
+        return (PERSON, 0.4) if words[0] in GIVEN_NAMES else (None, UNSHOWN)
     is_plain = COMMON_WORDS.isdisjoint({*words} - {"of"})
     has_given_name = core[0] in GIVEN_NAMES and "and" not in words and len(front) <= 4
     if has_given_name and (is_plain or len(core) == 2 or len(front) < len(core)):
@@ -171,7 +175,7 @@ def _type_of_plain_bearer(words: list[str], core: list[str], front: list[str], *
     if len(front) <= 5 and not NAME_PARTICLES.isdisjoint(core[1:-1]):
         return PERSON, 0.5
     is_short = len(core) <= 3 and len(front) == len(core)
-    return (PERSON, DEFAULT) if is_short and not _is_of_a_thing(words) else (None, 0.2)
+    return (PERSON, DEFAULT) if is_short and not _is_of_a_thing(words) else (None, UNSHOWN)
 
 
 def _is_initial(word: str) -> bool:
@@ -188,6 +192,26 @@ def _is_of_a_thing(words: list[str]) -> bool:
 def is_of_common_words(key: str) -> bool:
     """Whether a name has common words only (`The Time`): then `in` or `by` before it show nothing."""
     return COMMON_WORDS.issuperset(key.split())
+
+
+def may_be_person(surface: str, key: str, confidence: float) -> bool:
+    """Whether a name that cues took for a person's may be one.
+
+    Dates and numbers never are; a generic word alone only where a page defines it; a name in capitals alone (`BIT
+    STRING`), which may be any term, only with a cue of its own.
+    """
+    words = key.split()
+    if all(word.isdigit() or word in UNTYPED for word in words):
+        return False
+    if len(words) == 1 and key in GENERIC_WORDS and key not in GIVEN_NAMES:
+        return confidence >= DEFINED
+    return confidence >= CUE or not surface.isupper()
+
+
+def is_people_or_language(key: str) -> bool:
+    """Whether a name is a demonym, a language, a faith or the like (`English`, `the French language`)."""
+    words = key.removeprefix("the ").removesuffix(" language").split()
+    return bool(words) and UNTYPED.issuperset(words)
 
 
 def head_type(words: list[str]) -> Typed | None:

@@ -20,7 +20,7 @@ from polyhop.commands.options import (
     settings_of,
     with_reader,
 )
-from polyhop.output import print_error, print_json, print_line
+from polyhop.output import print_block, print_error, print_json, print_line
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import evidence_of
@@ -104,7 +104,7 @@ def _check_shown(indexes: Sequence[str], html: Path | None, *, explain: bool) ->
 def print_answer(answer: "Answer", texts: Mapping[str, str], *, explain: bool) -> None:
     """The answer for a person, with the texts of its passages by id; with `explain`, how its evidence connects."""
     print_line(f"Question  {answer.question}")
-    print_line(f"Answer    {answer.answer or _silence(answer)}{certainty(answer)}")
+    print_block("Answer", f"{answer.answer or _silence(answer)}{certainty(answer)}")
     for value in answer.reading.get("values", ()):
         print_line(f"  {value['name']}: {value['value']}")
         print_source(value["sentence"])
@@ -144,7 +144,7 @@ def _print_rankings(answer: "Answer", texts: Mapping[str, str]) -> None:
     how = f"({answer.strategy}, version {answer.version}, {milliseconds:.0f} ms)"
     if answer.triples is not None:
         print_line(f"Triples   {how}")
-        for line in triple_lines(answer.triples):
+        for line in triple_lines(answer.triples, answer.evidence.get("paths", ())):
             print_line(line)
         how = ""
     if how or answer.passages:
@@ -191,7 +191,7 @@ def _print_reading(reading: dict[str, Any]) -> None:
         why = f"{fallback['error_class']}: {fallback['error']}"
         print_line(f"  the model's reply was unusable, so the reader by rules answered: {why}")
     if reading["reasoning"]:
-        print_line(f"Reasoning {reading['reasoning']}")
+        print_block("Reasoning", reading["reasoning"])
     for citation in reading["citations"]:
         source, said = citation["passage_id"] or citation["hub_id"], citation["quote"] or citation.get("name", "")
         print_line(f"  cites   [{source}] {' '.join(said.split())}".rstrip())

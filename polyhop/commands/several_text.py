@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from polyhop.commands.ask import certainty, print_source
-from polyhop.output import print_line
+from polyhop.output import print_block, print_line
 from polyhop.passages import passage_line, text_line
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def print_several(several: "SeveralAnswers", texts: Mapping[tuple[str, str], str
         print_line("Answer    (none found; read the passages)" if several.passages else "Answer    (none found)")
     else:
         chosen = several.answers[several.index]
-        print_line(f"Answer    {several.answer}{certainty(chosen)}  (from the index {several.index})")
+        print_block("Answer", f"{several.answer}{certainty(chosen)}  (from the index {several.index})")
         for sentence in chosen.evidence["sentences"][:1]:
             print_source(sentence)
     asked = ", ".join(f"{name}: {one.strategy}, version {one.version}" for name, one in several.answers.items())

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.type_words import LOCATION, PERSON, PLACES
-from polyhop.schemas.types import DEFINED
+from polyhop.schemas.types import CUE, DEFINED, UNSHOWN, may_be_person
 from polyhop.tasks.extraction.rows import Row
 
 _LIST = re.compile(r"\s?,\s?(?:and\s|or\s|&\s)?|\s(?:and|or|&)\s")
@@ -19,7 +19,6 @@ _SPREADS = frozenset((PERSON, LOCATION))
 _LISTED, _PART, _SAME = 0.45, 0.5, 0.7
 # least confidence at which a person's first and last names count as the person; chosen: twice that of a guess
 _SURE = 0.6
-_LEAST_TO_SPREAD = 0.5  # least confidence of a name whose type its list shares; chosen: a cue, not a guess
 
 
 def type_page(
@@ -43,8 +42,17 @@ def type_page(
     outer = _outermost(names)
     if title and sentences:
         _type_other_names(rows, text, rows[title[0]], outer, sentences[0][1])
+    _drop_persons(rows)  # before lists, which would spread them
     _type_lists(rows, text, outer)
+    _drop_persons(rows)
     _type_parts(rows)
+
+
+def _drop_persons(rows: Mapping[str, Row]) -> None:
+    """Takes the type from dates, numbers, headers and terms that look like persons."""
+    for key, row in rows.items():
+        if row.type == PERSON and not may_be_person(row.surface, key, row.confidence or 0):
+            row.type, row.confidence = None, UNSHOWN
 
 
 def _outermost(names: Sequence[Mention]) -> list[Mention]:
@@ -83,7 +91,7 @@ def _type_lists(rows: Mapping[str, Row], text: str, names: Sequence[Mention]) ->
 
 def _spread_type(rows: Sequence[Row]) -> None:
     surest = max(rows, key=lambda row: row.confidence or 0)
-    if surest.type in _SPREADS and (surest.confidence or 0) >= _LEAST_TO_SPREAD:
+    if surest.type in _SPREADS and (surest.confidence or 0) >= CUE:
         for row in rows:
             _raise(row, surest.type, _LISTED)
 

@@ -1,13 +1,15 @@
 """Relations between names that stand close in a sentence (F-REL, pure).
 
 Understands no grammar: the words between two names are the label. Source: algorithms.md 0.8 (F-REL).
-Decided here: of overlapping mentions the longest counts; a possessive alone is not a label.
+Decided here: of overlapping mentions the longest counts; a possessive alone is not a label, nor are function words and
+numbers alone (`and`, `in the`, `1 may 1974`): such names are related, and nothing says how.
 """
 
 import string
 from collections.abc import Sequence
 
 from polyhop.schemas.graph import Mention
+from polyhop.schemas.names import STOP_WORDS
 from polyhop.tasks.extraction.rows import Relation
 
 RELATED = "related to"
@@ -44,12 +46,13 @@ def sentence_relations(text: str, mentions: Sequence[Mention], homes: Sequence[i
 
 
 def _label(words: Sequence[str]) -> str:
-    """The words in lower case without punctuation at their ends."""
+    """The words in lower case without punctuation at their ends; `related to` if they say nothing."""
     bare = [word.strip(_PUNCTUATION).lower() for word in words]
     if bare and bare[0] == "s":
         bare = bare[1:]
     bare = [word for word in bare if word]
-    return " ".join(bare) if 0 < len(bare) <= _MOST_WORDS_OF_LABEL else RELATED
+    says_something = any(word not in STOP_WORDS and not word.isdigit() and len(word) > 1 for word in bare)
+    return " ".join(bare) if says_something and len(bare) <= _MOST_WORDS_OF_LABEL else RELATED
 
 
 def title_relations(title_keys: Sequence[str], keys: Sequence[str], stated: Sequence[Relation]) -> list[Relation]:

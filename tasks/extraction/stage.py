@@ -40,7 +40,7 @@ from polyhop.warehouse.files.extractions import read_extractions
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
 
-REVISION = 3
+REVISION = 4
 """Raise it with every change of the extraction code that changes what is extracted."""
 
 _IMPORT = "import:"

@@ -9,15 +9,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from polyhop.schemas.type_words import LOCATION, PERSON
-from polyhop.tasks.resolution.candidates import Name, Pair
+from polyhop.tasks.resolution.candidates import COMPANY_WORDS, FORM_WORDS, Name, Pair
 from polyhop.tasks.resolution.verdict import Verdict, quoted
 
 MIN_SIMILARITY = 0.80  # algorithms.md 1.4, token-free acceptance (iii).
-_HARMLESS = (
-    "the mr mrs ms dr sir dame king queen prince princess president saint jr sr inc ltd llc corp co company plc gmbh "
-    "film novel band album"
-)
-HARMLESS_WORDS = frozenset(_HARMLESS.split())
+_HARMLESS = "king queen prince princess president saint film novel band album"
+HARMLESS_WORDS = FORM_WORDS | frozenset(_HARMLESS.split())
 """Words that a longer form of a name may add without meaning something else."""
 
 Similarity = Callable[[Name, Name], float | None]
@@ -84,7 +81,7 @@ def _reason_of_words(a: Name, b: Name) -> str:
     extras = b.tokens - a.tokens
     if not extras:
         return f"{quoted(a.key)} has the same words as {quoted(b.key)}"
-    if a.type == LOCATION:
+    if a.type == LOCATION and not (a.is_guess and extras <= COMPANY_WORDS):
         return ""
     if extras <= HARMLESS_WORDS:
         return f"{quoted(b.key)} only adds {', '.join(sorted(extras))} to {quoted(a.key)}"

@@ -1,13 +1,15 @@
-"""Which names of one type may be one entity: those whose words contain the other's, found by an inverted index (pure).
+"""Which names may be one entity: those whose words contain the other's, found by an inverted index (pure).
 
 Decides nothing (acceptance.py and verification.py do). Tokens are those of the folded name, because entities are keyed
 by it (docs/decisions/0002). Source: algorithms.md 1.4, steps 1 to 3.
 """
 
 import string
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +19,11 @@ from polyhop.schemas.text import fold, norm_ws
 
 Pair = tuple[int, int]
 """Numbers of two names; the tokens of the first are among those of the second."""
+
+COMPANY_WORDS = frozenset(("inc", "ltd", "llc", "corp", "co", "company", "plc", "gmbh"))
+"""Words that a company's full name adds."""
+FORM_WORDS = COMPANY_WORDS | frozenset(("the", "mr", "mrs", "ms", "dr", "sir", "dame", "jr", "sr"))
+"""Words that make a name more formal and nothing else of it, whatever type was guessed without them."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,7 @@ class Name:
         type: Entity type, None if nothing is known of it.
         mention_count: Mentions in all passages.
         descriptions: What passages say about it; only a model reads them.
+        is_guess: Whether the type is less than nearly certain: then it separates nothing.
     """
 
     key: str
@@ -36,6 +44,7 @@ class Name:
     type: str | None = None
     mention_count: int = 1
     descriptions: tuple[str, ...] = field(default=(), compare=False)
+    is_guess: bool = False
 
     @cached_property
     def form(self) -> str:
@@ -102,6 +111,34 @@ def candidate_pairs(names: Sequence[Name]) -> Candidates:
     pairs = np.column_stack((numbers[a[is_pair]], numbers[b[is_pair]]))
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     return Candidates(list(zip(*pairs.T.tolist(), strict=True)), int(uses[rarest].sum()) - len(numbers))
+
+
+def pairs_across_types(names: Sequence[Name]) -> list[Pair]:
+    """Pairs of names of two types, one of them a guess, that differ in `FORM_WORDS` at most.
+
+    Other names of two types stay apart: `Emma` may be the heroine, and `Emma film` her film. A single word has too many
+    bearers to be more than a company's short name (`Acme`, `Acme Ltd`; not `Jones`, `Mr Jones`).
+
+    Args:
+        names: Names in any order; those without type or without words take no part.
+
+    Returns:
+        As `candidate_pairs`.
+    Cost: O(names + pairs).
+    """
+    same: dict[frozenset[str], list[int]] = defaultdict(list)
+    for number, name in enumerate(names):
+        if name.type is not None and (core := name.tokens - FORM_WORDS):
+            same[core].append(number)
+    return sorted(
+        (a, b)
+        for group in same.values()
+        for a, b in permutations(group, 2)
+        if names[a].type != names[b].type
+        and (names[a].is_guess or names[b].is_guess)
+        and names[a].tokens <= names[b].tokens
+        and (len(names[a].tokens) > 1 or names[b].tokens - names[a].tokens <= COMPANY_WORDS)
+    )
 
 
 class _Words(NamedTuple):

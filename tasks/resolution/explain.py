@@ -137,7 +137,7 @@ def _told_of_both(keys: tuple[str, str], meant: list[str], records: NameRecords)
 
 def _difference_of_types(meant: Sequence[str], types: Sequence[str | None]) -> str:
     kinds = " and ".join(f"{quoted(k)} is {t or 'of no known type'}" for k, t in sorted(zip(meant, types, strict=True)))
-    return f"names are one only within one type: {kinds}"
+    return f"names are one only within one type, or where a guess adds a form of address or of company: {kinds}"
 
 
 def _why_undecided(shorter: str, type_: str | None, records: NameRecords) -> str:

@@ -1,6 +1,7 @@
 """Names to entities: candidates, a judge's verdict and people's links, every decision with its reason (pure).
 
-Same names in another order give the same result. Automatic merges never cross types; links may (links.py).
+Same names in another order give the same result. Automatic merges
+never cross types that are nearly certain; links may (links.py).
 Source: algorithms.md 1.4.
 """
 
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.resolution import Decision, NamePair
 from polyhop.tasks.resolution.acceptance import preferred
-from polyhop.tasks.resolution.candidates import Name, candidate_pairs
+from polyhop.tasks.resolution.candidates import Name, candidate_pairs, pairs_across_types
 from polyhop.tasks.resolution.clusters import DisjointSets, clusters_of
 from polyhop.tasks.resolution.links import Links, cannot_links_of, check_contradictions, link_key, path, unused_reason
 from polyhop.tasks.resolution.verdict import Judge, Verdict, quoted
@@ -56,7 +57,7 @@ def resolve(names: Iterable[Name], links: Links, judge: Judge | None, max_cluste
     cluster_count = failed = 0
     usage = Usage()
     if judge is not None:
-        found = candidate_pairs(merging.names).pairs
+        found = candidate_pairs(merging.names).pairs + pairs_across_types(merging.names)
         grouped = clusters_of(len(merging.names), found, max_cluster)
         merging.leave_out(grouped.left_out, max_cluster)
         left_out = set(grouped.left_out)
@@ -100,6 +101,7 @@ class _Merging:
         self._sets = DisjointSets(len(names))
         self._notes = _Notes()
         self._foes: dict[int, dict[int, str]] = {}
+        self._types = {n: {name.type} for n, name in enumerate(names) if name.type is not None and not name.is_guess}
         cannot_links = cannot_links_of([pair for pair in links.cannot if not self._unused(pair)], self._number_of)
         for pair in links.must:
             if not self._unused(pair):
@@ -127,6 +129,11 @@ class _Merging:
             place = self._forbidden(a, b)
             if place:
                 notes.refusals[a] = f"{place} keeps it apart, although {reason}"
+                notes.descriptions.pop(b, None)
+                continue
+            certain = [self._types.get(self._sets.find(number), set()) for number in (a, b)]
+            if all(certain) and certain[0].isdisjoint(certain[1]):
+                notes.refusals[a] = f"other forms of {quoted(self.names[b].key)} are of another type, although {reason}"
                 notes.descriptions.pop(b, None)
                 continue
             self._join(a, b, reason)
@@ -199,6 +206,7 @@ class _Merging:
             return
         self._sets.union(a, b)
         kept, gone = min(roots), max(roots)
+        self._types.setdefault(kept, set()).update(self._types.pop(gone, set()))
         cannot_links = self._foes.pop(gone, None)
         if cannot_links:
             self._foes.setdefault(kept, {}).update(cannot_links)

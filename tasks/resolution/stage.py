@@ -4,6 +4,7 @@ The statements are in warehouse/tables/sql/resolve.sql, the decisions in resolve
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -36,7 +37,7 @@ from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import quoted
 from polyhop.warehouse.updated_tables import begin_updates, clear_tables
 
-REVISION = 4  # raise it with every change of resolution's code that changes its tables (decision 0001)
+REVISION = 5  # raise it with every change of resolution's code that changes its tables (decision 0001)
 
 _COUNTED = ("entities", "mentions", "relations", "propositions", "triples", "merged_names")
 _DECIDED = ("clusters", "failed_clusters")
@@ -170,7 +171,7 @@ def _resolve(
     """Names out of the tables, decisions about them."""
     chosen = build.settings.resolution
     rows = connection.execute(statement("resolve", "names_to_resolve")).fetchall()
-    names = [Name(key, name, kind, count) for key, name, kind, count in rows]
+    names = [Name(key, name, kind, count, is_guess=guess) for key, name, kind, count, guess in rows]
     links = Links(read_links(chosen.must_link), read_links(chosen.cannot_link))
     links = edited_links(links, edits, {name.key for name in names} if edits else ())
     judge = _judge(build, connection)
@@ -215,7 +216,7 @@ def _by_model(build: Build, connection: duckdb.DuckDBPyConnection) -> Judge:
         keys = [names[number].key for cluster in clusters for number in cluster]
         rows = connection.execute(statement("resolve", "sentences_of_keys"), {"keys": keys}).fetchall()
         sentences = {key: tuple(texts) for key, texts in rows}
-        told = [Name(name.key, name.name, name.type, name.mention_count, sentences.get(name.key, ())) for name in names]
+        told = [replace(name, descriptions=sentences.get(name.key, ())) for name in names]
         return verdict_of(told, clusters, model.ask([cluster_request(told, cluster) for cluster in clusters]))
 
     return judge

@@ -20,6 +20,8 @@ CORPUS: list[Any] = [
     {"id": "p2", "title": "Charles Babbage", "text": "Charles Babbage was born in London."},
     {"id": "p3", "title": "Charles Babbage", "text": "London honoured Charles Babbage."},
     {"id": "p4", "title": "Lists", "text": "Vistula. Then: Warsaw. Then: Krakow."},
+    {"id": "p6", "title": "Byron", "text": "Byron was an English poet."},
+    {"id": "p7", "title": "Thames", "text": "Thames is an English river."},
     {"id": "p5", "title": "Nowhere", "text": "Nowhere is far from Atlantis."},
     *({"id": f"r{n}", "title": "Rome", "text": "Rome is the capital of Italy."} for n in range(5)),
 ]
@@ -141,3 +143,9 @@ def test_a_question_searches_with_the_graph_only_where_there_are_vectors(people:
     answer = people.ask("Where was Charles Babbage born?", strategy="graph-search", limit=3)
     assert {passage["id"] for passage in answer.passages} == {"p1", "p2", "p3"}
     assert answer.evidence["names"]["matched"] == ["charles babbage"]
+
+
+def test_a_demonym_connects_nothing_but_may_be_an_end(people: Index) -> None:
+    assert people.graph.connect("Byron", "Thames").paths == ()
+    (path,) = people.graph.connect("Byron", "English").paths
+    assert path.via == "relation"

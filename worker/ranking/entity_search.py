@@ -38,6 +38,16 @@ class NameSearch:
             place = self._text.find(fragment, int(self._ends[number]))
         return found
 
+    def like(self, name: str) -> list[int]:
+        """What `containing` finds, and keys that have every word of `name` in any order; ascending."""
+        found = set(self.containing(name))
+        words = set(name_tokens(name))
+        for number in self.containing(max(words, key=len)) if words else ():
+            key = self._text[int(self._ends[number - 1]) if number else 0 : int(self._ends[number])]
+            if words.issubset(key.split()):
+                found.add(number)
+        return sorted(found)
+
 
 def similar_entities(
     vectors: NDArray[np.float32], vector: NDArray[np.float32], count: int, min_similarity: float

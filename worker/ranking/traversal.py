@@ -22,6 +22,8 @@ PER_MENTION = 0.1
 """What a mention of an entity at hop 0 adds to a passage's score."""
 
 Integers = NDArray[np.integer]
+NOTHING: Integers = np.empty(0, dtype=np.intp)
+"""No entities."""
 Path = tuple[int, ...]
 
 
@@ -113,7 +115,12 @@ def passages_by_hops(
 
 
 def shortest_paths(
-    graph: RelationGraph, sources: Sequence[int], targets: Sequence[int], max_length: int, limit: int
+    graph: RelationGraph,
+    sources: Sequence[int],
+    targets: Sequence[int],
+    max_length: int,
+    limit: int,
+    barred: Sequence[int] = (),
 ) -> list[Path]:
     """The shortest paths from any source to any target, all of one length.
 
@@ -123,6 +130,7 @@ def shortest_paths(
         targets: Entity numbers where it may end.
         max_length: Relations that a path may have, at least 0.
         limit: Paths to return at most.
+        barred: Entities that no path leads over; it may begin and end at them.
 
     Returns:
         Entity numbers of each path, its ends included; empty if there is none so short, and one entity where a source
@@ -133,7 +141,8 @@ def shortest_paths(
         AlgorithmError: If `max_length` is negative.
     Cost: O(edges within `max_length` of the targets + limit * length * neighbours).
     """
-    from_targets = _levels(graph, targets, max_length, until=sources)
+    inside = np.setdiff1d(np.asarray(barred, dtype=np.intp), np.asarray(sources, dtype=np.intp))
+    from_targets = _levels(graph, targets, max_length, until=sources, barred=inside)
     begins = np.unique(np.asarray(sources, dtype=np.intp))
     begins = begins[from_targets[begins] >= 0]
     if not len(begins):
@@ -162,12 +171,18 @@ def _rare_first(graph: RelationGraph, entities: Integers) -> list[int]:
     return found
 
 
-def _levels(graph: RelationGraph, starts: Sequence[int], depth: int, until: Sequence[int] = ()) -> NDArray[np.intp]:
-    """Shape (n,): hops from the nearest start, -1 beyond `depth`; ends at the level that reaches any of `until`."""
+def _levels(
+    graph: RelationGraph, starts: Sequence[int], depth: int, until: Sequence[int] = (), barred: Integers = NOTHING
+) -> NDArray[np.intp]:
+    """Shape (n,): hops from the nearest start, -1 beyond `depth` and for what is barred and no start.
+
+    Ends at the level that reaches any of `until`.
+    """
     require_depth(depth)
     hops = np.full(graph.entity_count, -1, dtype=np.intp)
     frontier = np.unique(np.asarray(starts, dtype=np.intp))
     wanted = np.asarray(until, dtype=np.intp)
+    hops[barred] = depth + 1  # as if reached already, and further than anything is
     hops[frontier] = 0
     for hop in range(1, depth + 1):
         if not len(frontier) or (hops[wanted] >= 0).any():
@@ -175,6 +190,7 @@ def _levels(graph: RelationGraph, starts: Sequence[int], depth: int, until: Sequ
         near, _ = _rows(graph.indptr, graph.indices, frontier)
         frontier = np.unique(near[hops[near] < 0])
         hops[frontier] = hop
+    hops[hops > depth] = -1
     return hops
 
 

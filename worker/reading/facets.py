@@ -36,7 +36,9 @@ class FacetReader:
         if found is None or found["confidence"] < self._min_confidence:
             (reading,) = self._fallback.read([item])
             return reading
-        stated = [f"({one['subject']}, {one['predicate']}, {one['object']})" for one in found["triples"]]
+        # all hops of every path, each triple once; answers of earlier releases have the last ones alone
+        ways = [one.get("hops") or [[one["subject"], one["predicate"], one["object"]]] for one in found["triples"]]
+        stated = dict.fromkeys(f"({', '.join(hop)})" for way in ways for hop in way)
         count = found["hub_count"]
         text = f"{found['kind']}, from {count} {'hub' if count == 1 else 'hubs'}: {'; '.join(stated)}"
         return Reading(

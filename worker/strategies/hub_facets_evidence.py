@@ -16,6 +16,7 @@ from polyhop.worker.ranking.facets.conditions import HUB, Facet
 from polyhop.worker.ranking.facets.ranking import PathScores
 from polyhop.worker.ranking.facets.read_question import ReadQuestion
 from polyhop.worker.ranking.facets.units import Units
+from polyhop.worker.ranking.hubs.words import words_of
 from polyhop.worker.ranking.order import best_positive
 from polyhop.worker.strategies.drawn_paths import drawn_path
 
@@ -73,7 +74,9 @@ class FacetEvidence:
             hub = int(stored.paths.hubs[self._units.path_hubs[path]])
             one = stored.ranked_triple(int(last[path]), 0, 0.0)
             named = {"subject": one.subject, "predicate": one.predicate, "object": one.object}
-            shown.append({"id": one.relation_id, "hub": self._names[hub], **named})
+            way = words_of(stored, stored.paths.triples_of(path).tolist())
+            hops = [[step.subject_words, step.predicate, step.object_words] for step in way]
+            shown.append({"id": one.relation_id, "hub": self._names[hub], **named, "hops": hops})
         return {
             "texts": list(answer.texts),
             "kind": answer.kind,

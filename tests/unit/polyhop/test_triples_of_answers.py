@@ -15,6 +15,7 @@ from polyhop import cli
 from polyhop.api import MAX_TOPIC_CHARACTERS, open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
+from polyhop.output import print_block
 from polyhop.passages import triple_lines
 from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError
 from polyhop.schemas.requests import IndexRequest
@@ -100,6 +101,33 @@ def test_a_long_value_is_cut_and_an_id_that_repeats_the_name_is_left_out() -> No
     }
     (line,) = triple_lines([{"rank": 12, "score": 0.5, "predicate": "says", **ends}])
     assert line == f"   12  0.500  Ada Lovelace --[says]--> {'x ' * 49}x… [L1]"
+
+
+def test_a_triple_comes_with_all_hops_once_and_a_value_without_an_id_that_polyhop_made() -> None:
+    def node(key: str, name: str) -> dict[str, str]:
+        return {"id": key, "name": name}
+
+    def edge(source: str, target: str, label: str) -> dict[str, Any]:
+        return {"source": source, "target": target, "forward": [label], "backward": []}
+
+    paper, ada, year = node("p1", "Paper One"), node("a1", "Ada Young"), node("0f" * 16, "1990")
+    path = {
+        "nodes": ["p1", "a1", "0f" * 16],
+        "names": ["Paper One", "Ada Young", "1990"],
+        "edges": [edge("p1", "a1", "author"), edge("a1", "0f" * 16, "born")],
+    }
+    triples = [
+        {"rank": 1, "score": 0.5, "subject": ada, "predicate": "born", "object": year},
+        {"rank": 2, "score": 0.5, "subject": paper, "predicate": "author", "object": ada},
+    ]
+    assert list(triple_lines(triples, [path])) == [
+        "    1  0.500  Paper One [p1] --[author]--> Ada Young [a1] --[born]--> 1990"
+    ]
+
+
+def test_text_of_several_lines_stands_beside_its_label(capsys: pytest.CaptureFixture[str]) -> None:
+    print_block("Reasoning", "[1] About Tactics.\n\n[2] About\x1b Views.")
+    assert capsys.readouterr().out == "Reasoning [1] About Tactics.\n          [2] About\\x1b Views.\n"
 
 
 def test_the_page_lists_the_triples_as_text_and_says_no_word_of_passages(command: Command, tmp_path: Path) -> None:

@@ -52,13 +52,15 @@ CREATE OR REPLACE TEMP TABLE types_of_keys AS
 SELECT
     key,
     nullif(arg_max(type, (weight, preference, inverse)), '') AS type,
-    round(max(weight) / sum(weight), 6) AS confidence
+    round(max(weight) / sum(weight), 6) AS confidence,
+    arg_max(surest, (weight, preference, inverse)) AS surest
 FROM (
     SELECT
         key,
         coalesce(type, '') AS type,
         CASE WHEN is_title AND type_confidence >= .9 THEN 2 WHEN type_confidence > .3 THEN 1 ELSE 0 END AS tier,
         sum(tf * round(1000 * type_confidence)::BIGINT) AS weight,
+        max(type_confidence) AS surest,
         -coalesce(
             list_position(['PERSON', 'ORGANIZATION', 'LOCATION', 'EVENT', 'WORK', 'DATE', 'NUMBER'], type), 8
         ) AS preference,
@@ -83,8 +85,14 @@ GROUP BY key;
 
 -- name: names_to_resolve
 -- Names with their type and number of mentions; dates and numbers take no part. '' is the type of names that rules found
--- and gave none, which are one among themselves (`Hermes`, `The Hermes`); names of which nothing is known have NULL.
-SELECT m.key, any_value(n.name), any_value(CASE WHEN t.key IS NOT NULL THEN coalesce(t.type, '') END), sum(m.tf)::BIGINT
+-- and gave none, which are one among themselves (`Hermes`, `The Hermes`); names of which nothing is known have NULL. A type
+-- of which no mention is nearly certain (schemas/types.py: DEFINED) is a guess.
+SELECT
+    m.key,
+    any_value(n.name),
+    any_value(CASE WHEN t.key IS NOT NULL THEN coalesce(t.type, '') END),
+    sum(m.tf)::BIGINT,
+    coalesce(any_value(t.surest), 0) < .9 AS is_guess
 FROM resolved_mentions AS m
 JOIN names_of_keys AS n ON n.key = m.key
 LEFT JOIN types_of_keys AS t ON t.key = m.key
@@ -119,7 +127,7 @@ DELETE FROM types_of_keys WHERE key IN (SELECT key FROM edited_keys WHERE is_ret
 
 -- name: retype_keys
 -- Types that people gave.
-INSERT INTO types_of_keys SELECT key, type, 1.0 FROM edited_keys WHERE is_retyped AND type IS NOT NULL;
+INSERT INTO types_of_keys SELECT key, type, 1.0, 1.0 FROM edited_keys WHERE is_retyped AND type IS NOT NULL;
 
 -- name: phrases
 -- Keys that occur in a proposition.

@@ -43,3 +43,24 @@ def test_a_part_of_the_name_of_a_person_is_a_person_on_that_page() -> None:
     found = types("They met Ann Kuno. Then Kuno left for Zed.")
     assert (found["ann kuno"], found["kuno"], found["zed"]) == ("PERSON", "PERSON", None)
     assert types("They met the Bell Kuno company. Then Kuno left.")["kuno"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "key"),
+    [
+        ("2023-05-02 (born 1950) was a Tuesday.", "2023-05-02", "2023 05 02"),
+        ("Written by Title, John Kuno and Mary Kuno.", "Xy", "title"),
+        ("Ann Zed, Title and Version left.", "Xy", "version"),
+        ("An INTEGER and a BIT STRING.", "Xy", "bit string"),
+        ("The value is a", "BIT STRING", "bit string"),
+        ("BIT STRING, John Kuno and Mary Kuno left.", "Xy", "bit string"),
+    ],
+)
+def test_a_date_a_header_or_a_term_in_capitals_is_no_person(text: str, title: str, key: str) -> None:
+    assert types(text, title)[key] is None
+
+
+def test_persons_written_as_terms_and_headers_are_stay_persons() -> None:
+    assert types("JOHN KUNO left.")["john kuno"] == "PERSON"
+    assert types("Doris Day sang. Then Day left.")["day"] == "PERSON"
+    assert types("Price (born 1950) is an English singer.", title="Price")["price"] == "PERSON"

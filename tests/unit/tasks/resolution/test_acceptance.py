@@ -74,3 +74,34 @@ def test_the_preferred_name_has_most_words_then_mentions_then_no_comma_then_leng
     assert best(Name("1", "curie, marie", "PERSON"), Name("2", "marie curie", "PERSON")) == "2"
     assert best(Name("1", "acme corp", "WORK"), Name("2", "acme corp.", "WORK")) == "2"
     assert best(Name("2", "b a", "WORK"), Name("1", "a b", "WORK")) == "1"
+
+
+@pytest.mark.parametrize(
+    ("short", "guess", "long", "kind", "are_one"),
+    [
+        ("brightwater pumps", "PERSON", "brightwater pumps ltd", "ORGANIZATION", True),
+        ("brightwater pumps", "LOCATION", "brightwater pumps ltd", "ORGANIZATION", True),
+        ("acme", "WORK", "acme corp", "ORGANIZATION", True),
+        ("twilight zone", "", "the twilight zone", "WORK", True),
+        ("emma", "PERSON", "emma film", "WORK", False),
+        ("jones", "", "mr jones", "PERSON", False),
+        ("victoria", "LOCATION", "queen victoria", "PERSON", False),
+    ],
+)
+def test_a_guessed_type_separates_no_two_forms_of_a_name(
+    short: str, guess: str, long: str, kind: str, are_one: bool
+) -> None:
+    for is_guess in (True, False):
+        names = [Name(short, short, guess, is_guess=is_guess), Name(long, long, kind)]
+        found = resolve(names, Links(), lambda every, pairs, _: accept(every, pairs), 40).canonical_of
+        assert found == ({short: long} if are_one and is_guess else {})
+
+
+def test_a_guess_joins_no_two_names_of_certain_types() -> None:
+    names = [
+        Name("x y", "x y", "WORK", is_guess=True),
+        Name("x, y", "x, y", "PERSON"),
+        Name("the x y", "the x y", "EVENT"),
+    ]
+    found = resolve(names, Links(), lambda every, pairs, _: accept(every, pairs), 40)
+    assert len(found.canonical_of) == 1

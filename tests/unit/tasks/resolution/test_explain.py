@@ -44,7 +44,7 @@ def told(a: str, b: str, method: str = "rules") -> Explanation:
         ),
         ("Ada", "Acme", False, "cannot-link 'ada' is not 'acme' (c.csv line 2)"),
         ("Paris", "Paris, Texas", False, "places are one only with the same words: 'paris' is not 'paris texas'"),
-        ("Paris", "Paris Hilton", False, "within one type: 'paris' is LOCATION and 'paris hilton' is PERSON"),
+        ("Paris", "Paris Hilton", False, "of company: 'paris' is LOCATION and 'paris hilton' is PERSON"),
         ("Ada", "Paris Hilton", False, "neither name has all words of the other"),
         ("Louis XIII", "King Louis XIII", False, "several longer forms fit 'louis xiii'"),
         ("Thing", "The Thing", False, "both are of no known type"),
