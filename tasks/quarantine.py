@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from polyhop.schemas.corpus import BadRecord, Source
 from polyhop.schemas.errors import QuarantineExceededError
+from polyhop.schemas.printable import plural
 from polyhop.schemas.tables import QUARANTINE
 from polyhop.warehouse.build import Build
 
@@ -48,7 +49,7 @@ def check_share(
         where = source or build.source or build.index
         place = f"{first[0]} line {first[1]}" if first[1] else first[0]  # a whole file, or a line that is not known
         raise QuarantineExceededError(
-            f"{bad} of {good + bad} records in {where} are unusable, more than the allowed share "
+            f"{bad} of {plural(good + bad, 'record')} in {where} are unusable, more than the allowed share "
             f"of {share:g}; the first is {place}: {first[2]}. Fix them, or raise "
             "corpus.max_quarantine_share."
         )

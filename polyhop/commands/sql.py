@@ -7,6 +7,7 @@ import typer
 
 from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
 from polyhop.output import print_json, print_line, print_table
+from polyhop.schemas.printable import plural
 
 
 def sql(
@@ -38,4 +39,4 @@ def sql(
         print_json(table.to_pylist())
         return
     print_table(table.column_names, [list(row.values()) for row in table.to_pylist()])
-    print_line(f"({table.num_rows} {'row' if table.num_rows == 1 else 'rows'})")
+    print_line(f"({plural(table.num_rows, 'row')})")

@@ -23,6 +23,8 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 ROWS_PER_INSERT = 5_000  # chosen: bounds the rows in memory, and any number inserts the same, within one transaction
 
+_REMEDY = "; stop its workers, then restore it from a backup, or move it away and submit again"
+
 _OPTIONS: Mapping[Kind, Mapping[str, bool]] = {
     "read": {"reads_only": True},
     "write": {},
@@ -98,5 +100,6 @@ def _translated(error: DBAPIError, database: Database) -> StoreError:
     if passes_by_itself(error):
         return StoreUnavailableError(f"The question queue {where} is busy or unavailable ({said}); try again later.")
     if type(error).__name__ in {"OperationalError", "DatabaseError"}:
-        return StoreError(f"Cannot use the question queue {where}: {said}.")
+        is_broken = getattr(error.orig, "sqlite_errorname", "") in {"SQLITE_NOTADB", "SQLITE_CORRUPT"}
+        return StoreError(f"Cannot use the question queue {where}: {said}{_REMEDY if is_broken else ''}.")
     return StatementRejectedError(f"The question queue {where} refused a statement: {said}.")
