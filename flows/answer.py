@@ -10,12 +10,13 @@ from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.filter_matching import check_filter
 from polyhop.schemas.filter_parser import parse_filter
+from polyhop.schemas.printable import plural
 from polyhop.schemas.queue import NewQuestion
 from polyhop.schemas.requests import SubmissionRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.strategies import default_strategy
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.files.questions import usable_questions
 from polyhop.warehouse.files.versions import read_manifest, require_version
 from polyhop.warehouse.open import open_published
 from polyhop.warehouse.queue.queue import QuestionQueue
@@ -72,15 +73,13 @@ def submit_file(settings: Settings, queue: QuestionQueue, request: SubmissionReq
     require_artefacts(job.strategy, manifest.artefacts, job.index)
     if job.where is not None:
         check_where(settings, job.index, job.where)
-    records, bad = read_questions(request.questions)
+    records, bad = usable_questions(request.questions)
     if bad and not request.skip_bad:
         first = bad[0]
         raise SourceError(
-            f"Nothing was submitted: {len(bad)} questions in {request.questions} are unusable; the first is line "
-            f"{first.line}: {first.reason}. Fix them, or leave them out with --skip-bad."
+            f"Nothing was submitted: {plural(len(bad), 'question')} of {request.questions} cannot be used; first "
+            f"line {first.line}: {first.reason}. Fix them, or leave them out with --skip-bad."
         )
-    if not records:
-        raise SourceError(f"Nothing was submitted: there is no usable question in {request.questions}.")
     questions = [NewQuestion(r.id, r.question, r.topic, r.answers, r.supporting, r.metadata) for r in records]
     job_id, is_new = queue.submit_or_find(job, questions)
     return Submitted(job_id, len(questions), is_new, bad)

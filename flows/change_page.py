@@ -2,7 +2,7 @@
 
 from polyhop.flows.reports import IndexReport
 from polyhop.schemas.markdown import escaped, table_lines
-from polyhop.schemas.printable import printable
+from polyhop.schemas.printable import plural, printable
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.tables.query import query_rows
@@ -38,7 +38,7 @@ def change_lines(settings: Settings, before: dict[str, int], report: IndexReport
     rows = [[_cell(row[name]) for name in ("record_id", "kind", "from_id", "source")] for row in shown]
     lines += [*table_lines([["record", "kind", "id before", "source"], *rows], 4), ""]
     if total > len(shown):
-        lines += [f"{total - len(shown):,} more records changed.", ""]
+        lines += [f"{plural(total - len(shown), 'more record')} changed.", ""]
     return [*lines, "All of them:", "", "```", f'polyhop sql "{_QUERY}" --index {report.index}', "```"]
 
 

@@ -20,6 +20,11 @@ SCHEDULED = ("incremental", "check", "evaluation", "maintenance")
 Collision = Literal["ENQUEUE", "CANCEL_NEW"]
 
 
+def run_tags(kind: str, index: str | None = None) -> list[str]:
+    """The tags of runs of a kind (incremental, check, export, answers…), however they are started."""
+    return [TAG, *([index] if index else []), kind]
+
+
 @dataclass(frozen=True, slots=True)
 class DeployedIndex:
     """An index to make deployments for.
@@ -75,7 +80,7 @@ class Deployment:
     @property
     def tags(self) -> list[str]:
         """Of it and all its runs."""
-        return [TAG, *([self.index] if self.index else []), self.kind]
+        return run_tags(self.kind, self.index)
 
 
 def deployments(indexes: Iterable[DeployedIndex]) -> list[Deployment]:

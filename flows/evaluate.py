@@ -67,13 +67,13 @@ def left_out_sentences(evaluation: Evaluation) -> list[str]:
     sentences = [f"{record.source} line {record.line} was left out: {record.reason}" for record in evaluation.bad]
     if report["unknown_supporting"]:
         sentences.append(
-            f"{report['unknown_supporting']} supporting ids are in no passage of '{report['index']}' and count as "
-            "missed; were the questions written for another corpus?"
+            f"{plural(report['unknown_supporting'], 'supporting id')} counted as missed, in no passage of "
+            f"'{report['index']}'; were the questions written for another corpus?"
         )
     sentences += golden_sentences(report)
     sample = report["sample"]
     if sample is not None and sample["size"] > sample["of"] and not sample.get("rest"):
-        sentences.append(f"A sample of {sample['size']} was asked for; all {sample['of']} usable questions were asked.")
+        sentences.append(f"The sample of {sample['size']} is all there is: {plural(sample['of'], 'usable question')}.")
     sentences += memory_sentences(report["costs"])
     left_out: dict[str, str] = report["left_out"]
     if left_out:

@@ -14,6 +14,7 @@ from prefect import flow, get_run_logger, runtime
 
 from polyhop.flows.answer import Submitted, submit_file
 from polyhop.flows.choices import StrategyName
+from polyhop.flows.deployments import run_tags
 from polyhop.flows.job_metrics import job_metrics
 from polyhop.flows.prefect_run import clean_run, warn_of_secrets
 from polyhop.flows.prefect_show import (
@@ -104,7 +105,7 @@ def answer_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on 
     )
     request = SubmissionRequest(Path(questions), job, skip_bad)
     log = get_run_logger()
-    with clean_run():
+    with clean_run(run_tags("answers", index)):
         warn_of_secrets(flags, log.warning)
         chosen = load_settings(flags)
         with open_questions(chosen) as opened:
@@ -215,7 +216,7 @@ def worker_flow(queues: str = "default", settings: dict[str, Any] | None = None)
         queues: Names, separated by commas.
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
-    with clean_run():
+    with clean_run(run_tags("worker")):
         log = get_run_logger()
         warn_of_secrets(settings or {}, log.warning)
         chosen = load_settings(settings or {})

@@ -14,6 +14,7 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import create_image_artifact
 
 from polyhop.flows.choices import StrategyName
+from polyhop.flows.deployments import run_tags
 from polyhop.flows.evaluate import evaluate_index, left_out_sentences, plot_addresses, report_files, strategy_rows
 from polyhop.flows.evaluation.run import OnProgress
 from polyhop.flows.evaluation.store import stored_run
@@ -82,7 +83,7 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         where=where or None,
     )
     flags = settings or {}
-    with clean_run():
+    with clean_run(run_tags("evaluation", index)):
         log = get_run_logger()
         warn_of_secrets(flags, log.warning)
         chosen = load_settings(flags)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from prefect import flow, get_run_logger
 
+from polyhop.flows.deployments import run_tags
 from polyhop.flows.export import ExportReport, ExportRequest, run_export
 from polyhop.flows.prefect_run import clean_run, flow_settings, run_flow, warn_of_secrets
 from polyhop.flows.prefect_show import artifact_key, rename_run, show_text, started_name
@@ -46,7 +47,7 @@ def export_flow(
         database: Database; empty for NEO4J_DATABASE, or neo4j.
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
-    with clean_run():
+    with clean_run(run_tags("export", index)):
         log = get_run_logger()
         warn_of_secrets({**(settings or {}), "uri": uri or ""}, log.warning)
         request = ExportRequest(index, find_address(uri, user, None, database))

@@ -13,6 +13,7 @@ from prefect import flow, get_run_logger, runtime
 from polyhop.flows.batch_work import portable_work
 from polyhop.flows.change_page import change_lines, changed_records
 from polyhop.flows.choices import StrategyName
+from polyhop.flows.deployments import run_tags
 from polyhop.flows.index import run_index
 from polyhop.flows.index_outcome import (
     cost_rows,
@@ -153,7 +154,7 @@ def index_flow(  # noqa: PLR0913, PLR0917 - fields of a form on the dashboard
         allow_deletions: More than corpus.max_deleted_share of a source's records may be deleted.
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
-    with clean_run():
+    with clean_run(run_tags("incremental", index)):
         warn_of_secrets(settings or {}, get_run_logger().warning)
         chosen = load_settings((settings or {}) | ({"extraction.extractor": extractor} if extractor else {}))
         request = IndexRequest(

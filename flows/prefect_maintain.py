@@ -7,11 +7,13 @@ from typing import Any
 
 from prefect import flow, get_run_logger
 
+from polyhop.flows.deployments import run_tags
 from polyhop.flows.maintain import run_maintenance
 from polyhop.flows.prefect_run import clean_run, warn_of_secrets
 from polyhop.flows.prefect_show import show_table, started_name
 from polyhop.flows.prefect_steps import run_step
 from polyhop.schemas.maintenance import MaintenanceReport, MaintenanceRequest
+from polyhop.schemas.printable import plural
 from polyhop.warehouse.settings_file import load_settings
 
 
@@ -30,7 +32,7 @@ def maintain_flow(
         queue_days: Also forget jobs that ended so many days ago; empty for none.
         settings: Settings by dotted name (maintenance.*, keep_versions), over polyhop.toml and the environment.
     """
-    with clean_run():
+    with clean_run(run_tags("maintenance")):
         log = get_run_logger()
         warn_of_secrets(settings or {}, log.warning)
         chosen = load_settings(settings or {})
@@ -60,5 +62,5 @@ def _size_rows(report: MaintenanceReport) -> list[dict[str, Any]]:
 def _headline(report: MaintenanceReport) -> str:
     """What was removed, in one line."""
     versions = sum(map(len, report.removed_versions.values()))
-    removed = [f"{versions:,} versions", *(f"{count:,} {name}" for name, count in report.removed.items())]
+    removed = [plural(versions, "version"), *(f"{count:,} {name}" for name, count in report.removed.items())]
     return f"{'Would remove' if report.dry_run else 'Removed'} {', '.join(removed)}"

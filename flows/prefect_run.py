@@ -8,10 +8,11 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
+from uuid import UUID
 
 import httpx
 
@@ -53,14 +54,18 @@ def run_flow(run: Callable[..., T], **parameters: Any) -> T:
 
 
 @contextmanager
-def clean_run() -> Iterator[None]:
+def clean_run(tags: Sequence[str] = ()) -> Iterator[None]:
     """Around the body of a flow: its logs and its final state hold no secret and no traceback of an error of ours.
+
+    Args:
+        tags: The run gets those that it lacks: only runs of deployments come with tags.
 
     Raises:
         PolyhopError: If the run was started too often.
     """
     _stop_loops_at_exit()
     _refuse_endless_crashes()
+    _add_tags(tags)
     try:
         yield
     except PolyhopError:
@@ -68,6 +73,16 @@ def clean_run() -> Iterator[None]:
     except Exception as error:  # any error: Prefect makes the run's final state of its text, which may quote a vendor's
         error.args = tuple(redacted_tree(each) if isinstance(each, str) else each for each in error.args)
         raise
+
+
+def _add_tags(tags: Sequence[str]) -> None:
+    from prefect import runtime
+    from prefect.context import SyncClientContext
+
+    run_id, present = runtime.flow_run.id, runtime.flow_run.tags
+    if run_id and not set(tags) <= set(present):
+        with SyncClientContext.get_or_create() as context:
+            context.client.update_flow_run(UUID(str(run_id)), tags=[*dict.fromkeys((*present, *tags))])
 
 
 def _refuse_endless_crashes() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from prefect import flow, get_run_logger
 
+from polyhop.flows.deployments import run_tags
 from polyhop.flows.prefect_run import clean_run, warn_of_secrets
 from polyhop.flows.prefect_show import artifact_key, rename_run, show_text, started_name
 from polyhop.flows.prefect_steps import run_step
@@ -33,7 +34,7 @@ def verify_flow(
         neo4j: Also compare with Neo4j (NEO4J_URI, NEO4J_PASSWORD where the flow runs).
         settings: Settings by dotted name, over polyhop.toml and the environment.
     """
-    with clean_run():
+    with clean_run(run_tags("check", index)):
         log = get_run_logger()
         warn_of_secrets(settings or {}, log.warning)
         chosen = load_settings(settings or {})

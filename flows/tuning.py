@@ -9,7 +9,7 @@ from typing import Any
 
 from polyhop.flows.evaluate import left_out_sentences
 from polyhop.flows.evaluation.run import Evaluation, OnProgress, run_evaluation
-from polyhop.schemas.errors import ConfigurationError, SourceError, StoreConflictError
+from polyhop.schemas.errors import ConfigurationError, StoreConflictError
 from polyhop.schemas.requests import EvaluationRequest, TuningRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.variants import Range, labels_in, parse_range, parse_variant
@@ -20,7 +20,7 @@ from polyhop.tasks.evaluation.triple_metrics import TRIPLE_METRICS
 from polyhop.tasks.evaluation.tuning import MOST_TUNED, Part, check_parts, chosen_setting, tuning_document
 from polyhop.warehouse.files.evaluations import REPORT, TUNING, check_folder, store_run
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.files.questions import usable_questions
 from polyhop.warehouse.files.versions import default_strategy_of
 from polyhop.worker.strategies.base import StrategySpec
 from polyhop.worker.strategies.registry import STRATEGIES, parse_setting, spec_of
@@ -87,9 +87,7 @@ def _plan(settings: Settings, request: TuningRequest) -> _Plan:
     label = _with_grid(label, spec)
     tried = parse_range(label)
     _check_settings(spec, tried, request.parameters)
-    records, _ = read_questions(request.questions)
-    if not records:
-        raise SourceError(f"There is no usable question in {request.questions}.")
+    records, _ = usable_questions(request.questions)
     size = min(MOST_TUNED, len(records) // 2) if request.sample is None else request.sample
     if size < 1:
         raise ConfigurationError(f"A sample has at least 1 question, not {size}; leave it out to take half of them.")

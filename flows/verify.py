@@ -17,6 +17,7 @@ from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.corpus import source_of
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError, StoreError
 from polyhop.schemas.manifest import VectorRecord
+from polyhop.schemas.printable import plural
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.stores import GRAPH_KINDS, GraphKind, GraphStore, HeldRow
@@ -188,7 +189,7 @@ def _vectors_of(index: IndexFolder, folder: VersionFolder, kind: str, record: Ve
         yield f"vectors of kind '{kind}' cannot be read: {error}"
         return
     if table.num_rows != record.rows:
-        yield f"vectors of kind '{kind}': {table.num_rows} rows instead of {record.rows}"
+        yield f"vectors of kind '{kind}': {plural(table.num_rows, 'row')} instead of {record.rows}"
         return
     try:
         matrix = open_vectors(ArrayFolder(folder.arrays, {}), kind)  # damage was looked for

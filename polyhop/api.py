@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from polyhop import notebook
 from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, MissingArtefactError
+from polyhop.schemas.printable import plural
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.strategies import default_strategy
@@ -253,7 +254,9 @@ def _with_topics(questions: Sequence[str], topics: Sequence[str | None] | None) 
     """The questions with their topics, if there are any."""
     given = [None] * len(questions) if topics is None else topics
     if len(given) != len(questions):
-        raise ConfigurationError(f"There are {len(given)} topics for {len(questions)} questions; give one for each.")
+        raise ConfigurationError(
+            f"There are {len(given)} topics for {plural(len(questions), 'question')}; give one for each."
+        )
     for topic in given:
         if topic is not None and not any(character.isalnum() for character in topic):
             raise EmptyQuestionError("The topic is empty; give the name or the id of an entity, or leave it out.")

@@ -93,6 +93,10 @@ def _printable_usage() -> Iterator[None]:
     try:
         yield
     except _UsageError as error:
+        if type(error.__context__).__name__ == "ValidationError":  # of pydantic, which checks values for Typer
+            from polyhop.schemas.setting_section import broken_rule
+
+            error.message = f"it {broken_rule(cast('Any', error.__context__))}."
         error.message = printable(error.message)
         raise
 

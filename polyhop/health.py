@@ -16,6 +16,7 @@ from polyhop.installation_health import check_encoder, check_leases, check_neo4j
 from polyhop.prefect_health import check_deployments, check_prefect
 from polyhop.queue_health import check_queue
 from polyhop.schemas.errors import PolyhopError, StoreError
+from polyhop.schemas.printable import plural
 from polyhop.schemas.redaction import redact
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.version import VERSION
@@ -121,6 +122,6 @@ def _index(settings: Settings, name: str) -> str:
         )
     manifest = read_manifest(Layout(settings.root).index(name).version(report.version))
     return (
-        f"version {report.version}, {manifest.counts['passages']:,} passages; "
+        f"version {report.version}, {plural(manifest.counts['passages'], 'passage')}; "
         f"{len(manifest.tables)} tables, {len(manifest.arrays)} arrays and all vectors intact"
     )

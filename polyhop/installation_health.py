@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 from polyhop.schemas.encoder_settings import ENTITIES, LOCAL, PASSAGES, Space
 from polyhop.schemas.errors import ConfigurationError, StoreError
+from polyhop.schemas.printable import plural
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.writer import read_lease
@@ -103,4 +104,4 @@ def check_neo4j(_: Settings) -> str:
             "and export again"
         )
     count = len(found.indexes)
-    return f"version {found.version}, {found.edition} edition, {count} indexes of Polyhop online"
+    return f"version {found.version}, {found.edition} edition, {plural(count, 'index', 'indexes')} of Polyhop online"

@@ -4,6 +4,7 @@ Changes nothing (warehouse/queue/health.py looks, this says what to do).
 """
 
 from polyhop.schemas.errors import StoreError
+from polyhop.schemas.printable import plural
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.queue.dialects import sqlite_url
@@ -34,11 +35,12 @@ def check_queue(settings: Settings) -> str:
         raise StoreError(f"its tables have version {found.version}, this Polyhop knows {found.newest}; upgrade Polyhop")
     if found.version < found.newest:
         return f"tables of version {found.version}; version {found.newest} when it is next opened"
-    return f"tables of version {found.version}, {found.jobs:,} jobs, {found.questions:,} questions, every row readable"
+    held = f"{plural(found.jobs, 'job')}, {plural(found.questions, 'question')}"
+    return f"tables of version {found.version}, {held}, every row readable"
 
 
 def _damage(found: QueueHealth) -> str:
     rows = [row.sentence() for row in found.damaged[:_NAMED]]
     more = len(found.damaged) - len(rows)
-    counted = "1 row cannot be read" if len(found.damaged) == 1 else f"{len(found.damaged)} rows cannot be read"
+    counted = f"{plural(len(found.damaged), 'row')} cannot be read"
     return " ".join([f"{counted}.", *rows, *([f"And {more} more."] if more else [])])

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from polyhop.generation import write_generated
 from polyhop.schemas.errors import MeasurementError
+from polyhop.schemas.printable import plural
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.variants import Variant, parse_variant
 from polyhop.schemas.version import VERSION
@@ -165,7 +166,7 @@ class _Sweep:
 
 def _what(task: dict[str, Any]) -> str:
     asked = f"{task['strategy']} on " if "strategy" in task else "the index of "
-    return f"{asked}{task['passages']:,} passages"
+    return f"{asked}{plural(task['passages'], 'passage')}"
 
 
 def _known(path: Path, task: dict[str, Any]) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from polyhop.api import Answer, open_index
 from polyhop.schemas.errors import SourceError
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.files.questions import usable_questions
 from polyhop.warehouse.files.versions import hold_version
 from polyhop.warehouse.tables.changes import Compared, compare_versions
 
@@ -105,7 +105,7 @@ def diff_versions(
         compared = compare_versions(before.folder, after.folder, limit)
         if questions is None:
             return VersionDiff(index, *versions, compared)
-        asked = [record.question for record in read_questions(questions)[0]]
+        asked = [record.question for record in usable_questions(questions)[0]]
         if not asked:
             raise SourceError(f"{questions} holds no usable question; at least one is needed.")
         old, new = (_answers(settings, index, number, asked, strategy) for number in versions)

@@ -48,8 +48,18 @@ class UnknownSettingError(ConfigurationError):
     def __init__(self, key: str, known: Iterable[str], where: str) -> None:
         self.key = key
         self.nearest = nearest_name(key, known)
-        hint = f"did you mean '{self.nearest}'?" if self.nearest else f"known settings: {', '.join(sorted(known))}."
+        hint = f"did you mean '{self.nearest}'?" if self.nearest else "docs/reference/settings.md lists all."
         super().__init__(f"Unknown setting '{key}' in {where}; {hint}")
+
+
+class UnknownParameterError(ConfigurationError):
+    """A parameter that a strategy does not take."""
+
+    def __init__(self, key: str, known: Iterable[str], strategy: str) -> None:
+        names = sorted(known)
+        nearest = nearest_name(key, names)
+        hint = f"did you mean '{nearest}'? It" if nearest else "it"
+        super().__init__(f"Unknown parameter '{key}' of strategy '{strategy}'; {hint} takes {', '.join(names)}.")
 
 
 class ModelKeyError(ConfigurationError):

@@ -18,7 +18,7 @@ from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.proposition_origin import PropositionSettings
 from polyhop.schemas.runner_settings import RunnerSettings
 from polyhop.schemas.serving_settings import QueueSettings, ReaderSettings, WorkerSettings
-from polyhop.schemas.setting_section import Section
+from polyhop.schemas.setting_section import Section, broken_rule
 
 DEFAULT_STRATEGIES = (
     "bridge",
@@ -267,9 +267,8 @@ def parse_settings(sources: Mapping[str, Mapping[str, object]]) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
-        raise ConfigurationError(
-            f"Setting '{key}' in {origin.get(key, 'the settings')} is {first.get('input')!r}: {first['msg']}."
-        ) from error
+        where = origin.get(key, "the settings")
+        raise ConfigurationError(f"Setting '{key}' in {where} {broken_rule(error).rstrip('.')}.") from error
 
 
 def _put(tree: dict[str, Any], path: list[str], value: object) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from polyhop.schemas.corpus import BadRecord, Source, some_of
 from polyhop.schemas.errors import QuarantineExceededError
-from polyhop.schemas.printable import printable_line
+from polyhop.schemas.printable import plural, printable_line
 from polyhop.schemas.tables import QUARANTINE
 from polyhop.warehouse.build import Build
 
@@ -61,8 +61,8 @@ def check_share(
         advice = f"Fix them, or go on without them: --set corpus.max_quarantine_share={needed:g}"
     lines = "\n  ".join(some_of([refused_words(*row) for row in refused], bad))
     raise QuarantineExceededError(
-        f"{bad} of {good + bad} records in {source or build.source or build.index} are unusable, more than the allowed "
-        f"share of {share:g}. {advice}\n  {lines}"
+        f"{bad} of {plural(good + bad, 'record')} in {source or build.source or build.index} are unusable, more than the "
+        f"allowed share of {share:g}. {advice}\n  {lines}"
     )
 
 

@@ -14,6 +14,7 @@ from polyhop.schemas.chat import Role, Usage, cost_words
 from polyhop.schemas.encoder_settings import EncoderChoice
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.model_settings import ModelSettings
+from polyhop.schemas.printable import plural
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.cache.claims import claims_of
 from polyhop.warehouse.cache.replies import ReplyCache
@@ -213,6 +214,6 @@ def _book_dead_calls(replies: ReplyCache) -> None:
     if found.calls:
         tokens = found.prompt_tokens + found.completion_tokens
         _run.pace.note(
-            f"An earlier run was killed during {found.calls} calls to a model. Whether they were billed is unknown; "
-            f"they are booked at their worst case: {tokens:,} tokens, {cost_words(found.cost_usd)}."
+            f"An earlier run was killed during {plural(found.calls, 'call')} to a model. Whether that was billed is "
+            f"unknown; it is booked at the worst case: {tokens:,} tokens, {cost_words(found.cost_usd)}."
         )

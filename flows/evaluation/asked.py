@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.printable import plural
 from polyhop.schemas.questions import QuestionRecord
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings
@@ -114,7 +115,7 @@ def sample_of(
     left = rest_of(records, chosen)
     if not left:
         raise ConfigurationError(
-            f"A sample of {request.sample} leaves none of the {len(records)} usable questions out; make it smaller."
+            f"A sample of {request.sample} leaves out none of {plural(len(records), 'usable question')}; ask for fewer."
         )
     return left, {**row, "rest": True}
 

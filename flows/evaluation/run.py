@@ -30,7 +30,7 @@ from polyhop.flows.evaluation.served import Answering, served
 from polyhop.flows.evaluation.settings import answering_settings
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.corpus import BadRecord
-from polyhop.schemas.errors import ConfigurationError, PolyhopError, SourceError
+from polyhop.schemas.errors import ConfigurationError, PolyhopError
 from polyhop.schemas.query import UNREAD, ModelUse, Question
 from polyhop.schemas.questions import QuestionRecord
 from polyhop.schemas.requests import EvaluationRequest
@@ -41,7 +41,7 @@ from polyhop.tasks.evaluation.report import Outcome, QuestionValues, evaluate, q
 from polyhop.tasks.evaluation.run_documents import RANKING_KEPT, RunFacts, rounded, run_document, timings_document
 from polyhop.warehouse.files.disk import file_hash, require_place
 from polyhop.warehouse.files.json_lines import write_json_lines
-from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.files.questions import usable_questions
 from polyhop.warehouse.machine import machine, now, peak_rss_mb
 from polyhop.warehouse.open import open_published
 from polyhop.worker.answer import AnsweredQuestion
@@ -105,7 +105,7 @@ def run_evaluation(
     variants = _variants(request)
     if request.out is not None:
         _check_out(request.out, request.questions)
-    records, bad = _usable_questions(request.questions)
+    records, bad = usable_questions(request.questions)
     records, sample = sample_of(request, records)
     with closing(IndexSession(open_published(settings.root, request.index), settings)) as session:
         filtered = session.where(request.where)
@@ -147,14 +147,6 @@ def _variants(request: EvaluationRequest) -> list[Variant]:
     variants = [parse_variant(label, request.parameters) for label in labels_of(request)]
     needed_artefacts([variant.strategy for variant in variants])
     return variants
-
-
-def _usable_questions(path: Path) -> tuple[list[QuestionRecord], list[BadRecord]]:
-    """The questions of a file, at least one, and the records that are left out."""
-    records, bad = read_questions(path)
-    if not records:
-        raise SourceError(f"There is no usable question in {path}.")
-    return records, bad
 
 
 def _add_memory(costs: dict[str, Any], memory: Mapping[str, Mapping[str, Any]]) -> None:

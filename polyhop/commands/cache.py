@@ -83,7 +83,8 @@ def evict(
         print_json(asdict(removed))
         return
     print_line(
-        f"Removed: {removed.replies} replies, {removed.failures} failed requests, {removed.raw_replies} raw replies"
+        f"Removed: {plural(removed.replies, 'reply', 'replies')}, {plural(removed.failures, 'failed request')}, "
+        f"{plural(removed.raw_replies, 'raw reply', 'raw replies')}"
     )
 
 
@@ -99,7 +100,7 @@ def export(file: File, set_: Set = None, root: Root = None, json: Json = False) 
     cache = ReplyCache(Layout(settings_of(root, set_).root).reply_cache)
     count = export_replies(cache, file)
     cache.close()
-    print_json({"exported": count}) if json else print_line(f"{count} replies written to {file}")
+    print_json({"exported": count}) if json else print_line(f"{plural(count, 'reply', 'replies')} written to {file}")
 
 
 @app.command("import")
@@ -115,7 +116,7 @@ def import_(file: File, set_: Set = None, root: Root = None, json: Json = False)
     if json:
         print_json(asdict(imported))
         return
-    print_line(f"{imported.added} replies added, {imported.known} were cached already")
+    print_line(f"{plural(imported.added, 'reply', 'replies')} added, {imported.known:,} cached already")
 
 
 @app.command("repair")
@@ -130,7 +131,7 @@ def repair(set_: Set = None, root: Root = None, json: Json = False) -> None:
         return
     for cache in saved:
         print_line(
-            f"{cache.path}: {cache.saved:,} rows saved, {cache.damaged:,} damaged; "
+            f"{cache.path}: {plural(cache.saved, 'row')} saved, {cache.damaged:,} damaged; "
             f"the damaged file is kept as {cache.kept.name}, delete it once nothing is missed"
         )
     if not saved:

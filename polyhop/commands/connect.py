@@ -6,6 +6,7 @@ import typer
 
 from polyhop.commands.options import IndexName, Json, Root, settings_of
 from polyhop.output import print_json, print_line
+from polyhop.schemas.printable import plural
 
 if TYPE_CHECKING:
     from polyhop.graph_results import CitedPassage, Connection, Connections, StatedRelation
@@ -37,7 +38,7 @@ def connect(
 
 def _summary(found: "Connections") -> str:
     """What was found, in one line."""
-    length = "1 relation" if found.max_length == 1 else f"{found.max_length} relations"
+    length = plural(found.max_length, "relation")
     if not found.paths:
         return f"{found.a} and {found.b} are not connected by up to {length}, and no passage mentions both."
     first = found.paths[0]

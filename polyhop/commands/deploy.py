@@ -8,6 +8,7 @@ import typer
 from polyhop.commands.options import Json, Root, Set, settings_of
 from polyhop.output import print_error, print_json, print_line
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.printable import plural
 
 if TYPE_CHECKING:
     from polyhop.flows.deployments import DeployedIndex
@@ -60,10 +61,12 @@ def deploy(
     if json:
         print_json({"pool": pool, "deployments": done.deployments, "automations": done.automations})
         return
-    print_line(f"{len(done.deployments)} deployments in work pool '{pool}'{' (new)' if done.is_new_pool else ''}:")
+    print_line(
+        f"{plural(len(done.deployments), 'deployment')} in work pool '{pool}'{' (new)' if done.is_new_pool else ''}:"
+    )
     for name in done.deployments:
         print_line(f"  {name}")
-    print_line(f"{len(done.automations)} automations:")
+    print_line(f"{plural(len(done.automations), 'automation')}:")
     for name in done.automations:
         print_line(f"  {name}")
     print_line("Next:")

@@ -7,6 +7,7 @@ import typer
 
 from polyhop.commands.options import IndexName, Json, Parameters, Root, Set, pairs, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table, progress, rounded
+from polyhop.schemas.printable import plural
 
 _STRATEGIES = "graph,graph-hybrid"
 
@@ -71,7 +72,7 @@ def print_diagnosis(report: dict[str, Any]) -> None:
 
 
 def _print_questions(report: dict[str, Any]) -> None:
-    print_line(f"{report['n']} questions on '{report['index']}', version {report['version']}")
+    print_line(f"{plural(report['n'], 'question')} on '{report['index']}', version {report['version']}")
     if report["excluded"]:
         print_line(f"  {report['excluded']} more name no supporting passage of the index")
     labels = list(report["buckets"]["all"]["strategies"])

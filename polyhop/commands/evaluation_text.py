@@ -11,6 +11,7 @@ from polyhop.commands.evaluation_triples import LEADING, print_triples
 from polyhop.commands.evaluation_triples import WITH_INTERVAL as OF_TRIPLES
 from polyhop.output import print_error, print_line, print_table
 from polyhop.schemas.chat import cost_words
+from polyhop.schemas.printable import plural
 from polyhop.schemas.strategies import CLOSED_BOOK
 
 OF_ANSWERS = ("em", "f1", "containment")
@@ -25,7 +26,7 @@ LONGEST_LABELS = 60
 def question_count(count: int, sample: Mapping[str, int] | None) -> str:
     """How many questions were asked, and of how many if they are a sample."""
     if sample is None or sample["size"] >= sample["of"]:
-        return f"{count} questions"
+        return plural(count, "question")
     if sample.get("rest"):
         return (
             f"{count} of {sample['of']} questions (all but a random sample of {sample['size']}, seed {sample['seed']})"
@@ -128,8 +129,8 @@ def _print_facts(changes: Mapping[str, Any]) -> None:
     questions = changes["questions"]
     if questions["only_first"] or questions["only_second"]:
         print_line(
-            f"  {questions['common']} questions are in both, {questions['only_first']} only in {changes['first']}, "
-            f"{questions['only_second']} only in {changes['second']}; intervals are over those in both"
+            f"  in both: {plural(questions['common'], 'question')}; {questions['only_first']} only in "
+            f"{changes['first']}, {questions['only_second']} only in {changes['second']}; intervals: those in both"
         )
 
 
@@ -175,7 +176,7 @@ def _print_models(reading: Mapping[str, Any]) -> None:
     for name, taken in reading.items():
         if taken["model"]:
             print_line(
-                f"{name} read by {taken['model']}: {taken['calls']} calls, {taken['cached']} cached, "
+                f"{name} read by {taken['model']}: {plural(taken['calls'], 'call')}, {taken['cached']} cached, "
                 f"{taken['fallbacks']} {_without_reply(name)}, {taken['prompt_tokens']} + {taken['completion_tokens']} "
                 f"tokens, {cost_words(taken['cost_usd'])}"
             )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from polyhop.output import print_line, print_table
+from polyhop.schemas.printable import plural
 
 PREFIX = "triple_"
 LEADING = f"{PREFIX}recall@10"
@@ -23,7 +24,7 @@ def print_triples(report: Mapping[str, Any]) -> None:
     found = {name: one for name, one in report["strategies"].items() if one.get(LEADING) is not None}
     if golden is None or not found:
         return
-    print_line(f"Ranked triples against the golden triples of {golden['questions']} questions")
+    print_line(f"Ranked triples against the golden triples of {plural(golden['questions'], 'question')}")
     print_table(_columns(SHOWN), [[name, *(one[metric] for metric in SHOWN)] for name, one in found.items()])
     kind = report["interval"]
     print_line(f"{100 * kind['level']:.0f} % intervals of these means")

@@ -8,6 +8,7 @@ import typer
 
 from polyhop.commands.options import Database, IndexName, Json, Password, Root, Set, Uri, User, settings_of
 from polyhop.output import print_error, print_json, print_line, progress
+from polyhop.schemas.printable import plural
 
 if TYPE_CHECKING:
     from polyhop.flows.export import ExportReport, ExportRequest
@@ -76,7 +77,7 @@ def extraction(
     if json:
         print_json({"index": index, "version": published.version, "passages": count, "file": str(file)})
         return
-    print_line(f"Index '{index}', version {published.version}: {count:,} passages written to {file}.")
+    print_line(f"Index '{index}', version {published.version}: {plural(count, 'passage')} written to {file}.")
 
 
 def _directly(settings: "Settings", request: "ExportRequest") -> "ExportReport":

@@ -7,6 +7,7 @@ import typer
 
 from polyhop.commands.options import Json, Root
 from polyhop.output import print_json, print_line
+from polyhop.schemas.printable import plural
 
 _QUESTIONS = 200  # without --questions; as many as `polyhop sweep` asks by default
 
@@ -31,6 +32,6 @@ def generate(
     if json:
         print_json(report.to_json())
         return
-    print_line(f"{report.passage_count:,} passages and {report.question_count:,} questions written")
+    print_line(f"{plural(report.passage_count, 'passage')} and {plural(report.question_count, 'question')} written")
     print_line(f"  index them with:  polyhop index {report.corpus} --index generated")
     print_line(f"  evaluate with:    polyhop eval {report.questions} --index generated")

@@ -116,7 +116,12 @@ def cancel(job: JobId, set_: Set = None, root: Root = None, json: Json = False) 
 
     with open_questions(settings_of(root, set_)) as queue:
         count = queue.cancel(job)
-    print_json({"job_id": job, "cancelled": count}) if json else print_line(f"Job {job}: {count} questions cancelled")
+    if json:
+        print_json({"job_id": job, "cancelled": count})
+    elif count:
+        print_line(f"Job {job}: {plural(count, 'question')} cancelled")
+    else:
+        print_line(f"Job {job} has ended: no question was open, and nothing was cancelled (polyhop results {job})")
 
 
 def retry(

@@ -1,6 +1,6 @@
 """`polyhop results`, `explain`, `replay`: stored answers, redrawn and asked again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,20 +19,25 @@ from polyhop.commands.options import (
     settings_of,
     with_reader,
 )
-from polyhop.output import print_error, print_json, print_line, rounded
+from polyhop.output import print_error, print_json, print_line, print_table, rounded
+from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import SourceError
+from polyhop.schemas.printable import plural
 
 if TYPE_CHECKING:
     from polyhop.schemas.queue import ResultRow
     from polyhop.schemas.settings import Settings
 
+SHOWN_FAILURES = 5  # of `results --metrics`; chosen: `results` itself lists all
 QuestionId = Annotated[str, typer.Argument(help="Id of the question in its file.")]
 
 
 def results(
     job: JobId,
     out: Annotated[Path | None, typer.Option("--out", help="Write parquet instead of printing JSON lines.")] = None,
-    metrics: Annotated[bool, typer.Option("--metrics", help="Print metrics against the file's gold instead.")] = False,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="Print metrics against the file's gold (--json: all).")
+    ] = False,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
@@ -51,16 +56,35 @@ def results(
                     f"Job {job} has neither answers nor supporting passages nor golden triples to compare with; submit "
                     "a file that has."
                 )
-            print_json(rounded(measured))
+            print_json(rounded(measured)) if json else print_metrics(measured)
         elif out is not None:
             count = results_parquet(iter(rows), out)
             print_json({"job_id": job, "rows": count, "file": str(out)}) if json else print_line(
-                f"{count} rows in {out}"
+                f"{plural(count, 'row')} in {out}"
             )
         else:
             for row in rows:
                 print_json(result_document(row))
         rows.require_none()
+
+
+def print_metrics(measured: Mapping[str, Any]) -> None:
+    """The metrics that were judged, one per line, then answers, times and costs, and which questions failed."""
+    judged = [[name, measured[name]] for name in measured if isinstance(measured[name], float) and name != "cost_usd"]
+    print_line(f"{plural(measured['n'], 'question')}; depths beyond the job's limit are not judged")
+    print_table(["metric", "mean"], [row for row in judged if row[0] != "total_seconds"])
+    answered, latency, tokens = measured["answered"], measured["latency_ms"], measured["tokens"]
+    if answered["share"] is not None:
+        print_line(f"answered: {100 * answered['share']:.0f} % of the questions")
+    if latency["p50"] is not None:
+        print_line(f"a question took {latency['p50']:.1f} ms (p50), {latency['p95']:.1f} ms (p95)")
+    if tokens["prompt"]:
+        cost = cost_words(measured["cost_usd"])
+        print_line(f"models: {tokens['prompt']:,} + {tokens['completion']:,} tokens, {cost}")
+    for row in measured["failed"][:SHOWN_FAILURES]:
+        print_line(f"failed: {row['id']}: {row['error']}")
+    if measured["failures"] > SHOWN_FAILURES:
+        print_line(f"{plural(measured['failures'] - SHOWN_FAILURES, 'more failure')}")
 
 
 def explain(

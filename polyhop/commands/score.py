@@ -8,6 +8,7 @@ import typer
 from polyhop.commands.options import Json, Root
 from polyhop.output import print_error, print_json, print_line, rounded
 from polyhop.schemas.errors import SourceError
+from polyhop.schemas.printable import plural
 
 if TYPE_CHECKING:
     from polyhop.schemas.corpus import BadRecord
@@ -53,9 +54,11 @@ def score(
         return
     judged = sum(found is not None for found in scores)
     if not judged:
-        print_line(f"{means['n']} predictions, none with a gold answer to judge it by")
+        print_line(f"{plural(means['n'], 'prediction')}, none with a gold answer to judge it by")
         return
-    print_line(f"{means['n']} predictions, {judged} judged: exact match {means['em']:.3f}, F1 {means['f1']:.3f}")
+    print_line(
+        f"{plural(means['n'], 'prediction')}, {judged} judged: exact match {means['em']:.3f}, F1 {means['f1']:.3f}"
+    )
 
 
 def _check(path: Path, count: int, bad: "list[BadRecord]", *, skip_bad: bool) -> None:
@@ -67,7 +70,7 @@ def _check(path: Path, count: int, bad: "list[BadRecord]", *, skip_bad: bool) ->
     if bad and not skip_bad:
         first = bad[0]
         raise SourceError(
-            f"Nothing was scored: {len(bad)} lines of {path} are unusable; the first is line {first.line}: "
+            f"Nothing was scored: {plural(len(bad), 'line')} of {path} cannot be used; the first is line {first.line}: "
             f"{first.reason}. Fix them, or leave them out with --skip-bad."
         )
     for record in bad:

@@ -9,6 +9,7 @@ import typer
 from polyhop.commands.options import IndexName, Json, Root, Set, settings_of
 from polyhop.output import print_json, print_line, print_table
 from polyhop.schemas.errors import ConfigurationError, nearest_name
+from polyhop.schemas.printable import plural
 
 
 def sql(
@@ -52,7 +53,7 @@ def sql(
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     print_table(names, rows)
-    print_line(f"({len(rows)} {'row' if len(rows) == 1 else 'rows'})")
+    print_line(f"({plural(len(rows), 'row')})")
 
 
 def _of_table(name: str, rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:

@@ -20,6 +20,7 @@ from polyhop.commands.options import (
     settings_of,
 )
 from polyhop.output import print_error, print_json, print_line, progress
+from polyhop.schemas.printable import plural
 
 if TYPE_CHECKING:
     from polyhop.warehouse.queue.queue import QuestionQueue
@@ -78,7 +79,7 @@ def submit(
     if json:
         print_json({"job_id": job_id, "questions": count, "new": submitted.is_new})
         return
-    questions_words = f"{count:,} {'question' if count == 1 else 'questions'} for '{index}', queue '{queue}'"
+    questions_words = f"{plural(count, 'question')} for '{index}', queue '{queue}'"
     if submitted.is_new:
         print_line(f"Job {job_id}: {questions_words}")
     else:

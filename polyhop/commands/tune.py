@@ -8,6 +8,7 @@ import typer
 
 from polyhop.commands.options import IndexName, Json, Parameters, ReaderName, Root, Set, pairs, settings_of, with_reader
 from polyhop.output import print_error, print_json, print_line, print_table, progress, rounded
+from polyhop.schemas.printable import plural
 
 SHOWN = 10
 """Settings that are printed: the best ones; JSON and report have them all."""
@@ -90,7 +91,7 @@ def print_tuning(report: Mapping[str, Any]) -> None:
         print_line(sentence)
     for label, count in report["failures"].items():
         if count:
-            print_line(f"{count} questions of the rest failed with {label} and count 0")
+            print_line(f"{plural(count, 'question')} of the rest failed with {label}, counted as 0")
     if report["folder"] is not None:
         print_line(f"Stored as tuning {report['run']}, with a report: {report['folder']}/report.html")
 

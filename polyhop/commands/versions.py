@@ -141,7 +141,9 @@ def _print_difference(
     if diff.question_count:
         answers = sum(one.has_other_answer for one in diff.answers)
         passages = sum(one.has_other_passages for one in diff.answers)
-        print_line(f"questions: {diff.question_count:,} asked, {answers:,} other answers, {passages:,} other passages")
+        print_line(
+            f"questions: {diff.question_count:,} asked; other answers: {answers:,}, other passages: {passages:,}"
+        )
         for one in diff.answers[:_SHOWN_ANSWERS]:
             _print_answers(one)
 

@@ -14,6 +14,7 @@ from polyhop.pages.drawing import draw
 from polyhop.pages.graph import DRAWN_PASSAGES, EvidenceGraph, Triple, evidence_graph
 from polyhop.passages import location_words
 from polyhop.schemas.evidence import Evidence, evidence_of
+from polyhop.schemas.printable import plural
 from polyhop.schemas.version import VERSION
 
 if TYPE_CHECKING:
@@ -140,7 +141,9 @@ def _graph_note(document: Mapping[str, Any], evidence: Evidence, graph: Evidence
         notes.append(f"Not drawn: {left_out} weaker nodes.")
     beyond = evidence.node_count - len(evidence.nodes)
     if beyond > 0:
-        notes.append(f"The search reached {beyond} more entities, which the evidence does not list.")
+        notes.append(
+            f"The search reached {plural(beyond, 'more entity', 'more entities')}, which the evidence does not list."
+        )
     return " ".join(notes)
 
 

@@ -79,3 +79,34 @@ def test_the_glossary_has_every_word_once() -> None:
     words = re.findall(r"^\| ([^|]+) \| [^|]+ \|[^|]*\|$", GLOSSARY.read_text("utf-8"), re.MULTILINE)
     words = [word for word in words if word not in {"word", "---"}]
     assert len(words) == len(set(words)) > 40
+
+
+COUNTED = re.compile(
+    r" (?:more |further |usable |other |new )?(?:questions|jobs|rows|files|records|calls|versions|workers|units|"
+    r"passages|deployments|automations|replies|texts|entities|relations|lines|nodes|sources|triples|strategies|columns|"
+    r"attempts|documents|indexes|predictions)\b"
+)
+"""After a number of any size: "1 questions" is what a reader sees in the end, `plural` knows better."""
+OF_SEVERAL = re.compile(r"\b(of|least|most|top|all|first|last|to|by|than|and) $")
+"""Before a number that is no count of what follows, or never 1."""
+
+
+@pytest.mark.parametrize("room", ["polyhop", "flows"])
+def test_counts_in_messages_agree_with_their_nouns(room: str) -> None:
+    files = [
+        *(PROJECT / room).glob("*.py"),
+        *(PROJECT / room / "commands").glob("*.py"),
+        *(PROJECT / room / "evaluation").glob("*.py"),
+    ]
+    found = []
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if not isinstance(node, ast.JoinedStr):
+                continue
+            parts = node.values
+            texts = [str(part.value) if isinstance(part, ast.Constant) else "" for part in parts]
+            for before, part, after in zip(["", *texts], parts, texts[1:], strict=False):
+                if isinstance(part, ast.FormattedValue) and COUNTED.match(after) and not OF_SEVERAL.search(before):
+                    found.append(f"{file.name}:{node.lineno}: {ast.unparse(part)}{after[:30]}")
+    assert len(files) > 10
+    assert found == []

@@ -153,7 +153,7 @@ def test_urls_that_cannot_work_are_refused(url: str, words: str) -> None:
 def test_a_file_that_is_not_a_queue_is_refused_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "queue.sqlite"
     path.write_bytes(b"these are my notes, not a database" * 100)
-    with pytest.raises(StoreError, match="not a database"):
+    with pytest.raises(StoreError, match=r"not a database; stop its workers, then restore it .*, or move it away"):
         open_queue(sqlite_url(path))
     assert path.read_bytes().startswith(b"these are my notes")
     with pytest.raises(StoreError, match="a file is where a folder is needed"):

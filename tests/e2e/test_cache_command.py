@@ -111,7 +111,7 @@ def test_an_export_is_imported_into_another_root_once(
     done = polyhop("cache", "import", file, "--root", other, "--json")
     assert json.loads(done.stdout) == {"added": 2, "known": 0}
     done = polyhop("cache", "import", file, "--root", other)
-    assert done.stdout == "0 replies added, 2 were cached already\n"
+    assert done.stdout == "0 replies added, 2 cached already\n"
     polyhop("cache", "export", tmp_path / "again.parquet", "--root", other)
     assert (tmp_path / "again.parquet").read_bytes() == file.read_bytes()
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from polyhop.api import open_index
 from polyhop.flows.deployments import DeployedIndex, deployments
 from polyhop.flows.evaluate import evaluate_index, left_out_sentences
 from polyhop.flows.evaluation.asked import labels_of, with_strategies
@@ -163,7 +164,7 @@ def test_supporting_ids_that_the_index_has_not_are_told_and_stored(root: Path, c
     lines = [{**QUESTIONS[1], "supporting": ["p1", "nowhere"]}, {**QUESTIONS[2], "supporting": ["nowhere", "gone"]}]
     (root.parent / "other.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     done = command("eval", "other.jsonl", "--index", "towns", "--strategies", "bm25", "--json")
-    assert done.stderr.startswith("2 supporting ids are in no passage of 'towns' and count as missed")
+    assert done.stderr.startswith("2 supporting ids counted as missed, in no passage of 'towns'")
     report = json.loads(done.stdout)
     assert (report["unknown_supporting"], report["strategies"]["bm25"]["recall@5"]) == (2, 0.25)
     folder = Path(report["folder"])
@@ -317,3 +318,17 @@ def test_answers_are_judged_by_f1_and_containment_where_gold_answers_are_sentenc
     gated = command(*arguments, "--no-store", "--fail-below", "em=.1")
     assert "gold answers are too long" in str(gated.exception)
     assert command(*arguments, "--no-store", "--fail-below", "containment=.01").exception is None
+
+
+def test_a_closed_index_says_so(root: Path) -> None:
+    index = open_index("towns", root=root)
+    index.close()
+    with pytest.raises(StoreError, match=r"^Index 'towns' is closed; open it again"):
+        index.ask("Which river does Town 1 lie on?", strategy="bm25")
+
+
+def test_a_file_without_usable_questions_names_the_first_and_its_fault(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text('{"id": 1}\n')
+    request = EvaluationRequest(tmp_path / "bad.jsonl", "towns", ("bm25",))
+    with pytest.raises(SourceError, match=r"no usable question in .*bad\.jsonl: line 1: there is no question"):
+        run_evaluation(Settings(root=root), request)

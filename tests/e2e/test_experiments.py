@@ -62,7 +62,7 @@ def evaluated(evaluate: Command) -> Callable[..., Any]:
         (("bm25", "--baseline", "all"), "The baseline 'all' is not evaluated; evaluated: bm25."),
         (("bm25", "--seed", "3"), "A seed belongs to a sample"),
         (("bm25", "--rest"), "The rest is what a sample leaves out"),
-        (("bm25", "--rest", "--sample", "6"), "A sample of 6 leaves none of the 6 usable questions out"),
+        (("bm25", "--rest", "--sample", "6"), "A sample of 6 leaves out none of 6 usable questions"),
         (("bm25:b=1..300",), "stands for 300 variants, at most 100 are possible"),
         (("bm25:b=.3,bridg",), "'bridg' in 'bm25:b=.3,bridg' is neither a strategy nor a number"),
         (("bm25:b=.3,k1=2",), "'k1=2' in 'bm25:b=.3,k1=2' is neither a strategy nor a value of 'b'"),
@@ -110,7 +110,7 @@ def test_a_sample_asks_the_same_questions_whatever_else_is_given(
     stored = evaluate("questions.jsonl", "--index", "towns", "--strategies", "bm25", "--sample", "2")
     assert stored.stdout.startswith("2 of 6 questions (random sample, seed 13) on 'towns', version 1\n")
     whole = evaluate("questions.jsonl", "--index", "towns", "--strategies", "bm25", "--sample", "50")
-    assert "A sample of 50 was asked for; all 6 usable questions were asked." in whole.stderr
+    assert "The sample of 50 is all there is: 6 usable questions." in whole.stderr
     assert whole.stdout.startswith("6 questions on 'towns'")
     listed = json.loads(evaluate("--list", "--json").stdout)
     assert [(row["n"], row["sample"]) for row in listed] == [
@@ -120,7 +120,7 @@ def test_a_sample_asks_the_same_questions_whatever_else_is_given(
     assert "questions.jsonl (2 of 6, seed 13)" in evaluate("--list").stdout
     compared = evaluate("--compare", "1", "2").stdout
     assert "questions.sample.size: 2 -> 50" in compared
-    assert "2 questions are in both, 0 only in 1, 4 only in 2; intervals are over those in both" in compared
+    assert "in both: 2 questions; 0 only in 1, 4 only in 2; intervals: those in both" in compared
 
 
 def test_ranges_are_evaluated_as_variants_stored_as_ranges_and_drawn(evaluated: Callable[..., Any]) -> None:

@@ -56,6 +56,7 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
     assert "em of bm25 is 0, below 1" in second
     for number in (1, 2):
         (run,) = runs_named(prefect_server, f"evaluate lakes v1 run {number}")
+        assert set(run["tags"]) == {"polyhop", "lakes", "evaluation"}
         assert run["state_type"] == ("COMPLETED", "FAILED")[number - 1]
         shown = {a["key"]: a for a in post(prefect_server, "/artifacts/filter") if a["flow_run_id"] == run["id"]}
         table = json.loads(shown["evaluation-lakes-strategies"]["data"])

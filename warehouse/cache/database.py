@@ -76,10 +76,10 @@ class SharedDatabase:
             if not self._lacking(connection):
                 return connection
             connection.close()
-        connection: sqlite3.Connection = sqlite3.connect(":memory:", **_OPTIONS)
+        empty: sqlite3.Connection = sqlite3.connect(":memory:", **_OPTIONS)
         for statement in self._creating():
-            connection.execute(statement)
-        return connection
+            empty.execute(statement)
+        return empty
 
     def require_writable(self) -> None:
         """Makes sure that what is written is kept.

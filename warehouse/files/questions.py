@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from polyhop.schemas.corpus import BadRecord
+from polyhop.schemas.errors import SourceError
 from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS, QuestionRecord
 from polyhop.warehouse.files.formats import ROWS, row_reader
 from polyhop.warehouse.files.gold_answers import with_gold_answers
@@ -52,6 +53,18 @@ def read_questions(path: Path) -> tuple[list[QuestionRecord], list[BadRecord]]:
     check_source(path, QUESTION_FORMATS, accepts_folder=False)
     rows = guarded(path, QUESTION_FORMATS[suffix_of(path)](path), "question")
     return distinct_records(path.name, rows, _question, lambda question: question.question)
+
+
+def usable_questions(path: Path) -> tuple[list[QuestionRecord], list[BadRecord]]:
+    """As `read_questions`, with at least one question.
+
+    Raises:
+        SourceError: If no record holds a usable question; it names the first and its fault.
+    """
+    records, bad = read_questions(path)
+    if not records:
+        raise SourceError(f"There is no usable question in {path}: line {bad[0].line}: {bad[0].reason}.")
+    return records, bad
 
 
 def _question(row: Row, _source: str) -> QuestionRecord:

@@ -25,6 +25,8 @@ REFUSED_SECONDS = 5.0  # chosen: a server that is just being started has its por
 SAID_AFTER_SECONDS = 1.0  # chosen: most waits for another writer are shorter
 ROWS_PER_INSERT = 5_000  # chosen: bounds the rows in memory, and any number inserts the same, within one transaction
 
+_REMEDY = "; stop its workers, then restore it from a backup, or move it away and submit again."
+
 _OPTIONS: Mapping[Kind, Mapping[str, bool]] = {
     "read": {"reads_only": True},
     "write": {},
@@ -146,5 +148,6 @@ def _translated(error: DBAPIError, database: Database) -> StoreError:
             f"The question queue {database.where} is busy or unavailable ({said}); try again later."
         )
     if type(error).__name__ in {"OperationalError", "DatabaseError"}:
-        return StoreError(f"Cannot use the question queue {database.where}: {said}.")
+        is_broken = getattr(error.orig, "sqlite_errorname", "") in {"SQLITE_NOTADB", "SQLITE_CORRUPT"}
+        return StoreError(f"Cannot use the question queue {database.where}: {said}{_REMEDY if is_broken else '.'}")
     return StatementRejectedError(f"The question queue {database.where} refused a statement: {said}.")

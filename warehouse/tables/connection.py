@@ -100,6 +100,9 @@ def translated(path: Path) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
+        if isinstance(error, duckdb.ConnectionException) and "closed" in str(error):
+            name = index_of(path)
+            raise StoreError(f"Index '{name}' is closed; open it again: polyhop.open_index('{name}').") from error
         reason = disk_sentence(error)
         if reason is not None:
             raise StoreError(f"Cannot write tables to {path.parent}: {reason}.") from error

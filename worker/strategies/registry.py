@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from polyhop.schemas.errors import ConfigurationError, MissingArtefactError, UnknownSettingError, UnknownStrategyError
+from polyhop.schemas.errors import ConfigurationError, MissingArtefactError, UnknownParameterError, UnknownStrategyError
 from polyhop.schemas.extensions import extensions, load_extension, unusable_extension
 from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
 from polyhop.worker.strategies.base import DECLARED, Parameters, StrategySpec
@@ -138,7 +138,7 @@ def parse_setting(spec: StrategySpec, given: Mapping[str, object]) -> tuple[Para
         if key == "rerank" and not common:
             raise ConfigurationError(f"Strategy '{spec.name}' re-ranks by itself; leave out '{key}'.")
         if key not in known and key not in common:
-            raise UnknownSettingError(key, {*known, *common}, where)
+            raise UnknownParameterError(key, {*known, *common}, spec.name)
     own = _validated(spec.parameters, {key: value for key, value in given.items() if key in known}, where)
     shared = {key: value for key, value in given.items() if key not in known}
     reranking = _validated(Reranking, shared, where)

@@ -15,12 +15,12 @@ def test_evaluations_without_a_common_strategy_are_not_said_to_be_unchanged(caps
     print_comparison(CHANGES)
     printed = capsys.readouterr().out
     assert printed.endswith("  only in 1: bm25\n  only in 2: dense\n  no strategy is in both\n")
-    assert "questions are in both" not in printed
+    assert "in both: " not in printed
 
 
 def test_how_many_questions_are_in_both_is_told_where_they_differ(capsys: pytest.CaptureFixture[str]) -> None:
     print_comparison({**CHANGES, "questions": {"common": 0, "only_first": 100, "only_second": 2}})
-    assert "  0 questions are in both, 100 only in 1, 2 only in 2;" in capsys.readouterr().out
+    assert "  in both: 0 questions; 100 only in 1, 2 only in 2;" in capsys.readouterr().out
 
 
 def test_a_stored_evaluation_that_cannot_be_read_hides_no_other(capsys: pytest.CaptureFixture[str]) -> None:

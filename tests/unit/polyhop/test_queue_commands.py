@@ -1,6 +1,7 @@
 """What the commands on the queue print: one document, damaged rows beside good ones, keys, retries, small amounts."""
 
 import json
+import re
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -10,8 +11,10 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from typer.testing import CliRunner
 
-from polyhop.commands.jobs import jobs, retry
+from polyhop.cli import app
+from polyhop.commands.jobs import cancel, jobs, retry
 from polyhop.commands.plan import print_plan
 from polyhop.commands.results import explain, replay, results
 from polyhop.commands.submit import submit
@@ -30,7 +33,7 @@ from polyhop.schemas.errors import ConfigurationError, StoreError
 from polyhop.schemas.queue import FinishedQuestion, JobSpec, NewQuestion
 from polyhop.schemas.queue_errors import DamagedRowsError, RetryRefusedError, SubmissionError
 from polyhop.schemas.requests import IndexRequest, SubmissionRequest
-from polyhop.schemas.settings import Settings
+from polyhop.schemas.settings import Settings, known_settings, parse_settings
 from polyhop.tasks.extraction.questions import questions as extraction_questions
 from polyhop.tasks.planning import PlannedStep
 from polyhop.warehouse.models import prices
@@ -345,3 +348,40 @@ def test_without_a_list_of_prices_a_plan_says_what_brings_one(
     assert "or install the list of prices and the tokenizers that plan reads (pip install 'polyhop[models]')" in (
         capsys.readouterr().out
     )
+
+
+def test_metrics_are_lines_for_people_and_json_on_demand(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_questions(settings) as queue:
+        job = answered(queue, 1)
+    results(job, metrics=True, root=settings.root)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("1 question; ")
+    assert ["em", "1.000"] in [line.split() for line in lines]
+    results(job, metrics=True, root=settings.root, json=True)
+    assert json.loads(capsys.readouterr().out)["em"] == 1
+
+
+def test_an_ended_job_says_that_nothing_was_cancelled(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_questions(settings) as queue:
+        job = answered(queue, 1)
+    cancel(job, root=settings.root)
+    assert capsys.readouterr().out == (
+        "Job 1 has ended: no question was open, and nothing was cancelled (polyhop results 1)\n"
+    )
+
+
+def test_a_value_that_breaks_a_rule_is_told_in_our_words() -> None:
+    told = []
+    for name, _, _ in known_settings():
+        try:
+            parse_settings({"test": {name: object()}})
+        except ConfigurationError as error:
+            told.append(str(error))
+    assert len(told) > 50
+    assert [line for line in told if re.search(r"Input should|valid|unable to|greater than|less than", line)] == []
+    for line in (["results", "abc"], ["ask", "?", "--index", "x", "--limit", "0"]):
+        done = CliRunner().invoke(app, line)
+        assert (done.exit_code, "Input should" in done.output) == (2, False)
+        assert "it must be " in done.output

@@ -53,7 +53,7 @@ def test_the_same_in_words(root: Path, capsys: pytest.CaptureFixture[str]) -> No
         "  changed  oslo [corpus]",
     ]
     assert lines[-4:] == [
-        "questions: 2 asked, 1 other answers, 1 other passages",
+        "questions: 2 asked; other answers: 1, other passages: 1",
         f"  {QUESTION}",
         "    Norway -> Sweden",
         "    + fjord",
