@@ -11,7 +11,6 @@ from typing import Any
 from polyhop.flows.evaluation.asked import labels_of, with_strategies
 from polyhop.flows.evaluation.closed_book import closed_book_labels
 from polyhop.flows.evaluation.golden import golden_sentences
-from polyhop.flows.evaluation.memory import memory_sentences
 from polyhop.flows.evaluation.run import Evaluation, OnProgress, RunStrategy, run_directly, run_evaluation
 from polyhop.flows.evaluation.store import check_store, store
 from polyhop.schemas.requests import EvaluationRequest
@@ -73,7 +72,6 @@ def left_out_sentences(evaluation: Evaluation) -> list[str]:
     sample = report["sample"]
     if sample is not None and sample["size"] > sample["of"] and not sample.get("rest"):
         sentences.append(f"A sample of {sample['size']} was asked for; all {sample['of']} usable questions were asked.")
-    sentences += memory_sentences(report["costs"])
     return [*sentences, *(f"{name} was left out: {reason}" for name, reason in report["left_out"].items())]
 
 
