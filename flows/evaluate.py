@@ -11,7 +11,6 @@ from typing import Any
 from polyhop.flows.evaluation.asked import labels_of, with_strategies
 from polyhop.flows.evaluation.closed_book import closed_book_labels
 from polyhop.flows.evaluation.golden import golden_sentences
-from polyhop.flows.evaluation.memory import memory_sentences
 from polyhop.flows.evaluation.run import Evaluation, OnProgress, RunStrategy, run_directly, run_evaluation
 from polyhop.flows.evaluation.store import check_store, store
 from polyhop.schemas.printable import plural
@@ -74,7 +73,6 @@ def left_out_sentences(evaluation: Evaluation) -> list[str]:
     sample = report["sample"]
     if sample is not None and sample["size"] > sample["of"] and not sample.get("rest"):
         sentences.append(f"The sample of {sample['size']} is all there is: {plural(sample['of'], 'usable question')}.")
-    sentences += memory_sentences(report["costs"])
     left_out: dict[str, str] = report["left_out"]
     if left_out:
         why = "" if len(left_out) == 1 else "; the report has the reasons of all, the first is: "

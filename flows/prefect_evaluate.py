@@ -46,7 +46,6 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
     sample: int | None = None,
     seed: int | None = None,
     closed_book: bool = False,  # noqa: FBT001, FBT002
-    measure_memory: bool = False,  # noqa: FBT001, FBT002
     where: str | None = None,
 ) -> dict[str, Any]:
     """Evaluate strategies on a question file, and fail if a metric is below its gate.
@@ -64,7 +63,6 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         sample: Ask that many of the questions, chosen at random.
         seed: Of the sample; default: 13.
         closed_book: One more row, in which the model answers without passages.
-        measure_memory: Ask every strategy once more in a process of its own, and note its peak memory.
         where: Only records that match, like metadata.year >= 2020 AND source = 'news.jsonl'.
     """
     request = EvaluationRequest(
@@ -79,7 +77,6 @@ def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in o
         sample=sample,
         seed=seed,
         closed_book=closed_book,
-        measures_memory=measure_memory,
         where=where or None,
     )
     flags = settings or {}

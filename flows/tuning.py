@@ -167,12 +167,9 @@ def _report(request: TuningRequest, plan: _Plan, tuning: Evaluation, rest: Evalu
 
 
 def _files(report: Mapping[str, Any], tuning: Evaluation) -> dict[str, bytes]:
-    from polyhop.tasks.evaluation.tuning_page import tuning_page, tuning_plots
+    from polyhop.tasks.evaluation.tuning import tuning_page
 
-    plots = tuning_plots(tuning.run)
-    page = tuning_page(report, tuning.run, tuning.timings, plots)
     return {
         TUNING: json_bytes({k: v for k, v in report.items() if k not in {"run", "folder"}}),
-        REPORT: page.encode(),
-        **plots,
+        REPORT: tuning_page(report, tuning.run, tuning.timings).encode(),
     }

@@ -53,9 +53,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "eval": "evaluate:evaluate",
         "score": "score:score",
         "tune": "tune:tune",
-        "diagnose": "diagnose:diagnose",
-        "generate": "generate:generate",
-        "sweep": "sweep:sweep",
     },
     "What is stored": {
         "sql": "sql:sql",

@@ -42,9 +42,6 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     ),
     "score": ("polyhop score predictions.jsonl",),
     "tune": ('polyhop tune questions.jsonl --index mine --strategy "bridge:seeds=3,5,10"',),
-    "diagnose": ("polyhop diagnose questions.jsonl --index mine",),
-    "generate": ("polyhop generate folder/ --passages 10000 --questions 100",),
-    "sweep": ("polyhop sweep --out sweep/ --sizes 1000,4000 --questions 50",),
     "sql": (
         "polyhop sql --index mine --tables",
         'polyhop sql "FROM entities WHERE is_named ORDER BY df DESC LIMIT 10" --index mine',

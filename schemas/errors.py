@@ -298,22 +298,6 @@ class MissingArtefactError(QuestionError):
         )
 
 
-class MeasurementError(PolyhopError):
-    """A process that measured something failed."""
-
-    def __init__(self, what: str, exit_code: int, output: str) -> None:
-        self.what = what
-        self.exit_code = exit_code
-        lines = output.strip().splitlines()
-        reason = lines[-1] if lines else "it said nothing"
-        if exit_code < 0:
-            reason = f"signal {-exit_code} ended it (9: often for lack of memory)"
-        super().__init__(
-            f"Measuring {what} failed: {reason.rstrip('.')}. What was measured before is kept; "
-            "run the same command again to continue."
-        )
-
-
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name that looks most like `name`, or None if none is close."""
     matches = get_close_matches(name, sorted(known), n=1, cutoff=0.6)

@@ -74,7 +74,6 @@ class EvaluationRequest:
         seed: Of the sample; None: 13.
         asks_rest: Whether the questions that the sample leaves out are asked in place of it.
         closed_book: Whether the model that reads also answers without passages, as one more row.
-        measures_memory: Whether every strategy is asked once more in a process of its own, whose peak memory counts.
         where: A filter of the passages; None: all.
     """
 
@@ -90,7 +89,6 @@ class EvaluationRequest:
     sample: int | None = None
     seed: int | None = None
     closed_book: bool = False
-    measures_memory: bool = False
     asks_rest: bool = False
     where: str | None = None
 

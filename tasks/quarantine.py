@@ -61,8 +61,8 @@ def check_share(
         advice = f"Fix them, or go on without them: --set corpus.max_quarantine_share={needed:g}"
     lines = "\n  ".join(some_of([refused_words(*row) for row in refused], bad))
     raise QuarantineExceededError(
-        f"{bad} of {plural(good + bad, 'record')} in {source or build.source or build.index} are unusable, more than the "
-        f"allowed share of {share:g}. {advice}\n  {lines}"
+        f"{bad} of {plural(good + bad, 'record')} in {source or build.source or build.index} are unusable, more than "
+        f"the allowed share of {share:g}. {advice}\n  {lines}"
     )
 
 

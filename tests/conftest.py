@@ -49,6 +49,7 @@ sys.path.append(str(PROJECT / "tests" / "repeated_tests"))
 sys.path.append(str(PROJECT / "tests" / "bare_environment"))
 sys.path.append(str(PROJECT / "tests" / "shown_commands"))
 sys.path.append(str(PROJECT / "tests" / "contract"))
+sys.path.append(str(PROJECT / "benchmarks" / "papers"))
 
 
 _MEMORY_FOLDER = pytest.StashKey[Any]()

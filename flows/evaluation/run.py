@@ -25,7 +25,6 @@ from polyhop.flows.evaluation.closed_book import check_closed_book, closed_book_
 from polyhop.flows.evaluation.costs import cost_rows
 from polyhop.flows.evaluation.depth import DEPTH
 from polyhop.flows.evaluation.golden import Gold, gold_of, golden_triples_row
-from polyhop.flows.evaluation.memory import MemoryOrder, memory_rows
 from polyhop.flows.evaluation.served import Answering, served
 from polyhop.flows.evaluation.settings import answering_settings
 from polyhop.schemas.chat import Usage
@@ -128,9 +127,6 @@ def run_evaluation(
         report["reading"] = {name: _taken(found.uses) for name, found in measured.items()}
         asked = _questions_row(request, len(bad), gold, sample)
         facts = _facts(settings, request, session, left_out, baselines, asked)
-    if request.measures_memory:
-        order = MemoryOrder(settings, facts.index, facts.version, records, by_label, request.where)
-        _add_memory(report["costs"], memory_rows(order, list(outcomes), on_progress))
     rows = _rows(records, outcomes, values, facts.version)
     run = run_document(facts, report, values)
     timings = timings_document(report, started, time.perf_counter() - start, machine(), peak_rss_mb())
@@ -147,11 +143,6 @@ def _variants(request: EvaluationRequest) -> list[Variant]:
     variants = [parse_variant(label, request.parameters) for label in labels_of(request)]
     needed_artefacts([variant.strategy for variant in variants])
     return variants
-
-
-def _add_memory(costs: dict[str, Any], memory: Mapping[str, Mapping[str, Any]]) -> None:
-    for label, row in memory.items():
-        costs[label]["memory"] = dict(row)
 
 
 def _check_out(out: Path, questions: Path) -> None:

@@ -119,9 +119,8 @@ def _latency(timings: Mapping[str, Any], strategy: str, key: str) -> float | Non
 
 
 def _report_files(run: Mapping[str, Any], timings: Mapping[str, Any]) -> dict[str, bytes]:
-    from polyhop.tasks.evaluation.page import report_page
+    from polyhop.tasks.evaluation.page import report_page, summary_markdown
     from polyhop.tasks.evaluation.plots import report_plots
-    from polyhop.tasks.evaluation.summary import summary_markdown
 
     plots = report_plots(run, timings)
     page = report_page(run, timings, plots)

@@ -78,12 +78,6 @@ def evaluate(
         bool,
         typer.Option("--closed-book", help="One more row: the model answers without passages (with --reader model)."),
     ] = False,
-    measure_memory: Annotated[
-        bool,
-        typer.Option(
-            "--measure-memory", help="Ask all again, one process per strategy: its peak memory, beside its costs."
-        ),
-    ] = False,
     set_: Set = None,
     root: Root = None,
     json: Json = False,
@@ -119,7 +113,6 @@ def evaluate(
         seed=seed,
         asks_rest=rest,
         closed_book=closed_book,
-        measures_memory=measure_memory,
         where=where,
     )
     _evaluate(settings, request, json=json)

@@ -9,18 +9,13 @@ from typing import Any
 from polyhop.output import print_line, print_table
 
 COLUMNS = ("strategy", "index tokens", "index s", "tokens per question", "s per question")
-OF_MEMORY = ("MB ready", "MB at most")
-"""Further columns where memory was measured."""
 
 
 def print_costs(costs: Mapping[str, Mapping[str, Any]]) -> None:
     """The table, and which of its seconds are not those of a first run."""
     print_line("Costs: the index as far as the strategy needs it, and a question (prompt + completion tokens)")
     rows = [_cost_row(name, cost) for name, cost in costs.items()]
-    measured = any("memory" in cost for cost in costs.values())
-    print_table((*COLUMNS, *OF_MEMORY) if measured else COLUMNS, rows)
-    if measured:
-        print_line("  MB: resident memory of a process that serves this strategy alone, 10**6 bytes")
+    print_table(COLUMNS, rows)
     _print_cached_stages(costs)
 
 
@@ -32,7 +27,6 @@ def _cost_row(name: str, cost: Mapping[str, Any]) -> list[object]:
         "not recorded" if index["seconds"] is None else index["seconds"],
         f"{question['prompt_tokens']:.1f} + {question['completion_tokens']:.1f}",
         question["seconds"],
-        *_memory(cost),
     ]
 
 
@@ -42,14 +36,3 @@ def _print_cached_stages(costs: Mapping[str, Mapping[str, Any]]) -> None:
     partly = [f"{n} {s['computed']:,} of {s['units']:,}" for n, s in stages.items() if s["computed"] < s["units"]]
     if partly:
         print_line(f"  seconds are of the last run that computed; the rest came from caches: {', '.join(partly)}")
-
-
-def _memory(cost: Mapping[str, Any]) -> list[object]:
-    """Whole megabytes; nothing where memory was not measured."""
-    found = cost.get("memory")
-    if found is None:
-        return []
-    return [
-        "not measured" if found[name] is None else f"{found[name]:,.0f}".rjust(len(column))
-        for name, column in zip(("ready_mb", "peak_mb"), OF_MEMORY, strict=True)
-    ]

@@ -71,7 +71,7 @@ def tune(
 
 def print_tuning(report: Mapping[str, Any]) -> None:
     """The best settings on the sample, the default and the chosen one on both parts, and what follows from that."""
-    from polyhop.tasks.evaluation.tuning_page import tuning_findings
+    from polyhop.tasks.evaluation.tuning import tuning_findings
 
     name, tuned, rest = report["metric"], report["tuning"], report["rest"]
     print_line(

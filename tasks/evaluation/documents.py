@@ -5,9 +5,11 @@ Computes no metric (report.py does) and draws nothing. A missing or null value r
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from polyhop.tasks.evaluation.metrics import CONTAINMENT
 from polyhop.tasks.evaluation.triple_metrics import TRIPLE_METRICS
 
 Document = Mapping[str, Any]
@@ -33,6 +35,7 @@ MAIN_METRICS = (
 )
 COMPARED_METRICS = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "em", "f1", "containment")
 LEADING_METRICS = ("recall@5", "mrr", "triple_recall@10", "triple_mrr", "f1", "em")
+RANGE_METRICS = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1", CONTAINMENT, *MAIN_TRIPLE_METRICS)
 HIGHLIGHTED = 8  # curves of a plot; chosen: there are seven colours, and more lines are not told apart
 PARTS = ("encoding", "seed", "traversal", "reading")
 
@@ -195,3 +198,36 @@ def group_title(kind: str, name: str) -> str:
     if kind != "by_hops":
         return name
     return f"{name} hop" if name == "1" else f"{name} hops"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRange:
+    """A strategy that a run evaluated with several values of some parameters.
+
+    Attributes:
+        label: As written.
+        parameters: Those with several values.
+        points: (label of the variant, its values, one per parameter), in the order of the values as written.
+    """
+
+    label: str
+    parameters: tuple[str, ...]
+    points: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def stored_ranges(run: Document) -> list[StoredRange]:
+    """The ranges of a run, in the order written."""
+    return [
+        StoredRange(
+            label=str(row["label"]),
+            parameters=tuple(map(str, row["parameters"])),
+            points=tuple((str(at(point, "label")), tuple(map(str, point["values"]))) for point in rows(row, "points")),
+        )
+        for row in rows(run, "ranges")
+    ]
+
+
+def range_metrics(run: Document, one: StoredRange) -> list[str]:
+    """The main metrics in which a point of the range was judged."""
+    labels_ = [label for label, _ in one.points]
+    return [name for name in RANGE_METRICS if any(metric(run, label, name) is not None for label in labels_)]

@@ -1,31 +1,35 @@
-"""The evaluation report as one page: which sections it has, in which order, and what each says.
+"""What people read of an evaluation: its findings in sentences, one page of tables and plots, and a Markdown summary.
 
-Owns no markup (report.html.jinja), no number (report_tables.py) and no plot (plots.py). What a run has no values for is
-said in a sentence in place of its section.
+What a run has no values for is said in a sentence in place of its section. In Markdown, names and errors are data:
+what would be markup in them is escaped.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
+from polyhop.schemas.markdown import escaped, table_lines
 from polyhop.tasks.evaluation.documents import (
     COMPARED_METRICS,
+    MAIN_TRIPLE_METRICS,
     SHOWN_METRICS,
     SHOWN_TRIPLE_METRICS,
     Document,
     at,
     baselines,
+    best_labels,
     fields,
     interval_words,
     judged_metrics,
+    labels,
+    latency,
     leading_metric,
     long_answers_sentence,
+    metric,
     number,
+    paired,
+    stored_ranges,
 )
-from polyhop.tasks.evaluation.findings import findings
-from polyhop.tasks.evaluation.plots import differences_plot, field_plot
-from polyhop.tasks.evaluation.plots_of_answers import PANELS, calibrated
-from polyhop.tasks.evaluation.ranges_section import ranges_section
-from polyhop.tasks.evaluation.rendering import Page, Plot, Section, listed, render
+from polyhop.tasks.evaluation.plots import differences_plot
+from polyhop.tasks.evaluation.rendering import Cell, Page, Plot, Section, Table, decimal, listed, milliseconds, render
 from polyhop.tasks.evaluation.report_tables import (
     answers_table,
     calibration_table,
@@ -36,10 +40,13 @@ from polyhop.tasks.evaluation.report_tables import (
     intervals_table,
     latency_table,
     metrics_table,
+    range_table,
     results_table,
     side_by_side_table,
 )
 
+_FAILURES_LISTED = 10  # rows; chosen: a summary is read at a glance, and report.html has more
+_DROPPED = ("recall@1", "recall@20", "recall@30", "failures")
 _HASH_LENGTH = 12  # hexadecimal digits shown: 48 bits tell any settings and files apart, and run.json has them whole
 _OF_TRIPLES = (
     " triple_… are the same for ranked triples and golden triples; precision@k is the share of golden ones in k, f1@k "
@@ -61,7 +68,7 @@ def report_page(run: Document, timings: Document, plots: Mapping[str, bytes]) ->
     sections = (
         _results(run, timings),
         _differences(run),
-        ranges_section(run, timings),
+        ranges_section(run, timings, "Over a parameter"),
         _groups(run, "by_hops", "By number of hops", "The questions are not grouped by hops."),
         _groups(run, "by_type", "By type of question", "The questions have no types."),
         *_fields(run),
@@ -190,13 +197,24 @@ def _differences(run: Document) -> Section:
     )
 
 
-def _groups(run: Document, kind: str, title: str, absent: str) -> Section:
+def ranges_section(run: Document, timings: Document, title: str) -> Section:
+    """The table of each strategy that was run with several values of a parameter."""
+    text = (
+        "Strategies whose intervals overlap may still differ: the paired differences are the test. The best of several "
+        "settings was chosen on the questions that it is shown on, so it looks better than it is; polyhop tune keeps "
+        "questions back to find out."
+    )
+    tables = tuple(range_table(run, timings, one) for one in stored_ranges(run))
+    absent = "No strategy was run with several values of a parameter."
+    return Section("ranges", title, (text,), tables=tables, absent=absent)
+
+
+def _groups(run: Document, kind: str, title: str, absent: str, section: str = "") -> Section:
     leading = leading_metric(run)
     others = [name for name in judged_metrics(run, COMPARED_METRICS) if name != leading]
     return Section(
-        kind.replace("_", "-"),
+        section or kind.replace("_", "-"),
         title,
-        plots=(Plot(f"{kind}.png", "One row per strategy, one marker per group of questions."),),
         tables=(group_table(run, kind, leading),) if leading else (),
         folded=tuple(group_table(run, kind, name) for name in others),
         absent=absent,
@@ -205,11 +223,9 @@ def _groups(run: Document, kind: str, title: str, absent: str) -> Section:
 
 def _fields(run: Document) -> list[Section]:
     """A section for each field of the question file that groups the questions."""
-    sections = [_groups(run, f"by_field/{name}", f"By {name}", "") for name in fields(run)]
-    plot = "One row per strategy, one marker per group of questions."
     return [
-        replace(section, id=f"by-field-{n + 1}", plots=(Plot(field_plot(n), plot),))
-        for n, section in enumerate(sections)
+        _groups(run, f"by_field/{name}", f"By {name}", "", f"by-field-{n}")
+        for n, name in enumerate(fields(run), start=1)
     ]
 
 
@@ -223,20 +239,12 @@ def _answers(run: Document) -> Section:
 
 
 def _confidence(run: Document) -> Section:
-    count, found = len(calibrated(run)), at(run, "long_answers")
-    shown = f" The {PANELS} strategies with the most exact matches of {count} are drawn." if count > PANELS else ""
-    text = (
-        "Answers in groups of equal size by stated confidence: below the dashed line answers are right less often than "
-        f"stated.{shown} Right of the second plot all answers are given, at its left only the most confident ones."
-    )
+    found = at(run, "long_answers")
+    text = "Answers in groups of equal size by stated confidence; below 0, answers are right less often than stated."
     return Section(
         "confidence",
         "Can the confidence be believed?",
         (text,),
-        (
-            Plot("calibration.png", "Stated confidence against the share of exact matches, one panel per strategy."),
-            Plot("precision_at_coverage.png", "Precision against the share of questions that get an answer."),
-        ),
         folded=(calibration_table(run),),
         absent=long_answers_sentence(found) if found else "No answer came with a confidence.",
     )
@@ -267,3 +275,156 @@ def _cost(run: Document, timings: Document) -> Section:
         tables=(side_by_side_table(run, timings), cost_table(run)),
         absent="No model was asked: no tokens, no cost.",
     )
+
+
+def findings(run: Document, timings: Document) -> list[str]:
+    """Who finds most, who differs from the baseline beyond chance, who answers best, who is fastest, what failed."""
+    found = [_most_found(run), *(_against(run, baseline) for baseline in baselines(run)), _best_answers(run)]
+    found += [_fastest(run, timings), _failures(run)]
+    found.append(_left_out(run))
+    return [sentence for sentence in found if sentence]
+
+
+def _most_found(run: Document) -> str:
+    leading = leading_metric(run)
+    if leading is None:
+        return "Nothing could be judged: the questions have neither gold passages nor gold answers."
+    best = best_labels(run, leading)
+    value = decimal(metric(run, best[0], leading))
+    below = [name for name in baselines(run) if name not in best]
+    against = ", ".join(f"the baseline {name} has {decimal(metric(run, name, leading))}" for name in below)
+    against = f" ({against})" if against else ""
+    only = len(labels(run)) == 1
+    return f"{best[0]} has {leading} {value}." if only else f"Highest {leading}: {listed(best)} with {value}{against}."
+
+
+def _against(run: Document, baseline: str) -> str:
+    leading = leading_metric(run)
+    if not leading:
+        return ""
+    rows = paired(run, baseline)
+    differences = {label: row for label in labels(run) if (row := at(rows, label, leading))}
+    if not differences:
+        return ""
+    return f"Against the baseline {baseline} in {leading}, by the 95 % interval, {'; '.join(_verdicts(differences))}."
+
+
+def _verdicts(differences: Mapping[str, Document]) -> list[str]:
+    """Which strategies are better than the baseline, which worse, and how many are neither."""
+    compared = list(differences)
+    significant = [label for label, row in differences.items() if at(row, "significant")]
+    better = [label for label in significant if (number(differences[label], "difference") or 0) > 0]
+    worse = [label for label in significant if label not in better]
+    rest = len(compared) - len(significant)
+    undecided = [f"not told apart from it: {rest} of {len(compared)}"] if rest else []
+    return [*_verdict("better", better, compared), *_verdict("worse", worse, compared), *undecided]
+
+
+def _verdict(said: str, names: list[str], compared: list[str]) -> list[str]:
+    return [f"{said}: {_all_or(names, compared)}"] if names else []
+
+
+def _all_or(names: list[str], compared: list[str]) -> str:
+    return f"all {len(names)} others" if 2 < len(compared) == len(names) else listed(names)
+
+
+def _best_answers(run: Document) -> str:
+    long_answers = at(run, "long_answers")
+    if long_answers and judged_metrics(run, ("f1",)):
+        best = best_labels(run, "f1")
+        return (
+            f"Highest token F1: {listed(best)} with {decimal(metric(run, best[0], 'f1'))} (containment "
+            f"{decimal(metric(run, best[0], 'containment'))}). {long_answers_sentence(long_answers)}"
+        )
+    if not judged_metrics(run, ("em",)):
+        return "No answers were judged."
+    best = best_labels(run, "em")
+    share = number(run, "results", best[0], "answered", "share")
+    right = number(run, "results", best[0], "answered", "em")
+    more = "" if share is None else f"; {best[0]} answers {100 * share:.0f} % of the questions"
+    more += "" if right is None or not more else f" and is right in {100 * right:.0f} % of those"
+    return f"Highest exact match: {listed(best)} with {decimal(metric(run, best[0], 'em'))}{more}."
+
+
+def _fastest(run: Document, timings: Document) -> str:
+    measured = {label: value for label in labels(run) if (value := latency(timings, label, "p50")) is not None}
+    if not measured:
+        return "No latency was measured."
+    fastest = min(measured, key=lambda label: measured[label])
+    return f"Lowest median latency: {fastest} with {milliseconds(measured[fastest])} ms per question."
+
+
+def _failures(run: Document) -> str:
+    counts = {label: number(run, "results", label, "failures") for label in labels(run)}
+    failed = {label: int(count) for label, count in counts.items() if count}
+    if any(count is None for count in counts.values()) and not failed:
+        return ""
+    if not failed:
+        return "No question failed."
+    details = listed([f"{label} {count}" for label, count in failed.items()])
+    return f"Failed questions count 0 in every metric: {details}."
+
+
+def _left_out(run: Document) -> str:
+    """Strategies that the index cannot serve, with the reason."""
+    reasons = at(run, "left_out")
+    if not isinstance(reasons, Mapping) or not reasons:
+        return ""
+    return f"Left out: {'; '.join(f'{name} ({reason})' for name, reason in sorted(reasons.items()))}"
+
+
+def summary_markdown(run: Document, timings: Document) -> str:
+    """A stored evaluation in Markdown: findings, what was evaluated, results, differences, ranges, answers, failures.
+
+    Args:
+        run: The document of the run.
+        timings: Its timings.
+
+    Returns:
+        Text that ends with a newline; equal arguments give equal text.
+    """
+    title = f"# Evaluation of index {escaped(str(run.get('index')))}, version {escaped(str(run.get('version')))}"
+    sentences = "\n".join(f"* {escaped(sentence)}" for sentence in findings(run, timings))
+    about = " · ".join(f"{escaped(name)}: {escaped(value)}" for name, value in facts(run, timings))
+    tables = [_markdown_table(table) for table in _summary_tables(run, timings) if table.rows]
+    return "\n\n".join([title, sentences, about, *tables, *_failure_lines(run)]) + "\n"
+
+
+def _summary_tables(run: Document, timings: Document) -> list[Table]:
+    """Results, differences, ranges, groups where triples are ranked, and answers where any were judged."""
+    tables = [_without(results_table(run, timings), _DROPPED), intervals_table(run, COMPARED_METRICS)]
+    tables += [differences_table(run, baseline, COMPARED_METRICS) for baseline in baselines(run)]
+    tables += [range_table(run, timings, one) for one in stored_ranges(run)]
+    if (leading := leading_metric(run)) in MAIN_TRIPLE_METRICS:
+        groups = ("by_hops", *(f"by_field/{field}" for field in fields(run)))
+        tables += [group_table(run, kind, str(leading)) for kind in groups]
+    if judged_metrics(run, ("em", "f1")):
+        tables.append(answers_table(run))
+    return tables
+
+
+def _failure_lines(run: Document) -> list[str]:
+    """The first failures, and how many more there are; nothing if no question failed."""
+    failures = failures_table(run)
+    if not failures.rows:
+        return []
+    shown = Table(failures.caption, failures.columns, failures.rows[:_FAILURES_LISTED], failures.name_columns)
+    more = len(failures.rows) - _FAILURES_LISTED
+    return [_markdown_table(shown), *([f"{more} more failures are listed in report.html."] if more > 0 else [])]
+
+
+def _markdown_table(table: Table) -> str:
+    header = [escaped(name) for name in table.columns]
+    body = [[_cell(cell) for cell in row] for row in table.rows]
+    lines = "\n".join(table_lines([header, *body], table.name_columns))
+    return f"{escaped(table.caption)}:\n\n{lines}"
+
+
+def _cell(cell: Cell) -> str:
+    return f"**{escaped(cell.text)}**" if cell.mark else escaped(cell.text)
+
+
+def _without(table: Table, names: tuple[str, ...]) -> Table:
+    kept = [place for place, name in enumerate(table.columns) if name not in names]
+    rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
+    return Table(table.caption, tuple(table.columns[place] for place in kept), rows, table.name_columns)

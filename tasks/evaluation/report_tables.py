@@ -9,6 +9,7 @@ from polyhop.tasks.evaluation.documents import (
     MAIN_METRICS,
     SHOWN_METRICS,
     Document,
+    StoredRange,
     at,
     group_title,
     groups,
@@ -21,10 +22,10 @@ from polyhop.tasks.evaluation.documents import (
     number,
     paired,
     parts,
+    range_metrics,
     ranked,
     rows,
 )
-from polyhop.tasks.evaluation.ranges import StoredRange, metrics_of
 from polyhop.tasks.evaluation.rendering import NOTHING, Cell, Row, Table, decimal, milliseconds, signed
 
 QUANTILES = ("p50", "p95", "p99", "mean")
@@ -40,7 +41,6 @@ _COSTS = {
         "completion_tokens": ("completion tokens", 1),
         "seconds": ("seconds", 4),
     },
-    "memory": {"ready_mb": ("MB ready", 0), "peak_mb": ("MB at most", 0)},
 }
 """Of what, which value: its heading and decimal places."""
 _BEST = "the best value of each column is marked"
@@ -77,7 +77,7 @@ def intervals_table(run: Document, metrics: Sequence[str], what: str = "") -> Ta
 def range_table(run: Document, timings: Document, one: StoredRange) -> Table:
     """The main metrics of every combination of a range's values, with the interval of each mean."""
     names = [label for label, _ in one.points]
-    metrics = metrics_of(run, one)
+    metrics = range_metrics(run, one)
     columns = [[Cell(values[place]) for _, values in one.points] for place in range(len(one.parameters))]
     columns += [mean_column(run, names, name) for name in metrics]
     columns.append(_column([latency(timings, label, "p50") for label in names], milliseconds, min))
@@ -179,17 +179,15 @@ def cost_table(run: Document) -> Table:
 def side_by_side_table(run: Document, timings: Document) -> Table:
     """What the index and a question cost, of every strategy whose costs were noted."""
     names = [label for label in ranked(run) if at(timings, "costs", label)]
-    shown = {kind: _COSTS[kind] for kind in ("index", "question")}
     caption = (
         "The index as far as each strategy needs it (seconds of the runs that computed it), and a question (means)"
     )
-    if any(at(timings, "costs", label, "memory") for label in names):
-        caption += "; memory: a process that serves the strategy alone"
-        shown = _COSTS
     columns = [
-        _cost_column(timings, names, kind, key, places) for kind, of in shown.items() for key, (_, places) in of.items()
+        _cost_column(timings, names, kind, key, places)
+        for kind, of in _COSTS.items()
+        for key, (_, places) in of.items()
     ]
-    header = (f"{kind}: {name}" for kind, of in shown.items() for name, _ in of.values())
+    header = (f"{kind}: {name}" for kind, of in _COSTS.items() for name, _ in of.values())
     return _by_strategy(caption, ("strategy", *header), names, columns)
 
 

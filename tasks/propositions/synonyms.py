@@ -16,7 +16,7 @@ _EXACT_UP_TO = 8192
 """Fewer vectors are compared with all others: 3 GFLOP per thousand entities, half a second in all."""
 _PROBES = 16
 """Lists that a search looks into, of about the square root of the number of entities."""
-_ROUNDS = 6  # of k-means; chosen: rough lists will do, since what they miss is measured (`synonym_recall` of diagnose)
+_ROUNDS = 6  # of k-means; chosen: rough lists will do, since what they miss is measured (`synonym_recall_per_mille`)
 _TRAINED = 64
 """Vectors per list that the centres are computed from."""
 _MARGIN = 1e-4

@@ -103,31 +103,6 @@ def test_texts_of_paths_are_encoded_once_and_change_no_answer_when_they_come_fro
     assert cached() == count
 
 
-def test_diagnose_describes_the_graph_over_propositions(polyhop: Run, indexed: dict[str, Any]) -> None:
-    """Counted a second time by SQL over the tables of the index."""
-    found = _json(polyhop("diagnose", "--index", "tiny", "--json"))["propositions"]
-    named = "proposition_entities AS {0} JOIN proposition_entities AS {1} USING (proposition_id)"
-    counted = {
-        "propositions": "FROM propositions",
-        "entities": "FROM (SELECT DISTINCT entity_id FROM proposition_entities)",
-        "clique_edges": f"FROM (SELECT DISTINCT a.entity_id, b.entity_id FROM {named.format('a', 'b')} "
-        "WHERE a.entity_id < b.entity_id)",
-        "containment_edges": "FROM (SELECT DISTINCT passage_id, entity_id FROM proposition_passages "
-        "JOIN proposition_entities USING (proposition_id))",
-        "synonym_edges": "FROM synonym_edges",
-    }
-    counts = ", ".join(f"(SELECT count(*) {query}) AS {name}" for name, query in counted.items())
-    (row,) = _json(polyhop("sql", f"SELECT {counts}", "--index", "tiny", "--json"))
-    assert {name: found[name] for name in counted} == row
-    assert found["clique_edges"] > 0
-    assert found["containment_edges"] > 0
-    assert (found["passages"], found["passages_without_proposition"], found["synonym_recall"]) == (4, 0, 1.0)
-    said = polyhop("diagnose", "--index", "tiny").stdout
-    lines = [line.split() for line in said.splitlines()]
-    assert ["clique", "edges", str(found["clique_edges"])] in lines
-    assert "The search for similar names found 100.0 % of the exact neighbours." in said
-
-
 @pytest.mark.parametrize(
     ("parameter", "has_paths"),
     [

@@ -121,11 +121,8 @@ def test_the_model_answers_without_passages_beside_the_strategies(
     prompts = [prompt for prompt in model_server.prompts() if "There are no passages" in prompt]
     assert len(prompts) == 4
     assert not [prompt for prompt in prompts if "Wessex" in prompt]
-    again = evaluated(*options, "--baseline", "closed-book", "--measure-memory")
-    assert (model_server.count("qa.closed_book"), model_server.count("qa.answer")) == (4, 4), (
-        "memory asks from the cache"
-    )
-    assert all(cost["memory"]["peak_mb"] >= cost["memory"]["ready_mb"] > 20 for cost in again["costs"].values())
+    again = evaluated(*options, "--baseline", "closed-book")
+    assert (model_server.count("qa.closed_book"), model_server.count("qa.answer")) == (4, 4)
     assert again["reading"]["closed-book"]["calls"] == 0
     for one, other in ((report, "closed-book"), (again, "bm25")):
         run = json.loads((Path(one["folder"]) / "run.json").read_text())

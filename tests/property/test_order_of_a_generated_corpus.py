@@ -5,6 +5,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+from generated_corpus import generate
+
 from polyhop.api import Index, open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
@@ -13,7 +15,6 @@ from polyhop.schemas.questions import QuestionRecord
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.variants import parse_variant
-from polyhop.tasks.evaluation.generator import generate
 from polyhop.tasks.evaluation.metrics import hit_at, recall_at, reciprocal_rank
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.worker.strategies.registry import STRATEGIES as REGISTERED

@@ -19,9 +19,8 @@ from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.questions import QuestionRecord
 from polyhop.schemas.requests import EvaluationRequest, IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.evaluation.page import report_page
+from polyhop.tasks.evaluation.page import report_page, summary_markdown
 from polyhop.tasks.evaluation.plots import report_plots
-from polyhop.tasks.evaluation.summary import summary_markdown
 from polyhop.warehouse.open import open_published
 from polyhop.warehouse.triples import TRIPLES_OF_SUBJECTS
 
@@ -165,7 +164,7 @@ def test_two_evaluations_are_compared_on_triples_and_a_gate_judges_them(command:
 def test_the_report_shows_triples_and_the_fields_of_the_questions(folder: Path) -> None:
     evaluation = evaluated(folder, NAME, "graph-search")
     plots = report_plots(evaluation.run, evaluation.timings)
-    assert {"triple_recall_at_k.png", "by_field_1.png", "by_hops.png"} <= plots.keys()
+    assert "triple_recall_at_k.png" in plots
     assert "recall_at_k.png" not in plots
     page = report_page(evaluation.run, evaluation.timings, plots)
     for words in (

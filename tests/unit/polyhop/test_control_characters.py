@@ -85,7 +85,6 @@ def test_no_command_prints_a_control_character_that_a_corpus_or_a_question_holds
     run("verify", *at)
     run("plan", place / "corpus.jsonl", "--root", place / "root")
     run("eval", place / "questions.jsonl", *at, "--strategies", "bm25", "--no-store")
-    run("diagnose", place / "questions.jsonl", *at)
 
 
 def test_no_command_on_jobs_prints_a_control_character_of_a_question(run: Run, place: Path) -> None:

@@ -9,23 +9,26 @@ import pytest
 from matplotlib.figure import Figure
 
 from polyhop.tasks.evaluation.documents import highlighted, ranked
-from polyhop.tasks.evaluation.drawing import DPI, LABEL_LENGTH, WIDTH_INCHES, drawing, label_text, looks
-from polyhop.tasks.evaluation.plots import report_figures, report_plots
-from polyhop.tasks.evaluation.plots_of_answers import calibrated, calibration, precision_at_coverage
-from polyhop.tasks.evaluation.plots_of_latency import latency_against_recall, latency_by_part, unbeaten
-from polyhop.tasks.evaluation.plots_of_rankings import by_hops, by_type, paired_differences, recall_curves
+from polyhop.tasks.evaluation.plots import (
+    DPI,
+    LABEL_LENGTH,
+    WIDTH_INCHES,
+    drawing,
+    label_text,
+    latency_against_recall,
+    latency_by_part,
+    looks,
+    paired_differences,
+    recall_curves,
+    report_figures,
+    report_plots,
+    unbeaten,
+)
 
 pytestmark = pytest.mark.slow
 
 Make = Callable[[Sequence[str]], tuple[dict[str, Any], dict[str, Any]]]
-OF_THE_RUN = {
-    "recall_at_k.png",
-    "paired_differences.png",
-    "by_hops.png",
-    "by_type.png",
-    "calibration.png",
-    "precision_at_coverage.png",
-}
+OF_THE_RUN = {"recall_at_k.png", "paired_differences.png"}
 OF_THE_TIMINGS = {"latency_against_recall.png", "latency_by_part.png"}
 HOSTILE = [
     "$\\frac{1}{",
@@ -68,8 +71,7 @@ def test_one_strategy_has_every_plot_but_differences(documents: Make) -> None:
     run, timings = documents(["bridge"])
     with drawing():
         assert paired_differences(run) is None
-        drawn = [recall_curves(run), by_hops(run), by_type(run), calibration(run), precision_at_coverage(run)]
-        drawn += [latency_against_recall(run, timings), latency_by_part(run, timings)]
+        drawn = [recall_curves(run), latency_against_recall(run, timings), latency_by_part(run, timings)]
         assert all(made is not None and made.axes for made in drawn)
 
 
@@ -81,7 +83,7 @@ def test_what_was_not_judged_or_measured_is_not_drawn(empty_documents: tuple[dic
 def test_the_legend_covers_no_data(documents: Make, count: int) -> None:
     run, timings = documents([f"strategy-{n}-with-a-longer-name" for n in range(count)])
     with drawing():
-        for drawn in (recall_curves(run), by_hops(run), latency_against_recall(run, timings)):
+        for drawn in (recall_curves(run), latency_against_recall(run, timings)):
             assert drawn is not None
             drawn.draw_without_rendering()
             (legend,) = drawn.legends
@@ -151,11 +153,3 @@ def test_unbeaten_are_those_that_no_other_is_both_as_fast_and_as_good_as() -> No
     points = {"slow": (9.0, 0.9), "worse": (5.0, 0.4), "fast": (1.0, 0.5), "same": (1.0, 0.4), "middle": (3.0, 0.6)}
     assert unbeaten(points) == ["fast", "middle", "slow"]
     assert unbeaten({}) == []
-
-
-def test_calibration_leaves_out_strategies_that_stated_nothing(documents: Make) -> None:
-    run, _ = documents(["a", "b", "c"])
-    run["results"]["a"]["calibration"] = []
-    run["results"]["b"]["calibration"] = [{"n": 3, "stated": None, "observed": 0.5}]
-    run["results"]["c"]["calibration"] = [{"n": 3, "stated": 0.2, "observed": 0.5}]
-    assert calibrated(run) == {"c": [(0.2, 0.5, 3)]}

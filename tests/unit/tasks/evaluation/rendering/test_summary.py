@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyhop.schemas.markdown import escaped
-from polyhop.tasks.evaluation.summary import summary_markdown
+from polyhop.tasks.evaluation.page import summary_markdown
 
 Make = Callable[[Sequence[str]], tuple[dict[str, Any], dict[str, Any]]]
 HOSTILE = "a|b\n# c <img src=x onerror=alert(1)> [x](javascript:alert) `d` **e** _f_ $g$ \\| & ![h](i)"
