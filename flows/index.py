@@ -268,7 +268,7 @@ class _Run:
         return units
 
 
-def failing_units(counts: Mapping[str, Counts]) -> dict[str, int]:
+def failing_units(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """How many units of each stage failed; without stages of which none did."""
     failed = {
         stage: sum(count for name, count in of.items() if name.startswith("failed_")) for stage, of in counts.items()

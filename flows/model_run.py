@@ -21,8 +21,9 @@ def model_run(note: Callable[[str], None] | None = None) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        for sentence in model_use().sentences() if note else ():
-            note(f"The run ended early; {sentence}.")  # there is no report that would say so
+        if note is not None:  # there is no report that would say so
+            for sentence in model_use().sentences():
+                note(f"The run ended early; {sentence}.")
         raise
     finally:
         close_chats()

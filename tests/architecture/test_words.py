@@ -101,8 +101,10 @@ def test_counts_in_messages_agree_with_their_nouns(room: str) -> None:
     found = []
     for file in files:
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            parts = node.values if isinstance(node, ast.JoinedStr) else []
-            texts = [part.value if isinstance(part, ast.Constant) else "" for part in parts]
+            if not isinstance(node, ast.JoinedStr):
+                continue
+            parts = node.values
+            texts = [str(part.value) if isinstance(part, ast.Constant) else "" for part in parts]
             for before, part, after in zip(["", *texts], parts, texts[1:], strict=False):
                 if isinstance(part, ast.FormattedValue) and COUNTED.match(after) and not OF_SEVERAL.search(before):
                     found.append(f"{file.name}:{node.lineno}: {ast.unparse(part)}{after[:30]}")

@@ -84,7 +84,7 @@ def test_evict_says_what_it_removed_and_keeps_what_was_spent(
     polyhop: Callable[..., subprocess.CompletedProcess[str]], root: Path
 ) -> None:
     done = polyhop("cache", "evict", "--failures", "--root", root)
-    assert done.stdout == "Removed: 0 replies, 1 failed requests, 1 raw replies\n"
+    assert done.stdout == "Removed: 0 replies, 1 failed request, 1 raw reply\n"
     done = polyhop("cache", "evict", "--model", "openai/a", "--root", root, "--json")
     assert json.loads(done.stdout) == {"replies": 1, "raw_replies": 1, "failures": 0}
     done = polyhop("cache", "evict", "--older-than-days", "1", "--root", root, "--json")
