@@ -69,7 +69,7 @@ def test_stats_count_all_caches_and_what_was_spent(
     ]
     plain = polyhop("cache", "stats", "--root", root).stdout
     assert "replies: 2 valid, 3 raw, 1 failed requests" in plain
-    assert "spent: 3 calls, 1.2500 USD" in plain
+    assert "spent: 3 calls, 1.25 USD" in plain
 
 
 def test_stats_of_nothing_are_zeros_and_make_no_file(
