@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from polyhop.pages.drawing import draw
 from polyhop.pages.graph import DRAWN_PASSAGES, EvidenceGraph, Triple, evidence_graph
 from polyhop.passages import location_words
+from polyhop.schemas.chat import cost_words
 from polyhop.schemas.evidence import Evidence, evidence_of
 from polyhop.schemas.printable import plural
 from polyhop.schemas.version import VERSION
@@ -118,6 +119,7 @@ def _template() -> "Template":
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["cost_words"] = cost_words
     return environment.get_template("answer.html.jinja")
 
 

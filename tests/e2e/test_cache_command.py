@@ -69,7 +69,7 @@ def test_stats_count_all_caches_and_what_was_spent(
     ]
     plain = polyhop("cache", "stats", "--root", root).stdout
     assert "replies: 2 valid, 3 raw, 1 failed requests" in plain
-    assert "spent: 3 calls, 1.2500 USD" in plain
+    assert "spent: 3 calls, 1.25 USD" in plain
 
 
 def test_stats_of_nothing_are_zeros_and_make_no_file(
@@ -84,7 +84,7 @@ def test_evict_says_what_it_removed_and_keeps_what_was_spent(
     polyhop: Callable[..., subprocess.CompletedProcess[str]], root: Path
 ) -> None:
     done = polyhop("cache", "evict", "--failures", "--root", root)
-    assert done.stdout == "Removed: 0 replies, 1 failed requests, 1 raw replies\n"
+    assert done.stdout == "Removed: 0 replies, 1 failed request, 1 raw reply\n"
     done = polyhop("cache", "evict", "--model", "openai/a", "--root", root, "--json")
     assert json.loads(done.stdout) == {"replies": 1, "raw_replies": 1, "failures": 0}
     done = polyhop("cache", "evict", "--older-than-days", "1", "--root", root, "--json")

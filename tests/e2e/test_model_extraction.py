@@ -142,7 +142,7 @@ def test_paid_calls_and_an_unknown_price_are_said_whatever_becomes_of_the_run(
     model_server.shares({"wrong_schema": 0.5}, seed=3, is_sticky=True)
     unpriced = {"models__prompt_price": None, "models__completion_price": None}
     corpus = write_corpus(records(10))
-    said: list[Any] = []
+    said: list[str] = []
     notes: list[str] = []
     for settings in (
         settings_for(**unpriced),
@@ -231,7 +231,7 @@ def test_a_run_pauses_before_its_budget_is_exceeded_and_goes_on_later(
     assert model_server.count() == whole.calls
     assert tables(settings) == tables(undisturbed)
 
-    money = settings_for("third", max_cost_usd=(whole.cost_usd or 0) / 3)
+    money = settings_for("third", max_cost_usd=(whole.cost_usd or 0.0) / 3)
     with pytest.raises(BudgetExceededError, match="USD"):
         index(money, corpus)
 
@@ -356,7 +356,7 @@ def test_a_run_after_a_kill_lists_the_calls_whose_outcome_is_unknown(
     assert (report.model.unknown_calls, report.model.calls) == (1, 24)
     assert 4096 < report.model.unknown_tokens < 4096 + 1500
     (note,) = notes
-    assert note.startswith("An earlier run was killed during 1 calls to a model. Whether they were billed is unknown;")
+    assert note.startswith("An earlier run was killed during 1 call to a model. Whether that was billed is unknown;")
     assert f"worst case: {report.model.unknown_tokens:,} tokens" in note
     assert index(settings, corpus, "other").model.unknown_calls == 0
 
@@ -368,7 +368,7 @@ def test_a_server_that_lies_about_tokens_is_in_the_report(
     model_server.respond(lambda asked: {"kind": "reply", "usage": lie})
     model = index(settings_for(), write_corpus(records(8))).model
     assert (model.calls, model.replaced_counts) == (24, 24)
-    assert min(model.prompt_tokens, model.completion_tokens, model.cost_usd or 0) > 0
+    assert min(model.prompt_tokens, model.completion_tokens, model.cost_usd or 0.0) > 0
 
 
 def test_the_plan_comes_close_to_what_a_run_then_takes(

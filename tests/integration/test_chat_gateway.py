@@ -217,7 +217,7 @@ def test_a_server_that_goes_away_is_tried_again_and_costs_nothing_meanwhile() ->
     server.stop()
     outcome = _ask(asked)
     assert (outcome.attempts, outcome.error_class) == (3, "ModelUnreachableError")
-    assert outcome.usage.cost_usd == 0 < (paid.cost_usd or 0)
+    assert outcome.usage.cost_usd == 0 < (paid.cost_usd or 0.0)
     close_connections()
 
 

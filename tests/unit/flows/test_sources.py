@@ -137,7 +137,7 @@ def test_what_a_source_refused_stays_known_when_another_is_read(root: Root) -> N
 
 
 def test_a_partial_source_without_a_usable_record_is_refused(root: Root) -> None:
-    with pytest.raises(QuarantineExceededError, match="1 of 1 records"):
+    with pytest.raises(QuarantineExceededError, match="1 of 1 record in"):
         root.index("today", [{"id": "w2"}], source_name="wiki", is_partial=True)
 
 

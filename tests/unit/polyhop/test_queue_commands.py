@@ -228,7 +228,7 @@ def test_doctor_looks_into_the_queue(settings: Settings) -> None:
     assert not (settings.root / "queue.sqlite").exists()
     with open_questions(settings) as queue:
         answered(queue, 7)
-        assert "1 jobs, 7 questions, every row readable" in check_queue(settings)
+        assert "1 job, 7 questions, every row readable" in check_queue(settings)
         spoil(queue, *(f"q{n}" for n in range(6)))
     (check,) = [check for check in run_checks(settings) if check.name == "queue"]
     assert not check.ok

@@ -99,7 +99,7 @@ def test_a_bad_line_is_named_by_its_number_and_left_out_only_on_demand(
         score(path)
     score(path, skip_bad=True)
     said = capsys.readouterr()
-    assert said.out == "1 predictions, 1 judged: exact match 1.000, F1 1.000\n"
+    assert said.out == "1 prediction, 1 judged: exact match 1.000, F1 1.000\n"
     assert said.err.startswith(f"predictions.jsonl line 2 was left out: {reason}")
 
 
@@ -109,5 +109,5 @@ def test_a_file_with_nothing_to_score_is_an_error_and_one_without_gold_is_not(
     with pytest.raises(SourceError, match="no usable prediction"):
         score(_file(tmp_path, "{broken"), skip_bad=True)
     score(_file(tmp_path, {"prediction": "x", "answers": []}))
-    assert capsys.readouterr().out == "1 predictions, none with a gold answer to judge it by\n"
+    assert capsys.readouterr().out == "1 prediction, none with a gold answer to judge it by\n"
     assert _scored(capsys, tmp_path / "predictions.jsonl") == {"n": 1, "em": None, "f1": None}

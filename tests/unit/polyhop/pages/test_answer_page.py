@@ -86,9 +86,12 @@ def test_evidence_that_the_page_does_not_know_is_shown_as_it_is(bridge_answer: D
     assert "&#34;e1&#34;" in page
 
 
-def test_computed_values_and_a_model_s_words_are_shown(bridge_answer: Document, make_material: Make) -> None:
+@pytest.mark.parametrize(("cost", "shown"), [(0.25, "0.25 USD"), (None, "cost unknown")])
+def test_computed_values_and_a_model_s_words_are_shown(
+    bridge_answer: Document, make_material: Make, cost: float | None, shown: str
+) -> None:
     sentence = {"passage_id": "p1", "text": "Born 1901.", "start": 0, "end": 10}
-    usage = {"calls": 1, "prompt_tokens": 12, "completion_tokens": 3, "cost_usd": 0.25, "seconds": 1.0}
+    usage = {"calls": 1, "prompt_tokens": 12, "completion_tokens": 3, "cost_usd": cost, "seconds": 1.0}
     bridge_answer["answer"] = "1901"
     bridge_answer["reading"] = {
         "kind": "generated",
@@ -105,7 +108,7 @@ def test_computed_values_and_a_model_s_words_are_shown(bridge_answer: Document, 
     page = answer_page(bridge_answer, make_material(texts={"p1": "Born 1901. Died.", "p2": "She was born in 1901."}))
     for words in ("<b>year</b>: 1901", "<mark>Born 1901.</mark> Died.", "She was born <mark>in 1901</mark>.", "12 + 3"):
         assert words in page, words
-    for words in ("$0.250000, paid for before", "It says so.", "2 cited sources", "written by a model"):
+    for words in (f"{shown}, paid for before", "It says so.", "2 cited sources", "written by a model"):
         assert words in page, words
 
 
