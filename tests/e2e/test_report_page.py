@@ -25,7 +25,6 @@ FACTS = {
     "images": "document.images.length",
     "strategies": "[...document.querySelector('#results tbody').rows].map(row => row.cells[0].textContent)",
     "active": "document.querySelectorAll('script, iframe, object, embed, link, form, b').length",
-    "curves": "[...document.querySelectorAll('#ranges img')].map(image => image.naturalWidth > 0 && image.alt)",
     "points": "[...document.querySelectorAll('#ranges tbody tr')].map(r => [...r.cells].map(c => c.innerText))",
     "width": "document.documentElement.scrollWidth",
     "cut": "[...document.querySelectorAll('#results .frame')].filter(box => box.scrollWidth > box.clientWidth).length",
@@ -70,16 +69,12 @@ def test_the_report_that_eval_stores_is_a_readable_page(
         assert all(address.startswith("data:image/png;base64,") for address in looked.requests[1:])
         values = looked.values
         assert values["title"] == "Evaluation of index tiny, version 1 – Polyhop"
-        assert values["images"] == values["drawn"] >= 6
+        assert values["images"] == values["drawn"] == 5  # recall, two differences, two of latency
         assert values["width"] <= width
         assert (values["active"], values["fetched"]) == (0, "refused")
     points = [[b, k1] for b in ("0", ".5", "1") for k1 in ("1", "2")]
     variants = [f"bm25:b={b}:k1={k1}" for b, k1 in points]
     assert sorted(looks[1200].values["strategies"]) == sorted(["bm25", LABEL, *variants])
-    curves, map_, best = looks[1200].values["curves"]
-    assert curves == f"{RANGE}: means over the questions, with their 95 % intervals."
-    assert map_.startswith(f"{RANGE}: means over k1 (across) and b (down), one map per metric. ")
-    assert best == f"{RANGE}: the best mean of each value over all values of the other parameters."
     assert [row[:2] for row in looks[1200].values["points"]] == points
     assert looks[1200].values["cut"] == 0
     assert "<b>single</b> (n = 1)" in looks[1200].text

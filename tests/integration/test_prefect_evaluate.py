@@ -72,9 +72,7 @@ def test_an_evaluation_shows_its_run_as_artifacts_and_a_gate_fails_the_flow_run(
         assert plot["type"] == "image"
         picture = base64.b64decode(plot["data"].removeprefix("data:image/png;base64,"))
         assert picture == (report.parent / "recall_at_k.png").read_bytes()
-    assert (
-        shown["evaluation-lakes-range-1"]["type"] == shown["evaluation-lakes-paired-differences-2"]["type"] == "image"
-    )
+    assert shown["evaluation-lakes-paired-differences-2"]["type"] == "image"
     logged = _logged(prefect_server, until="evaluation 2 stored")
     for line in ("bm25: 4 of 4 questions", "bridge-lexical: 4 of 4 questions", "questions.jsonl line 5 was left out"):
         assert line in logged
