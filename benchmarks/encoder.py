@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from machine import describe_machine
 
-from polyhop.warehouse.models.encoder import LocalEncoder
+from polyhop.warehouse.models.local_encoder import LocalEncoder
 
 PASSAGE_COUNT = 256
 SENTENCE_COUNT = 1024

@@ -14,9 +14,8 @@ from machine import describe_machine
 from polyhop.api import open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.encoder_settings import EncoderSettings
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import Settings
+from polyhop.schemas.settings import EncoderSettings, Settings
 from polyhop.warehouse.files.questions import read_questions
 
 DEPTH = 10

@@ -9,11 +9,8 @@ from random import Random
 
 from machine import describe_machine
 
-from polyhop.tasks.resolution.acceptance import accept
-from polyhop.tasks.resolution.candidates import Name, candidate_pairs
-from polyhop.tasks.resolution.clusters import clusters_of
-from polyhop.tasks.resolution.links import Links
-from polyhop.tasks.resolution.resolve import resolve
+from polyhop.tasks.resolution.candidates import Name, candidate_pairs, clusters_of
+from polyhop.tasks.resolution.resolve import Links, accept, resolve
 
 SIZES = "50000,100000,200000"
 TYPES = ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK")

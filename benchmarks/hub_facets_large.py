@@ -13,10 +13,8 @@ import numpy as np
 from machine import describe_machine
 
 from polyhop.schemas.hubs import HubGraph, HubPaths
-from polyhop.worker.ranking.facets.mentions import MentionRule
-from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule
-from polyhop.worker.ranking.facets.results import best_paths
-from polyhop.worker.ranking.facets.soft import SoftRule
+from polyhop.worker.ranking.facets.labels import MentionRule
+from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, SoftRule, best_paths
 from polyhop.worker.ranking.facets.units import units_of
 
 PREDICATES, DIMENSION, QUESTIONS = 30, 384, 60

@@ -18,9 +18,7 @@ from machine import describe_machine
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubGraph, HubPaths, HubRows
-from polyhop.worker.ranking.hubs.choice import ChoiceRule, HubChoice
-from polyhop.worker.ranking.hubs.levels import TopicWalk
-from polyhop.worker.ranking.hubs.search import PathSearch
+from polyhop.worker.ranking.hubs import ChoiceRule, HubChoice, PathSearch, TopicWalk
 
 HUBS, PER_HUB, TEXTS, DIMENSIONS, QUESTIONS = 50_000, 20, 200_000, 384, 20
 RULE = ChoiceRule(5, 10, 5.0)

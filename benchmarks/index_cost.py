@@ -53,7 +53,7 @@ class TimedRunner(DirectRunner):
 def timed(settings: Any, request: Any) -> tuple[Any, _Measured]:
     """A run's report, and its wall and processor seconds by stage and in the whole."""
     from polyhop.flows.index import run_index
-    from polyhop.flows.pools import batch_pool
+    from polyhop.flows.runner import batch_pool
 
     wall, before = time.perf_counter(), processor_seconds()
     with batch_pool(settings) as pool:

@@ -20,8 +20,8 @@ from machine import describe_machine
 
 from polyhop.schemas.queue import JobSpec, NewQuestion
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.queue.dialects import sqlite_url
 from polyhop.warehouse.queue.queue import open_queue
+from polyhop.warehouse.queue.schema import sqlite_url
 
 JOB_SIZE = 10_000
 WORKER_COUNT = 2

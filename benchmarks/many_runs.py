@@ -16,11 +16,10 @@ from statistics import median
 from polyhop.flows.index import run_index
 from polyhop.flows.maintain import run_maintenance
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.maintenance import MaintenanceRequest, Size
-from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.requests import IndexRequest, MaintenanceRequest, Size
 from polyhop.schemas.settings import Settings
+from polyhop.warehouse.files.disk import size_of
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.sizes import size_of
 
 SHOWN = (1, 50, 100, 150, 200)
 

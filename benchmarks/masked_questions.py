@@ -13,12 +13,11 @@ import numpy as np
 from machine import describe_machine
 
 from polyhop.api import open_index
-from polyhop.schemas.encoder_settings import EncoderSettings
 from polyhop.schemas.ports import TextComparing
 from polyhop.schemas.query import Question
-from polyhop.schemas.settings import Settings
+from polyhop.schemas.settings import EncoderSettings, Settings
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.worker.questions.vectors import with_vectors
+from polyhop.worker.questions.parts import with_vectors
 
 STRATEGIES = ("bridge", "bridge-masked")
 BATCH = 32

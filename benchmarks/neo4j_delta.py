@@ -29,7 +29,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
 from polyhop.warehouse.graph.address import Address
-from polyhop.warehouse.settings_file import load_settings
+from polyhop.warehouse.user_files import load_settings
 
 CHANGED = 20
 FRESH = "fresh"

@@ -25,22 +25,19 @@ from graph_fixture import address_of
 from neo4j_process import Neo4jServer
 
 from polyhop.flows.export import DirectSteps, ExportRequest, run_export
+from polyhop.schemas.graph import Activation, SeedName, SpreadQuestion
 from polyhop.schemas.query import Question
-from polyhop.schemas.spreading import Activation, SeedName, SpreadQuestion
 from polyhop.warehouse.artefacts import GRAPH, NAMES
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.graph.address import Address, find_address
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
-from polyhop.warehouse.index_reader import PublishedIndex
-from polyhop.warehouse.open import open_published
-from polyhop.warehouse.open_encoders import open_encoder
-from polyhop.warehouse.settings_file import load_settings
-from polyhop.worker.questions.names import RuleNaming
-from polyhop.worker.strategies.lookup import NameLookup
-from polyhop.worker.strategies.qasa import QasaParameters, rules_of
-from polyhop.worker.strategies.spreading import EmbeddedEngine, Engine
-from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
+from polyhop.warehouse.index_reader import PublishedIndex, open_published
+from polyhop.warehouse.open import open_encoder
+from polyhop.warehouse.user_files import load_settings
+from polyhop.worker.questions.parts import RuleNaming
+from polyhop.worker.strategies.entities import NameLookup
+from polyhop.worker.strategies.qasa import EmbeddedEngine, Engine, Neo4jEngine, QasaParameters, rules_of
 
 WARM_UP = 10
 GATES = ("cosine", "none")

@@ -16,10 +16,8 @@ from polyhop.api import open_index
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.models.encoder import REINSTALL, LocalEncoder
-from polyhop.warehouse.models.encoder_graph import obtain_graph
+from polyhop.warehouse.models.local_encoder import REINSTALL, LocalEncoder, find_model_folder, obtain_graph
 from polyhop.warehouse.models.onnx_session import open_session
-from polyhop.warehouse.models.weights import find_model_folder
 
 BATCH = 32
 

@@ -24,8 +24,8 @@ from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.models.cached import PathEncoder
-from polyhop.warehouse.open_encoders import open_encoder
+from polyhop.warehouse.models.cached_encoder import PathEncoder
+from polyhop.warehouse.open import open_encoder
 from polyhop.worker.strategies.registry import make
 
 RESAMPLES, SEED = 2_000, 13

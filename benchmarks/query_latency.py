@@ -14,11 +14,10 @@ import numpy as np
 from machine import describe_machine
 
 from polyhop.api import open_index
-from polyhop.schemas.encoder_settings import EncoderSettings
 from polyhop.schemas.query import Question
-from polyhop.schemas.settings import Settings
+from polyhop.schemas.settings import EncoderSettings, Settings
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.open_encoders import open_encoder
+from polyhop.warehouse.open import open_encoder
 from polyhop.worker.strategies.registry import STRATEGIES
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from machine import describe_machine
 
 from polyhop.schemas.queue import FinishedQuestion, JobSpec, NewQuestion
-from polyhop.warehouse.queue.dialects import sqlite_url
 from polyhop.warehouse.queue.queue import open_queue
+from polyhop.warehouse.queue.schema import sqlite_url
 
 QUESTION = "Which river flows through the town where the author of the novel number {} was born?"
 RESULT = {"passages": [{"id": f"passage-{n:05d}", "score": 0.5, "rank": n} for n in range(10)]}

@@ -18,8 +18,8 @@ from machine import describe_machine
 
 from polyhop.schemas.queue import JobSpec, NewQuestion, QuestionState
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.queue.dialects import sqlite_url
 from polyhop.warehouse.queue.queue import open_queue
+from polyhop.warehouse.queue.schema import sqlite_url
 
 STRATEGIES = "bridge,bridge-lexical,bm25,dense,rrf,graph,graph-hybrid,graph-dense,graph-rrf"
 WORKER_COUNT = 2

@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import StoreError
-from polyhop.schemas.ids import content_hash
-from polyhop.schemas.settings import Settings
-from polyhop.schemas.stores import (
+from polyhop.schemas.ports import (
     GRAPH_KINDS,
     HUB_KINDS,
     NODE_KINDS,
@@ -25,16 +23,16 @@ from polyhop.schemas.stores import (
     GraphRecord,
     GraphStore,
 )
-from polyhop.tasks.export.delta import Difference, compare, wanted_rows
-from polyhop.tasks.export.rows import MAKERS, ExportRow, graph_row
+from polyhop.schemas.settings import Settings
+from polyhop.schemas.text import content_hash
+from polyhop.tasks.export.rows import MAKERS, Difference, ExportRow, compare, graph_row, wanted_rows
 from polyhop.tasks.registry import source_kind
-from polyhop.warehouse.artefact_arrays import open_vectors
+from polyhop.warehouse.artefacts import ArrayFolder, open_vectors
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.graph.address import Address
-from polyhop.warehouse.graph.arrays import ArrayFolder
 from polyhop.warehouse.open import open_graph_store
-from polyhop.warehouse.tables.export_rows import export_rows
+from polyhop.warehouse.tables.version_rows import export_rows
 
 T = TypeVar("T")
 

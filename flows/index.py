@@ -1,44 +1,316 @@
-"""A source to a published version: the stages in order, each skipped if its result is known.
+"""A source to a published version: the stages in order, what is taken over, the run's record, and its report.
 
 Plain functions: `prefect_index.py` wraps the same ones into a flow run. Holds the writer's lease from start to end.
 """
 
 import logging
+import time
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
-from polyhop.flows.current_version import CurrentVersion
-from polyhop.flows.kept_settings import with_kept
-from polyhop.flows.model_run import model_run, model_use
-from polyhop.flows.reports import IndexReport
-from polyhop.flows.run_history import RunHistory, recorded
-from polyhop.flows.runner import Runner
+from polyhop.flows.reports import IndexReport, ModelUse, StageTimings
+from polyhop.flows.runner import Runner, model_run, model_use
 from polyhop.flows.sources import check_sources, is_elsewhere, with_sources
-from polyhop.flows.stage_timings import StageTimings
-from polyhop.schemas.errors import CoverageError, SourceError
-from polyhop.schemas.manifest import Manifest
+from polyhop.schemas.errors import (
+    MASK,
+    BudgetExceededError,
+    CoverageError,
+    DamagedStoreError,
+    ManifestMismatchError,
+    PolyhopError,
+    SourceError,
+    UnknownIndexError,
+    redact,
+)
+from polyhop.schemas.logs import span
+from polyhop.schemas.manifest import Manifest, StageRecord
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import Settings
-from polyhop.schemas.strategies import strategies_for
-from polyhop.schemas.tracing import span
-from polyhop.tasks.publish.changes import check_deletions
-from polyhop.tasks.publish.publish import publish_stage
-from polyhop.tasks.publish.removal import prune, tidy, was_killed
+from polyhop.schemas.runs import SENTENCE_CHARACTERS, Outcome, RunRecord, StageUse
+from polyhop.schemas.settings import EncoderSettings, ExtractionSettings, HubSettings, Section, Settings, strategies_for
+from polyhop.schemas.version import VERSION
+from polyhop.tasks.publish.publish import check_deletions, prune, publish_stage, tidy, was_killed
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.tasks.stage import Counts, Stage, tables_of
 from polyhop.warehouse.build import Build, clear_staging, latest_manifest, reuse_arrays, reuse_tables, start_build
 from polyhop.warehouse.files.disk import writing
-from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.timings import read_timings
-from polyhop.warehouse.files.versions import pinned_version, remove_leftovers
-from polyhop.warehouse.files.writer import writer_lease
+from polyhop.warehouse.files.layout import IndexFolder, Layout
+from polyhop.warehouse.files.versions import (
+    begin_run,
+    current_version,
+    end_run,
+    pinned_version,
+    read_timings,
+    remove_leftovers,
+    starter,
+    writer_lease,
+)
 from polyhop.warehouse.integrity import Damage, find_damage
+from polyhop.warehouse.machine import now, peak_rss_mb
 from polyhop.worker.strategies.registry import needed_artefacts
 
 _LOG = logging.getLogger(__name__)
+
+
+class RunHistory:
+    """What is recorded of one run; `begin` once it holds the writer's lease, `stage` after each stage."""
+
+    def __init__(self, folder: IndexFolder, request: IndexRequest) -> None:
+        self._folder = folder
+        self._request = request
+        self._started, self._clock = now(), time.perf_counter()
+        self._begun: RunRecord | None = None
+        self._stages: dict[str, StageUse] = {}
+        self._cached = 0
+
+    def begin(self) -> None:
+        """Writes that the run has begun.
+
+        Raises:
+            StoreError: If the disk refuses.
+        """
+        self._begun = begin_run(self._folder, self._first)
+
+    @contextmanager
+    def stage(self, name: str, seconds: Callable[[float], None]) -> Iterator[None]:
+        """Measures a block of a stage.
+
+        Args:
+            name: The stage.
+            seconds: Gets what the block took, however it ends.
+        """
+        start, before = time.perf_counter(), model_use()
+        try:
+            with span("polyhop.stage", {"polyhop.stage": name}):
+                yield
+        finally:
+            took, use = time.perf_counter() - start, model_use()
+            seconds(took)
+            _LOG.info("stage ended", extra={"fields": {"stage": name, "seconds": round(took, 3)}})
+            self._cached = use.cached
+            self._stages[name] = StageUse(
+                seconds=round(took, 3),
+                calls=use.calls - before.calls,
+                prompt_tokens=use.prompt_tokens - before.prompt_tokens,
+                completion_tokens=use.completion_tokens - before.completion_tokens,
+                cost_usd=_cost_between(before, use),
+            )
+
+    def units(self, name: str, units: int, computed: int, *, is_taken_over: bool = False) -> None:
+        """Notes how many units a measured stage had, and how many of them it computed."""
+        update = {"units": units, "computed": computed, "is_taken_over": is_taken_over}
+        self._stages[name] = self._stages.get(name, StageUse()).model_copy(update=update)
+
+    def ended_well(self, report: IndexReport) -> None:
+        """Writes what the run found or published.
+
+        Raises:
+            StoreError: If the disk refuses.
+        """
+        damaged = f"damaged, made again: {'; '.join(report.damaged)}" if report.damaged else ""
+        said = [damaged or ("" if report.changed else "nothing has changed"), report.pin_sentence]
+        sentence = "; ".join(filter(None, said))
+        self._end("published" if report.changed else "unchanged", sentence, report.counts)
+
+    def ended_ill(self, outcome: Outcome, sentence: str) -> None:
+        """Writes why the run failed or was stopped; of one that never held the lease only if there is an index.
+
+        The run's own error is what people must see, so a disk that refuses this line as well is not mentioned.
+        """
+        with suppress(PolyhopError, OSError):
+            if self._begun is not None or self._folder.path.is_dir():
+                self._end(outcome, sentence, {})
+
+    def _end(self, outcome: Outcome, sentence: str, counts: Mapping[str, int]) -> None:
+        ended = {
+            "outcome": outcome,
+            "sentence": redact(sentence)[:SENTENCE_CHARACTERS],
+            "seconds": round(time.perf_counter() - self._clock, 3),
+            "version": self._version(),
+            "counts": dict(counts),
+            "stages": self._stages,
+            "cached": self._cached,
+            "peak_memory_mb": peak_rss_mb(),
+        }
+        if self._begun is not None:
+            end_run(self._folder, self._begun.model_copy(update=ended))
+        else:
+            begin_run(self._folder, lambda number: self._first(number).model_copy(update=ended))
+
+    def _version(self) -> int:
+        try:
+            return current_version(self._folder) or 0
+        except ManifestMismatchError:
+            return 0
+
+    def _first(self, number: int) -> RunRecord:
+        request = self._request
+        return RunRecord(
+            run=number,
+            started=self._started,
+            started_by=starter(request.flow_run_id, request.flow_run_url),
+            polyhop=VERSION,
+            source=str(request.source) if request.source is not None else "",
+        )
+
+
+def _cost_between(before: ModelUse, after: ModelUse) -> float | None:
+    """What calls cost; None if that is unknown."""
+    if before.calls == after.calls:
+        return 0.0
+    unknown = before.cost_usd is None or after.cost_usd is None
+    return None if unknown else round((after.cost_usd or 0.0) - (before.cost_usd or 0.0), 6)
+
+
+@contextmanager
+def recorded(history: RunHistory) -> Iterator[None]:
+    """Around a run: writes how it ended if it ends with an error, which passes through."""
+    try:
+        yield
+    except BudgetExceededError as error:
+        history.ended_ill("stopped", str(error))
+        raise
+    except PolyhopError as error:
+        history.ended_ill("failed", str(error))
+        raise
+    except Exception as error:
+        history.ended_ill("failed", f"unexpected {type(error).__name__}: {error}")
+        raise
+    except BaseException as error:  # Ctrl-C, and Prefect's signal that a flow run was cancelled
+        history.ended_ill("stopped", f"stopped by {type(error).__name__}")
+        raise
+
+
+SectionT = TypeVar("SectionT", bound=Section)
+
+
+def with_kept(settings: Settings, manifest: Manifest | None) -> Settings:
+    """The settings of this run: what an index is made of stays as it is unless they say otherwise.
+
+    That is the language, the extractor, who bears a name, the encoder, and what hubs are: a later run without them
+    would quietly make another index.
+
+    Args:
+        settings: As given.
+        manifest: Of the version before, None if there is none.
+    """
+    if manifest is None:
+        return settings
+    extraction, hubs = settings.extraction, settings.hubs
+    corpus = _kept(settings.corpus, "language", manifest.settings.get("corpus"))
+    resolution = _kept(settings.resolution, "identity", manifest.settings.get("resolution"))
+    if "extractor" not in extraction.model_fields_set:
+        before = ExtractionSettings.model_validate(manifest.settings["extraction"]).extractor
+        extraction = extraction.model_copy(update={"extractor": before})
+    kept = HubSettings.model_validate(manifest.settings.get("hubs", {})).model_dump(exclude=hubs.model_fields_set)
+    hubs = hubs.model_copy(update=kept)
+    encoder = _kept_encoder(settings.encoder, EncoderSettings.model_validate(manifest.settings.get("encoder", {})))
+    made_of = {"corpus": corpus, "extraction": extraction, "resolution": resolution, "hubs": hubs, "encoder": encoder}
+    return settings.model_copy(update=made_of)
+
+
+def _kept(section: SectionT, name: str, before: object) -> SectionT:
+    """A section with one of its settings as it was, if it was recorded and nothing is said of it now."""
+    if name in section.model_fields_set or not isinstance(before, Mapping) or name not in before:
+        return section
+    return section.model_copy(update={name: before[name]})
+
+
+def _kept_encoder(encoder: EncoderSettings, before: EncoderSettings) -> EncoderSettings:
+    """The encoder of the version before, with whatever else is said of it now, unless another one is named."""
+    if "name" in encoder.model_fields_set and encoder.name != before.name:
+        return encoder
+    kept: dict[str, object] = before.choice.model_dump(exclude=encoder.model_fields_set)
+    entities = encoder.entities
+    if "name" not in entities.model_fields_set or entities.name == before.entities.name:
+        fields = before.entities.choice.model_dump(exclude=entities.model_fields_set)
+        kept["entities"] = entities.model_copy(update=_without_secret(fields))
+    return encoder.model_copy(update=_without_secret(kept))
+
+
+def _without_secret(fields: dict[str, object]) -> dict[str, object]:
+    """Without an address that held a password, which no manifest keeps."""
+    return {name: value for name, value in fields.items() if not (name == "api_base" and MASK in str(value))}
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentVersion:
+    """The current version as a run sees it.
+
+    Attributes:
+        manifest: None before the first version.
+        damage: What of it must not be taken over.
+        request: What is asked for; a full run keeps nothing.
+    """
+
+    manifest: Manifest | None
+    damage: Damage
+    request: IndexRequest
+
+    def require(self, build: Build) -> Manifest:
+        """The manifest.
+
+        Raises:
+            UnknownIndexError: If there is no version.
+        """
+        if self.manifest is None:
+            raise UnknownIndexError(build.index, build.layout.index_names(), str(build.layout.root))
+        return self.manifest
+
+    def holds(self, stage: Stage, build: Build) -> bool:
+        """Whether it has the whole result of this stage, whose fingerprint the build knows."""
+        record = self._record_to_keep(stage)
+        if record is None or self.damage.concerns(stage.table_names, stage.arrays):
+            return False
+        return record.is_final and record.fingerprint == build.fingerprint(stage.name)
+
+    def holds_source(self, source: Stage, build: Build) -> bool:
+        """Whether it was made of the very source that was just read, and nothing of it is damaged."""
+        record = self._record_to_keep(source)
+        if self.damage or record is None or record.fingerprint != build.fingerprint(source.name):
+            return False
+        return record.outcome == dict(build.outcomes).get(source.name, "")
+
+    def has_outcomes_of(self, build: Build) -> bool:
+        """Whether stages were tried again in vain: what had failed failed again."""
+        records, counts = self.require(build).stages, build.counts
+        return records.keys() == counts.keys() and all(
+            records[name].fingerprint == build.fingerprint(name)
+            and records[name].outcome == dict(build.outcomes).get(name, "")
+            and records[name].counts == counts[name]
+            for name in counts
+        )
+
+    def distrusted_vectors(self) -> tuple[str, ...]:
+        """Kinds of vectors that must not be copied from it: all in a full run, else those with damage."""
+        if self.request.full and self.manifest is not None:
+            return tuple(self.manifest.vectors) or tuple(self.damage.vectors)
+        return tuple(self.damage.vectors)
+
+    def check_source(self, source: Stage, build: Build) -> None:
+        """Looks whether the corpus, or the graph, can be taken over.
+
+        Raises:
+            UnknownIndexError: If there is no version.
+            DamagedStoreError: If it is damaged; the sentence has the command that reads the source again.
+        """
+        manifest = self.require(build)
+        if self.damage.concerns(source.table_names, source.arrays):
+            folder = build.folder.version(manifest.version)
+            option = "" if build.source_kind == "corpus" else f"--{build.source_kind} "
+            texts = f"--graph-sources {manifest.graph_sources} " if manifest.graph_sources else ""
+            command = f"polyhop index {option}{manifest.source or 'SOURCE'} {texts}--index {build.index}"
+            raise DamagedStoreError(f"The {build.source_kind} in {folder.tables}", build.index, command=command)
+
+    def _record_to_keep(self, stage: Stage) -> StageRecord | None:
+        if self.request.full or self.manifest is None:
+            return None
+        return self.manifest.stages.get(stage.name)
+
+
 _RAW_ROWS = ("mentions", "relations", "propositions", "triples")
 
 

@@ -1,20 +1,80 @@
-"""What an index run shows people afterwards: pages, rows and the payloads of events, from its report.
+"""What an index run shows people afterwards: pages of changes and coverage, rows, and the payloads of events.
 
 Plain functions that read a published version; `prefect_index.py` shows what they return.
 """
 
 from typing import Any
 
-from polyhop.flows.hub_coverage import hub_coverage
 from polyhop.flows.reports import IndexReport
 from polyhop.schemas.chat import cost_words
-from polyhop.schemas.encoder_settings import LOCAL
-from polyhop.schemas.languages import ENGLISH, language_name, recorded_language
-from polyhop.schemas.likely_language import likely_language
-from polyhop.schemas.settings import Settings
+from polyhop.schemas.languages import ENGLISH, language_name, likely_language, recorded_language
+from polyhop.schemas.settings import LOCAL, Settings
+from polyhop.schemas.text import escaped, plural, printable, table_lines
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import readable_manifest
 from polyhop.warehouse.tables.query import query_rows
+
+_ROWS = "FROM hub_coverage ORDER BY what, covered + uncovered DESC, part LIMIT 500"
+"""At most as many rows as a page shows at once: a graph may have thousands of predicates."""
+
+
+def hub_coverage(settings: Settings, report: IndexReport) -> list[dict[str, Any]]:
+    """Rows of the table `hub_coverage` of the version that a run reports, the largest parts first.
+
+    Returns:
+        None of a version without hubs.
+    """
+    if "hubs" not in report.counts:
+        return []
+    rows: list[dict[str, Any]] = query_rows(Layout(settings.root), report.index, _ROWS, report.version).to_pylist()
+    return rows
+
+
+SHOWN_CHANGES = 50
+"""At most as many records as a page shows at once."""
+_LONGEST_ID = 200
+"""Characters of an id; chosen: longer ones are addresses whose ends say little."""
+
+_QUERY = "SELECT record_id, kind, from_id, source FROM changes ORDER BY record_id"
+
+
+def changed_records(report: IndexReport) -> str:
+    """How many records changed, by kind, in words."""
+    return ", ".join(f"{count:,} {kind}" for kind, count in report.changes.items() if count) or "no record changed"
+
+
+def change_lines(settings: Settings, before: dict[str, int], report: IndexReport) -> list[str]:
+    """The page in Markdown; ids and sources are data and escaped.
+
+    Args:
+        settings: Say where the root is.
+        before: Counts of the version before, empty if there is none.
+        report: Of the run, which published a version.
+    """
+    lines = [f"# Version {report.version} of {escaped(report.index)}: {changed_records(report)}", ""]
+    lines += [*table_lines([["what", "before", "now", "difference"], *_counts(before, report)], 1), ""]
+    total = sum(report.changes.values())
+    if not total:
+        return lines
+    query = f"{_QUERY} LIMIT {SHOWN_CHANGES}"
+    shown = query_rows(Layout(settings.root), report.index, query, report.version).to_pylist()
+    rows = [[_cell(row[name]) for name in ("record_id", "kind", "from_id", "source")] for row in shown]
+    lines += [*table_lines([["record", "kind", "id before", "source"], *rows], 4), ""]
+    if total > len(shown):
+        lines += [f"{plural(total - len(shown), 'more record')} changed.", ""]
+    return [*lines, "All of them:", "", "```", f'polyhop sql "{_QUERY}" --index {report.index}', "```"]
+
+
+def _counts(before: dict[str, int], report: IndexReport) -> list[list[str]]:
+    """What the new version holds more or less of than the one before."""
+    pairs = {name: (before.get(name, 0), report.counts.get(name, 0)) for name in {**report.counts, **before}}
+    return [[name.replace("_", " "), f"{old:,}", f"{new:,}", f"{new - old:+,}"] for name, (old, new) in pairs.items()]
+
+
+def _cell(value: str | None) -> str:
+    text = value or ""
+    return escaped(printable(text if len(text) <= _LONGEST_ID else f"{text[:_LONGEST_ID]}…"))
+
 
 SHOWN_QUARANTINE = 100
 """At most as many rows as a page shows at once."""
@@ -89,7 +149,7 @@ def language_advice(settings: Settings, report: IndexReport) -> str:
 
 def encoding_advice(settings: Settings, report: IndexReport) -> str:
     """How this machine could have encoded faster, in a sentence; "" if it could not, or it took less than a minute."""
-    from polyhop.warehouse.models.openvino_session import faster_precision
+    from polyhop.warehouse.models.onnx_session import faster_precision
 
     stages = [stage for stage in report.seconds if stage.startswith("embed-") and report.computed.get(stage)]
     seconds = sum(report.seconds[stage] for stage in stages)

@@ -12,24 +12,30 @@ from pathlib import Path
 import numpy as np
 
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError, StoreConflictError, UnknownIndexError
-from polyhop.schemas.maintenance import MaintenanceReport, MaintenanceRequest, MaintenanceSettings, PartSize, Size
-from polyhop.schemas.settings import Settings
-from polyhop.tasks.publish.removal import begin_removal, clean_vectors
+from polyhop.schemas.requests import MaintenanceReport, MaintenanceRequest, PartSize, Size
+from polyhop.schemas.settings import MaintenanceSettings, Settings
+from polyhop.tasks.publish.publish import begin_removal, clean_vectors
+from polyhop.warehouse.artefacts import open_array
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.cache.vectors import VectorCache
-from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.disk import (
+    age_days,
+    compact_file,
+    empty_bytes,
+    old_leftovers,
+    remove_paths,
+    size_of,
+    writing,
+)
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.sizes import age_days, old_leftovers, remove_paths, size_of
-from polyhop.warehouse.files.sqlite_files import compact_file, empty_bytes
 from polyhop.warehouse.files.versions import (
     current_version,
     published_versions,
     remove_leftovers,
     remove_version,
     try_exclusive,
+    writer_lease,
 )
-from polyhop.warehouse.files.writer import writer_lease
-from polyhop.warehouse.graph.arrays import open_array
 from polyhop.warehouse.open import open_questions
 
 _MB = 1e6  # bytes of a megabyte, as settings and messages count it

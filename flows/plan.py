@@ -1,8 +1,10 @@
-"""What indexing a corpus or a graph would ask of a model: calls, tokens, cost and time, without a call.
+"""What indexing or a question would ask of a model at most: calls, tokens, cost and time, without a call.
 
 The source is read into a throwaway folder, and each stage that asks a model says what it would ask of it
-(`Stage.plan`); replies are looked up in the cache, and lengths are taken from the project's own history of calls where
-there is one. Resolution by a model is not in it, nor are paths of hubs in texts, nor vectors of entities in a corpus:
+(`Stage.plan`); replies are looked up in the cache, and lengths are taken from the project's own history of calls
+where
+there is one. Resolution by a model is not in it, nor are paths of hubs in texts, nor vectors of entities in a
+corpus:
 names and relations are known only when they are extracted.
 """
 
@@ -17,27 +19,57 @@ from typing import Any
 from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatRequest, ChatTask, Role, Rung, Usage
-from polyhop.schemas.corpus import Source, SourceKind
-from polyhop.schemas.encoder_settings import ENTITIES, PASSAGES, Space
 from polyhop.schemas.errors import SourceError
-from polyhop.schemas.settings import Settings
-from polyhop.schemas.strategies import strategies_for
+from polyhop.schemas.records import Source, SourceKind
+from polyhop.schemas.settings import ENTITIES, PASSAGES, Settings, Space, strategies_for
 from polyhop.tasks.embeddings.stage import is_by_server, is_known_in_advance
-from polyhop.tasks.hubs.textualise import path_text_task
-from polyhop.tasks.planning import PlannedEmbedding, PlannedStep
+from polyhop.tasks.hubs.stage import path_text_task
 from polyhop.tasks.registry import stages_for
-from polyhop.tasks.stage import Stage, tables_of
+from polyhop.tasks.stage import PlannedEmbedding, PlannedStep, Stage, tables_of
 from polyhop.warehouse.build import Build, start_build
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.models.embedding_gateway import TASK as EMBED_TASK
+from polyhop.warehouse.models.budget import count_prompt_tokens, count_tokens, cut_text, embedding_price, price_of
 from polyhop.warehouse.models.encoder_kinds import SERVER_BATCH_SIZE
-from polyhop.warehouse.models.prices import count_prompt_tokens, count_tokens, cut_text, embedding_price, price_of
-from polyhop.warehouse.models.reply_lengths import longest_reply, outgrown
-from polyhop.warehouse.open_encoders import open_encoder
+from polyhop.warehouse.models.litellm_encoder import TASK as EMBED_TASK
+from polyhop.warehouse.models.replies import longest_reply, outgrown
+from polyhop.warehouse.open import open_encoder
 from polyhop.warehouse.open_models import model_name
 from polyhop.warehouse.vectors.kinds import kinds_in
-from polyhop.worker.strategies.registry import needed_artefacts
+from polyhop.worker.strategies.registry import needed_artefacts, spec_of
+
+# Source: algorithms.md 4.10.
+
+
+def question_costs(settings: Settings, strategies: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """{strategy: {calls, prompt_tokens, completion_tokens, cost_usd, tasks{task: calls}}} with default parameters.
+
+    Strategies that ask no model are left out, and all of them without a model for reading (models.read). `cost_usd` is
+    None if the model's price is unknown. Requests that have to be repeated are not counted.
+
+    Raises:
+        UnknownStrategyError: If there is no such strategy.
+    """
+    model = settings.models.chat_reader
+    if not model:
+        return {}
+    price = price_of(model, settings.models)
+    costs = {}
+    for name in dict.fromkeys(strategies):
+        bounds = spec_of(name).parameters().call_bounds()
+        if not bounds:
+            continue
+        prompt = sum(bound.calls * bound.prompt_tokens for bound in bounds)
+        reply = sum(bound.calls * bound.completion_tokens for bound in bounds)
+        costs[name] = {
+            "calls": sum(bound.calls for bound in bounds),
+            "prompt_tokens": prompt,
+            "completion_tokens": reply,
+            "cost_usd": None if price is None else round((prompt * price[0] + reply * price[1]) / 1_000_000, 6),
+            "tasks": {bound.task: bound.calls for bound in bounds},
+        }
+    return costs
+
 
 # least and most output in units of the expected, without a history of calls; chosen: no real provider was ever asked
 # (docs/left.md).
@@ -45,7 +77,7 @@ UNKNOWN_LENGTHS = (0.5, 1.8)
 KNOWN_LENGTHS = (0.8, 1.25)  # the same with a history; chosen
 _SECONDS_PER_CALL = 4.0  # without a history; chosen, and only the stated time depends on it
 _SECONDS_PER_EMBEDDING = 1.0  # of an encoder behind a server, without a history; chosen likewise
-_ENOUGH_CALLS = 20  # chosen: fewer say little about a mean; as many as `MIN_LENGTHS` of warehouse/models/journal.py
+_ENOUGH_CALLS = 20  # chosen: fewer say little about a mean; as many as `MIN_LENGTHS` of warehouse/models/chat.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +260,7 @@ class CachePlanner:
         self._history: dict[str, dict[str, Usage]] = {}
 
     def replies(self, requests: Sequence[ChatRequest[Any]], role: Role = Role.EXTRACT) -> list[BaseModel | None]:
-        """See `polyhop.tasks.planning.Planner`."""
+        """See `polyhop.tasks.stage.Planner`."""
         keys = [request.key(model_name(self._models, role)) for request in requests]
         stored = self._cache.replies(keys)
         tasks = {key: request.task for key, request in zip(keys, requests, strict=True)}
@@ -240,11 +272,11 @@ class CachePlanner:
         ]
 
     def count_tokens(self, text: str) -> int:
-        """See `polyhop.tasks.planning.Planner`."""
+        """See `polyhop.tasks.stage.Planner`."""
         return count_prompt_tokens(text, model=model_name(self._models, Role.EXTRACT))
 
     def output_per_input(self, task: ChatTask[Any], role: Role = Role.EXTRACT) -> float:
-        """See `polyhop.tasks.planning.Planner`."""
+        """See `polyhop.tasks.stage.Planner`."""
         history = self._calls(task, role)
         if history is None:
             return task.output_per_input
@@ -252,7 +284,7 @@ class CachePlanner:
         return history.completion_tokens / text if text > 0 else task.output_per_input
 
     def embedding(self, name: str, texts: Iterable[str], kind: str, space: Space = PASSAGES) -> PlannedEmbedding | None:
-        """See `polyhop.tasks.planning.Planner`."""
+        """See `polyhop.tasks.stage.Planner`."""
         choice = self._settings.encoder.choice_of(space)
         if not choice.name.startswith("litellm:"):
             return None

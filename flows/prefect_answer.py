@@ -1,4 +1,4 @@
-"""Batch answering on Prefect: one flow run per job, with progress, a table of results and metrics.
+"""The flows that ask on Prefect: batch answering, and evaluation.
 
 The flow submits and watches; workers answer, which it starts where none runs. `worker_flow` is a worker by itself.
 """
@@ -7,35 +7,61 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import islice
+from logging import Logger, LoggerAdapter
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 from prefect import flow, get_run_logger, runtime
+from prefect.artifacts import create_image_artifact
+from pydantic import GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
-from polyhop.flows.answer import Submitted, submit_file
-from polyhop.flows.choices import StrategyName
+from polyhop.flows.answer import Crew, Outages, Submitted, end_worker, follow, job_metrics, start_worker, submit_file
 from polyhop.flows.deployments import run_tags
-from polyhop.flows.job_metrics import job_metrics
-from polyhop.flows.prefect_run import clean_run, warn_of_secrets
-from polyhop.flows.prefect_show import (
+from polyhop.flows.evaluate import (
+    evaluate_index,
+    left_out_sentences,
+    plot_addresses,
+    report_files,
+    stored_run,
+    strategy_rows,
+)
+from polyhop.flows.evaluation.run import OnProgress
+from polyhop.flows.prefect_run import (
     DEAD_LETTER,
     OUTAGE,
     Progress,
     artifact_key,
+    clean_run,
     emit,
+    refusal_events,
     rename_run,
+    run_step,
     show_table,
     show_text,
     started_name,
+    warn_of_secrets,
 )
-from polyhop.flows.prefect_steps import run_step
-from polyhop.flows.workers import Crew, Outages, end_worker, follow, start_worker
-from polyhop.schemas.errors import PolyhopError
+from polyhop.schemas.errors import GateFailedError, PolyhopError
 from polyhop.schemas.queue import JobRow, JobSpec, QuestionState
-from polyhop.schemas.requests import SubmissionRequest, names_in
+from polyhop.schemas.requests import EvaluationRequest, SubmissionRequest, names_in
+from polyhop.tasks.evaluation.comparison import failure_sentence
+from polyhop.warehouse.files.evaluations import StoredRun
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
-from polyhop.warehouse.settings_file import load_settings
+from polyhop.warehouse.user_files import load_settings
+from polyhop.worker.strategies.registry import STRATEGIES
+
+
+class _Strategies:
+    """Adds the names of all strategies, those of installed packages among them, to a form when it is made."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "enum": list(STRATEGIES)}
+
+
+StrategyName = Annotated[str, _Strategies()]
+
 
 SHOWN_RESULTS = 100  # rows of an artifact; chosen: Prefect keeps it in its database, and `polyhop results` has all
 
@@ -243,3 +269,103 @@ def _serve(queue: QuestionQueue, queues: str, settings: dict[str, Any], log: Cal
         raise PolyhopError(
             f"The worker ended with code {worker.returncode}; what it printed is in the log of this run."
         )
+
+
+T = TypeVar("T")
+
+PROGRESS_SECONDS = 30.0
+"""Between two lines of the log on one strategy; chosen: whoever watches sees that it is still running."""
+
+
+@flow(name="evaluate", flow_run_name=started_name("evaluate", "index"), persist_result=False)
+def evaluate_flow(  # noqa: PLR0913, PLR0917 - the form that a person fills in on the dashboard
+    questions: str,
+    index: str,
+    strategies: list[StrategyName] | str = "all",
+    parameters: dict[str, Any] | None = None,
+    baseline: str | None = None,
+    fail_below: list[str] | None = None,
+    min_confidence: float | None = None,
+    settings: dict[str, Any] | None = None,
+    sample: int | None = None,
+    seed: int | None = None,
+    closed_book: bool = False,  # noqa: FBT001, FBT002
+    where: str | None = None,
+) -> dict[str, Any]:
+    """Evaluate strategies on a question file, and fail if a metric is below its gate.
+
+    Args:
+        questions: Question file with answers or supporting passages.
+        index: Name of the index.
+        strategies: A list of names, or a text: names, separated by commas, all, or own (those that the index was
+            built for); with parameters and ranges like proprag:beam_width=1..6.
+        parameters: Given to every strategy.
+        baseline: The strategies that the others are compared with, separated by commas; default: the first.
+        fail_below: Least values, like recall@5=.65 or bridge:em=.1; the run fails below one.
+        min_confidence: Leave answers by rules below this confidence empty.
+        settings: Settings by dotted name, over polyhop.toml and the environment.
+        sample: Ask that many of the questions, chosen at random.
+        seed: Of the sample; default: 13.
+        closed_book: One more row, in which the model answers without passages.
+        where: Only records that match, like metadata.year >= 2020 AND source = 'news.jsonl'.
+    """
+    request = EvaluationRequest(
+        questions=Path(questions),
+        index=index,
+        strategies=(strategies,) if isinstance(strategies, str) else tuple(strategies),
+        # as text, as the command line has them: runs by both are stored alike and can be compared
+        parameters={name: str(value) for name, value in (parameters or {}).items()},
+        baselines=(baseline,) if baseline else (),
+        fail_below=tuple(fail_below or ()),
+        min_confidence=min_confidence,
+        sample=sample,
+        seed=seed,
+        closed_book=closed_book,
+        where=where or None,
+    )
+    flags = settings or {}
+    with clean_run(run_tags("evaluation", index)):
+        log = get_run_logger()
+        warn_of_secrets(flags, log.warning)
+        chosen = load_settings(flags)
+        with refusal_events(index):
+            evaluation = evaluate_index(chosen, request, _progress_lines(log), _as_task_run)
+        for sentence in left_out_sentences(evaluation):
+            log.warning(sentence)
+        stored = stored_run(chosen, evaluation.report["run"])
+        log.info("evaluation %d stored in %s", stored.number, stored.path)
+        rows = strategy_rows(stored)
+        rename_run("evaluate", index, f"v{stored.run['version']}", f"run {stored.number}")
+        run_step("show results", partial(_show, stored, rows))
+        failed = failure_sentence(evaluation.report["gates"])
+        if failed:
+            raise GateFailedError(failed)
+        return {"run": stored.number, "folder": str(stored.path), "strategies": rows}
+
+
+def _as_task_run(strategy: str, measure: Callable[[], T]) -> T:
+    return run_step(f"evaluate {strategy}", measure, "evaluate strategy")
+
+
+def _show(stored: StoredRun, rows: list[dict[str, Any]]) -> None:
+    key = partial(artifact_key, "evaluation", stored.run["index"])
+    summary, report = report_files(stored)
+    about = f"evaluation {stored.number} of {stored.run['index']}, version {stored.run['version']}"
+    # as text: a browser opens no file:// address from a dashboard, which may be on another machine
+    show_text(key(), [summary, "", f"Report: `{report}`"], f"Summary of {about}")
+    show_table(key("strategies"), rows, f"Strategies in {about}")
+    for name, address in plot_addresses(stored).items():
+        create_image_artifact(address, key=key(name.replace("_", "-")), description=f"Plot of {about}")
+
+
+def _progress_lines(log: "Logger | LoggerAdapter[Logger]") -> OnProgress:
+    """Calls back per question; a strategy gets a line when it is done, and before that one from time to time."""
+    said_at = time.monotonic()
+
+    def update(strategy: str, done: int, total: int) -> None:
+        nonlocal said_at
+        if done == total or time.monotonic() - said_at >= PROGRESS_SECONDS:
+            said_at = time.monotonic()
+            log.info("%s: %d of %d questions", strategy, done, total)
+
+    return update

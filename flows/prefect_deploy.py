@@ -1,35 +1,269 @@
-"""Deployments on a Prefect server: registered for a work pool, or served by this process.
+"""Deployments on a Prefect server: registered or served, with their schedules and automations.
 
-What they are is data (deployments.py). A second run changes nothing but what is different, and keeps what people
-switched on: schedules are off until then.
+Each has a fixed name: made again, it replaces the one of that name, and keeps whether people switched it on.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
 import httpx
+from prefect.automations import AutomationCore
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.actions import WorkPoolCreate
-from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
+from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
+from prefect.client.schemas.objects import (
+    ConcurrencyLimitConfig,
+    ConcurrencyLimitStrategy,
+    DeploymentSchedule,
+    StateType,
+)
 from prefect.client.schemas.responses import DeploymentResponse
+from prefect.client.schemas.schedules import CronSchedule
 from prefect.deployments.runner import RunnerDeployment
+from prefect.events.actions import ChangeFlowRunState, RunDeployment, SendNotification
+from prefect.events.schemas.automations import EventTrigger, Posture
 from prefect.exceptions import ObjectNotFound, TerminationSignal
 from prefect.runner import Runner
 from prefect.runner.storage import LocalStorage
-from prefect.settings import PREFECT_API_URL
+from prefect.settings import PREFECT_API_URL, get_current_settings
 from prefect.workers.process import ProcessWorker
 
-from polyhop.flows.deployments import DeployedIndex, Deployment, deployments
-from polyhop.flows.prefect_automations import AutomationRequest, make_automations
-from polyhop.flows.prefect_run import require_server, unreachable
-from polyhop.flows.prefect_schedules import merged_schedules
+from polyhop.flows.deployments import AFTER_PUBLISH, TAG, DeployedIndex, Deployment, deployments
+from polyhop.flows.prefect_run import DEAD_LETTER, GAPS, OUTAGE, PAUSED, PUBLISHED, REFUSED, require_server, unreachable
 from polyhop.schemas.errors import ConfigurationError
+
+
+def merged_schedules(
+    deployment: Deployment, found: DeploymentResponse | None, *, is_on: bool = False
+) -> list[DeploymentScheduleCreate]:
+    """The schedules to register: all that the server has, as people left them, and those that it lacks.
+
+    The schedule of a source is found by its slug, the source's name. It keeps when it runs and whether it is on; the
+    source's path is set again unless somebody made it read another file in part.
+
+    Args:
+        deployment: What it comes with.
+        found: What the server has of it; None: nothing yet.
+        is_on: Whether to switch all of them on.
+    """
+    merged = _merged(deployment, found)
+    return [each.model_copy(update={"active": True}) for each in merged] if is_on else merged
+
+
+def _merged(deployment: Deployment, found: DeploymentResponse | None) -> list[DeploymentScheduleCreate]:
+    kept = [_copy(each) for each in found.schedules] if found is not None else []
+    if not deployment.cron:
+        return kept
+    if not deployment.by_source:
+        return kept or [_new(deployment.cron, None, {})]
+    read_before = str(found.parameters.get("source", "")) if found is not None else ""
+    kept = [_with_source(each, deployment.by_source, read_before) for each in kept]
+    return kept + _missing(deployment.cron, deployment.by_source, kept)
+
+
+def _missing(
+    cron: str, by_source: Mapping[str, Mapping[str, Any]], kept: Sequence[DeploymentScheduleCreate]
+) -> list[DeploymentScheduleCreate]:
+    """Schedules for the sources that have none."""
+    slugs = {each.slug for each in kept}
+    return [_new(cron, name, given) for name, given in by_source.items() if name not in slugs]
+
+
+def _with_source(
+    schedule: DeploymentScheduleCreate, by_source: Mapping[str, Mapping[str, Any]], read_before: str
+) -> DeploymentScheduleCreate:
+    """The path of a source may have moved; a schedule of an index's only source becomes that of this source."""
+    if schedule.slug in by_source:
+        if schedule.parameters.get("partial"):
+            return schedule
+        given = by_source[str(schedule.slug)]
+        return schedule.model_copy(update={"parameters": {**given, **schedule.parameters, "source": given["source"]}})
+    if schedule.slug is None and not schedule.parameters:
+        for name, given in by_source.items():
+            if given["source"] == read_before:
+                return schedule.model_copy(update={"slug": name, "parameters": dict(given)})
+    return schedule
+
+
+def _copy(schedule: DeploymentSchedule) -> DeploymentScheduleCreate:
+    return DeploymentScheduleCreate(
+        schedule=schedule.schedule,
+        active=schedule.active,
+        max_scheduled_runs=schedule.max_scheduled_runs,
+        parameters=schedule.parameters,
+        slug=schedule.slug,
+    )
+
+
+def _new(cron: str, slug: str | None, parameters: Mapping[str, Any]) -> DeploymentScheduleCreate:
+    return DeploymentScheduleCreate(
+        schedule=CronSchedule(cron=cron, timezone="UTC"), active=False, parameters=dict(parameters), slug=slug
+    )
+
+
+MISSED_HEARTBEATS = 3
+"""After so many a run is taken for dead; Prefect's own advice for its default of one in 180 s."""
+
+_OURS: dict[str, Any] = {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{TAG}"}
+_RUNS: dict[str, Any] = {"prefect.resource.id": "prefect.flow-run.*"}
+_RUN_BODY = (
+    "Run {{ flow_run.name }} of {{ flow.name }} is {{ flow_run.state.name }}: {{ flow_run.state.message }}\n"
+    "{{ flow_run|ui_url }}"
+)
+_EVENT_BODY = (
+    "{{ event.event }} about {{ event.resource.name or event.resource.id }}:\n"
+    "{% for name, value in event.payload.items() %}{{ name }}: {{ value }}\n{% endfor %}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AutomationRequest:
+    """What automations are to do.
+
+    Attributes:
+        notify: The block to notify by, TYPE/NAME like slack-webhook/ops; empty: those of before stay.
+        after_publish: Kinds of deployments (deployments.AFTER_PUBLISH) to start when a version is published; the
+            others' automations are made, too, and stay as people switched them.
+    """
+
+    notify: str = ""
+    after_publish: Collection[str] = ()
+
+    def check(self) -> None:
+        """Makes sure that a block is named by its type and its name.
+
+        Raises:
+            ConfigurationError: If it is not.
+        """
+        if self.notify and not all(self.notify.partition("/")):
+            raise ConfigurationError(
+                f"--notify takes TYPE/NAME of a notification block (slack-webhook/ops), not '{self.notify}'."
+            )
+
+
+def make_automations(
+    client: SyncPrefectClient, deployments: Mapping[str, Mapping[str, UUID]], request: AutomationRequest
+) -> list[str]:
+    """Makes or replaces all automations.
+
+    Args:
+        client: Of the server.
+        deployments: Ids by index and kind.
+        request: What they are to do.
+
+    Returns:
+        Their names.
+
+    Raises:
+        ConfigurationError: If the block to notify by does not exist.
+    """
+    wanted = [_crash(), _start_again()]
+    if request.notify:
+        wanted += _notifications(_block(client, request.notify))
+    for index, by_kind in deployments.items():
+        wanted += [_after_publish(index, kind, by_kind[kind]) for kind in AFTER_PUBLISH if kind in by_kind]
+    for automation in wanted:
+        is_asked_for = any(automation.name.startswith(f"polyhop: {kind} of") for kind in request.after_publish)
+        _put(client, automation, is_asked_for=is_asked_for)
+    return [automation.name for automation in wanted]
+
+
+def _put(client: SyncPrefectClient, automation: AutomationCore, *, is_asked_for: bool) -> None:
+    found = client.read_automations_by_name(automation.name)
+    if not found:
+        client.create_automation(automation.model_copy(update={"enabled": automation.enabled or is_asked_for}))
+        return
+    first, *others = found
+    kept = automation.model_copy(update={"enabled": first.enabled or is_asked_for})
+    client.update_automation(first.id, AutomationCore(**kept.model_dump(exclude={"owner_resource"})))
+    for other in others:
+        client.delete_automation(other.id)
+
+
+def _when(events: set[str], match: dict[str, Any], **more: Any) -> EventTrigger:
+    """Acts at once on each of these events."""
+    return EventTrigger(expect=events, match=match, posture=Posture.Reactive, threshold=1, **more)
+
+
+def _crash() -> AutomationCore:
+    """After a heartbeat, another event of the run is due; a run of a host that died has none."""
+    frequency = get_current_settings().flows.heartbeat_frequency or 180
+    return AutomationCore(
+        name="polyhop: runs without a heartbeat crash",
+        description=f"A run of Polyhop that has missed {MISSED_HEARTBEATS} heartbeats is marked as crashed.",
+        trigger=EventTrigger(
+            after={"prefect.flow-run.heartbeat"},
+            expect={"prefect.flow-run.*"},
+            match=_RUNS,
+            match_related=_OURS,
+            for_each={"prefect.resource.id"},
+            posture=Posture.Proactive,
+            threshold=1,
+            within=timedelta(seconds=MISSED_HEARTBEATS * frequency),
+        ),
+        actions=[
+            ChangeFlowRunState(state=StateType.CRASHED, message=f"No heartbeat in {MISSED_HEARTBEATS * frequency} s.")
+        ],
+    )
+
+
+def _start_again() -> AutomationCore:
+    """A crash is never the work's own failure: that is a state of its own, and would only fail again."""
+    return AutomationCore(
+        name="polyhop: crashed runs start again",
+        description="A run of Polyhop whose process ended is started again; finished batches are not repeated.",
+        trigger=_when({"prefect.flow-run.Crashed"}, _RUNS, match_related=_OURS, for_each={"prefect.resource.id"}),
+        actions=[
+            ChangeFlowRunState(state=StateType.SCHEDULED, name="AwaitingRetry", message="Started again after a crash.")
+        ],
+    )
+
+
+def _notifications(block: UUID) -> list[AutomationCore]:
+    ended = {"prefect.flow-run.Failed", "prefect.flow-run.Crashed", "prefect.flow-run.TimedOut"}
+    failed = _when(ended, _RUNS, match_related=_OURS)
+    trouble = _when({GAPS, PAUSED, REFUSED, DEAD_LETTER, OUTAGE}, {"prefect.resource.id": "polyhop.*"})
+    return [
+        AutomationCore(
+            name="polyhop: notify of failures",
+            description="Says which run of Polyhop failed or crashed, and why.",
+            trigger=failed,
+            actions=[SendNotification(block_document_id=block, subject="Polyhop: a run failed", body=_RUN_BODY)],
+        ),
+        AutomationCore(
+            name="polyhop: notify of gaps, budgets, dead questions and outages",
+            description="Says what Polyhop's own events say that somebody should look at.",
+            trigger=trouble,
+            actions=[SendNotification(block_document_id=block, subject="Polyhop: {{ event.event }}", body=_EVENT_BODY)],
+        ),
+    ]
+
+
+def _after_publish(index: str, kind: str, deployment_id: UUID) -> AutomationCore:
+    return AutomationCore(
+        name=f"polyhop: {kind} of {index} after publish",
+        description=f"Starts {index}-{kind} when a version of {index} is published.",
+        enabled=False,
+        trigger=_when({PUBLISHED}, {"prefect.resource.id": f"polyhop.index.{index}"}),
+        actions=[RunDeployment(source="selected", deployment_id=deployment_id)],
+    )
+
+
+def _block(client: SyncPrefectClient, named: str) -> UUID:
+    type_slug, _, name = named.partition("/")
+    try:
+        return client.read_block_document_by_name(name, type_slug, include_secrets=False).id
+    except ObjectNotFound as error:
+        raise ConfigurationError(
+            f"The Prefect server has no block '{named}'; make it on the dashboard (Blocks), and see its name with: "
+            "prefect block ls"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

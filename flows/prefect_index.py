@@ -1,21 +1,22 @@
-"""The index flow on Prefect: the same stages as index.py, each batch a task run, with artifacts.
+"""The flows that change or check an index on Prefect: index, export, maintain and verify, each step a task run.
 
 A shell: decides nothing about stages; the only module besides its siblings `prefect_*.py` that imports prefect.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from prefect import flow, get_run_logger, runtime
 
-from polyhop.flows.batch_work import portable_work
-from polyhop.flows.change_page import change_lines, changed_records
-from polyhop.flows.choices import StrategyName
 from polyhop.flows.deployments import run_tags
+from polyhop.flows.export import ExportReport, ExportRequest, run_export
 from polyhop.flows.index import run_index
 from polyhop.flows.index_outcome import (
+    change_lines,
+    changed_records,
     cost_rows,
     counts_of_current,
     coverage_rows,
@@ -26,29 +27,40 @@ from polyhop.flows.index_outcome import (
     stage_rows,
     summary_lines,
 )
-from polyhop.flows.pools import Pool, batch_pool, chosen_pool
-from polyhop.flows.prefect_batches import run_as_tasks
-from polyhop.flows.prefect_run import clean_run, flow_settings, run_flow, warn_of_secrets
-from polyhop.flows.prefect_show import (
+from polyhop.flows.maintain import run_maintenance
+from polyhop.flows.prefect_answer import StrategyName
+from polyhop.flows.prefect_run import (
     GAPS,
     PUBLISHED,
+    TASK_RUNS,
     Progress,
     artifact_key,
+    clean_run,
     emit,
+    flow_settings,
     refusal_events,
     rename_run,
+    run_as_tasks,
+    run_flow,
+    run_step,
     show_table,
     show_text,
     started_name,
+    warn_of_secrets,
 )
-from polyhop.flows.prefect_steps import TASK_RUNS, run_step
 from polyhop.flows.reports import IndexReport
-from polyhop.schemas.corpus import source_of
-from polyhop.schemas.requests import IndexRequest
+from polyhop.flows.runner import Pool, batch_pool, chosen_pool, portable_work
+from polyhop.flows.verify import VerifyReport, run_verify
+from polyhop.flows.verify import repair as repair_stores
+from polyhop.schemas.errors import StoreError, has_secret
+from polyhop.schemas.records import source_of
+from polyhop.schemas.requests import IndexRequest, MaintenanceReport, MaintenanceRequest
 from polyhop.schemas.settings import Settings
+from polyhop.schemas.text import plural
 from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.build import Build
-from polyhop.warehouse.settings_file import load_settings
+from polyhop.warehouse.graph.address import find_address
+from polyhop.warehouse.user_files import load_settings
 
 LONGEST_WAIT_SECONDS = 30 * 24 * 3600.0
 """For "as long as it takes": JSON, which carries parameters, has no infinity."""
@@ -229,3 +241,165 @@ def run_on_prefect(settings: Settings, request: IndexRequest) -> IndexReport:
         settings=flow_settings(settings),
     )
     return IndexReport.from_json(document)
+
+
+T = TypeVar("T")
+
+
+class PrefectSteps:
+    """Runs every step as a Prefect task run."""
+
+    def step(self, name: str, run: Callable[[], T]) -> T:
+        """One task run."""
+        return run_step(f"export {name}", run)
+
+
+@flow(name="export", flow_run_name=started_name("export", "index"), persist_result=False)
+def export_flow(
+    index: str,
+    uri: str | None = None,
+    user: str | None = None,
+    database: str | None = None,
+    settings: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Export to Neo4j: published version in, database that holds it out.
+
+    Args:
+        index: Name of the index.
+        uri: Address of the server; empty for NEO4J_URI.
+        user: User; empty for NEO4J_USER, or neo4j.
+        database: Database; empty for NEO4J_DATABASE, or neo4j.
+        settings: Settings by dotted name, over polyhop.toml and the environment.
+    """
+    with clean_run(run_tags("export", index)):
+        log = get_run_logger()
+        warn_of_secrets({**(settings or {}), "uri": uri or ""}, log.warning)
+        request = ExportRequest(index, find_address(uri, user, None, database))
+        report = run_export(load_settings(settings or {}), request, PrefectSteps())
+        written = f"{report.created:,} created, {report.updated:,} updated, {report.deleted:,} deleted"
+        lines = [f"# Neo4j holds version {report.version} of {index}", "", written, ""]
+        lines += [f"* {name.replace('_', ' ')}: {count:,}" for name, count in report.counts.items()]
+        log.info("Neo4j holds version %d of %s: %s", report.version, index, written)
+        rename_run("export", index, f"v{report.version}")
+        show_text(artifact_key("export", index), lines, written)
+        return {**report.to_json(), "seconds": dict(report.seconds)}
+
+
+def run_export_on_prefect(settings: Settings, request: ExportRequest) -> ExportReport:
+    """Runs the flow in this process against the configured Prefect server and returns its report.
+
+    Raises:
+        StoreUnavailableError: If the Prefect server does not answer.
+    """
+    address = request.address
+    os.environ["NEO4J_URI"], os.environ["NEO4J_PASSWORD"] = address.uri, address.password
+    document = run_flow(
+        export_flow,
+        index=request.index,
+        uri=None if has_secret(address.uri) else address.uri,
+        user=address.user,
+        database=address.database,
+        settings=flow_settings(settings),
+    )
+    return ExportReport(**document)
+
+
+@flow(name="maintain", flow_run_name=started_name("maintain", "index"), persist_result=False)
+def maintain_flow(
+    index: str | None = None,
+    dry_run: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
+    queue_days: float | None = None,
+    settings: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Maintenance: prune versions, free vectors, vacuum caches and queue, remove what killed runs left.
+
+    Args:
+        index: Name of the only index; empty for all.
+        dry_run: Change nothing; report what would go.
+        queue_days: Also forget jobs that ended so many days ago; empty for none.
+        settings: Settings by dotted name (maintenance.*, keep_versions), over polyhop.toml and the environment.
+    """
+    with clean_run(run_tags("maintenance")):
+        log = get_run_logger()
+        warn_of_secrets(settings or {}, log.warning)
+        chosen = load_settings(settings or {})
+        request = MaintenanceRequest(index or None, dry_run, queue_days)
+        report = run_step("maintain", lambda: run_maintenance(chosen, request))
+        for sentence in report.skipped:
+            log.warning(sentence)
+        log.info(_headline(report))
+        show_table("maintenance", _size_rows(report), _headline(report))
+        return report.to_json()
+
+
+def _size_rows(report: MaintenanceReport) -> list[dict[str, Any]]:
+    """Files and megabytes of each part, before and after."""
+    return [
+        {
+            "part": part.part,
+            "files before": part.before.files,
+            "files after": part.after.files,
+            "MB before": round(part.before.bytes / 1e6, 3),
+            "MB after": round(part.after.bytes / 1e6, 3),
+        }
+        for part in report.parts
+    ]
+
+
+def _headline(report: MaintenanceReport) -> str:
+    """What was removed, in one line."""
+    versions = sum(map(len, report.removed_versions.values()))
+    removed = [plural(versions, "version"), *(f"{count:,} {name}" for name, count in report.removed.items())]
+    return f"{'Would remove' if report.dry_run else 'Removed'} {', '.join(removed)}"
+
+
+@flow(name="verify", flow_run_name=started_name("verify", "index"), persist_result=False)
+def verify_flow(
+    index: str,
+    repair: bool = False,  # noqa: FBT001, FBT002 - a form field on the dashboard
+    neo4j: bool = False,  # noqa: FBT001, FBT002
+    settings: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Check that every file, table and vector of an index is as it was published.
+
+    Args:
+        index: Name of the index.
+        repair: Fix what differs, then compare again.
+        neo4j: Also compare with Neo4j (NEO4J_URI, NEO4J_PASSWORD where the flow runs).
+        settings: Settings by dotted name, over polyhop.toml and the environment.
+    """
+    with clean_run(run_tags("check", index)):
+        log = get_run_logger()
+        warn_of_secrets(settings or {}, log.warning)
+        chosen = load_settings(settings or {})
+        address = find_address(None, None, None, None) if neo4j else None
+        compare = partial(run_verify, chosen, index, address)
+        report = run_step("compare stores", compare)
+        if repair and not report.ok:
+            for sentence in _sentences(report):
+                log.warning("%s: %s", index, sentence)
+            run_step("repair stores", partial(repair_stores, chosen, report, address))
+            report = run_step("compare stores again", compare)
+        rename_run("verify", index, f"v{report.version}", "ok" if report.ok else "DIFFERS")
+        _show_verification(report)
+        log.info("index %s, version %d: %s", index, report.version, _said(report))
+        if not report.ok:
+            raise StoreError(
+                f"Index '{index}', version {report.version}: {_sentences(report)[0]}; "
+                f"fix it with: polyhop verify --index {index} --repair"
+            )
+        return report.to_json()
+
+
+def _show_verification(report: VerifyReport) -> None:
+    lines = [f"# Index {report.index}, version {report.version}: {_said(report)}", ""]
+    lines += [f"* {name.replace('_', ' ')}: {'; '.join(found) or 'ok'}" for name, found in report.differences.items()]
+    show_text(artifact_key("verify", report.index), lines, _said(report))
+
+
+def _said(report: VerifyReport) -> str:
+    return "everything is as it was published" if report.ok else f"{len(_sentences(report))} differences"
+
+
+def _sentences(report: VerifyReport) -> list[str]:
+    return [sentence for found in report.differences.values() for sentence in found]

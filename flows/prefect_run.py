@@ -1,6 +1,6 @@
-"""What every flow run shares: a server that answers, logs without tracebacks of known errors, no secret in parameters.
+"""What every flow run shares: a server that answers, no secrets, task runs, artifacts and events.
 
-Knows no flow. Everything that depends on Prefect's insides (its loggers, its threads) is here.
+Everything that depends on Prefect's insides (its loggers, its threads) is here.
 """
 
 import atexit
@@ -8,18 +8,39 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
 import httpx
+from prefect import Task, runtime, task
+from prefect.artifacts import (
+    create_markdown_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
+from prefect.cache_policies import NO_CACHE
+from prefect.context import SyncClientContext
+from prefect.events import emit_event
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+from prefect.utilities.urls import url_for
 
-from polyhop.schemas.environment import as_environment
-from polyhop.schemas.errors import PolyhopError, StoreUnavailableError
-from polyhop.schemas.redaction import has_secret, redact, redacted_tree
-from polyhop.schemas.settings import Settings, flatten
+from polyhop.flows.runner import BatchWork, Pool, ProcessPool, dead_workers_error
+from polyhop.schemas.errors import (
+    BudgetExceededError,
+    LossRefusedError,
+    PolyhopError,
+    StoreUnavailableError,
+    has_secret,
+    redact,
+    redacted_tree,
+)
+from polyhop.schemas.settings import Settings, as_environment, flatten
+from polyhop.schemas.text import content_hash
+from polyhop.tasks.stage import BatchResult
 
 LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 _LOOP_END_SECONDS = 10.0
@@ -183,3 +204,233 @@ def _stop_loops() -> None:
     if lance is not None:
         lance.LOOP.loop.call_soon_threadsafe(lance.LOOP.loop.stop)
         lance.LOOP.thread.join(_LOOP_END_SECONDS)
+
+
+PUBLISHED = "polyhop.index.published"
+GAPS = "polyhop.index.gaps"
+REFUSED = "polyhop.index.refused"
+PAUSED = "polyhop.budget.paused"
+DEAD_LETTER = "polyhop.queue.dead_letter"
+OUTAGE = "polyhop.worker.outage"
+
+
+def artifact_key(*parts: str) -> str:
+    """A key of Prefect's letters (a to z, digits, dashes); a name that has others gets six digits of its hash.
+
+    Two indexes whose names differ only in such letters would share a history otherwise.
+    """
+    return "-".join(_normalised(part) for part in parts)
+
+
+def _normalised(name: str) -> str:
+    kept = "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower()).strip("-")
+    return kept if kept == name else f"{kept}-{content_hash('artifact key', name)[:6]}".strip("-")
+
+
+def show_text(key: str, lines: Sequence[str], description: str) -> None:
+    """A page in Markdown, with a line that leads to the run that made it."""
+    create_markdown_artifact(redact("\n".join([*lines, *_run_link()])), key=key, description=redact(description))
+
+
+def show_table(key: str, rows: Sequence[Mapping[str, Any]], description: str) -> None:
+    """A table, unless it has no row."""
+    if rows:
+        create_table_artifact(redacted_tree(list(rows)), key=key, description=redact(description))
+
+
+class Progress:
+    """One progress artifact: made with the first call, updated by the others."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._id: UUID | None = None
+
+    def update(self, done: int, total: int, what: str) -> None:
+        """Shows that `done` of `total` units are done; `what` says of what."""
+        share = 100.0 * done / total if total else 100.0
+        said = f"{what}: {done:,} of {total:,}"
+        if self._id is None:
+            self._id = create_progress_artifact(share, key=self._key, description=said)  # type: ignore[assignment]
+        else:
+            update_progress_artifact(self._id, progress=share, description=said)
+
+
+def emit(event: str, kind: str, name: str, payload: Mapping[str, Any]) -> None:
+    """Emits an event about a resource `polyhop.KIND.NAME`; Prefect adds the flow run, its deployment and its tags.
+
+    Args:
+        event: Name of the event, one of this module's.
+        kind: Of the resource: index, queue.
+        name: Of the index or queue; also the resource's label `polyhop.KIND`.
+        payload: What automations and people want to know; no secret survives, no large data belongs here.
+    """
+    resource = {"prefect.resource.id": f"polyhop.{kind}.{name}", "prefect.resource.name": name, f"polyhop.{kind}": name}
+    emit_event(event, resource=resource, payload=redacted_tree({**payload, "run_url": _run_url()}))
+
+
+@contextmanager
+def refusal_events(index: str) -> Iterator[None]:
+    """Around a run that stops at its budget, or before it would take too much out of an index: an event says so."""
+    try:
+        yield
+    except BudgetExceededError as error:
+        emit(PAUSED, "index", index, {"index": index, "reason": str(error)})
+        raise
+    except LossRefusedError as error:
+        emit(REFUSED, "index", index, {"index": index, "reason": str(error)})
+        raise
+
+
+def started_name(kind: str, *parameters: str) -> Callable[[], str]:
+    """What Prefect calls to name a run when it starts: its kind, some of its parameters, and when it was to start.
+
+    Of a path only the last part.
+    """
+
+    def name() -> str:
+        given = runtime.flow_run.parameters
+        said = [str(given[each]).rsplit("/", 1)[-1] for each in parameters if given.get(each)]
+        return redact(" ".join([kind, *said, _start_time()]))
+
+    return name
+
+
+def rename_run(*words: str) -> None:
+    """Names the run after its outcome: the given words, and when it was to start."""
+    run_id = runtime.flow_run.id
+    if run_id:
+        name = " ".join(word for word in (*words, _start_time()) if word)
+        with SyncClientContext.get_or_create() as context:
+            context.client.update_flow_run(UUID(str(run_id)), name=redact(name))
+
+
+def _start_time() -> str:
+    return f"{runtime.flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
+
+
+def _run_url() -> str:
+    run_id = runtime.flow_run.id
+    return (run_id and url_for("flow-run", run_id)) or ""
+
+
+def _run_link() -> list[str]:
+    url = _run_url()
+    return ["", f"[The run that wrote this]({url})"] if url else []
+
+
+TASK_RUNS = 20
+"""Of a stage at most; chosen: an index of any size shows below 200, and each costs 10 to 40 ms."""
+RETRIES = 3  # one for each delay below
+RETRY_DELAY_SECONDS = [1.0, 5.0, 20.0]  # chosen: half a minute in all, in which a restarting server is back
+
+
+def is_retryable(_task: Any, _run: Any, state: Any) -> bool:
+    """Retry only what may be temporary: errors whose `retryable` is true."""
+    try:
+        state.result()
+    except PolyhopError as error:
+        return error.retryable
+    except Exception:  # noqa: BLE001 - any other error is a defect or a refusal, and would only fail again
+        return False
+    return False
+
+
+def run_step(name: str, run: Callable[[], T], task_name: str | None = None, *, retries: int = RETRIES) -> T:
+    """Runs a function as one task run, again if it fails of something temporary; its result stays in this process.
+
+    Args:
+        name: What the dashboard calls the task run.
+        run: Safe to run again.
+        task_name: What it calls the task; default: as the run.
+        retries: How often it is run again at most.
+    """
+
+    @task(
+        name=task_name or name,
+        task_run_name=_literal(name),
+        retries=retries,
+        retry_delay_seconds=RETRY_DELAY_SECONDS[:retries] or 0,
+        retry_condition_fn=is_retryable,
+        cache_policy=NO_CACHE,
+        persist_result=False,
+    )
+    def work() -> T:
+        return run()
+
+    return work()
+
+
+def _literal(name: str) -> str:
+    """A task run's name is a template to Prefect."""
+    return name.replace("{", "{{").replace("}", "}}")
+
+
+DoBatch = Callable[[int], BatchResult]
+
+
+def run_as_tasks(pool: Pool, work: BatchWork, numbers: list[int]) -> Iterator[BatchResult]:
+    """One task run per group of batches, several at once; yields results in the order of `numbers`.
+
+    There are at most `TASK_RUNS` of them, or two per process if those are more.
+
+    Args:
+        pool: Does the batches.
+        work: The stage's work.
+        numbers: Numbers of the batches.
+    """
+    size = -(-len(numbers) // max(TASK_RUNS, 2 * pool.width))
+    groups = [numbers[first : first + size] for first in range(0, len(numbers), size)]
+    if isinstance(pool, ProcessPool):
+
+        def wait_for(number: int) -> BatchResult:
+            return pool.run(work, number)
+
+        yield from _results(ThreadPoolTaskRunner(max_workers=pool.width), work, wait_for, groups)
+    else:
+        yield from _on_dask(pool, work, groups)
+
+
+def _on_dask(pool: Any, work: BatchWork, groups: list[list[int]]) -> Iterator[BatchResult]:
+    from distributed import KilledWorker
+    from prefect_dask.task_runners import DaskTaskRunner
+
+    from polyhop.flows.runner import do_on_worker
+
+    threads = pool.threads
+
+    def do_here(number: int) -> BatchResult:
+        with clean_run():  # in the worker, which runs the task
+            return do_on_worker(work, number, threads)
+
+    try:
+        yield from _results(DaskTaskRunner(address=pool.address), work, do_here, groups)
+    except KilledWorker as error:
+        raise dead_workers_error(work) from error
+
+
+def _results(
+    runner: TaskRunner[Any],
+    work: BatchWork,
+    do_batch: DoBatch,
+    groups: list[list[int]],
+) -> Iterator[BatchResult]:
+    def do_group(group: list[int]) -> list[BatchResult]:
+        return [do_batch(number) for number in group]
+
+    stage = work.stage
+    with runner as started:
+        futures = []
+        for group in groups:
+            words = f"batch {group[0]}" if len(group) == 1 else f"batches {group[0]} to {group[-1]}"
+            run_group: Task[[list[int]], list[BatchResult]] = task(
+                name=stage,
+                task_run_name=f"{stage} {words}",
+                retries=len(RETRY_DELAY_SECONDS),
+                retry_delay_seconds=RETRY_DELAY_SECONDS,
+                retry_condition_fn=is_retryable,
+                cache_policy=NO_CACHE,
+                persist_result=False,
+            )(do_group)
+            futures.append(started.submit(run_group, {"group": group}))
+        for future in futures:
+            yield from future.result()

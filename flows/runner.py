@@ -1,15 +1,409 @@
-"""Who runs the functions of stages: this process, in order, or a pool; `prefect_index.py` makes task runs of them.
+"""Who does the batches of a run: this process, further ones here, or a Dask cluster; and its share of models.
 
-Knows no stage.
+A pool starts when its first batch comes, so that a run
+that finds nothing to do starts nothing. A process that dies costs the batches in flight: they are done again.
 """
 
+import multiprocessing
+import os
+import signal
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
+from multiprocessing.util import Finalize
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any, Protocol
 
-from polyhop.flows.batch_work import portable_work
-from polyhop.flows.pools import Pool, chosen_pool, run_in_pool
+from polyhop.flows.reports import ModelUse
+from polyhop.schemas.errors import ConfigurationError, StoreError, StoreUnavailableError
+from polyhop.schemas.logs import configure_logs_as_parent
+from polyhop.schemas.settings import ModelSettings, QueueSettings, Settings
+from polyhop.schemas.version import VERSION
 from polyhop.tasks.stage import BatchResult, Counts, Stage
 from polyhop.warehouse.build import Build
+from polyhop.warehouse.open_models import chats_usage, close_chats
+
+
+@contextmanager
+def model_run(note: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Models opened inside the block share one budget, which begins at 0.
+
+    Args:
+        note: Gets lines about the models: how fast they reply, when the run would end.
+    """
+    close_chats(note)
+    try:
+        yield
+    except BaseException:
+        if note is not None:  # there is no report that would say so
+            for sentence in model_use().sentences():
+                note(f"The run ended early; {sentence}.")
+        raise
+    finally:
+        close_chats()
+
+
+def model_use() -> ModelUse:
+    """What models have taken in this run so far."""
+    use = chats_usage()
+    spent, unknown = use.spent, use.unknown
+    return ModelUse(
+        spent.calls,
+        use.cached,
+        spent.prompt_tokens,
+        spent.completion_tokens,
+        cost_usd=_rounded(spent.cost_usd),
+        replaced_counts=use.replaced,
+        unknown_calls=unknown.calls,
+        unknown_tokens=unknown.prompt_tokens + unknown.completion_tokens,
+        unknown_cost_usd=_rounded(unknown.cost_usd),
+    )
+
+
+def _rounded(cost_usd: float | None) -> float | None:
+    return None if cost_usd is None else round(cost_usd, 6)
+
+
+_one_batch = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchWork:
+    """The batches of one stage, for another process.
+
+    Attributes:
+        stage: Name of the stage.
+        run: Its batch function.
+        build: The build; its paths are absolute, and it holds no password.
+        version: Version of Polyhop that the run has.
+    """
+
+    stage: str
+    run: Callable[[Build, int], BatchResult]
+    build: Build
+    version: str = VERSION
+
+
+def portable_work(stage: Stage, build: Build) -> BatchWork:
+    """The work without what other processes must not or need not know: addresses of the queue and of models."""
+    settings = build.settings
+    root = settings.root.expanduser().resolve()
+    entities = settings.encoder.entities.model_copy(update={"api_base": ""})
+    encoder = settings.encoder.model_copy(update={"api_base": "", "entities": entities})
+    hidden = {"root": root, "queue": QueueSettings(), "models": ModelSettings(), "encoder": encoder}
+    return BatchWork(stage.name, stage.run, replace(build, settings=settings.model_copy(update=hidden)))
+
+
+def do_batch(work: BatchWork, number: int, threads: int) -> BatchResult:
+    """Does one batch in this process.
+
+    Args:
+        work: The stage's work.
+        number: Number of the batch.
+        threads: Threads of the encoder, unless the settings say it.
+
+    Raises:
+        ConfigurationError: If this process has another Polyhop, or does not see the run's root folder.
+        PolyhopError: What the batch raises.
+    """
+    if work.version != VERSION:
+        raise ConfigurationError(
+            f"A process that does batches has Polyhop {VERSION}, the run has {work.version}; install the same version "
+            "on all hosts."
+        )
+    if not work.build.staging.tables.is_file():
+        raise ConfigurationError(
+            f"A process that does batches does not see {Path(work.build.settings.root)}; put the root folder on "
+            "storage that all workers of the cluster mount at the same path, or set runner.kind=processes."
+        )
+    with _one_batch:
+        return work.run(_with_threads(work.build, threads), number)
+
+
+def _with_threads(build: Build, threads: int) -> Build:
+    settings = build.settings
+    encoder = settings.encoder.model_copy(update={"threads": settings.encoder.threads or threads})
+    return replace(build, settings=settings.model_copy(update={"encoder": encoder}))
+
+
+MOST_DEATHS = 3
+"""Processes that may die on one batch before the run gives up; chosen: as Dask does."""
+LEAST_UNITS = 10_000
+"""Units below which runner.kind = auto starts no process: on two cores extraction by rules pays above some 5,000
+passages (1 ms each, and 2 s for a process to start); chosen."""
+_ORPHANED = 1  # exit code of a process whose run was killed: a failure, though nobody is left to read it
+
+
+class Pool(Protocol):
+    """Processes that do batches."""
+
+    @property
+    def width(self) -> int:
+        """How many batches it takes at once."""
+        ...
+
+    def takes(self, stage: Stage, units: int) -> bool:
+        """Whether it pays to have a stage's batches of so many units done there."""
+        ...
+
+    def run(self, work: BatchWork, number: int) -> BatchResult:
+        """Does one batch and waits for it; safe for many threads."""
+        ...
+
+
+def chosen_pool(pool: Pool | None, stage: Stage, build: Build, numbers: list[int]) -> Pool | None:
+    """The pool, if batches of a stage should be done there; a single one is not worth it."""
+    if pool is None or len(numbers) < 2 or not stage.is_portable(build):
+        return None
+    return pool if pool.takes(stage, len(numbers) * build.settings.batch_size) else None
+
+
+@contextmanager
+def batch_pool(settings: Settings) -> Iterator["Pool | None"]:
+    """The pool that the settings name, closed after the block; None: the run does its batches itself.
+
+    Raises:
+        ConfigurationError: If it is Dask's, and Dask is not installed or no scheduler answers.
+    """
+    chosen = settings.runner
+    workers = chosen.workers or usable_cores()
+    if chosen.kind == "local" or (chosen.kind == "auto" and workers == 1):
+        yield None
+        return
+    if chosen.kind == "dask":
+        pool: ProcessPool | DaskPool = _dask_pool(chosen.address, workers)
+    else:
+        pool = ProcessPool(workers, where_it_pays=chosen.kind == "auto")
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
+def _dask_pool(address: str, workers: int) -> "DaskPool":
+
+    return DaskPool(address, workers)
+
+
+def run_in_pool(pool: Pool, work: BatchWork, numbers: list[int]) -> Iterator[BatchResult]:
+    """Does batches in the processes of a pool, yielding results in the order of `numbers`."""
+    with ThreadPoolExecutor(pool.width, "polyhop-batch") as waiting:
+        futures: list[Future[BatchResult]] = [waiting.submit(pool.run, work, number) for number in numbers]
+        try:
+            for future in futures:
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def dead_workers_error(work: BatchWork) -> StoreError:
+    """What a run says that gives up on a batch."""
+    return StoreError(
+        f"A batch of stage {work.stage} was given up: the processes that did it kept dying (killed, or out of memory). "
+        "Lower runner.workers or batch_size and run again; finished batches are kept."
+    )
+
+
+class ProcessPool:
+    """Further processes on this machine, each with an equal share of its cores; they end when the run does.
+
+    Args:
+        workers: Number of processes.
+        where_it_pays: Whether they do long stages only, of which a batch keeps one core busy. Then the run does
+            batches itself where no process can start (a program without `if __name__ == "__main__"`).
+    """
+
+    def __init__(self, workers: int, *, where_it_pays: bool = False) -> None:
+        self._workers = workers
+        self._where_it_pays = where_it_pays
+        self._has_done_any = False
+        self._threads = max(1, usable_cores() // workers)
+        self._executor: ProcessPoolExecutor | None = None
+        self._changing = Lock()
+
+    @property
+    def width(self) -> int:
+        """One batch per process."""
+        return self._workers
+
+    def takes(self, stage: Stage, units: int) -> bool:
+        """Every stage's, or those that pay."""
+        return not self._where_it_pays or (stage.is_one_core and units >= LEAST_UNITS)
+
+    def run(self, work: BatchWork, number: int) -> BatchResult:
+        """Does one batch; again if a process dies meanwhile.
+
+        Raises:
+            StoreError: If processes keep dying.
+        """
+        for _ in range(MOST_DEATHS):
+            executor = self._started()
+            try:
+                result = executor.submit(do_batch, work, number, self._threads).result()
+            except BrokenProcessPool:
+                self._forget(executor)
+            else:
+                self._has_done_any = True
+                return result
+        if self._where_it_pays and not self._has_done_any:
+            return do_batch(work, number, usable_cores())
+        raise dead_workers_error(work)
+
+    def close(self) -> None:
+        """Waits for batches in flight and ends the processes."""
+        if self._executor is not None:
+            self._executor.shutdown(cancel_futures=True)
+
+    def _started(self) -> ProcessPoolExecutor:
+        with self._changing:
+            if self._executor is None:
+                # DuckDB and LanceDB do not survive a fork of the process that used them
+                context = multiprocessing.get_context("spawn")
+                self._executor = ProcessPoolExecutor(self._workers, context, initializer=_begin_process)
+            return self._executor
+
+    def _forget(self, broken: ProcessPoolExecutor) -> None:
+        """Lets the next batch start new processes: one that dies takes the executor with it."""
+        with self._changing:
+            if self._executor is broken:
+                self._executor = None
+        broken.shutdown(wait=False, cancel_futures=True)
+
+
+def _begin_process() -> None:
+    """In each process: interrupts are the run's to handle, and a run that is killed leaves no process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    configure_logs_as_parent()
+    run = multiprocessing.parent_process()
+    if run is not None:
+        ended, ends = multiprocessing.Pipe(duplex=False)
+        watch = Thread(target=_end_with, args=(run.sentinel, ended), name="polyhop-parent", daemon=True)
+        watch.start()
+        # A thread that outlives the interpreter's modules makes DuckDB's binding print 40 lines.
+        Finalize(None, _end_watch, args=(watch, ends), exitpriority=0)
+
+
+def _end_with(run: int, ended: Connection) -> None:
+    if run in wait([run, ended]):
+        os._exit(_ORPHANED)
+
+
+def _end_watch(watch: Thread, ends: Connection) -> None:
+    ends.close()
+    watch.join()
+
+
+CONNECT_SECONDS = 10
+"""Seconds to wait for a scheduler; chosen: ten times what one on the same network needs."""
+_QUEUED = 2
+"""Batches per worker that are handed over, so that none waits for the next one; chosen."""
+
+
+class DaskPool:
+    """Workers of a Dask cluster, one batch at a time each.
+
+    Args:
+        address: Address of its scheduler; "" for a cluster of processes on this machine, which ends with the pool.
+        workers: Processes of that cluster.
+
+    Attributes:
+        threads: Threads of an encoder on a worker; 0: as many as the worker was given.
+
+    Raises:
+        ConfigurationError: If Dask is not installed.
+    """
+
+    def __init__(self, address: str, workers: int) -> None:
+        try:
+            import distributed
+        except ImportError as error:
+            raise ConfigurationError(
+                "runner.kind=dask needs Dask: pip install 'polyhop[dask]' (or set runner.kind=processes)."
+            ) from error
+        self._distributed: Any = distributed
+        self._address = address
+        self._workers = workers
+        self.threads = 0 if address else max(1, usable_cores() // workers)
+        self._opened = ExitStack()
+        self._client: Any = None
+        self._changing = Lock()
+
+    @property
+    def address(self) -> str:
+        """Address of the scheduler, started if need be.
+
+        Raises:
+            StoreUnavailableError: If no scheduler answers there.
+        """
+        return str(self._started().scheduler.address)
+
+    @property
+    def width(self) -> int:
+        """Two batches per worker."""
+        return max(1, _QUEUED * len(self._started().nthreads()))
+
+    def takes(self, stage: Stage, units: int) -> bool:
+        """Every stage's."""
+        return True
+
+    def run(self, work: BatchWork, number: int) -> BatchResult:
+        """Does one batch on a worker; Dask gives it to another one if that worker dies.
+
+        Raises:
+            StoreError: If workers keep dying.
+        """
+        future = self._started().submit(do_on_worker, work, number, self.threads, pure=False)
+        try:
+            result: BatchResult = future.result()
+            return result
+        except self._distributed.KilledWorker as error:
+            raise dead_workers_error(work) from error
+
+    def close(self) -> None:
+        """Disconnects, and ends the cluster if it was started for the run."""
+        self._opened.close()
+
+    def _started(self) -> Any:
+        with self._changing:
+            if self._client is None:
+                self._client = self._opened.enter_context(self._connected())
+            return self._client
+
+    def _connected(self) -> Any:
+        dask, where = self._distributed, self._address
+        if not where:
+            options = {"n_workers": self._workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+            where = self._opened.enter_context(dask.LocalCluster(**options))
+        try:
+            return dask.Client(where, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise StoreUnavailableError(
+                f"No Dask scheduler answers at {self._address} ({error}); start one with `dask scheduler`, or leave "
+                "runner.address empty for a cluster on this machine."
+            ) from error
+
+
+def do_on_worker(work: BatchWork, number: int, threads: int) -> BatchResult:
+    """In a worker: does one batch.
+
+    Args:
+        work: The stage's work.
+        number: Number of the batch.
+        threads: Threads of the encoder; 0: as many as the worker was given (`dask worker --nthreads`).
+    """
+    from distributed import get_worker
+
+    return do_batch(work, number, threads or get_worker().state.nthreads)
 
 
 class Runner(Protocol):

@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from polyhop.schemas.corpus import GraphServer, Source, source_of
 from polyhop.schemas.errors import (
     ConfigurationError,
     DamagedStoreError,
@@ -17,12 +16,13 @@ from polyhop.schemas.errors import (
     UnknownIndexError,
 )
 from polyhop.schemas.manifest import Manifest, SourceState
+from polyhop.schemas.records import GraphServer, Source, source_of
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.registry import source_kind
 from polyhop.warehouse.build import Build
-from polyhop.warehouse.files.kept_records import KeptSource, kept_files
 from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.records import KeptSource, kept_files
 from polyhop.warehouse.files.sources import place_of
 from polyhop.warehouse.files.versions import latest_version, read_manifest
 

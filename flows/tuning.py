@@ -10,13 +10,11 @@ from typing import Any
 from polyhop.flows.evaluate import left_out_sentences
 from polyhop.flows.evaluation.run import Evaluation, OnProgress, run_evaluation
 from polyhop.schemas.errors import ConfigurationError, StoreConflictError
-from polyhop.schemas.requests import EvaluationRequest, TuningRequest
+from polyhop.schemas.requests import EvaluationRequest, Range, TuningRequest, labels_in, parse_range, parse_variant
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.variants import Range, labels_in, parse_range, parse_variant
-from polyhop.tasks.evaluation.report import ALL_METRICS, ANSWER_METRICS
-from polyhop.tasks.evaluation.run_documents import json_bytes, rounded
-from polyhop.tasks.evaluation.sampling import DEFAULT_SEED, rest_of, sampled
-from polyhop.tasks.evaluation.triple_metrics import TRIPLE_METRICS
+from polyhop.tasks.evaluation.bootstrap import DEFAULT_SEED, rest_of, sampled
+from polyhop.tasks.evaluation.metrics import TRIPLE_METRICS
+from polyhop.tasks.evaluation.report import ALL_METRICS, ANSWER_METRICS, json_bytes, rounded
 from polyhop.tasks.evaluation.tuning import MOST_TUNED, Part, check_parts, chosen_setting, tuning_document
 from polyhop.warehouse.files.evaluations import REPORT, TUNING, check_folder, store_run
 from polyhop.warehouse.files.layout import Layout

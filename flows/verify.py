@@ -14,23 +14,23 @@ import numpy as np
 from polyhop.flows.export import Published, vector_of, write_differences
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.corpus import source_of
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError, StoreError
 from polyhop.schemas.manifest import VectorRecord
-from polyhop.schemas.printable import plural
+from polyhop.schemas.ports import GRAPH_KINDS, GraphKind, GraphStore, HeldRow
+from polyhop.schemas.records import source_of
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.stores import GRAPH_KINDS, GraphKind, GraphStore, HeldRow
-from polyhop.tasks.export.delta import Difference, compare
-from polyhop.tasks.export.rows import row_hash
-from polyhop.tasks.publish.removal import begin_removal, clean_vectors
+from polyhop.schemas.text import plural
+from polyhop.tasks.export.rows import Difference, compare, row_hash
+from polyhop.tasks.publish.publish import begin_removal, clean_vectors
 from polyhop.tasks.registry import source_kind, stages_for
-from polyhop.warehouse.artefact_arrays import open_vectors
+from polyhop.warehouse.artefacts import ArrayFolder, open_vectors
 from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
-from polyhop.warehouse.files.run_history import drop_damaged_lines, find_history_damage
 from polyhop.warehouse.files.versions import (
     current_version,
+    drop_damaged_lines,
+    find_history_damage,
     hold_version,
     pinned_version,
     point_to,
@@ -38,13 +38,11 @@ from polyhop.warehouse.files.versions import (
     read_manifest,
     remove_version,
     require_version,
+    writer_lease,
 )
-from polyhop.warehouse.files.writer import writer_lease
 from polyhop.warehouse.graph.address import Address
-from polyhop.warehouse.graph.arrays import ArrayFolder
 from polyhop.warehouse.integrity import find_damage
-from polyhop.warehouse.open import open_graph_store, open_vector_store
-from polyhop.warehouse.open_encoders import close_encoders
+from polyhop.warehouse.open import close_encoders, open_graph_store, open_vector_store
 
 OLDER = "older_versions"
 CACHES = "caches"

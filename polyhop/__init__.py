@@ -13,11 +13,23 @@ __version__ = VERSION
 logging.getLogger("polyhop").addHandler(logging.NullHandler())
 
 if TYPE_CHECKING:
-    from polyhop.api import Answer, Index, open_index
-    from polyhop.programs import Comparison, Job, asubmit, evaluate, index, plan, submit
+    from polyhop.api import (
+        Answer,
+        Comparison,
+        Index,
+        Indexes,
+        Job,
+        SeveralAnswers,
+        asubmit,
+        evaluate,
+        index,
+        open_index,
+        open_indexes,
+        plan,
+        submit,
+    )
     from polyhop.schemas import errors
     from polyhop.schemas.settings import Settings
-    from polyhop.several import Indexes, SeveralAnswers, open_indexes
 
 __all__ = [
     "Answer",
@@ -38,10 +50,22 @@ __all__ = [
     "submit",
 ]
 _MODULES = {
-    "polyhop.api": ("Answer", "Index", "open_index"),
-    "polyhop.programs": ("Comparison", "Job", "asubmit", "evaluate", "index", "plan", "submit"),
+    "polyhop.api": (
+        "Answer",
+        "Comparison",
+        "Index",
+        "Indexes",
+        "Job",
+        "SeveralAnswers",
+        "asubmit",
+        "evaluate",
+        "index",
+        "open_index",
+        "open_indexes",
+        "plan",
+        "submit",
+    ),
     "polyhop.schemas.settings": ("Settings",),
-    "polyhop.several": ("Indexes", "SeveralAnswers", "open_indexes"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

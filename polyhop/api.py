@@ -1,32 +1,363 @@
-"""The Python API: an open index that answers questions and SQL.
+"""The Python API: an open index, or several, that answer questions and SQL; index, plan, submit and evaluate.
 
-Thin: parses nothing, ranks nothing; the worker does the answering.
+Thin: each function is the command of its name, with the same checks; nothing is printed.
 """
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping, Sequence
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from polyhop import notebook
 from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError, MissingArtefactError
-from polyhop.schemas.printable import plural
 from polyhop.schemas.query import Question
-from polyhop.schemas.settings import Settings
-from polyhop.schemas.strategies import default_strategy
-from polyhop.warehouse.open import open_published, open_vector_store
-from polyhop.warehouse.settings_file import load_settings
+from polyhop.schemas.queue import JobSpec
+from polyhop.schemas.records import SourceKind, source_of
+from polyhop.schemas.requests import EvaluationRequest, IndexRequest, SubmissionRequest
+from polyhop.schemas.settings import Settings, default_strategy
+from polyhop.schemas.text import plural, printable
+from polyhop.terminal import passage_texts
+from polyhop.warehouse.index_reader import open_published
+from polyhop.warehouse.open import open_questions, open_vector_store
+from polyhop.warehouse.user_files import load_settings
 from polyhop.worker.answer import AnsweredQuestion
+from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
 from polyhop.worker.session import IndexSession
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
-    from polyhop.graph_api import EntityGraph
+    from polyhop.flows.plan import IndexPlan
+    from polyhop.flows.reports import IndexReport
+    from polyhop.graph import EntityGraph
+
+
+SHOWN_CHARACTERS = 300
+"""Of a passage; chosen: some lines."""
+
+
+def table_html(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """An HTML table; numbers are rounded to three places."""
+    head = "".join(f"<th>{html_text(name)}</th>" for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html_text(_shown_cell(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def answer_html(question: str, short: str, passages: Sequence[Mapping[str, Any]]) -> str:
+    """A question with its answer and passages."""
+    rows = [
+        (row.get("rank"), row.get("score"), row.get("title"), str(row.get("text", ""))[:SHOWN_CHARACTERS])
+        for row in passages
+    ]
+    said = f"<b>{html_text(short)}</b>" if short else "<i>no answer; read the passages</i>"
+    return f"<p>{html_text(question)}<br>{said}</p>" + table_html(("rank", "score", "title", "text"), rows)
+
+
+def html_text(value: object) -> str:
+    """Any text as HTML that shows it."""
+    return escape(printable(str(value)))
+
+
+def _shown_cell(value: object) -> object:
+    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else value
+
+
+Questions = str | Path | Iterable[Mapping[str, Any] | str]
+"""A question file, or rows of one: {id?, question, answers[]?, supporting[]?}, or questions alone."""
+_POLL_SECONDS = 0.2  # chosen: unnoticed by who waits for a job, and five small queries a second for the queue
+
+
+def index(  # noqa: PLR0913 - those of `polyhop index`
+    source: str | Path | None,
+    *,
+    name: str,
+    graph: str | Path | None = None,
+    add_strategies: Sequence[str] = (),
+    full: bool = False,
+    source_name: str = "",
+    replace: bool = False,
+    allow_deletions: bool = False,
+    root: str | Path | None = None,
+    settings: Settings | None = None,
+) -> "IndexReport":
+    """Indexes a corpus, or brings an index up to date with it (`polyhop index`).
+
+    Args:
+        source: A file or folder; None: what the index was made from stays as it is.
+        name: Of the index.
+        graph: A knowledge graph in place of a corpus: a file of triples, or a database's address.
+        add_strategies: Also builds what these need.
+        full: Derives every stage again.
+        source_name: Which of the index's sources it is, or a new one; "": the one that was read from there.
+        replace: The source takes the place of the index's only one, or of the one that `source_name` names.
+        allow_deletions: More than `corpus.max_deleted_share` of a source's records may be deleted.
+        root: Folder of all data; default from settings, ./polyhop-data.
+        settings: Default: polyhop.toml and POLYHOP_… variables.
+
+    Raises:
+        LossRefusedError: If it would replace a source, or delete many records, and may not; nothing is published.
+        SourceError: If the source cannot be used; nothing is published.
+        StoreConflictError: If another process is writing this index.
+        PolyhopError: As `polyhop index`.
+    """
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner, batch_pool
+
+    if source is not None and graph is not None:
+        raise ConfigurationError("Name a source or a graph: an index is made from one of them.")
+    chosen = _settings(root, settings)
+    corpus = None if source is None else Path(source)
+    named = corpus if graph is None else source_of(str(graph))
+    kind: SourceKind | None = "graph" if graph is not None else "corpus" if source is not None else None
+    request = IndexRequest(
+        name,
+        named,
+        tuple(add_strategies),
+        full=full,
+        kind=kind,
+        source_name=source_name,
+        replaces=replace,
+        allows_deletions=allow_deletions,
+    )
+    with batch_pool(chosen) as pool:
+        return run_index(chosen, request, DirectRunner(pool=pool))
+
+
+def plan(
+    source: str | Path,
+    *,
+    add_strategies: Sequence[str] = (),
+    root: str | Path | None = None,
+    settings: Settings | None = None,
+) -> "IndexPlan":
+    """What indexing would ask of the configured models, and cost; asks nobody (`polyhop plan`).
+
+    Raises:
+        SourceError: If the source cannot be used.
+        ConfigurationError: If no model is configured.
+    """
+    from polyhop.flows.plan import plan_index
+
+    return plan_index(_settings(root, settings), Path(source), add_strategies)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job in the question queue; workers answer it, wherever they run.
+
+    Attributes:
+        id: Its number.
+        count: Questions.
+        is_new: False if an earlier submission with the same key made it.
+    """
+
+    id: int
+    count: int
+    is_new: bool
+    _settings: Settings
+
+    def is_open(self) -> bool:
+        """Whether questions are left to answer."""
+        with open_questions(self._settings) as queue:
+            queue.sweep()
+            return queue.job(self.id).is_open
+
+    def results(self) -> list[dict[str, Any]]:
+        """The questions with what became of them, in submitted order (`polyhop results`)."""
+        from polyhop.jobs import result_document
+
+        with open_questions(self._settings) as queue:
+            return [result_document(row) for row in queue.results(self.id)]
+
+    def wait(self, seconds: float | None = None) -> list[dict[str, Any]]:
+        """The results once every question is answered or dead.
+
+        Raises:
+            TimeoutError: If that takes longer than so many seconds.
+        """
+        end = None if seconds is None else time.monotonic() + seconds
+        while self.is_open():
+            if end is not None and time.monotonic() > end:
+                raise TimeoutError(f"Job {self.id} is still open after {seconds:g} s; is a worker running?")
+            time.sleep(_POLL_SECONDS)
+        return self.results()
+
+    def _repr_html_(self) -> str:
+        rows = [(row["id"], row["question"], row["state"], row.get("answer")) for row in self.results()]
+        return table_html(("id", "question", "state", "answer"), rows)
+
+
+def submit(  # noqa: PLR0913 - those of `polyhop submit`
+    questions: Questions,
+    *,
+    index: str,
+    strategy: str = "",
+    parameters: Mapping[str, object] | None = None,
+    limit: int = 10,
+    where: str | None = None,
+    queue: str = "default",
+    priority: int = 0,
+    key: str | None = None,
+    root: str | Path | None = None,
+    settings: Settings | None = None,
+) -> Job:
+    """Submits questions as one job (`polyhop submit`).
+
+    Args:
+        questions: A file, or rows.
+        index: Name of the index.
+        strategy: Default: that of the index.
+        parameters: The strategy's own settings.
+        limit: Passages per question.
+        where: A filter of records.
+        queue: Queue to submit to.
+        priority: Higher goes first.
+        key: The same key again submits nothing new.
+        root: Folder of all data.
+        settings: Default: polyhop.toml and POLYHOP_… variables.
+
+    Raises:
+        SourceError: If a question is bad; nothing is submitted.
+        PolyhopError: As `polyhop submit`.
+    """
+    from polyhop.flows.answer import submit_file
+
+    chosen = _settings(root, settings)
+    spec = JobSpec(
+        index=index,
+        queue=queue,
+        strategy=strategy,
+        parameters=parameters or {},
+        limit=limit,
+        priority=priority,
+        key=key,
+        where=where,
+    )
+    with _file_of(questions) as path, open_questions(chosen) as opened:
+        submitted = submit_file(chosen, opened, SubmissionRequest(path, spec))
+    return Job(submitted.job_id, submitted.count, submitted.is_new, chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """An evaluation: strategies by their metrics.
+
+    Attributes:
+        report: The JSON contract of `polyhop eval`.
+        rows: One row per question and strategy.
+    """
+
+    report: dict[str, Any]
+    rows: list[dict[str, Any]]
+
+    @property
+    def metrics(self) -> dict[str, dict[str, float | None]]:
+        """Metric by name, by strategy."""
+        found = self.report["strategies"]
+        return {
+            strategy: {name: value for name, value in row.items() if value is None or isinstance(value, int | float)}
+            for strategy, row in found.items()
+        }
+
+    def to_arrow(self) -> "pa.Table":
+        """One row per strategy, one column per metric."""
+        import pyarrow as pa
+
+        names = dict.fromkeys(name for row in self.metrics.values() for name in row)
+        columns = {name: [row.get(name) for row in self.metrics.values()] for name in names}
+        return pa.table({"strategy": list(self.metrics), **columns})
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """As `to_arrow`.
+
+        Raises:
+            ConfigurationError: If pandas is not installed.
+        """
+        try:
+            return self.to_arrow().to_pandas()
+        except ImportError as error:
+            raise ConfigurationError("to_pandas() needs pandas: pip install pandas; or use to_arrow().") from error
+
+    def _repr_html_(self) -> str:
+        shown = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1", "containment")
+        rows = [(strategy, *(row.get(name) for name in shown)) for strategy, row in self.metrics.items()]
+        return table_html(("strategy", *shown), rows)
+
+    def __repr__(self) -> str:
+        """The strategies with their recall."""
+        recall = {strategy: row.get("recall@5") for strategy, row in self.metrics.items()}
+        return f"Comparison(recall@5={recall})"
+
+
+def evaluate(
+    questions: Questions,
+    *,
+    index: str,
+    strategies: Sequence[str] | str = (),
+    parameters: Mapping[str, object] | None = None,
+    where: str | None = None,
+    is_stored: bool = False,
+    root: str | Path | None = None,
+    settings: Settings | None = None,
+) -> Comparison:
+    """Compares strategies on questions with known answers (`polyhop eval`).
+
+    Args:
+        questions: A file, or rows.
+        index: Name of the index.
+        strategies: Names or variants; "all"; none: that of the index.
+        parameters: Given to each.
+        where: A filter of records.
+        is_stored: Whether a run and a report of it are kept under the root.
+        root: Folder of all data.
+        settings: Default: polyhop.toml and POLYHOP_… variables.
+
+    Raises:
+        SourceError: If there is no usable question.
+        PolyhopError: As `polyhop eval`.
+    """
+    from polyhop.flows.evaluate import evaluate_index
+
+    named = (strategies,) if isinstance(strategies, str) else tuple(strategies)
+    with _file_of(questions) as path:
+        request = EvaluationRequest(path, index, named, parameters or {}, is_stored=is_stored, where=where)
+        done = evaluate_index(_settings(root, settings), request)
+    return Comparison(done.report, done.rows)
+
+
+async def asubmit(questions: Questions, **options: Any) -> Job:
+    """As `submit`, in a thread."""
+    return await asyncio.to_thread(lambda: submit(questions, **options))
+
+
+def _settings(root: str | Path | None, settings: Settings | None) -> Settings:
+    if settings is None:
+        return load_settings({} if root is None else {"root": str(root)})
+    return settings if root is None else settings.model_copy(update={"root": Path(root)})
+
+
+@contextmanager
+def _file_of(questions: Questions) -> Iterator[Path]:
+    """A question file: the given one, or one of the given rows."""
+    if isinstance(questions, str | Path):
+        yield Path(questions)
+        return
+    rows = [{"question": row} if isinstance(row, str) else dict(row) for row in questions]
+    with TemporaryDirectory(prefix="polyhop-questions-") as folder:
+        path = Path(folder) / "questions.jsonl"
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+        yield path
 
 
 SHOWN_TITLES = 3  # of passages; chosen: a repr stays on a line or two, and `passages` has all
@@ -81,7 +412,7 @@ class Answer:
         return f"Answer({self.answer!r}, strategy={self.strategy!r}, passages={len(self.passages)}, first={titles})"
 
     def _repr_html_(self) -> str:
-        return notebook.answer(self.question, self.answer, self.passages)
+        return answer_html(self.question, self.answer, self.passages)
 
 
 class Index:
@@ -98,7 +429,7 @@ class Index:
     def _repr_html_(self) -> str:
         manifest = self._session.published.manifest
         rows = [("index", self.name), ("version", self.version), *manifest.counts.items()]
-        return notebook.table(("", ""), [*rows, ("strategy", self.default_strategy)])
+        return table_html(("", ""), [*rows, ("strategy", self.default_strategy)])
 
     @property
     def name(self) -> str:
@@ -233,7 +564,7 @@ class Index:
         Raises:
             MissingArtefactError: If the version was built without relations.
         """
-        from polyhop.graph_api import EntityGraph
+        from polyhop.graph import EntityGraph
 
         return EntityGraph(self._session)
 
@@ -284,3 +615,155 @@ def open_index(
     flags = {} if root is None else {"root": str(root)}
     chosen = settings or load_settings(flags)
     return Index(IndexSession(open_published(chosen.root, name, version), chosen))
+
+
+# Source: algorithms.md 0.5.
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralAnswers:
+    """The answers of several indexes to one question, and what they make together.
+
+    Attributes:
+        question: As asked.
+        answer: The short answer of the index that is most certain of its own; of equal ones, or where a model states
+            no confidence, of the index that was named first. "" if none has one.
+        index: The index that it is from; None without one.
+        passages: {index, id, title, score, rank}, fused by rank: `score` is the sum of 1 / (60 + rank) over the
+            indexes. A passage that several indexes hold word for word counts once; `also_in` names the others.
+        answers: By index, in the order named, each with all that it stands on.
+    """
+
+    question: str
+    answer: str
+    index: str | None
+    passages: list[dict[str, Any]]
+    answers: dict[str, Answer]
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON contract of `polyhop ask --index a,b` (architecture.md section 9)."""
+        return {
+            "question": self.question,
+            "answer": self.answer,
+            "index": self.index,
+            "passages": self.passages,
+            "answers": [{"index": name, **answer.to_json()} for name, answer in self.answers.items()],
+        }
+
+
+class Indexes:
+    """Open versions of several indexes. Close them, or use them in a `with` block."""
+
+    def __init__(self, opened: Sequence[Index]) -> None:
+        self._opened = tuple(opened)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the indexes, in the order in which they were named."""
+        return tuple(index.name for index in self._opened)
+
+    def ask(
+        self,
+        question: str,
+        *,
+        strategy: str | None = None,
+        limit: int = 10,
+        parameters: Mapping[str, object] | None = None,
+        topic: str | None = None,
+        where: str | None = None,
+    ) -> SeveralAnswers:
+        """Asks each index, and fuses their passages by rank.
+
+        Args:
+            question: Any text with at least one word.
+            strategy: For all of them; default: each index's own.
+            limit: Passages to return, at least 1; also of each index.
+            parameters: The strategy's own settings.
+            topic: The entity that the question is about, by name or id.
+            where: A filter, for each of them.
+
+        Raises:
+            PolyhopError: As `Index.ask`, if it fails on one of the indexes.
+        """
+        answers = {
+            index.name: index.ask(
+                question, strategy=strategy, limit=limit, parameters=parameters, topic=topic, where=where
+            )
+            for index in self._opened
+        }
+        chosen = _most_certain(answers)
+        answer = answers[chosen].answer if chosen is not None else ""
+        return SeveralAnswers(question, answer, chosen, self._fused(answers)[:limit], answers)
+
+    def texts(self, passages: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
+        """Text by (index, passage id) of fused passages."""
+        texts: dict[tuple[str, str], str] = {}
+        for index in self._opened:
+            own = [passage for passage in passages if passage["index"] == index.name]
+            found = passage_texts(index.session.published, own)
+            texts |= {(index.name, passage_id): text for passage_id, text in found.items()}
+        return texts
+
+    def _fused(self, answers: Mapping[str, Answer]) -> list[dict[str, Any]]:
+        """Every passage once, by the sum of its reciprocal ranks."""
+        number_of: dict[tuple[str, str], int] = {}
+        holders: list[dict[str, dict[str, Any]]] = []
+        lists: list[list[int]] = []
+        for index in self._opened:
+            ranked = answers[index.name].passages
+            texts = passage_texts(index.session.published, ranked)
+            numbers = [number_of.setdefault((row["title"], texts[row["id"]]), len(number_of)) for row in ranked]
+            holders += [{} for _ in range(len(number_of) - len(holders))]
+            for number, row in zip(numbers, ranked, strict=True):
+                holders[number].setdefault(index.name, row)
+            lists.append(numbers)
+        fused = reciprocal_rank_fusion(lists)
+        return [_row(holders[number], score, rank) for rank, (number, score) in enumerate(fused, start=1)]
+
+    def close(self) -> None:
+        """Releases all versions."""
+        for index in self._opened:
+            index.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _most_certain(answers: Mapping[str, Answer]) -> str | None:
+    """The index whose answer is the one to give; None if none has one."""
+    certain = {name: float(one.reading.get("confidence") or 0.0) for name, one in answers.items() if one.answer}
+    return max(certain, key=lambda name: certain[name], default=None)
+
+
+def _row(holders: Mapping[str, Mapping[str, Any]], score: float, rank: int) -> dict[str, Any]:
+    (first, passage), *others = holders.items()
+    row = {"index": first, **passage, "score": round(score, 6), "rank": rank}
+    return {**row, "also_in": [name for name, _ in others]} if others else row
+
+
+def open_indexes(names: Sequence[str], *, root: str | Path | None = None, settings: Settings | None = None) -> Indexes:
+    """Opens the current versions of several indexes.
+
+    Args:
+        names: Names of indexes of one root, each once.
+        root: Folder of all data; default from settings, ./polyhop-data.
+        settings: Default: polyhop.toml and POLYHOP_… variables.
+
+    Raises:
+        ConfigurationError: If no index is named, or one twice.
+        UnknownIndexError: If nothing was published under one of the names.
+    """
+    if not names:
+        raise ConfigurationError("No index is named; name at least one.")
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise ConfigurationError(f"The index '{twice}' is named twice; name each once.")
+    with ExitStack() as opening:
+        opened = [opening.enter_context(open_index(name, root=root, settings=settings)) for name in names]
+        opening.pop_all()
+    return Indexes(opened)

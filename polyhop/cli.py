@@ -23,49 +23,50 @@ from polyhop.schemas.errors import (
     PolyhopError,
     QuarantineExceededError,
     UnknownStrategyError,
+    extensions,
+    load_extension,
 )
-from polyhop.schemas.extensions import extensions, load_extension
 from polyhop.schemas.logs import configure_logs
-from polyhop.schemas.printable import printable
+from polyhop.schemas.text import printable
 
 USAGE_ERRORS = (ConfigurationError, UnknownStrategyError, EmptyQuestionError)
 DEBUG_VARIABLE = "POLYHOP_DEBUG"
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Index and ask": {
-        "demo": "demo:demo",
-        "plan": "plan:plan",
+        "demo": "index:demo",
+        "plan": "index:plan",
         "index": "index:index",
         "ask": "ask:ask",
-        "connect": "connect:connect",
-        "entities": "entities:app",
+        "connect": "ask:connect",
+        "entities": "entities:entities",
     },
     "Question queues": {
-        "submit": "submit:submit",
-        "worker": "worker:worker",
-        "jobs": "jobs:jobs",
-        "results": "results:results",
-        "cancel": "jobs:cancel",
-        "retry": "jobs:retry",
-        "explain": "results:explain",
-        "replay": "results:replay",
+        "submit": "queue:submit",
+        "worker": "queue:worker",
+        "jobs": "queue:jobs",
+        "results": "queue:results",
+        "cancel": "queue:cancel",
+        "retry": "queue:retry",
+        "explain": "queue:explain",
+        "replay": "queue:replay",
     },
     "Evaluation": {
         "eval": "evaluate:evaluate",
-        "score": "score:score",
-        "tune": "tune:tune",
+        "score": "evaluate:score",
+        "tune": "evaluate:tune",
     },
     "What is stored": {
-        "sql": "sql:sql",
-        "versions": "versions:versions",
-        "export": "export:export",
-        "cache": "cache:app",
+        "sql": "stores:sql",
+        "versions": "stores:versions",
+        "export": "stores:export",
+        "cache": "stores:cache",
     },
     "Operation": {
-        "doctor": "doctor:doctor",
-        "verify": "verify:verify",
-        "maintain": "maintain:maintain",
-        "deploy": "deploy:deploy",
-        "serve": "deploy:serve",
+        "doctor": "operate:doctor",
+        "verify": "operate:verify",
+        "maintain": "operate:maintain",
+        "deploy": "operate:deploy",
+        "serve": "operate:serve",
     },
 }
 """Our commands in the order of the help, by group: the module of polyhop.commands and the function, or group, in it."""
@@ -91,7 +92,7 @@ def _printable_usage() -> Iterator[None]:
         yield
     except _UsageError as error:
         if type(error.__context__).__name__ == "ValidationError":  # of pydantic, which checks values for Typer
-            from polyhop.schemas.setting_section import broken_rule
+            from polyhop.schemas.settings import broken_rule
 
             error.message = f"it {broken_rule(cast('Any', error.__context__))}."
         error.message = printable(error.message)

@@ -12,11 +12,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from polyhop.schemas.errors import UnknownIdError
-from polyhop.schemas.printable import duration, plural
-from polyhop.schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow
-from polyhop.schemas.queue_errors import DamagedRowsError
-from polyhop.schemas.stored import DAMAGED_ERROR, Damage, DamagedRow, incomplete
+from polyhop.schemas.errors import DamagedRowsError, UnknownIdError
+from polyhop.schemas.queue import (
+    DAMAGED_ERROR,
+    Damage,
+    DamagedRow,
+    JobRow,
+    QuestionState,
+    ResultRow,
+    WorkerRow,
+    incomplete,
+)
+from polyhop.schemas.text import duration, plural
 from polyhop.warehouse.queue.queue import QuestionQueue
 
 _ROWS_PER_BATCH = 1_000  # of results; chosen: bounds the memory of an export, and any number writes the same rows

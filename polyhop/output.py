@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from math import isfinite
 from typing import Any
 
-from polyhop.schemas.printable import escaped_json, printable_line
-from polyhop.schemas.redaction import redact
+from polyhop.schemas.errors import redact
+from polyhop.schemas.text import escaped_json, printable_line
 
 
 def print_json(document: Any) -> None:

@@ -10,13 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from polyhop.schemas.columns import Table
 from polyhop.schemas.queue import JobRow, ResultRow
-from polyhop.schemas.result_tables import FROM_EVIDENCE, RESULT_PASSAGES, RESULTS
 from polyhop.schemas.settings import Settings
+from polyhop.schemas.tables import FROM_EVIDENCE, RESULT_PASSAGES, RESULTS, Table
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
-from polyhop.warehouse.tables.lazy import LazyTable, Wanted
+from polyhop.warehouse.tables.query import LazyTable, Wanted
 
 _ALL_JOBS = 1_000_000_000  # a limit that no queue reaches: a query reads all jobs
 # of results; chosen: bounds the memory of documents before they are columns, and gives the same table
@@ -25,7 +24,7 @@ _Rows = Callable[[JobRow, ResultRow], Iterable[dict[str, Any]]]
 
 
 def result_tables(settings: Settings, index: str) -> list[LazyTable]:
-    """The two tables for an index; see schemas/result_tables.py."""
+    """The two tables for an index; see schemas/tables.py."""
 
     def results(wanted: Wanted) -> pa.Table:
         with open_questions(settings) as queue:

@@ -14,7 +14,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import usable_questions
 from polyhop.warehouse.files.versions import hold_version
-from polyhop.warehouse.tables.changes import Compared, compare_versions
+from polyhop.warehouse.tables.version_rows import Compared, compare_versions
 
 FIRST_PASSAGES = 10  # that are compared; as many as a question asks for by default
 

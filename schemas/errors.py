@@ -1,17 +1,127 @@
-"""The tree of everything Polyhop raises on purpose.
+"""The tree of everything Polyhop raises on purpose, text without secrets, and extensions of other packages.
 
-Arguments become attributes; the message says what happened, where, and what to do. No message holds a secret: whatever
+Arguments become attributes; the message says what happened, where, and what to do. No message holds a secret:
+whatever
 was said by whom, all messages go through `redact` here, before anything prints, logs or stores them.
 "Nothing found" is a result, never an error.
 """
 
-from collections.abc import Iterable
+import base64
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
-from polyhop.schemas.printable import printable
-from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS
-from polyhop.schemas.redaction import redact
+from polyhop.schemas.text import printable
+
+MASK = "***"
+
+_SHORTEST_SECRET = 6
+"""Characters; chosen: shorter values (like 'none') occur in ordinary words, and masking them would shred messages."""
+
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|AUTH_STRING)$", re.IGNORECASE)
+_ADDRESS = re.compile(r"^[a-z][a-z0-9+.-]*://(?P<user>[^:/@]*):(?P<password>.*)@", re.IGNORECASE | re.DOTALL)
+_KEY_NAME = r"(?:api|access|auth|secret|private)?[-_]?(?:key|token|secret|password|passwd|pwd|signature|sig)"
+_FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), replacement)
+    for pattern, replacement in (
+        # scheme://user:password@host; the last @ before the path ends the password.
+        (r"\b([a-z][a-z0-9+.-]{0,30}://[^\s/?#:@'\"<>]*):[^\s/?#'\"<>]+@", rf"\1:{MASK}@"),
+        # https://token@host; user names of databases are no secret.
+        (r"\b(https?://)[^\s/?#:@'\"<>]+@", rf"\1{MASK}@"),
+        (rf"([?&]{_KEY_NAME}=)[^\s&#'\"<>]+", rf"\1{MASK}"),
+        # A header, or the same as JSON or as Python shows it: 'Authorization': 'Bearer …'
+        (
+            r"\b((?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic|token|digest)\s+)?)[^\s\"',;{}]+",
+            rf"\1{MASK}",
+        ),
+        (r"\b((?:bearer|basic)\s+)[\w.~+/-]{12,}=*", rf"\1{MASK}"),
+        (r"\b((?:[\w-]*[-_ ])?api[-_ ]?key(?: provided)?[\"']?\s*[:=]\s*[\"']?)[^\s\"',;{}]+", rf"\1{MASK}"),
+        (r"\b(password[\"']?\s*[:=]\s*)(?:'[^']*'|\"[^\"]*\"|[^\s\"',;&{}]+)", rf"\1{MASK}"),
+        (r"\bsk-[\w-]{8,}", MASK),
+    )
+)
+
+_remembered: set[str] = set()
+"""Secrets that came from files or flags; those of the environment are read where they stand."""
+
+
+def redact(text: str) -> str:
+    """A message without secrets, by form and by value; for errors, logs and settings."""
+    text = without_values(text)
+    for pattern, replacement in _FORMS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def without_values(text: str) -> str:
+    """A text without the secrets that this process was given; for what must be kept as it is otherwise (replies)."""
+    for secret in _known_secrets():
+        text = text.replace(secret, MASK)
+    return text
+
+
+def redacted_tree(value: Any) -> Any:
+    """A document of lists, mappings and strings with every string redacted; keys stay."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {key: redacted_tree(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [redacted_tree(inner) for inner in value]
+    return value
+
+
+def has_secret(value: object) -> bool:
+    """Whether a value of a setting holds a secret, so that it must not be a parameter or an argument."""
+    return isinstance(value, str) and redact(value) != value
+
+
+def remember_secrets(secrets: Iterable[str]) -> None:
+    """Notes values that no output of this process may hold: a password as it is, or an address that holds one."""
+    for secret in secrets:
+        _remembered.update(_long_enough(_in_address(secret) if "://" in secret else [secret]))
+
+
+def secrets_of(environment: Mapping[str, str]) -> set[str]:
+    """Secrets among variables: by their name (OPENAI_API_KEY, NEO4J_PASSWORD…), or in an address that holds one."""
+    found: set[str] = set()
+    for name, value in environment.items():
+        if "://" in value:
+            found.update(_in_address(value))
+        elif _SECRET_NAME.search(name):
+            found.add(value)
+            found.update(value.partition(":")[2:])  # PREFECT_API_AUTH_STRING is user:password
+    return set(_long_enough(found))
+
+
+def _known_secrets() -> list[str]:
+    """The longest first: one that contains another is masked as a whole."""
+    return sorted(_remembered | secrets_of(os.environ), key=len, reverse=True)
+
+
+def _in_address(address: str) -> Iterator[str]:
+    """The password of an address as written and decoded, as a Basic header spells it, and keys in its query."""
+    match = _ADDRESS.match(address)
+    if match:
+        user, password = unquote(match["user"]), unquote(match["password"])
+        yield from (match["password"], password)
+        yield base64.b64encode(f"{user}:{password}".encode()).decode()
+    query = urlsplit(address).query
+    yield from (unquote(value) for value in re.findall(rf"(?:^|&){_KEY_NAME}=([^&]+)", query, re.IGNORECASE))
+
+
+def _long_enough(secrets: Iterable[str]) -> Collection[str]:
+    return [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+
+
+MAX_QUESTION_CHARACTERS = 10_000
+"""A longer question is refused: thirty times the longest of MuSiQue and ORKG (294), ten times what the local encoder
+reads of a text (256 tokens); enough for a pasted page, too little to keep a worker busy."""
 
 
 class PolyhopError(Exception):
@@ -244,7 +354,7 @@ class EmptyQuestionError(QuestionError):
 
 
 class QuestionTooLongError(QuestionError):
-    """A question beyond the length that is accepted (schemas/questions.py)."""
+    """A question beyond the length that is accepted (schemas/records.py)."""
 
     def __init__(self, characters: int) -> None:
         self.characters = characters
@@ -302,3 +412,87 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name that looks most like `name`, or None if none is close."""
     matches = get_close_matches(name, sorted(known), n=1, cutoff=0.6)
     return matches[0] if matches else None
+
+
+class QueueError(PolyhopError):
+    """The question queue refuses what it was asked."""
+
+
+class QueueFullError(QueueError):
+    """A queue holds as many waiting questions as it may."""
+
+    retryable = True
+
+    def __init__(self, queue: str, waiting: int, added: int, max_depth: int) -> None:
+        self.queue = queue
+        self.waiting = waiting
+        self.added = added
+        self.max_depth = max_depth
+        super().__init__(
+            f"Queue '{queue}' holds {waiting} waiting questions; {added} more would exceed its limit of {max_depth}. "
+            "Nothing was submitted; wait until workers have caught up, or raise the limit."
+        )
+
+
+class IdempotencyKeyError(QueueError):
+    """An idempotency key was used before, for other questions."""
+
+    def __init__(self, key: str, job_id: int) -> None:
+        self.key = key
+        self.job_id = job_id
+        super().__init__(
+            f"Key '{key}' already belongs to job {job_id}, which asks something else; nothing was submitted. "
+            "Use another key, or submit exactly the same questions."
+        )
+
+
+class UnknownJobError(QueueError):
+    """A job that the queue does not know."""
+
+    def __init__(self, job_id: int) -> None:
+        self.job_id = job_id
+        super().__init__(f"There is no job {job_id} (list them with: polyhop jobs); old jobs are removed in time.")
+
+
+class RetryRefusedError(QueueError):
+    """A question that is not asked again."""
+
+
+class DamagedRowsError(QueueError):
+    """Rows of the queue that cannot be read; all others were."""
+
+
+class SubmissionError(QueueError):
+    """A job that cannot be queued as it is."""
+
+
+@cache
+def extensions(group: str) -> Mapping[str, EntryPoint]:
+    """The entry points of a group by name, in alphabetical order; installed packages are searched once per process."""
+    return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
+
+
+def load_extension(point: EntryPoint, noun: str) -> Any:
+    """Imports what an entry point names.
+
+    Args:
+        point: One of `extensions`.
+        noun: What it is, in a sentence: "strategy".
+
+    Raises:
+        ConfigurationError: If it cannot be imported.
+    """
+    try:
+        return point.load()
+    except Exception as error:  # another package's module may raise anything when it is imported
+        raise unusable_extension(point, noun, f"does not load: {type(error).__name__}: {error}") from error
+
+
+def unusable_extension(point: EntryPoint, noun: str, reason: str) -> ConfigurationError:
+    """The error for an extension that cannot be used: what it is, its package, why, and what to do."""
+    return ConfigurationError(f"The {described(point, noun)} {reason}. Update or uninstall that package.")
+
+
+def described(point: EntryPoint, noun: str) -> str:
+    """An extension in words: `format '.xml' of the package 'examples'`."""
+    return f"{noun} '{point.name}' of the package '{point.dist.name if point.dist else point.module}'"

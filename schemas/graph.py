@@ -1,14 +1,153 @@
-"""What extraction yields, and the arrays that rankings run on.
+"""Statements of a graph, what extraction yields, and the arrays that rankings run on.
 
 Arrays are plain numpy so that they can be memory-mapped and shared; no ranking formula lives here.
 """
 
-from dataclasses import dataclass
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import Literal, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+
+from polyhop.schemas.tables import Column, Table
+
+# Source: RDF 1.1 Concepts (2014), sections 3.2 and 3.3.
+
+RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
+_IRI = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://|urn:)\S+")
+_SEPARATORS = "/#:"
+
+
+def name_without_label(own_id: str) -> str:
+    """The name of a node that no statement names: of an IRI its last part in words, else the id itself.
+
+    `http://dbpedia.org/resource/Ada_Lovelace` is called `Ada Lovelace`.
+    """
+    if not _IRI.fullmatch(own_id):
+        return own_id
+    last = re.split(f"[{_SEPARATORS}]", own_id.rstrip(_SEPARATORS))[-1]
+    name = unquote(last).replace("_", " ").strip()
+    is_printable = not any(unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"} for character in name)
+    return name if name and is_printable else own_id
+
+
+def label_preference(language: str, languages: Sequence[str]) -> str:
+    """The rank of a label among those of one thing, as text: smaller is preferred.
+
+    First the wanted languages in their order (`en` also means `en-GB`), then labels without a language, then the other
+    languages alphabetically.
+
+    Args:
+        language: Tag of the label's language, empty if it has none.
+        languages: Wanted languages, lower case.
+    """
+    tag = language.lower()
+    for rank, wanted in enumerate(languages):
+        if tag == wanted or tag.startswith(f"{wanted}-"):
+            return f"{rank:03d} {tag}"
+    return f"{len(languages) + 1:03d} {tag}" if tag else f"{len(languages):03d}"
+
+
+# Source: algorithms.md 4.2.
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node as one statement describes it.
+
+    Attributes:
+        id: The graph's own, without control characters; empty only for a literal.
+        name: Its label, or the value of a literal; empty if the statement has none.
+        types: Names of its types, in the statement's order.
+        is_literal: Whether it is a value; None if the statement does not say so.
+        datatype: Of a literal, empty if not stated.
+        language: Tag of a literal's language (`en`), empty if not stated.
+    """
+
+    id: str
+    name: str
+    types: tuple[str, ...] = ()
+    is_literal: bool | None = None
+    datatype: str = ""
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One triple of a graph; `predicate` is not empty, and without control characters."""
+
+    subject: Node
+    predicate: str
+    object: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a graph says of a node apart from its relations: a label, types.
+
+    Attributes:
+        node: The node with its label, if that is what is said, and its types.
+        preference: Of several labels of a node the one with the smallest counts; empty where all count the same.
+    """
+
+    node: Node
+    preference: str = ""
+
+
+GraphLine = Statement | Description
+"""One usable line of a graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neo4jMapping:
+    """What the properties of a graph in Neo4j mean; of several names the first that a node or relationship has counts.
+
+    Attributes:
+        ids: Properties that hold a node's own id; without one it has the database's, which a dump does not keep.
+        names: Properties that hold a node's label.
+        types: Properties that hold the names of a node's types; empty: its labels in Neo4j are its types.
+        predicates: Properties of relationships that hold the predicate; without one it is the relationship's type.
+    """
+
+    ids: tuple[str, ...]
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    predicates: tuple[str, ...]
+
+
+class NamedTriple(NamedTuple):
+    """A triple of an index with the graph's own ids, and names; of a value without an id, its entity id."""
+
+    subject_id: str
+    subject: str
+    predicate: str
+    object_id: str
+    object: str
+
+    @property
+    def ids(self) -> tuple[str, str, str]:
+        """What it is known by: the subject's id, the predicate, the object's id."""
+        return self.subject_id, self.predicate, self.object_id
+
+    @property
+    def subject_words(self) -> str:
+        """The subject's name, its id without one."""
+        return self.subject or self.subject_id
+
+    @property
+    def object_words(self) -> str:
+        """The object's name, its id without one."""
+        return self.object or self.object_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,3 +326,198 @@ class LexicalIndex:
     tf: NDArray[np.int32]
     lengths: NDArray[np.int32]
     language: str = "en"
+
+
+# Source: algorithms.md 1.1, 1.5.
+
+SeedScore = Literal["question", "entity", "neo4j"]
+Multiplicity = Literal["set", "per_edge"]
+Gate = Literal["cosine", "none"]
+Dedupe = Literal["after_limit", "before_limit"]
+Match = Literal["exact", "alias", "vector"]
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadRule:
+    """How activation spreads; the defaults are the paper's. Source: algorithms.md 1.5.
+
+    Attributes:
+        steps: T, at least 0.
+        decay: alpha, above 0, at most 1.
+        threshold: tau, at least 0: sources and increments must be above it.
+        gate: Whether an increment is scaled by the similarity of entity and question.
+        edge_multiplicity: Whether a neighbour counts once, or once per relation.
+        uniform_requires_embedding: Whether, without a gate, entities without a vector still receive nothing.
+    """
+
+    steps: int = 3
+    decay: float = 0.7
+    threshold: float = 0.01
+    gate: Gate = "cosine"
+    edge_multiplicity: Multiplicity = "set"
+    uniform_requires_embedding: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ChainRule:
+    """Which chains are kept; the defaults are the paper's. Source: algorithms.md 1.5 step 5.
+
+    Attributes:
+        limit: K_c, at least 1.
+        max_length: L_max, relations in a chain, at least 1.
+        dedupe: Whether duplicates go after the cut at `limit` or before it.
+        max_paths: Chains looked at, at most.
+    """
+
+    limit: int = 30
+    max_length: int = 4
+    dedupe: Dedupe = "after_limit"
+    max_paths: int = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class SeedRule:
+    """How names become seeds; the defaults are the paper's. Source: algorithms.md 1.5 step 2."""
+
+    vector_budget: int = 5
+    score: SeedScore = "question"
+
+
+@dataclass(frozen=True, slots=True)
+class SeedName:
+    """A name of a question, looked up.
+
+    Attributes:
+        name: As in the question, normalised.
+        match: How `entities` were found; "vector" if there are none, so that `vector` is searched by.
+        entities: Entities of that name, ascending.
+        vector: Shape (d,): of its search hint; needed for "vector" only.
+    """
+
+    name: str
+    match: Match
+    entities: tuple[int, ...] = ()
+    vector: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadQuestion:
+    """A question as an engine gets it: its vector (shape (d,)) and its distinct names."""
+
+    vector: NDArray[np.float32]
+    names: tuple[SeedName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """Where activation starts: `score` as found, `activation` its share of the largest score."""
+
+    entity: int
+    score: float
+    activation: float
+    match: Match
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """Labels of the relations between two neighbours of a chain, in its direction and against it, ascending."""
+
+    forward: tuple[str, ...]
+    backward: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A simple path of activated entities that starts at a seed; its score is their mean activation."""
+
+    entities: tuple[int, ...]
+    score: float
+    hops: tuple[Hop, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """What spreading left.
+
+    Attributes:
+        seeds: By descending activation, then number; empty if nothing was found to start from.
+        entities: Shape (m,): all entities with activation above 0, ascending.
+        values: Shape (m,), float64: their activation, not bounded by 1.
+        chains: In descending order of score, without duplicates.
+        is_cut: Whether the search for chains stopped at its limit, so that better ones may exist.
+        seconds: By part: "seed", "traversal".
+    """
+
+    seeds: tuple[Seed, ...]
+    entities: NDArray[np.intp]
+    values: NDArray[np.float64]
+    chains: Sequence[Chain] = ()
+    is_cut: bool = False
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+RAW_MENTIONS = Table(
+    "raw_mentions",
+    "One row per passage and name.",
+    ("passage_id", "key", "extractor"),
+    (
+        Column("passage_id", pa.string(), "passage"),
+        Column("key", pa.string(), "name key; dates are date:…, numbers number:…"),
+        Column("extractor", pa.string(), "rules, regex, spacy, model or import"),
+        Column("surface", pa.string(), "first spelling in the passage"),
+        Column("tf", pa.int64(), "mentions in the passage, at least 1"),
+        Column("is_title", pa.bool_(), "a key of the passage's own title"),
+        Column(
+            "spans_json", pa.string(), "[[start, end], …] in the passage's text (mentions in the title are not listed)"
+        ),
+        Column("type", pa.string(), "type of the name here", nullable=True),
+        Column("type_confidence", pa.float64(), "0 to 1", nullable=True),
+        Column(
+            "description",
+            pa.string(),
+            "the model's, else the passage's first sentence that mentions it; at most 240 characters",
+        ),
+    ),
+)
+RAW_RELATIONS = Table(
+    "raw_relations",
+    "One row per stated relation.",
+    ("passage_id", "ordinal"),
+    (
+        Column("passage_id", pa.string(), "passage that states it"),
+        Column("ordinal", pa.int64(), "place inside the passage"),
+        Column("source_key", pa.string(), "name key"),
+        Column("relation", pa.string(), "label"),
+        Column("target_key", pa.string(), "name key, other than source_key"),
+        Column("extractor", pa.string(), "rules, model or import"),
+    ),
+)
+
+
+def _raw_propositions(name: str, comment: str) -> Table:
+    return Table(
+        name,
+        comment,
+        ("passage_id", "ordinal"),
+        (
+            Column("passage_id", pa.string(), "passage it comes from"),
+            Column("ordinal", pa.int64(), "place inside the passage"),
+            Column("text", pa.string(), "the proposition"),
+            Column("keys", pa.list_(pa.string()), "name keys in it, in order, each once"),
+            Column("extractor", pa.string(), "rules, model or import"),
+        ),
+    )
+
+
+RAW_PROPOSITIONS = _raw_propositions("raw_propositions", "One row per proposition of a passage.")
+RAW_TRIPLES = _raw_propositions("raw_triples", "One row per triple of a passage, as a proposition.")
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Arrow tables with the four raw schemas, rows in the order of their keys."""
+
+    mentions: pa.Table
+    relations: pa.Table
+    propositions: pa.Table
+    triples: pa.Table

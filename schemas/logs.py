@@ -1,6 +1,7 @@
-"""What Polyhop's modules log, on standard error: for people, or one JSON object a line.
+"""What Polyhop's modules log on standard error, for people or as one JSON object a line, and spans of OpenTelemetry.
 
-Decides the form and the level only; the modules say what happened, in loggers `polyhop.…` with `extra={"fields": …}`.
+Decides the form and the level only; the modules say what happened, in loggers `polyhop.…` with `extra={"fields":
+…}`.
 Standard output is never touched. As a library Polyhop configures nothing.
 """
 
@@ -8,12 +9,13 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.printable import escaped_json, printable_line
-from polyhop.schemas.redaction import redact, redacted_tree
+from polyhop.schemas.errors import ConfigurationError, redact, redacted_tree
+from polyhop.schemas.text import escaped_json, printable_line
 
 LEVELS = ("debug", "info", "warning", "error")
 LEVEL_VARIABLE, JSON_VARIABLE = "POLYHOP_LOG_LEVEL", "POLYHOP_LOG_JSON"
@@ -120,3 +122,22 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 def _time(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+Attribute = str | int | float | bool
+
+
+@contextmanager
+def span(name: str, attributes: Mapping[str, Attribute]) -> Iterator[None]:
+    """A span around a block; what the block raises is recorded in it.
+
+    Args:
+        name: `polyhop.index`, `polyhop.stage`, `polyhop.batch` or `polyhop.answer`.
+        attributes: By name, `polyhop.…`.
+    """
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        yield
+        return
+    with trace.get_tracer("polyhop").start_as_current_span(name, attributes=dict(attributes)):
+        yield

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from polyhop.schemas.encoder_settings import LOCAL
+from polyhop.schemas.settings import LOCAL
 
 
 class _Frozen(BaseModel):

@@ -1,10 +1,10 @@
-"""Names in a text: capitalised runs and known titles, the same code for passages and questions.
+"""Names in a text, the same code for passages and questions; sentences; and decisions about names.
 
-Gives no types and links no names (types.py and the resolution stage do); SPRIG's own pattern is warehouse/names.py's.
 Source: algorithms.md 2B.1. Decided here, where 2B.1 is silent (with these, `bridge-lexical` on MuSiQue-100 has
 R@5 .7025, R@10 .8358, and .827 of the capitalised names that gpt-3.5 extracted are found; one question is .005):
 
-* A single capital letter other than `A` and `I` is not a function word, and these two are none before a full stop, so
+* A single capital letter other than `A` and `I` is not a function word, and these two are none before a full stop,
+so
   that `T. S. Eliot` and `A. J. Foyt` stay whole.
 * A gap has one of the allowed signs, whitespace only around `&` and after `.`; freer gaps find fewer names (.825).
 * Behind `. ` a function word ends the run (`World War I. It`); without this rule .823 of the names.
@@ -18,7 +18,9 @@ R@5 .7025, R@10 .8358, and .827 of the capitalised names that gpt-3.5 extracted 
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
+from typing import Literal, get_args
 
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.text import fold
@@ -272,3 +274,318 @@ def _fold_places(text: str) -> tuple[str, _Places | None]:
         return fold(text), None
     steps = [(hit.start(), size_of[hit[0]]) for hit in _NOT_ASCII.finditer(text) if size_of[hit[0]] != 1]
     return fold(text), _Places(steps)
+
+
+# Source: algorithms.md 0.8 (F-SENT), abbreviations of reader.md. Decided here: after an initial or an abbreviation
+# that may stand last (`World War I.`, `the U.S.`, `Inc.`) a function word shows that a new sentence begins.
+
+_ABBREVIATIONS = frozenset(
+    (
+        *("mr", "mrs", "ms", "dr", "st", "no", "vs", "jr", "sr", "inc", "ltd", "co", "e.g", "i.e", "u.s", "col", "gen"),
+        *("lt", "capt", "maj", "sgt", "gov", "sen", "rep", "prof", "rev", "hon", "ft", "mt", "c", "ca", "approx", "op"),
+        *("vol", "ed", "etc", "cf", "al", "bros", "corp", "dept", "est", "fig"),
+    )
+)
+_MAY_STAND_LAST = frozenset(("jr", "sr", "inc", "ltd", "co", "corp", "bros", "etc", "al", "est", "u.s", "c"))
+_WORD = re.compile(r"[^\W_]{2,10}\b")
+_BEFORE_WORD = re.compile(r"[\s(\[\"'“‘«,/–—-]")
+# characters before a stop: above the six of `approx`, the longest of the list, and its border
+_LONGEST_ABBREVIATION = 8
+_SENTENCE_END = re.compile(r"[.!?。！？؟]+[\"'”’»)\]]*\s*|\n[ \t\r\f\v]*\n\s*")
+_OTHER_STOP = re.compile(r"[.!?。！？｡؟۔।]+[\"'”’»)\]」』》]*\s*|\n[ \t\r\f\v]*\n\s*")
+"""Of other languages: the stops of Urdu and Hindi too, and the closing quotes of Chinese and Japanese."""
+_ORDINAL = re.compile(r"(?<![\d.,])\d{1,2}\Z")
+_FULL_WIDTH = frozenset("。！？｡")
+_OPENING = frozenset("\"'“‘«(")
+
+
+def split_sentences(text: str, *, is_english: bool = True) -> list[tuple[int, int]]:
+    """(start, end) of each sentence of `text`, trimmed, never empty, in order.
+
+    A sentence ends after `.`, `!` or `?` (closing quotes and brackets included) if whitespace and a capital, digit,
+    quote or `(` follow and the word before is not an abbreviation; and at an empty line. Letters of scripts without
+    case count as capitals, and the full-width stops of Chinese and Japanese need no whitespace.
+
+    Args:
+        text: Any text.
+        is_english: Otherwise a number of one or two digits before a full stop is an ordinal (`am 3. Mai`), which ends
+            no sentence, and more signs are stops.
+
+    Source: algorithms.md 0.8 (F-SENT).
+    Cost: O(characters), with or without full stops.
+    """
+    found = []
+    start = 0
+    for match in (_SENTENCE_END if is_english else _OTHER_STOP).finditer(text):
+        if not _ends(text, match) or (not is_english and _is_ordinal(text, match)):
+            continue
+        found.append(_trimmed(text, start, match.end()))
+        start = match.end()
+    found.append(_trimmed(text, start, len(text)))
+    return [(first, last) for first, last in found if first < last]
+
+
+def _ends(text: str, match: re.Match[str]) -> bool:
+    stop = match[0]
+    if stop[0] == "\n" or _has_empty_line(stop):
+        return True
+    if match.end() == len(text) or stop[0] in _FULL_WIDTH:
+        return True
+    if not stop[-1].isspace() or not _opens(text[match.end()]):
+        return False
+    return stop.rstrip() != "." or not _is_abbreviation(text, match.start(), match.end())
+
+
+def _is_ordinal(text: str, match: re.Match[str]) -> bool:
+    place = match.start()
+    return (
+        match[0].strip() == "." and match.end() < len(text) and bool(_ORDINAL.search(text[max(0, place - 4) : place]))
+    )
+
+
+def _has_empty_line(stop: str) -> bool:
+    return stop.count("\n") > 1
+
+
+def _opens(char: str) -> bool:
+    return char in _OPENING or char.isdigit() or (char.isalpha() and not char.islower())
+
+
+def _is_abbreviation(text: str, dot: int, after: int) -> bool:
+    """Whether the word before `dot` is an abbreviation or single letters (`J`, `U.S`), so the sentence continues."""
+    before = text[max(0, dot - _LONGEST_ABBREVIATION) : dot]
+    word = _BEFORE_WORD.split(before)[-1].lower()
+    initials = word not in _ABBREVIATIONS and all(len(part) == 1 and part.isalpha() for part in word.split("."))
+    if initials or word in _MAY_STAND_LAST:
+        follower = _WORD.match(text, after)
+        return follower is None or follower[0].lower() not in STOP_WORDS
+    return word in _ABBREVIATIONS
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    piece = text[start:end]
+    left = len(piece) - len(piece.lstrip())
+    return start + left, start + max(left, len(piece.rstrip()))
+
+
+_DEMONYMS = """
+afghan african albanian algerian american andalusian angolan arab arabian arabic argentine argentinian armenian asian
+assyrian australian austrian azerbaijani aztec babylonian bahraini bangladeshi basque bavarian belarusian belgian
+bengali berber bohemian bolivian bosnian brazilian breton british bulgarian burgundian burmese byzantine cambodian
+cameroonian canadian cantonese carthaginian castilian catalan caucasian celtic chilean chinese colombian congolese
+coptic cornish corsican cossack croatian cuban cypriot czech czechoslovak danish dutch egyptian emirati english
+eritrean estonian ethiopian european fijian filipino finnish flemish frankish french frisian gaelic galician genoese
+georgian german germanic ghanaian greek guatemalan gujarati haitian hawaiian hellenic hindi hispanic honduran hungarian
+icelandic inca indian indonesian iranian iraqi irish israeli italian jamaican japanese jordanian kannada kazakh kenyan
+khmer korean kurdish kuwaiti kyrgyz lao latin latino latvian lebanese liberian libyan lithuanian lombard luxembourgish
+macedonian malagasy malay malayalam malaysian malian maltese manchu mandarin maori marathi mayan mexican moldovan
+mongol mongolian montenegrin moroccan mozambican mughal namibian neapolitan nepalese nepali nicaraguan nigerian norman
+norse norwegian occitan ottoman pakistani palestinian panamanian paraguayan parthian pashto persian peruvian phoenician
+polish polynesian portuguese prussian punjabi qatari quechua roman romani romanian russian rwandan samoan sanskrit
+sardinian saudi saxon scandinavian scots scottish senegalese serb serbian sicilian sinhala sinhalese slavic slovak
+slovakian slovene slovenian somali soviet spanish spartan sudanese sumerian swahili swedish swiss syrian tagalog
+taiwanese tajik tamil tanzanian tatar telugu thai tibetan tongan tunisian turkic turkish turkmen tuscan ugandan
+ukrainian urdu uruguayan uyghur uzbek venetian venezuelan vietnamese viking visigothic welsh yemeni yiddish yoruba
+yugoslav zambian zimbabwean zulu americans arabs australians britons canadians europeans germans greeks indians
+italians romans russians africans asians serbs slavs turks vikings kurds mongols saxons normans franks jews christians
+muslims hindus buddhists catholics protestants
+"""
+_FAITHS = """
+adventist amish anglican anglicanism ashkenazi baptist buddhism buddhist calvinist catholic catholicism christian
+christianity confucian evangelical franciscan hindu hinduism islam islamic ismaili jain jesuit jewish judaism lutheran
+mennonite methodist mormon muslim orthodox pagan pentecostal presbyterian protestant protestantism puritan quaker
+reformed sephardic shia shiite sikh sikhism sufi sufism sunni taoist unitarian zoroastrian
+"""
+_KINDS = """
+antarctic arctic atlantic baroque capitalist classical colonial communism communist confederate conservative democrat
+democratic edwardian elizabethan fascist federal gothic imperial impressionist liberal marxist medieval modernist nazi
+neoclassical nationalist renaissance republican romantic romanesque socialism socialist tudor victorian
+"""
+_PARTS_OF_NAMES = """
+ad am bc bce ce esq hon jr junior phd pm sr st ii iii iv vi vii viii ix xi xii xiii xiv xv xvi xvii monday tuesday
+wednesday thursday friday saturday sunday january february march april may june july august september october november
+december spring summer autumn winter christmas easter ramadan north south east west central northern southern eastern
+western southeast southwest northeast northwest southeastern southwestern northeastern northwestern upper lower middle
+great greater new old inc ltd llc corp co fm tv aka etc mr mrs ms dr
+"""
+UNTYPED = frozenset((*_DEMONYMS.split(), *_FAITHS.split(), *_KINDS.split(), *_PARTS_OF_NAMES.split()))
+"""Demonyms, languages, faiths, schools of thought, months, compass points: a name of such words only has no type."""
+
+_UNTYPED_HEADS = """
+acid adjective aircraft alphabet animal architecture award awards beer belief bird breed butterfly card caste cell
+chemical class clan code colour color compound computer concept custom dance decade decoration degree dialect diet
+diploma disease disorder dish doctrine drink drug dynasty economy ethnicity fabric family fish flag flavor flower food
+formation format fruit fungus garment gene generation genre genus gun holiday ideology infection instrument insect
+issue language languages law laws literature locomotive mammal measure medal medication method mineral molecule moth
+motorcycle nickname noun number numeral occupation oil ornament pattern penalty peoples philosophy phrase phylum piece
+playing practice principle prize procedure process product profession pronoun property protein protocol psalm quantity
+rank reactor religion rifle ritual rule scale science scholarship sector ship software species sport standard structure
+style subfamily subgenus subspecies substance surname symbol symptom syndrome system technique technology term test tax
+theorem theory title toponym tradition transformer tree tribe trophy typeface vehicle virus weapon weekday wine word
+words year zodiac probe spacecraft vessel boat yacht satellite slab engine tool artefact artifact script scripts
+"""
+UNTYPED_HEADS = frozenset(_UNTYPED_HEADS.split())
+"""Head nouns of what has none of the five types (`is a Bantu language`, `Academy Award`)."""
+
+_GIVEN_NAMES = """
+aaron abdul abdullah abigail abraham ada adam adolf adrian agnes ahmad ahmed alan albert alec alejandro aleksandr alex
+alexander alexandra alexandre alexei alexis alfonso alfred ali alice allan allen alphonse amanda ambrose amelia amy ana
+anastasia anders andre andrea andreas andrei andrew angela angelo ann anna anne annie anthony antoine anton antonia
+antonio archibald ariel armand arnold art arthur ashley astrid audrey august augusta augustus barbara barry beatrice
+ben benedict benjamin bernard bernhard bert bertha bertrand beth betty beverly bill billy blanche bob bobby boris brad
+brandon brenda brendan brian bridget bruce bruno bryan calvin cameron camille carl carla carlo carlos carmen carol
+carole caroline casimir catherine cecil cecilia cedric chad charles charlie charlotte chloe chris christian christina
+christine christoph christopher claire clara clarence claude claudia claudio clifford clint colin connie conrad
+constance craig cristina curtis cynthia cyril daisy dale dan daniel daniela danny dave david dean deborah deepak della
+denis dennis derek diana diane dick diego dieter dimitri dmitri dominic dominique don donald donna dora doris dorothea
+dorothy doug douglas duncan dustin dwight earl ed eddie edgar edith edmund eduard eduardo edward edwin eileen elaine
+eleanor elena eliza elizabeth ella ellen elliott elsa elsie emil emilio emily emma enrico enrique eric erica erich erik
+ernest ernst erwin esther ethel eugene eugenia eva evan eve evelyn federico felix ferdinand fernando fiona florence
+frances francesca francesco francis francisco franco francois frank franklin franz fred freddie frederic frederick
+frederik friedrich fritz gabriel gareth gary gavin gene geoffrey george georg georges georgina gerald gerard gerhard
+gertrude giacomo gilbert giovanni giulia giuliano giulio giuseppe gladys glen glenn gloria gordon grace graham greg
+gregory gretchen guido guillaume gunther gustav guy hans harold harriet harry hasan hassan heather hector heinrich
+heinz helen helena helene henri henrietta henrik henry herbert herman hermann hilda hiroshi holly horace howard hubert
+hugh hugo hussein ian ibrahim ida ignacio igor ilya ingrid irene iris irina isaac isabel isabella isabelle ivan jack
+jackie jacob jacqueline jacques jaime james jamie jan jane janet janice jason javier jay jean jeanne jeff jeffrey
+jennifer jenny jeremy jerome jerry jesse jessica jessie jill jim jimmy joachim joan joanna joe joel johan johann
+johannes john johnny jon jonathan jorge jose josef joseph josephine joshua joyce juan juana judith judy julia julian
+julie juliet julio julius june karen karin karl kate katherine kathleen kathryn kathy katie keith kelly ken kenneth
+kenny kevin khalid kim kirk kitty klaus kristen kurt larry laura lauren laurence lawrence lee leo leon leonard leonardo
+leonid leopold leroy leslie lewis lila lillian linda lionel lisa liz lloyd lois lorenzo louis louisa louise luc lucia
+lucien lucy ludwig luigi luis luisa luke lydia lynn mabel madeleine maggie malcolm manuel marc marcel marcello marco
+marcus margaret margarita margery maria marian marianne marie marilyn mario marion marjorie mark marlene marta martha
+martin marvin mary mathilde matilda matt matthew matthias maud maureen maurice max maximilian maxwell megan mehmed
+melanie melissa melvin mercedes michael michel michelle miguel mike mikhail mildred miles milton miriam mitchell
+mohamed mohammad mohammed molly monica morgan morris moses muhammad muriel murad mustafa myra nadia nancy naomi natalia
+natalie natasha nathan nathaniel neil nelson nicholas nick nicola nicolas nicole nigel nikolai nina noel nora norma
+norman octavia olaf olga oliver olivia omar oscar osman otto pablo pamela paola paolo pat patricia patrick patsy paul
+paula pauline pearl pedro peggy penelope percy perry pete peter petr petra phil philip philipp philippa philippe
+phillip phyllis pierre pietro priscilla rachel rafael ralph ramon randall randolph randy raoul raphael raul ray raymond
+rebecca reginald rene renee rex ricardo richard rick rita rob robert roberta roberto robin rodney rodrigo roger roland
+rolf ron ronald rosa rosalind rose rosemary ross roy ruby rudolf rudolph rupert russell ruth ryan sabrina sally
+salvatore sam samantha samuel sandra sandy santiago sara sarah saul scott sean sebastian serena serge sergei sergio
+seth sharon shaun sheila shirley sidney sigismund sigmund silvia simon simone sofia sonia sophia sophie spike stan
+stanislaus stanislaw stanley stefan stella stephan stephanie stephen steve steven stewart stuart sue susan susanna
+suzanne sven sybil sylvia tatiana ted teresa terence terry thelma theo theodor theodora theodore theresa thomas tim
+timothy tina toby todd tom tommy tony tracy trevor tyler ulrich umberto ursula valentin valerie vanessa vera vernon
+veronica victor vikram vincent vincenzo viola violet virgil vivian vivien vladimir walter wanda warren wayne wendy
+werner wilfred wilhelm wilhelmina will william willie willy winifred winston wladyslaw wolfgang xavier yang yolanda
+yuri yusuf yves yvonne zachary zhang zoe
+"""
+GIVEN_NAMES = frozenset(_GIVEN_NAMES.split())
+"""Given names that are rarely anything else."""
+
+_NAME_PARTICLES = "abd abu al ben bin bint da de del della den der di dos du ibn ten ter van von"
+NAME_PARTICLES = frozenset(_NAME_PARTICLES.split())
+"""Lower-case words inside names of persons."""
+
+_COMMON = """
+about above after again against alone always american angel another anything apart around away back bad bear beast
+beauty before begin behind best better big black blood blue body boy bride broken brother bubble call came can captain
+case child children christmas city cold come comes complete crazy cross cry damned dance dangerous dark daughter day
+days dead dear death devil devils diamond die dirty doctor dog dollar don door down dream dreams early easy eight end
+enemy ever every evil eye eyes face faith fall false fast fate father fear fifth final fire first five flesh flight
+follow fool forever forget four fourth free friend from full general ghost gift girl girls give glass go gods gold
+golden gone good great green ground gun half hand hands happy hard have hearts heart heaven hell here hero high his
+hold holy honor hot hour how hundred i if in innocent into iron is it its just keep kill killer killing kind kings kiss
+lady land last late law leading left legend let life light like lion little live lives long looking lost love lovers
+low mad make man many mask master matter me memory men midnight million mind miracle mine miss modern money monster
+month moon more morning most mother murder my naked national never new next nice night nights nine no nobody not
+nothing now of off oh old on once one only open or original other our out over own paradise part party past path peace
+people perfect pilot place pleasure poor power prince princess private promised public purple question red return rich
+right ring rising road rock romance room royal run running sacred sad same sea second secret see seven sex shadow she
+short show silent silver sin sing single sister six sky small so some someone something soul souls special spirit star
+stars state stop story strange stranger street strong summer sun supporting sweet ten that the their then these they
+things third thirteen this those thousand three time times to today together tomorrow tonight too total touch town
+tragedy true truth twelve twenty two under united until up upon us vice victory wait wake wall want war was way we
+wedding what wheel when where white who why wide wife wild will wind winter wisdom with without wolf woman women wonder
+word words world would year years yes yesterday yet you young your later baseball basketball cricket football hockey
+rugby tennis music television although despite during there also several both each others
+"""
+COMMON_WORDS = frozenset(_COMMON.split())
+"""Common words: a name of two or three words with one of them is not taken for a person's without another cue."""
+
+_HEADERS = """
+abstract address amount appendix author cc chapter comment comments conclusion contact contents customer date department
+description editor email fax figure from id index introduction invoice item name note notes order owner page phone price
+quantity reference references remark remarks section signature status subject summary supplier table to total type unit
+version
+"""
+GENERIC_WORDS = COMMON_WORDS | UNTYPED_HEADS | frozenset(_HEADERS.split())
+"""Words that are no name of a person when they stand alone with a capital: common ones, headers of tables and forms."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamePair:
+    """Two names that a person says are one entity, or are not.
+
+    Attributes:
+        a: A name as written in the file.
+        b: The other one.
+        type: Type that both must have for the pair to count, "" for any.
+        place: File and line, for messages.
+    """
+
+    a: str
+    b: str
+    type: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether a name is another entity's, and why: one row of the table `aliases`.
+
+    Attributes:
+        key: Key of the name decided on.
+        kind: "er", "manual" for link pairs, or "identity" for one of several bearers of a name.
+        scope: Type within which it holds, key of the bearer of a shared name, or "".
+        canonical: Key of the entity meant; None if it leads nowhere.
+        reason: One sentence or several, joined by semicolons.
+        is_ambiguous: Several entities could be meant.
+    """
+
+    key: str
+    kind: str
+    scope: str
+    canonical: str | None
+    reason: str
+    is_ambiguous: bool = False
+
+
+Kind = Literal["rename", "merge", "split", "retype", "delete"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+NO_TYPE = "NONE"
+"""What a person writes for an entity that has no type."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityEdit:
+    """One decision of a person.
+
+    Attributes:
+        kind: What is done.
+        key: Key of the name that it is done to.
+        other: Key of the other name for merge and split, the new name for rename, the type for retype, "" for delete.
+        place: File and line, for messages and reasons.
+    """
+
+    kind: Kind
+    key: str
+    other: str = ""
+    place: str = field(default="", compare=False)
+
+
+def with_edit(edits: Iterable[EntityEdit], added: EntityEdit) -> list[EntityEdit]:
+    """The edits with one more, without those that it takes the place of.
+
+    A new name or type replaces the one before; merge and split of the same two names replace each other.
+    """
+    return [edit for edit in edits if _subject(edit) != _subject(added)] + [added]
+
+
+def _subject(edit: EntityEdit) -> tuple[str, ...]:
+    if edit.kind in ("merge", "split"):
+        return ("pair", *sorted((edit.key, edit.other)))
+    return (edit.kind, edit.key)

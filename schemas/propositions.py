@@ -1,14 +1,78 @@
-"""The graph over propositions as arrays, which the stage saves and the strategies open, and the texts of propositions.
+"""The graph over propositions as arrays and texts, which the stage saves and the strategies open.
 
-Numbers ascend with ids (propositions, passages) and with keys (entities), so that a tie that goes to the smaller number
-goes to the smaller id. Builds nothing (tasks/propositions/graph.py does). Source: algorithms.md 3.2, 3.3.
+Numbers ascend with ids (propositions, passages) and with keys (entities), so that a tie that goes to the smaller
+number
+goes to the smaller id. Source: algorithms.md 3.2, 3.3.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from polyhop.schemas.settings import Included
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTexts:
+    """Numbered texts, to be read a few at a time without a query.
+
+    Attributes:
+        starts: Shape (n + 1,), int64: where each text begins.
+        data: Shape (bytes,), uint8: the texts in UTF-8, one after the other.
+    """
+
+    starts: NDArray[np.int64]
+    data: NDArray[np.uint8]
+
+    def is_consistent(self, count: int) -> bool:
+        """Whether there are `count` texts, which cover the data."""
+        starts = self.starts
+        return bool(
+            starts.shape == (count + 1,)
+            and starts[0] == 0
+            and starts[-1] == len(self.data)
+            and np.all(starts[1:] >= starts[:-1])
+        )
+
+    def of(self, numbers: Sequence[int]) -> list[str]:
+        """Texts by number, in the order asked."""
+        bounds = ((self.starts[number], self.starts[number + 1]) for number in numbers)
+        return [self.data[start:end].tobytes().decode("utf-8", "replace") for start, end in bounds]
+
+
+# Source: algorithms.md 3.3 (2).
+
+GraphName = Literal["propositions", "triples"]
+"""The graphs over propositions that an index may have: of those that its settings include, and of triples alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class PropositionOrigin:
+    """Which tables the propositions of a graph are read from."""
+
+    included: Included
+
+    @staticmethod
+    def of(graph: GraphName, included: Included) -> "PropositionOrigin":
+        """Of one of the graphs of an index whose settings include these."""
+        return PropositionOrigin(included if graph == "propositions" else "triples")
+
+    def tables(self, part: Literal["entities", "passages"]) -> list[str]:
+        """The tables of the entities, or of the passages, of its propositions."""
+        nouns = {"stated": ["proposition"], "triples": ["triple"], "both": ["proposition", "triple"]}
+        return [f"{noun}_{part}" for noun in nouns[self.included]]
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """Values of the parameters that sql/propositions.sql describes."""
+        return {
+            "noun": "triple" if self.included == "triples" else "proposition",
+            "adds_triples": self.included == "both",
+        }
+
 
 Integers = NDArray[np.integer]
 

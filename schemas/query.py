@@ -1,12 +1,13 @@
-"""Questions, rankings, evidence and answers: what strategies and readers exchange.
+"""Questions, rankings, answers and marked spans: what strategies and readers exchange, and their JSON form.
 
-Turns nothing into JSON (reading_row.py does). All frozen; a Retrieval and a Reading carry everything needed to redraw
+All frozen; a Retrieval and a Reading carry everything needed to redraw
 them later.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,36 @@ from numpy.typing import NDArray
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ModelUnavailableError
 from polyhop.schemas.evidence import Evidence, Note
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedSpan:
+    """The likeliest answer in a text.
+
+    Attributes:
+        start: First character.
+        end: Character after the last; equal to `start` if the text has nothing to mark.
+        score: Sum of the model's scores (logits) of its start and its end.
+        no_answer: The same sum for "the text does not answer the question", the least of the text's windows.
+    """
+
+    start: int
+    end: int
+    score: float
+    no_answer: float
+
+
+class SpanModel(Protocol):
+    """A model that reads a question and a text and marks the answer in the text."""
+
+    @property
+    def model(self) -> str:
+        """Its name in results."""
+        ...
+
+    def mark(self, question: str, texts: Sequence[str]) -> list[MarkedSpan]:
+        """One span per text, in order; a text's span does not depend on the texts beside it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,3 +299,80 @@ class Reading:
     notes: tuple[Note, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     triples: tuple[RankedTriple, ...] | None = None
+
+
+# Source: architecture.md 9.
+
+
+def reading_row(reading: Reading, naming: ModelUse | None = None) -> dict[str, Any]:
+    """The reading in plain values.
+
+    `usage` is what the reply took when it was made, `spent` what this answer took, names of the question included: 0
+    calls if both were paid for before. `parts` lists the questions to the model where there were several. `fallback`
+    says why a model was asked in vain and rules read instead.
+    """
+    use = reading.use
+    usage = use.usage if use else Usage()
+    spent = (use.spent if use else Usage()) + (naming.spent if naming else Usage())
+    return {
+        "by": {"generated": "model", "span": "model", UNREAD: "none"}.get(reading.kind, "rules"),
+        "kind": reading.kind,
+        "confidence": round(reading.confidence, 4),
+        "rule": reading.rule,
+        "values": [dataclasses.asdict(value) for value in reading.values],
+        "model": use.model if use else None,
+        "prompt": {"name": use.prompt, "hash": use.prompt_hash} if use and use.prompt else None,
+        "cached": use.is_cached if use else False,
+        "rung": use.rung if use else "",
+        "usage": _usage_row(usage),
+        "spent": _usage_row(spent),
+        "reasoning": reading.reasoning,
+        "citations": [_citation_row(citation) for citation in reading.citations],
+        "dropped_citations": reading.dropped_citations,
+        "fallback": _failure_row(use),
+        "naming": _naming_row(naming),
+        **({"parts": [_part_row(part) for part in use.parts]} if use and use.parts else {}),
+    }
+
+
+def _usage_row(usage: Usage) -> dict[str, Any]:
+    return dataclasses.asdict(usage)
+
+
+def _part_row(part: ModelUse) -> dict[str, Any]:
+    """One of several questions to the model."""
+    return {
+        "prompt": {"name": part.prompt, "hash": part.prompt_hash},
+        "cached": part.is_cached,
+        "usage": _usage_row(part.usage),
+        "fallback": _failure_row(part),
+    }
+
+
+def _citation_row(citation: Citation) -> dict[str, Any]:
+    """A cited passage; of a cited hub also its id, name and number."""
+    sentence = citation.sentence
+    hub = {"hub_id": citation.hub_id, "name": citation.name, "number": citation.number} if citation.hub_id else {}
+    return {
+        "passage_id": citation.passage_id,
+        "quote": sentence.text if sentence else "",
+        "start": sentence.start if sentence else None,
+        "end": sentence.end if sentence else None,
+        **hub,
+    }
+
+
+def _failure_row(use: ModelUse | None) -> dict[str, str] | None:
+    return {"error_class": use.error_class, "error": use.error} if use and use.error_class else None
+
+
+def _naming_row(use: ModelUse | None) -> dict[str, Any] | None:
+    if use is None:
+        return None
+    return {
+        "model": use.model,
+        "prompt": {"name": use.prompt, "hash": use.prompt_hash},
+        "cached": use.is_cached,
+        "usage": _usage_row(use.usage),
+        "fallback": _failure_row(use),
+    }

@@ -1,6 +1,6 @@
-"""What is recorded of an index run, and the tables `index_runs` and `index_stages` in which SQL shows it.
+"""What is recorded of an index run and of its stages' times, and the tables that show it in SQL.
 
-Stores nothing (warehouse/files/run_history.py does). No version holds any of it: a version is equal to a rebuild, and a
+No version holds any of it: a version is equal to a rebuild, and a
 run that published nothing is recorded as well.
 """
 
@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
-from polyhop.schemas.columns import Column, Table, count, flag, real, text
+from polyhop.schemas.tables import Column, Table, count, flag, real, text_column
 
 Outcome = Literal["running", "published", "unchanged", "failed", "stopped", "killed"]
 SENTENCE_CHARACTERS = 1_000
@@ -98,21 +98,25 @@ INDEX_RUNS = Table(
         _RUN,
         _moment("started", "when it began (UTC)"),
         real("seconds", "how long it took; 0 while it runs, or if it was killed"),
-        text("outcome", "published, unchanged, failed, stopped (by a person, Prefect, its budget), killed or running"),
-        text("sentence", "why it failed or was stopped, or what it found; empty while it runs, or if it was killed"),
+        text_column(
+            "outcome", "published, unchanged, failed, stopped (by a person, Prefect, its budget), killed or running"
+        ),
+        text_column(
+            "sentence", "why it failed or was stopped, or what it found; empty while it runs, or if it was killed"
+        ),
         count("version", "version that was current when it ended, 0 if there was none"),
-        text("seconds_json", "seconds by stage, as JSON; the table index_stages has them as rows"),
-        text("counts_json", "what the version holds, as JSON"),
+        text_column("seconds_json", "seconds by stage, as JSON; the table index_stages has them as rows"),
+        text_column("counts_json", "what the version holds, as JSON"),
         *_UNITS,
         *_MODELS,
         count("cached", "replies of models that came from the cache"),
         real("peak_memory_mb", "the most memory that its process ever held, in MB (10**6 bytes)"),
-        text("started_by", "user@host"),
+        text_column("started_by", "user@host"),
         count("process", "process id"),
-        text("flow_run_id", "id of the Prefect flow run, empty without one"),
-        text("flow_run_url", "page of the flow run on the dashboard, empty without one"),
-        text("source", "corpus or graph that it read, empty if it took over the version's"),
-        text("polyhop", "version of Polyhop"),
+        text_column("flow_run_id", "id of the Prefect flow run, empty without one"),
+        text_column("flow_run_url", "page of the flow run on the dashboard, empty without one"),
+        text_column("source", "corpus or graph that it read, empty if it took over the version's"),
+        text_column("polyhop", "version of Polyhop"),
     ),
 )
 INDEX_STAGES = Table(
@@ -121,7 +125,7 @@ INDEX_STAGES = Table(
     ("run", "stage"),
     (
         _RUN,
-        text("stage", "stage, in the order in which they ran"),
+        text_column("stage", "stage, in the order in which they ran"),
         real("seconds", "seconds of this run, reading and writing included"),
         *_UNITS,
         flag("is_taken_over", "the whole result is that of the version before"),
@@ -133,3 +137,25 @@ INDEX_STAGES = Table(
 def reused_units(stages: Mapping[str, StageUse]) -> int:
     """Units that stages did not compute."""
     return sum(stage.units - stage.computed for stage in stages.values())
+
+
+class StageTiming(BaseModel):
+    """Seconds of a stage in the run that computed its result, and how much of it that run computed.
+
+    Units are passages or documents, as the stage counts them in its batches, and 0 for a stage of one step. Those that
+    were not computed came from caches, so that the seconds are fewer than those of a first run.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seconds: float = Field(ge=0)
+    units: int = Field(0, ge=0)
+    computed: int = Field(0, ge=0)
+
+
+class VersionTimings(BaseModel):
+    """By stage; a stage whose seconds nobody recorded is not in it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    stages: dict[str, StageTiming] = Field(default_factory=dict)

@@ -1,24 +1,430 @@
 """Settings: one frozen tree, parsed once from file, environment and flags; later sources win.
 
-Reads no file itself (warehouse/settings_file.py does) and holds no state. Every field says its unit and default.
+Every field says its unit and default.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from polyhop.schemas.encoder_settings import EncoderSettings
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
-from polyhop.schemas.hub_settings import HubSettings
 from polyhop.schemas.languages import ENGLISH, known_code
-from polyhop.schemas.maintenance import MaintenanceSettings
-from polyhop.schemas.model_settings import ModelSettings
-from polyhop.schemas.proposition_origin import PropositionSettings
-from polyhop.schemas.runner_settings import RunnerSettings
-from polyhop.schemas.serving_settings import QueueSettings, ReaderSettings, WorkerSettings
-from polyhop.schemas.setting_section import Section, broken_rule
+
+if TYPE_CHECKING:
+    from polyhop.schemas.records import SourceKind
+
+
+Included = Literal["stated", "triples", "both"]
+"""What a graph takes as propositions: those that extraction states, triples, or the union.
+
+Source: algorithms.md 3.3 (2).
+"""
+
+_THEIRS_AND_OURS = (
+    ("Input should be ", "must be "),
+    ("Input should have ", "must have "),
+    ("a valid integer", "a whole number"),
+    ("a valid boolean", "true or false"),
+    ("a valid dictionary", "a table of names and values"),
+    ("a valid string", "text"),
+    ("a valid tuple", "a list"),
+    ("a valid ", "a "),
+    ("greater than or equal to", "at least"),
+    ("less than or equal to", "at most"),
+    ("greater than", "above"),
+    ("less than", "below"),
+)
+"""How pydantic says what a value should be, and how we do; in this order, for some are parts of others."""
+_LONGEST_VALUE = 60
+"""Characters of a wrong value that are shown; chosen: enough to find it."""
+
+
+class Section(BaseModel):
+    """Settings that belong together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def broken_rule(error: ValidationError) -> str:
+    """The first rule that a value breaks: must be a whole number, not 'abc'."""
+    first = error.errors()[0]
+    rule = first["msg"].removeprefix("Value error, ").partition(", unable to ")[0].partition(", got ")[0]
+    for theirs, ours in _THEIRS_AND_OURS:
+        rule = rule.replace(theirs, ours)
+    value = repr(first.get("input"))
+    shown = value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}…"
+    return f"{rule}, not {shown}" if rule.startswith("must ") else f"is {shown}: {rule[:1].lower()}{rule[1:]}"
+
+
+class MaintenanceSettings(Section):
+    """The policy of `polyhop maintain`, besides keep_versions; the current version and those in use always stay."""
+
+    max_version_days: float | None = Field(
+        None,
+        ge=0,
+        description="Days after which a version goes although keep_versions would keep it; unset: none does.",
+    )
+    max_versions_mb: float | None = Field(
+        None,
+        ge=0,
+        description="MB (10**6 bytes) that the versions of an index may take, the oldest go first; unset: no limit.",
+    )
+    unreferenced_vectors: bool = Field(
+        default=True,
+        description="Whether cached vectors go whose texts are in no published version of any index; false: they stay.",
+    )
+    reply_days: float | None = Field(
+        None, ge=0, description="Days after which cached replies of models go, which were paid for; unset: they stay."
+    )
+    staging_days: float = Field(
+        7,
+        ge=0,
+        description="Days after which the parts of an interrupted run go; until then a run continues from them.",
+    )
+
+
+class PropositionSettings(Section):
+    """What proposition paths (strategy proprag) are searched in, and which names are synonyms there."""
+
+    include: Included = Field(
+        "stated",
+        description="Propositions of the graph: stated (default), the triples in their place, or both (the union).",
+    )
+    synonym_threshold: float = Field(
+        0.8, ge=0.5, le=1, description="Least cosine of two entities' names that makes them synonyms, default 0.8."
+    )
+    synonym_neighbours: int = Field(
+        100, ge=1, le=10_000, description="Most similar names that each entity is compared with, default 100."
+    )
+
+
+DEFAULT_STRATEGY = "bridge"
+DEFAULT_GRAPH_STRATEGY = "hub-facets"
+GRAPH_STRATEGIES = (DEFAULT_GRAPH_STRATEGY, "hublink")
+"""What an index of a graph is built for besides those of every index, unless the settings name strategies."""
+CLOSED_BOOK = "closed-book"
+"""The row of an evaluation that is not a strategy: a model answers without passages."""
+
+_GRAPH_SOURCE = "ingest-graph"
+_FACETS = frozenset({"hubs", "vectors:hubvalue", "vectors:hubname"})
+
+
+def strategies_for(settings: "Settings", source: "SourceKind") -> tuple[str, ...]:
+    """The strategies that an index is built for: those of the settings; for a graph, unless they are set, two more."""
+    more = GRAPH_STRATEGIES if source == "graph" and "strategies" not in settings.model_fields_set else ()
+    return (*settings.strategies, *more)
+
+
+def default_strategy(stages: Collection[str], artefacts: Collection[str]) -> str:
+    """The strategy that answers where nobody names one: that for graphs, if the version is one and has hubs.
+
+    Args:
+        stages: Names of the stages that made a version, as its manifest has them.
+        artefacts: Names of those that it was built with.
+    """
+    return DEFAULT_GRAPH_STRATEGY if _GRAPH_SOURCE in stages and _FACETS.issubset(artefacts) else DEFAULT_STRATEGY
+
+
+Space = Literal["passages", "entities"]
+PASSAGES: Space = "passages"
+ENTITIES: Space = "entities"
+"""Everything but passages: entities, relations, propositions, texts of hubs."""
+LOCAL = "local"
+KINDS = {
+    LOCAL: "all-MiniLM-L6-v2 on ONNX, no network",
+    "onnx:FOLDER": "an exported sentence encoder with tokenizer.json",
+    "litellm:PROVIDER/MODEL": "any provider, or an OpenAI-compatible server",
+    "fastembed:NAME": "extra fastembed",
+    "sentence-transformers:NAME_OR_FOLDER": "extra sentence-transformers",
+}
+_NAME = re.compile(r"local|(onnx|litellm|fastembed|sentence-transformers):.*\S.*")
+
+
+def _checked(name: str) -> str:
+    """The name.
+
+    Raises:
+        ValueError: If no kind of encoder is called so.
+    """
+    if not _NAME.fullmatch(name):
+        known = ", ".join(f"{kind} ({what})" for kind, what in KINDS.items())
+        raise ValueError(f"there is no such kind of encoder; known are {known}")
+    return name
+
+
+class EncoderChoice(Section):
+    """One encoder: all that determines its vectors, where it is, and what it costs."""
+
+    name: str = Field(
+        LOCAL,
+        description="The encoder: local (all-MiniLM-L6-v2 on ONNX, no network), onnx:FOLDER, litellm:PROVIDER/MODEL, "
+        "fastembed:NAME or sentence-transformers:NAME_OR_FOLDER.",
+    )
+    query_prefix: str = Field("", description="Put before every question: a prefix or an instruction of the model.")
+    passage_prefix: str = Field("", description="Put before every text that is indexed.")
+    dimension: int = Field(
+        0, ge=0, le=65_536, description="Components of a vector: asked of a server that can shorten; 0: the model's."
+    )
+    max_tokens: int = Field(
+        0, ge=0, le=1_000_000, description="Texts are cut after so many tokens; 0: the model's own limit."
+    )
+    api_base: str = Field(
+        "", description="Address of an OpenAI-compatible server with /embeddings; empty: models.api_base."
+    )
+    precision: Literal["float32", "bfloat16", "int8"] = Field(
+        "float32",
+        description="Of the local encoder: float32, the same bits on every machine; bfloat16 by OpenVINO (extra "
+        "openvino; on processors that have it, cosine .9999 to float32); int8 (cosine .994).",
+    )
+    device: str = Field("", description="Device of sentence-transformers (cuda, mps, cpu); empty: it chooses.")
+    price: float | None = Field(None, ge=0, description="USD per million tokens; unset: litellm's table.")
+
+    @field_validator("name")
+    @classmethod
+    def _known_or_none(cls, name: str) -> str:
+        return _checked(name)
+
+    @model_validator(mode="after")
+    def _has_precisions(self) -> Self:
+        if self.precision != "float32" and self.name != LOCAL:
+            raise ValueError(f"encoder.precision is of the local encoder only, not of {self.name}")
+        return self
+
+    @property
+    def choice(self) -> "EncoderChoice":
+        """This and nothing besides."""
+        return EncoderChoice.model_construct(**{name: getattr(self, name) for name in EncoderChoice.model_fields})
+
+
+class EntityEncoder(EncoderChoice):
+    """Another encoder for everything but passages: entities, relations, propositions, texts of hubs."""
+
+    name: str = Field(
+        "", description="Another encoder for entities, propositions and other short texts; empty: as passages."
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _known_or_none(cls, name: str) -> str:
+        return _checked(name) if name else name
+
+
+class EncoderSettings(EncoderChoice):
+    """The model that turns texts into vectors."""
+
+    entities: EntityEncoder = Field(default_factory=EntityEncoder, description="Another encoder for short texts.")
+
+    batch_size: int = Field(
+        0, ge=0, le=2048, description="Texts per encoder call; 0: 8 on this machine, 64 of a server."
+    )
+    threads: int = Field(0, ge=0, le=256, description="Threads of the encoder; 0 means as many as cores.")
+    path_vectors: int = Field(
+        100_000,
+        ge=0,
+        description="Vectors of path texts and masked questions kept on disk, the newest, 2 kB each; 0: none.",
+    )
+
+    def choice_of(self, space: Space) -> EncoderChoice:
+        """The encoder of a space."""
+        return self.entities.choice if space == ENTITIES and self.entities.name else self.choice
+
+
+# Source: algorithms.md 4.3 to 4.7.
+
+HubMode = Literal["auto", "types", "edges", "both", "either"]
+Level = Literal["path", "triple", "entity"]
+Textualiser = Literal["template", "model"]
+
+DOCUMENT = "document"
+"""The type of a text corpus's title entities."""
+
+
+def _listed(value: object) -> object:
+    """A comma list as the environment and flags give it; a list of a settings file may hold commas in its entries."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+
+
+class HubSettings(Section):
+    """What hubs are, and what is indexed of them (strategies hublink, hublink-topic, hub-facets)."""
+
+    types: Listed = Field(
+        (),
+        description="Types of hubs, separated by commas: names of types (Paper), or predicate=label (rdf:type=Paper: "
+        "nodes with a relation of that predicate to or from a node of that label). Of texts: types of entities, or "
+        "document for the entities that documents are named after (the default there).",
+    )
+    mode: HubMode = Field(
+        "auto",
+        description="What makes a node a hub: types (hubs.types), edges (hubs.min_edges), both, either; auto (default) "
+        "is types if there are any, else edges.",
+    )
+    min_edges: int = Field(
+        10, ge=1, description="Relations from which on a node is a hub, those that leave and enter it, default 10."
+    )
+    split: bool = Field(
+        default=False, description="Make nodes at which paths end for hubs.max_path_length hubs of the next level."
+    )
+    max_path_length: int | None = Field(
+        None,
+        ge=0,
+        description="Relations of the longest path; 0: any number. Default 10 in a knowledge graph, and 2 in texts, "
+        "where longer ones leave the document.",
+    )
+    max_paths_per_hub: int = Field(
+        1000,
+        ge=0,
+        description="Paths kept per hub, in order of search, default 1000; 0: all. hub_coverage counts the rest.",
+    )
+    start: Listed = Field(
+        (),
+        description="Where the search for hubs starts: ids or types of nodes (of texts: keys or types of entities), "
+        "separated by commas; empty (default): every hub.",
+    )
+    search_until_hub: bool = Field(
+        default=True,
+        description="Search on along every path until a hub is met (the thesis' eta; default); false: a level is one "
+        "relation.",
+    )
+    max_depth: int = Field(
+        -1, ge=-1, description="Levels of the search after the first one; -1 (default): until nothing new is found."
+    )
+    textualiser: Textualiser = Field(
+        "template", description="Who puts paths into words: template (default), or model (models.extract)."
+    )
+    levels: Annotated[tuple[Level, ...], BeforeValidator(_listed)] = Field(
+        ("path",),
+        min_length=1,
+        description="What of a path is embedded for hublink: path (its text; default), triple, entity, or several.",
+    )
+
+
+class ReplySettings(Section):
+    """The longest reply of a model per step, in tokens; a reply cut by it is asked for again once it is raised."""
+
+    kg_extract: int = Field(4096, ge=64, description="Most tokens of a reply with a document's entities and relations.")
+    prop_entities: int = Field(1024, ge=64, description="Most tokens of a reply with a passage's entities.")
+    prop_propositions: int = Field(2048, ge=64, description="Most tokens of a reply with a passage's propositions.")
+    kg_resolve: int = Field(4096, ge=64, description="Most tokens of a reply that groups the names of one cluster.")
+    hub_path_text: int = Field(512, ge=64, description="Most tokens of a reply with the text of one path of a hub.")
+    qa_answer: int = Field(1024, ge=64, description="Most tokens of a reply with an answer and its citations.")
+    qa_chains: int = Field(1024, ge=64, description="Most tokens of a reply with an answer from chains.")
+    qa_closed_book: int = Field(1024, ge=64, description="Most tokens of a reply with an answer without passages.")
+    query_entities: int = Field(512, ge=64, description="Most tokens of a reply with the names in a question.")
+
+
+SPANS_PREFIX = "onnx-qa:"
+"""Before a folder in `models.read`: a model that marks the answer in a passage, where others write one."""
+
+
+class ModelSettings(Section):
+    """Language models, by role; none is needed."""
+
+    extract: str = Field("", description="Model for extraction, as litellm names it (openai/gpt-4o-mini); empty: none.")
+    resolve: str = Field("", description="Model for entity resolution; empty: the one for extraction.")
+    read: str = Field(
+        "",
+        description="Model that reads answers from passages: a chat model as litellm names it, or onnx-qa:FOLDER, a "
+        "model that marks the answer in a passage; empty: the reader without a model.",
+    )
+    read_context: Literal["passages", "chains"] = Field(
+        "passages",
+        description="What a chat model reads: passages, and what the strategy says beside them; or chains: only what "
+        "the strategy says (of qasa, chains and descriptions of entities).",
+    )
+    read_passages: int = Field(5, ge=1, le=100, description="Passages that a model reads for one answer.")
+    read_tokens: int = Field(6000, ge=200, le=1_000_000, description="Most tokens of what it reads and the question.")
+    rerank: str = Field(
+        "",
+        description="Cross-encoder of bm25-ce and rrf-ce: a name that fastembed knows (Xenova/ms-marco-MiniLM-L-6-v2), "
+        "or a folder with model.onnx and tokenizer.json; empty: a lexical fallback.",
+    )
+    name_questions: bool = Field(
+        default=False, description="Let models.read find the names in questions for strategies that start from them."
+    )
+    api_base: str = Field("", description="Address of an OpenAI-compatible server; empty: the provider's own.")
+    longest_reply: ReplySettings = Field(default_factory=ReplySettings, description="The longest reply per step.")
+    timeout_seconds: float = Field(120, gt=0, description="Seconds to wait for one reply.")
+    max_attempts: int = Field(5, ge=1, le=100, description="Calls for one reply before it is listed as failed.")
+    concurrency: int = Field(
+        8, ge=1, le=256, description="Most calls in flight at once; a slow server gets fewer, down to one."
+    )
+    requests_per_minute: int = Field(0, ge=0, description="Most calls per minute; 0: no limit but the server's.")
+    tokens_per_minute: int = Field(0, ge=0, description="Most tokens per minute; 0: no limit but the server's.")
+    prompt_price: float | None = Field(None, ge=0, description="USD per million prompt tokens; unset: litellm's table.")
+    completion_price: float | None = Field(
+        None, ge=0, description="USD per million completion tokens; unset: litellm's table."
+    )
+
+    @property
+    def chat_reader(self) -> str:
+        """The chat model that reads; "" if none does."""
+        return "" if self.spans_folder else self.read
+
+    @property
+    def spans_folder(self) -> str:
+        """The folder of the model that marks answers; "" if none does."""
+        return self.read.removeprefix(SPANS_PREFIX) if self.read.startswith(SPANS_PREFIX) else ""
+
+
+class RunnerSettings(Section):
+    """Which processes do the batches of extraction by rules and of embedding."""
+
+    kind: Literal["auto", "local", "processes", "dask"] = Field(
+        "auto",
+        description="Who does batches of extraction by rules and of embedding: the run's own process (local), further "
+        "ones on this machine (processes), or the workers of a Dask cluster (dask; needs polyhop[dask]); auto: further "
+        "processes for extraction of 10,000 passages and more, else the run's own.",
+    )
+    workers: int = Field(
+        0,
+        ge=0,
+        le=1024,
+        description="Processes of kind = processes or auto, or of a Dask cluster started for the run; 0: one per core.",
+    )
+    address: str = Field(
+        "", description="Scheduler of a running Dask cluster (tcp://HOST:8786); empty: a cluster started for the run."
+    )
+
+
+class QueueSettings(Section):
+    """Where questions wait, and for how long."""
+
+    url: str = Field("", description="Question queue: postgresql://…, or empty for queue.sqlite under root.")
+    max_depth: int = Field(1_000_000, ge=1, description="Questions that may wait in one queue; more are refused.")
+    ageing_seconds: float = Field(60, gt=0, description="Seconds of waiting that are worth one level of priority.")
+    retention_days: float = Field(30, gt=0, description="Days that finished jobs are kept by `polyhop jobs --purge`.")
+
+
+class WorkerSettings(Section):
+    """How a worker takes questions."""
+
+    batch: int = Field(32, ge=1, le=10_000, description="Questions that a worker claims at once.")
+    lease_seconds: float = Field(30, gt=0, description="Seconds without a heartbeat until other workers take over.")
+    poll_seconds: float = Field(0.5, gt=0, description="Seconds between polls of an empty queue.")
+    question_seconds: float = Field(
+        60,
+        gt=0,
+        description="Seconds of its own work after which a question is dead, default 60; waiting for a model is not "
+        "counted (models.timeout_seconds).",
+    )
+
+
+class ReaderSettings(Section):
+    """Whether answers are read, and how without a model."""
+
+    reads: bool = Field(
+        default=True, description="Whether answers are read; false: passages are ranked only (`--reader none`)."
+    )
+    min_confidence: float = Field(
+        0.02, ge=0, le=1, description="Confidence below which an answer is left empty, 0 to 1."
+    )
+
 
 DEFAULT_STRATEGIES = (
     "bridge",
@@ -297,3 +703,32 @@ def flatten(tree: Mapping[str, object], prefix: str = "") -> dict[str, object]:
         else:
             flat[f"{prefix}{name}"] = value
     return flat
+
+
+ENVIRONMENT_PREFIX = "POLYHOP_"
+_NO_SETTINGS = ("CONFIG", "DEBUG", "LOG_JSON", "LOG_LEVEL")
+
+
+def environment_settings(environment: Mapping[str, str]) -> dict[str, object]:
+    """{dotted key: value} of all variables POLYHOP_A__B=value; two underscores separate section and name."""
+    return {
+        name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", "."): value
+        for name, value in environment.items()
+        if name.startswith(ENVIRONMENT_PREFIX) and name.removeprefix(ENVIRONMENT_PREFIX) not in _NO_SETTINGS
+    }
+
+
+def as_environment(values: Mapping[str, object]) -> dict[str, str]:
+    """Settings by dotted name as variables (the inverse of `environment_settings`), for a process that is started.
+
+    They do not go on a command line: everybody on the machine can read it, and addresses hold passwords.
+    """
+    return {
+        ENVIRONMENT_PREFIX + name.upper().replace(".", "__"): _as_variable(value)
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def _as_variable(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

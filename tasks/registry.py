@@ -10,15 +10,13 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import EntryPoint
 
-from polyhop.schemas.corpus import SourceKind
-from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.extensions import extensions, load_extension, unusable_extension
+from polyhop.schemas.errors import ConfigurationError, extensions, load_extension, unusable_extension
+from polyhop.schemas.records import SourceKind
 from polyhop.schemas.tables import TABLE_OF
 from polyhop.tasks.corpus.stage import INGEST
 from polyhop.tasks.embeddings.stage import ann_stage, embed_stage
 from polyhop.tasks.extraction.stage import EXTRACT
-from polyhop.tasks.graph.chunk_stage import CHUNKS
-from polyhop.tasks.graph.stage import GRAPH, RELATIONS
+from polyhop.tasks.graph.stage import CHUNKS, GRAPH, RELATIONS
 from polyhop.tasks.graph_source.stage import INGEST_GRAPH
 from polyhop.tasks.hubs.stage import HUB_STAGES
 from polyhop.tasks.lexical.stage import LEXICAL

@@ -5,9 +5,9 @@ Holds the version until closed; opens an artefact when it is first asked for, by
 
 import json
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -15,19 +15,56 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.artefacts import Artefact
-from polyhop.schemas.origins import PassageOrigin
-from polyhop.schemas.sections import Location
-from polyhop.schemas.stores import PinnedTable
-from polyhop.schemas.timings import StageTiming
+from polyhop.schemas.artefacts import Artefact, Stored, unrestricted
+from polyhop.schemas.errors import ContractError
+from polyhop.schemas.filters import DATE_FIELD, DATE_FIELDS, METADATA, RECORD_FIELDS, FieldValues, RecordFields
+from polyhop.schemas.ports import PinnedTable
+from polyhop.schemas.records import Location, PassageOrigin
+from polyhop.schemas.runs import StageTiming
+from polyhop.warehouse.artefacts import ArrayFolder
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.timings import read_timings
-from polyhop.warehouse.files.versions import hold_version, read_manifest
-from polyhop.warehouse.graph.arrays import ArrayFolder
+from polyhop.warehouse.files.versions import hold_version, read_manifest, read_timings
 from polyhop.warehouse.open import open_vector_store
-from polyhop.warehouse.slow import slow_noted
-from polyhop.warehouse.statements import statement
+from polyhop.warehouse.statements import slow_noted, statement
 from polyhop.warehouse.tables.connection import translated
+
+
+def _open(stored: Stored) -> RecordFields:
+    records = stored.columns(statement("read", "records_of_passages"))["record"].astype(np.int64)
+    if len(stored.passage_ids) and not len(records):
+        raise ContractError(
+            "This version was built before questions could be filtered, and has no metadata by record; run polyhop "
+            "index on its source again, which derives nothing else."
+        )
+    types = dict.fromkeys(RECORD_FIELDS, "text")
+    types |= {METADATA + name: kind for name, kind in stored.rows(statement("read", "metadata_types"))}
+    types |= dict.fromkeys(DATE_FIELDS, "date") if stored.rows(statement("read", "has_dates"))[0][0] else {}
+    count = int(records.max()) + 1 if len(records) else 0
+    return RecordFields(count, records, types, _reader(stored))
+
+
+def _reader(stored: Stored) -> Callable[[str], FieldValues]:
+    def read(field: str) -> FieldValues:
+        if field in RECORD_FIELDS:
+            return _values(stored.columns(statement("read", "record_values"), {"field": field}))
+        if field in DATE_FIELDS:
+            role = field.removeprefix(DATE_FIELD).removeprefix(".")
+            return _values(stored.columns(statement("read", "date_values"), {"role": role}))
+        return _values(stored.columns(statement("read", "metadata_values"), {"name": field.removeprefix(METADATA)}))
+
+    return read
+
+
+def _values(columns: Mapping[str, NDArray[Any]]) -> FieldValues:
+    rows = columns["record"].astype(np.int64)
+    numbers = np.ma.filled(columns["number"].astype(np.float64), np.nan)
+    moments = np.ma.filled(columns["moment"].astype("datetime64[us]"), np.datetime64("NaT"))
+    return FieldValues(rows, columns["value"].tolist(), columns["kind"].tolist(), numbers, moments)
+
+
+RECORD_FIELD_VALUES = Artefact("records", _open, is_optional=False, restrict=unrestricted)
+"""What filters look at."""
+
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
@@ -240,3 +277,25 @@ class StoredVersion(ArrayFolder):
     def artefact(self, handle: Artefact[T]) -> T:
         """Another artefact of this version."""
         return self._published.artefact(handle)
+
+
+@lru_cache(maxsize=1)
+def _use_one_blas_thread() -> None:
+    """For the whole process: rankings get the same bits on any number of cores, and workers don't fight for cores.
+
+    The products of one question are bound by memory, a second thread gains little.
+    """
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1, user_api="blas")
+
+
+def open_published(root: Path, name: str, version: int | None = None) -> "PublishedIndex":
+    """A published version of an index, held until closed.
+
+    Raises:
+        UnknownIndexError: If nothing was published under that name.
+        UnknownIdError: If that version does not exist.
+    """
+    _use_one_blas_thread()
+    return PublishedIndex(Layout(root), name, version)

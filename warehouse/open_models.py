@@ -11,23 +11,18 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from polyhop.schemas.chat import Role, Usage, cost_words
-from polyhop.schemas.encoder_settings import EncoderChoice
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.model_settings import ModelSettings
-from polyhop.schemas.printable import plural
-from polyhop.schemas.settings import Settings
-from polyhop.warehouse.cache.claims import claims_of
-from polyhop.warehouse.cache.replies import ReplyCache
+from polyhop.schemas.settings import EncoderChoice, ModelSettings, Settings
+from polyhop.schemas.text import plural
+from polyhop.warehouse.cache.replies import ReplyCache, claims_of
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.models.budget import Budget, Price
-from polyhop.warehouse.models.cached_chat import CachedChat
-from polyhop.warehouse.models.chat import ChatGateway
+from polyhop.warehouse.models.budget import Budget, Price, embedding_price, price_of
+from polyhop.warehouse.models.chat import CachedChat, ChatGateway
+from polyhop.warehouse.models.limits import Listener, Pace
 from polyhop.warehouse.models.litellm_client import close_connections, require_litellm
-from polyhop.warehouse.models.pace import Listener, Pace
-from polyhop.warehouse.models.prices import embedding_price, price_of
 
 if TYPE_CHECKING:
-    from polyhop.warehouse.models.embedding_gateway import EmbeddingGateway
+    from polyhop.warehouse.models.litellm_encoder import EmbeddingGateway
 
 
 @dataclass(slots=True)
@@ -183,7 +178,7 @@ def _chat(
 def _embeddings(
     choice: EncoderChoice, models: ModelSettings, root: Path, max_cost_usd: float | None, max_tokens: int | None
 ) -> "EmbeddingGateway":
-    from polyhop.warehouse.models.embedding_gateway import open_gateway
+    from polyhop.warehouse.models.litellm_encoder import open_gateway
 
     model = choice.name.partition(":")[2]
     price = embedding_price(model, choice.price)

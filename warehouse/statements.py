@@ -1,12 +1,23 @@
-"""Named SQL statements in files: a statement starts at its `-- name:` line and ends where the next begins.
+"""Named SQL and Cypher statements and prompts in files; log records of slow statements and of retries.
 
-Runs nothing; values reach a statement as parameters only. Statements of tables are found by file and name; the queue
+Statements of tables are found by file and name; the queue
 and the caches name their own files.
 """
 
+import logging
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from polyhop.schemas.chat import Prompt
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
+
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 SQL_FOLDER = Path(__file__).parent / "tables" / "sql"
@@ -28,3 +39,83 @@ def statements(file: str) -> dict[str, str]:
 def statement(file: str, name: str) -> str:
     """One statement of tables by file and name."""
     return statements(file)[name]
+
+
+@cache
+def read_prompt(path: Path) -> Prompt:
+    """The prompt in a file, named by the file: `kg.extract.md` is "kg.extract"."""
+    return Prompt(path.name.removesuffix(".md"), path.read_text(encoding="utf-8"))
+
+
+CYPHER_FOLDER = Path(__file__).parent / "graph" / "cypher"
+_CYPHER_NAME = re.compile(r"^// name: (\w+)$", re.MULTILINE)
+
+
+@cache
+def cypher_statements(file: str) -> dict[str, str]:
+    """{name: Cypher} of `cypher/<file>.cypher`, in its order."""
+    parts = _CYPHER_NAME.split((CYPHER_FOLDER / f"{file}.cypher").read_text(encoding="utf-8"))
+    return {name: body.strip().rstrip(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def cypher(file: str, name: str) -> str:
+    """One statement by file and name."""
+    return cypher_statements(file)[name]
+
+
+@cache
+def activation_query(steps: int, max_length: int) -> str:
+    """The whole retrieval as one query: the same step T times, the same extension of chains L_max times.
+
+    Args:
+        steps: T, at least 0.
+        max_length: Relations in a chain, at least 1.
+    """
+    bounds = ["bound"] * (max_length - 1)
+    pieces = ["seeds", *["step"] * steps, "rank", "prefixes", *bounds, *["extend"] * max_length, "chains"]
+    return "\n".join(cypher("activation", piece) for piece in pieces)
+
+
+SLOW_SECONDS = 1.0
+"""Chosen, not tuned: a hundred times what a statement of a question takes, so that a sound installation logs none."""
+_SHOWN_CHARACTERS = 80  # enough to recognise a statement; its values are parameters, which are never logged
+
+
+@contextmanager
+def slow_noted(log: logging.Logger, store: str, statement: str) -> Iterator[None]:
+    """Logs `a slow statement` at info if the block takes longer than `SLOW_SECONDS`, and how it ended does not matter.
+
+    Args:
+        log: Of the module that asks.
+        store: Who is asked: "duckdb", "neo4j" or "queue".
+        statement: Its name, or its text, of which the beginning is logged on one line.
+    """
+    begun = perf_counter()
+    try:
+        yield
+    finally:
+        seconds = perf_counter() - begun
+        if seconds > SLOW_SECONDS:
+            shown = " ".join(statement.split())[:_SHOWN_CHARACTERS]
+            log.info(
+                "a slow statement", extra={"fields": {"store": store, "statement": shown, "seconds": round(seconds, 3)}}
+            )
+
+
+def noted(log: logging.Logger, what: str) -> "Callable[[RetryCallState], None]":
+    """For tenacity's `before_sleep`: a record with the attempt, the pause and the error, without its details.
+
+    Args:
+        log: Of the module that retries.
+        what: Is tried again: "a call of the model openai/x".
+
+    The level is info: what becomes of it in the end is said anyway.
+    """
+
+    def note(state: "RetryCallState") -> None:
+        error = state.outcome.exception() if state.outcome is not None else None
+        pause = round(state.next_action.sleep, 3) if state.next_action is not None else 0.0
+        fields = {"attempt": state.attempt_number, "pause": pause, "error": type(error).__name__}
+        log.info("%s is tried again", what, extra={"fields": fields})
+
+    return note

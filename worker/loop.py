@@ -1,16 +1,19 @@
-"""The worker: claim, answer, finish or fail, until it is stopped.
+"""The worker: claim, answer, finish or fail, with heartbeats and a circuit breaker, until it is stopped.
 
-Answers nothing itself (batch.py does) and knows no database (the queue does). One process is one worker; a thread of
+One process is one worker; a thread of
 it (heartbeat.py) renews the leases while a batch runs.
 """
 
+import logging
 import os
 import signal
 import socket
+import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import FrameType
+from typing import Any
 from uuid import uuid4
 
 from polyhop.schemas.errors import (
@@ -18,19 +21,381 @@ from polyhop.schemas.errors import (
     ModelKeyError,
     ModelUnavailableError,
     PolyhopError,
+    QuestionTimeoutError,
     StatementRejectedError,
+    redact,
 )
-from polyhop.schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion
-from polyhop.schemas.tracing import span
+from polyhop.schemas.logs import span
+from polyhop.schemas.query import Question
+from polyhop.schemas.queue import (
+    DEADLINE_ERROR,
+    DEADLINE_TEXT,
+    ClaimedQuestion,
+    FailedQuestion,
+    FinishedQuestion,
+    to_json,
+)
 from polyhop.warehouse.queue.queue import QuestionQueue
-from polyhop.worker.batch import LONGEST_ERROR, BatchOutcome, answer_group, failed_question, grouped
-from polyhop.worker.breaker import CircuitBreaker, LeftQuestions
-from polyhop.worker.heartbeat import Heartbeat
+from polyhop.worker.answer import AnsweredQuestion, PartialOutageError, TooLateError, TurnOverError, Watch
 from polyhop.worker.metrics import WorkerMetrics
-from polyhop.worker.model_outcomes import retry_after_seconds
-from polyhop.worker.news import WorkerNews
-from polyhop.worker.pool import IndexPool
-from polyhop.worker.turns import Watch
+from polyhop.worker.reading.models import retry_after_seconds
+from polyhop.worker.session import IndexPool, IndexSession
+
+FIRST_PAUSE_SECONDS = 1.0  # chosen: a restarting server is soon asked again; doubled with every further outage
+LONGEST_PAUSE_SECONDS = 30.0  # chosen: bounds how late the end of an outage is noticed
+STRIKES_PER_ATTEMPT = 3  # chosen: being left twice may be chance, under load
+_MOST_REMEMBERED = 10_000  # chosen: bounds the memory of a worker that runs for months; the oldest are forgotten first
+
+
+@dataclass(slots=True)
+class CircuitBreaker:
+    """Open after an outage for a pause that doubles with every further one; closed by the first success."""
+
+    outages: int = 0
+    open_until: float = 0.0
+
+    def is_open(self, now: float) -> bool:
+        """Whether to wait."""
+        return now < self.open_until
+
+    def trip(self, now: float, at_least: float = 0.0) -> float:
+        """Notes an outage; returns the pause in seconds (`at_least` is a server's Retry-After)."""
+        pause = max(at_least, min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(self.outages, 20)))
+        self.outages += 1
+        self.open_until = now + pause
+        return pause
+
+    def close(self) -> None:
+        """Notes a success."""
+        self.outages = 0
+        self.open_until = 0.0
+
+
+@dataclass(slots=True)
+class LeftQuestions:
+    """Questions that a model left without a reply although it answered others of the same batch.
+
+    An outage uses up no attempt. But what is left again and again while others are answered, is left for reasons of
+    its own, and would keep the queue waiting for ever.
+    """
+
+    strikes: dict[str, int] = field(default_factory=dict)
+
+    def is_at_fault(self, name: str) -> bool:
+        """Notes that a question was left while others were answered; True each third time."""
+        count = self.strikes.pop(name, 0) + 1
+        if count >= STRIKES_PER_ATTEMPT:
+            return True
+        self.strikes[name] = count
+        while len(self.strikes) > _MOST_REMEMBERED:
+            self.strikes.pop(next(iter(self.strikes)))
+        return False
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Notes that questions were answered."""
+        for name in names:
+            self.strikes.pop(name, None)
+
+
+LONGEST_ERROR = 2_000
+"""Characters of an error that are kept."""
+
+
+@dataclass(slots=True)
+class BatchOutcome:
+    """What became of a batch; `released` questions go back unharmed because of `outage`.
+
+    `left` are the released ones that a model left without a reply while it replied to others of the batch.
+    """
+
+    finished: list[FinishedQuestion] = field(default_factory=list)
+    failed: list[FailedQuestion] = field(default_factory=list)
+    released: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    outage: ModelUnavailableError | None = None
+
+
+def grouped(claimed: Iterable[ClaimedQuestion]) -> list[list[ClaimedQuestion]]:
+    """Questions that can be answered together (same index, strategy, parameters, filter…), in claimed order."""
+    groups: dict[tuple[str, str, str, int, float | None, str | None], list[ClaimedQuestion]] = {}
+    for question in claimed:
+        key = (
+            question.index,
+            question.strategy,
+            to_json(dict(question.parameters)),
+            question.limit,
+            question.min_confidence,
+            question.where,
+        )
+        groups.setdefault(key, []).append(question)
+    return list(groups.values())
+
+
+def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: BatchOutcome, watch: Watch) -> None:
+    """Answers one group; a question that raises is found by asking one by one and fails alone.
+
+    A question that takes too long, or whose deadline passes before its turn, is known at once: the others go on. If
+    several shared the turn that took too long, they are asked one by one, too.
+
+    Raises:
+        ModelKeyError: If the model's key is missing or refused: no question is to blame, and none would be answered.
+    """
+    group = _in_time(group, outcome, watch)
+    if not group:
+        return
+    first = group[0]
+    try:
+        session = pool.session(first.index).where(first.where)
+        answerer = session.answerer(first.strategy, first.parameters, first.min_confidence)
+        asked = [Question(q.question, q.question_id, topic=q.topic) for q in group]
+        # Nobody knows which question of a batch took its worker or its time away: tried again, none shares a turn.
+        alone = [place for place, question in enumerate(group) if question.attempt > 1]
+        turns = watch.turns([q.lease_token for q in group], alone)
+        answered = answerer.answer(asked, limit=first.limit, turns=turns)
+        finished = [_finished(session, q, one) for q, one in zip(group, answered, strict=True)]
+    except PartialOutageError as error:
+        _take_apart(session, group, error, outcome)
+    except ModelUnavailableError as error:
+        outcome.outage = error
+        outcome.released.extend(question.lease_token for question in group)
+    except ModelKeyError:
+        raise
+    except TooLateError:
+        answer_group(pool, group, outcome, watch)
+    except TurnOverError as over:
+        watch.clear()
+        pool.forget(first.index)
+        _answer_others(pool, group, over.tokens, outcome, watch)
+    except Exception as error:  # noqa: BLE001 - a strategy, ours or not, may raise anything; the others go on
+        if len(group) == 1:
+            outcome.failed.append(failed_question(first.lease_token, error))
+        else:
+            _answer_singly(pool, group, outcome, watch)
+    else:
+        outcome.finished.extend(finished)
+
+
+def _answer_others(
+    pool: IndexPool, group: Sequence[ClaimedQuestion], slow: Sequence[str], outcome: BatchOutcome, watch: Watch
+) -> None:
+    """Answers a group after a turn that took too long: without the question at fault, or one by one to find it."""
+    if len(slow) > 1:
+        _answer_singly(pool, group, outcome, watch)
+        return
+    outcome.failed.append(failed_question(slow[0], QuestionTimeoutError(watch.limit_seconds)))
+    answer_group(pool, [question for question in group if question.lease_token not in slow], outcome, watch)
+
+
+def _in_time(group: Sequence[ClaimedQuestion], outcome: BatchOutcome, watch: Watch) -> list[ClaimedQuestion]:
+    """The questions of a group whose deadlines have not passed; the others are dead."""
+    late = [question.lease_token for question in group if watch.is_late(question.lease_token)]
+    outcome.failed.extend(FailedQuestion(token, DEADLINE_TEXT, DEADLINE_ERROR, retryable=False) for token in late)
+    return [question for question in group if question.lease_token not in late]
+
+
+def _answer_singly(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: BatchOutcome, watch: Watch) -> None:
+    for place, question in enumerate(group):
+        answer_group(pool, [question], outcome, watch)
+        if outcome.outage is not None:
+            outcome.released.extend(later.lease_token for later in group[place + 1 :])
+            return
+
+
+def _take_apart(
+    session: IndexSession,
+    group: Sequence[ClaimedQuestion],
+    outage: PartialOutageError,
+    outcome: BatchOutcome,
+) -> None:
+    """Keeps the answers of a group for the rest of which the model was unavailable."""
+    outcome.outage = outage
+    pairs = list(zip(group, outage.answered, strict=True))
+    left = [question.lease_token for question, one in pairs if one is None]
+    outcome.finished.extend(_finished(session, question, one) for question, one in pairs if one is not None)
+    outcome.released.extend(left)
+    if any(one is not None and _was_called(one) for one in outage.answered):
+        outcome.left.extend(left)
+
+
+def _was_called(answered: AnsweredQuestion) -> bool:
+    """Whether the model replied just now, not some time before."""
+    use = answered.reading.use
+    return use is not None and use.spent.calls > 0
+
+
+def _finished(session: IndexSession, question: ClaimedQuestion, answered: AnsweredQuestion) -> FinishedQuestion:
+    document = session.document(question.strategy, answered)
+    reading: Any = document.get("reading") or {}
+    document["index"] = question.index
+    document["parameters"] = dict(question.parameters)
+    document["limit"] = question.limit
+    document["min_confidence"] = question.min_confidence
+    document["model"] = reading.get("model") or session.encoder_model
+    spent = reading.get("spent") or {}
+    document["tokens"] = {"prompt": spent.get("prompt_tokens", 0), "completion": spent.get("completion_tokens", 0)}
+    document["cost_usd"] = spent.get("cost_usd", 0.0)
+    return FinishedQuestion(
+        lease_token=question.lease_token,
+        answer=answered.reading.answer,
+        version=session.version,
+        strategy=question.strategy,
+        seconds=answered.total_seconds,
+        result=document,
+    )
+
+
+def failed_question(lease_token: str, error: Exception) -> FailedQuestion:
+    """A question with what was raised for it, in words of a bounded length."""
+    return FailedQuestion(
+        lease_token=lease_token,
+        error=(redact(str(error)) or type(error).__name__)[:LONGEST_ERROR],
+        error_class=type(error).__name__,
+        retryable=isinstance(error, PolyhopError) and error.retryable,
+    )
+
+
+_LOG = logging.getLogger(__name__)
+
+
+class Heartbeat:
+    """Three beats per lease, and one at once when an outage begins or ends.
+
+    Attributes:
+        held: Lease tokens of the batch at work; the worker sets it, and a batch that is given up empties it.
+        outage: Why the worker waits for a model, None while it does not.
+    """
+
+    def __init__(
+        self,
+        worker_id: str,
+        queue: QuestionQueue,
+        pool: IndexPool,
+        watch: Watch,
+        metrics: WorkerMetrics,
+        *,
+        queues: Sequence[str],
+        lease_seconds: float,
+    ) -> None:
+        self.held: tuple[str, ...] = ()
+        self.outage: str | None = None
+        self._worker_id = worker_id
+        self._queue = queue
+        self._pool = pool
+        self._watch = watch
+        self._metrics = metrics
+        self._queues = queues
+        self._lease_seconds = lease_seconds
+        self._ended = threading.Event()
+        self._news = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Begins to beat."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stops beating; waits one lease at most for the beat at work."""
+        self._ended.set()
+        self._news.set()
+        self._thread.join(timeout=self._lease_seconds)
+
+    def report(self, outage: str | None) -> None:
+        """Reports that the worker waits for a model, or waits no longer; at once if that is new."""
+        if outage != self.outage:
+            self.outage = outage
+            self._news.set()
+
+    def sign_off(self) -> None:
+        """Removes the worker from the queue's list of workers."""
+        try:
+            self._queue.remove_worker(self._worker_id)
+        except PolyhopError:
+            self._metrics.heartbeat_failed()
+
+    def _beat(self) -> None:
+        reported: tuple[dict[str, int], str | None] | None = None
+        while not self._ended.is_set():
+            try:
+                current = dict(self._pool.versions()), self.outage
+                if current != reported:
+                    self._queue.report_worker(
+                        self._worker_id,
+                        host=socket.gethostname(),
+                        process_id=os.getpid(),
+                        queues=self._queues,
+                        versions=current[0],
+                        outage=current[1],
+                    )
+                    reported = current
+                self._queue.heartbeat(self._worker_id, self.held, self._lease_seconds)
+                self._give_up_overdue()
+            except Exception as error:  # noqa: BLE001 - anything that ended this thread would cost the worker all its leases
+                self._metrics.heartbeat_failed()
+                fields = {"worker": self._worker_id, "error": f"{type(error).__name__}: {error}"}
+                _LOG.warning("a heartbeat did not reach the queue", extra={"fields": fields})
+            self._news.wait(self._lease_seconds / 3)
+            self._news.clear()
+
+    def _give_up_overdue(self) -> None:
+        """Takes the batch away from a question that cannot be interrupted: it is dead, the others go to other workers.
+
+        If several share the turn, nobody knows which it is: their leases run out, and each is then retrieved alone.
+        What this worker would still store of the batch is refused, for the leases no longer hold.
+        """
+        overdue, held = self._watch.overdue(), self.held
+        if not set(overdue) & set(held):
+            return
+        self.held = ()
+        if len(overdue) == 1:
+            self._queue.fail([failed_question(overdue[0], QuestionTimeoutError(self._watch.limit_seconds))])
+        self._queue.release([other for other in held if other not in overdue])
+
+
+class WorkerNews:
+    """Log records of one worker."""
+
+    def __init__(self, worker_id: str) -> None:
+        self._worker_id = worker_id
+        self._is_out = False
+
+    def debug(self, message: str, **fields: object) -> None:
+        """What every batch does."""
+        self._log(logging.DEBUG, message, fields)
+
+    def info(self, message: str, **fields: object) -> None:
+        """What happens once."""
+        self._log(logging.INFO, message, fields)
+
+    def warning(self, message: str, **fields: object) -> None:
+        """What somebody may have to look at."""
+        self._log(logging.WARNING, message, fields)
+
+    def lost(self, refused: int, failed: Iterable[FailedQuestion], names: Mapping[str, str]) -> None:
+        """Answers that came too late, and questions that failed; `names` has job and question of each lease."""
+        if refused:
+            self.warning("leases were lost before their answers were stored", questions=refused)
+        for question in failed:
+            name = names.get(question.lease_token, "")
+            self.warning("a question failed", question=name, error=question.error[:LONGEST_ERROR])
+
+    def claimed(self, questions: Sequence[ClaimedQuestion]) -> None:
+        """Questions were claimed, or there were none; in any case the queue answers."""
+        if self._is_out:
+            self._is_out = False
+            self.info("the queue is available again")
+        if questions:
+            self.debug("claimed questions", questions=len(questions), jobs=sorted({one.job_id for one in questions}))
+
+    def is_passing(self, error: PolyhopError, doing: str) -> bool:
+        """Whether the queue is unavailable for now, which is noted once; False if waiting does not help."""
+        if error.retryable and not self._is_out:
+            self._is_out = True
+            self.warning(f"the queue is unavailable while {doing}", error=str(error)[:LONGEST_ERROR])
+        return error.retryable
+
+    def _log(self, level: int, message: str, fields: dict[str, object]) -> None:
+        _LOG.log(level, message, extra={"fields": {"worker": self._worker_id, **fields}})
+
 
 _LONGEST_SLEEP_SECONDS = 0.1  # chosen: a signal to stop is obeyed without a noticeable delay
 _PROBED_QUESTIONS = 8

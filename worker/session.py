@@ -1,33 +1,248 @@
-"""One open version with everything that answering needs: strategies made ready once, encoder, reader.
+"""One open version with all that answering needs: services, reader, strategies, filters.
 
 Opens what it is given to open and nothing else; the front door and the queue's loop share it.
 """
 
 import dataclasses
-from collections.abc import Mapping
+import gc
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar, cast
 
-from polyhop.schemas.chat import Role
+import numpy as np
+from numpy.typing import NDArray
+
+from polyhop.schemas.artefacts import Artefact
+from polyhop.schemas.chat import ChatModel, Role
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.evidence import as_row
-from polyhop.schemas.ports import IndexReader, Reader, Services
-from polyhop.schemas.query import Retrieval
-from polyhop.schemas.reading_row import reading_row
-from polyhop.schemas.settings import Settings
-from polyhop.warehouse.artefacts import LANGUAGE, NAMES
-from polyhop.warehouse.index_reader import PublishedIndex
-from polyhop.worker.answer import AnsweredQuestion, Answerer, passage_rows, triple_rows
-from polyhop.worker.closed_book import ClosedBookAnswerer
-from polyhop.worker.configured_reader import open_reader
-from polyhop.worker.questions.names import ModelNaming, QuestionNaming, RuleNaming, entities_task
-from polyhop.worker.ranking.links import connect
-from polyhop.worker.services import SessionServices
-from polyhop.worker.strategies.registry import make_reader, require_artefacts, spec_of
+from polyhop.schemas.evidence import Fallback, Note, as_row
+from polyhop.schemas.filters import Filter, allowed_passages, parse_filter
+from polyhop.schemas.manifest import VectorRecord
+from polyhop.schemas.ports import IndexReader, Reader, Reranker, Services, SpreadingDatabase
+from polyhop.schemas.query import UNREAD, Question, Reading, Retrieval, reading_row
+from polyhop.schemas.records import Location, PassageOrigin
+from polyhop.schemas.settings import ENTITIES, PASSAGES, ModelSettings, Settings, Space
+from polyhop.warehouse.artefacts import GRAPH, LANGUAGE, NAMES
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import require_version
+from polyhop.warehouse.index_reader import RECORD_FIELD_VALUES, PublishedIndex, open_published
+from polyhop.warehouse.open import open_graph_store, open_path_encoder, open_question_encoder, open_version_encoder
+from polyhop.warehouse.vectors.kinds import space_of
+from polyhop.worker.answer import (
+    AnsweredQuestion,
+    Answerer,
+    ClosedBookAnswerer,
+    Turns,
+    check_questions,
+    passage_rows,
+    triple_rows,
+)
+from polyhop.worker.questions.parts import ModelNaming, QuestionNaming, RuleNaming, entities_task
+from polyhop.worker.ranking.traversal import connect
+from polyhop.worker.reading.reader import RuleReader
+from polyhop.worker.strategies.registry import make_reader, parse_setting, require_artefacts, spec_of
 
-if TYPE_CHECKING:
-    from polyhop.worker.filtered_sessions import FilteredSessions
+
+def _asked(record: VectorRecord) -> tuple[str, str]:
+    """What a question's vector among these depends on."""
+    return record.model, record.encoder.query_prefix
+
+
+class SessionServices:
+    """The version's encoder, the configured chat model and cross-encoder, and the graph database that holds it."""
+
+    def __init__(self, published: PublishedIndex, settings: Settings) -> None:
+        self._published = published
+        self._settings = settings
+        self._closing = ExitStack()
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of shape (len(texts), dimension), float32, length 1."""
+        return open_version_encoder(self._settings, self._vectors(PASSAGES)).encode_questions(texts)
+
+    def encode_beside(
+        self, questions: Sequence[str], repeated: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Vectors of questions, and of texts that come again with others: cached (encoder.path_vectors)."""
+        return open_question_encoder(self._settings, self._vectors(PASSAGES)).encode_beside(questions, repeated)
+
+    @property
+    def has_two_encoders(self) -> bool:
+        """Whether entities and other short texts have vectors by another encoder than passages."""
+        passages, short = self._vectors(PASSAGES), self._vectors(ENTITIES)
+        return passages is not None and short is not None and _asked(passages) != _asked(short)
+
+    def encode_entities(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `encode`, by the encoder of entities, propositions and other short texts."""
+        return open_version_encoder(self._settings, self._vectors(ENTITIES)).encode_questions(texts)
+
+    def encode_paths(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As `encode_entities`, for texts of paths, which questions bring up again: cached (encoder.path_vectors)."""
+        if not self._settings.encoder.path_vectors:
+            return self.encode_entities(texts)
+        return open_path_encoder(self._settings, self._vectors(ENTITIES)).encode(texts)
+
+    def chat(self) -> ChatModel | None:
+        """The chat model for reading (models.read); None if none is configured."""
+        return self._chat if self._settings.models.chat_reader else None
+
+    def reranker(self) -> Reranker | None:
+        """The configured cross-encoder (models.rerank), opened once per process; None if none is configured."""
+        if not self._settings.models.rerank:
+            return None
+        from polyhop.warehouse.models.rerank_and_spans import open_reranker
+
+        return open_reranker(self._settings.models.rerank, Layout(self._settings.root).model_cache)
+
+    def graph_database(self) -> SpreadingDatabase:
+        """The Neo4j database that this version was exported to, opened once."""
+        return self._graph_database
+
+    def close(self) -> None:
+        """Closes the connection to the graph database, if one was opened."""
+        self.__dict__.pop("_graph_database", None)
+        self._closing.close()
+
+    def _vectors(self, space: Space) -> VectorRecord | None:
+        """Of a space; where nothing lies in it, of the other."""
+        records = self._published.manifest.vectors
+        own = [record for name, record in records.items() if space_of(name) == space]
+        return next(iter([*own, *records.values()]), None)
+
+    @cached_property
+    def _chat(self) -> ChatModel:
+        from polyhop.warehouse.open_models import open_chat
+
+        return open_chat(self._settings, Role.READ)
+
+    @cached_property
+    def _graph_database(self) -> SpreadingDatabase:
+        from polyhop.warehouse.graph.address import find_address
+
+        store = open_graph_store(find_address(None, None, None, named_by="NEO4J_URI"), self._published.name)
+        self._closing.callback(store.close)
+        return store.spreading(self._published.version, self._published.artefact(GRAPH).keys)
+
+
+_PROMPTS = Path(__file__).parent / "reading" / "prompts"
+
+
+def open_reader(models: ModelSettings, chat: ChatModel | None, index: IndexReader, min_confidence: float) -> Reader:
+    """The reader of an open version.
+
+    Args:
+        models: Which model reads, and what.
+        chat: The chat model that reads, if one does.
+        index: The open version.
+        min_confidence: Answers below it are not given; of no use to a chat model.
+
+    Raises:
+        ModelFileError: If the folder of a model that marks answers has not what it needs.
+    """
+    if models.spans_folder:
+        from polyhop.warehouse.models.rerank_and_spans import open_span_model
+        from polyhop.worker.reading.models import SpanReader
+
+        spans = open_span_model(models.spans_folder)
+        return SpanReader(spans, passages=models.read_passages, min_confidence=min_confidence)
+    rules = RuleReader(index, min_confidence=min_confidence)
+    if chat is None:
+        return rules
+    from polyhop.warehouse.statements import read_prompt
+
+    language = index.artefact(LANGUAGE)
+    if models.read_context == "chains":
+        from polyhop.worker.reading.models import ChainReader, chains_task
+
+        task = chains_task(read_prompt(_PROMPTS / "qa.chains.md").in_language_of_question(language))
+        return ChainReader(chat, task, rules, budget_tokens=models.read_tokens)
+    from polyhop.worker.reading.models import ModelReader, answer_task
+
+    answers = answer_task(read_prompt(_PROMPTS / "qa.answer.md").in_language_of_question(language))
+    return ModelReader(chat, answers, rules, passages=models.read_passages, budget_tokens=models.read_tokens)
+
+
+T = TypeVar("T")
+
+
+class RestrictedIndex:
+    """An IndexReader of the allowed passages of another one, numbered from 0 in the same order.
+
+    Attributes:
+        allowed: Shape (n,), int64, ascending: their numbers in the whole version.
+        seconds: What restricting took so far.
+
+    Args:
+        whole: The whole version.
+        allowed: As the attribute.
+    """
+
+    def __init__(self, whole: IndexReader, allowed: NDArray[np.int64]) -> None:
+        self._whole = whole
+        self._opened: dict[Artefact[Any], object] = {}
+        self._depth = 0
+        self.allowed = allowed
+        self.seconds = 0.0
+        self.name, self.version, self.artefacts = whole.name, whole.version, whole.artefacts
+        self.passage_ids: Sequence[str] = [whole.passage_ids[number] for number in allowed.tolist()]
+        self.passage_titles: Sequence[str] = [whole.passage_titles[number] for number in allowed.tolist()]
+
+    @cached_property
+    def is_allowed(self) -> NDArray[np.bool_]:
+        """Shape (all passages,): which are allowed."""
+        flags = np.zeros(len(self._whole.passage_ids), dtype=np.bool_)
+        flags[self.allowed] = True
+        return flags
+
+    @cached_property
+    def number_of_passage(self) -> Mapping[str, int]:
+        """Passage number by id."""
+        return {passage_id: number for number, passage_id in enumerate(self.passage_ids)}
+
+    def passages(self, numbers: Sequence[int]) -> list[tuple[str, str, str]]:
+        """(passage id, title, text) by number, in the order asked."""
+        return self._whole.passages(self.allowed[list(numbers)].tolist())
+
+    def origins(self, numbers: Sequence[int]) -> list[PassageOrigin]:
+        """Where passages come from, by number, in the order asked."""
+        return self._whole.origins(self.allowed[list(numbers)].tolist())
+
+    def record_of(self, passage_id: str) -> str:
+        """Id of the source record that a passage is, or is a piece of."""
+        return self._whole.record_of(passage_id)
+
+    def locations(self, passage_ids: Collection[str]) -> Mapping[str, Location]:
+        """Where passages stand in their files, by id, of those of which anything is known."""
+        return self._whole.locations(passage_ids)
+
+    def whole(self, handle: Artefact[T]) -> T:
+        """What a handle opens for all passages."""
+        return self._whole.artefact(handle)
+
+    def artefact(self, handle: Artefact[T]) -> T:
+        """What is left of it, made when first asked for, then kept.
+
+        Raises:
+            ConfigurationError: If the handle does not say what is left of its value.
+        """
+        handle.require_in(self.artefacts, self.name)
+        if handle not in self._opened:
+            if handle.restrict is None:
+                raise ConfigurationError(
+                    f"Strategies that read the artefact '{handle.name}' cannot be filtered: its handle does not say "
+                    "what is left of it (Artefact.restrict); leave out the filter, or name another strategy."
+                )
+            begun, self._depth = time.perf_counter(), self._depth + 1
+            try:
+                self._opened.setdefault(handle, handle.restrict(handle, self))
+            finally:
+                self._depth -= 1
+                self.seconds += 0 if self._depth else time.perf_counter() - begun
+        return cast("T", self._opened[handle])
+
 
 _CLOSED_BOOK_PROMPT = Path(__file__).parent / "reading" / "prompts" / "qa.closed_book.md"
 _ENTITIES_PROMPT = Path(__file__).parent / "questions" / "prompts" / "query.entities.md"
@@ -121,8 +336,8 @@ class IndexSession:
             ConfigurationError: If no model is configured.
         """
         from polyhop.warehouse.open_models import open_chat
-        from polyhop.warehouse.prompt_files import read_prompt
-        from polyhop.worker.reading.closed_book import ClosedBookReader, closed_book_task
+        from polyhop.warehouse.statements import read_prompt
+        from polyhop.worker.reading.models import ClosedBookReader, closed_book_task
 
         chat = self.services.chat() or open_chat(self.settings, Role.READ)
         prompt = read_prompt(_CLOSED_BOOK_PROMPT).in_language_of_question(self.index.artefact(LANGUAGE))
@@ -169,7 +384,6 @@ class IndexSession:
 
     @cached_property
     def _filtered(self) -> "FilteredSessions":
-        from polyhop.worker.filtered_sessions import FilteredSessions
 
         return FilteredSessions(self)
 
@@ -207,7 +421,7 @@ class IndexSession:
         chat = self.services.chat()
         if chat is None or not self.settings.models.name_questions:
             return rules
-        from polyhop.warehouse.prompt_files import read_prompt
+        from polyhop.warehouse.statements import read_prompt
 
         return ModelNaming(chat, entities_task(read_prompt(_ENTITIES_PROMPT)), rules)
 
@@ -217,3 +431,254 @@ class IndexSession:
             return []
         first = [passage.passage_id for passage in retrieval.passages[:LINKED_PASSAGES]]
         return [dataclasses.asdict(link) for link in connect(self.index, retrieval.evidence.names, first)]
+
+
+# Source: decisions/0027-filters-of-questions.md.
+
+FILTER_NOTE = "filter"
+NOTHING_ALLOWED = "filtered_out"
+KEPT_FILTERS = 16
+"""Filters that stay ready at most, and together they hold no more passages than the index; chosen."""
+ALWAYS_KEPT = 2
+"""Filters that stay ready however many passages they hold: jobs that take turns must not make each other's ready again
+with every batch."""
+
+
+class FilteredSession(IndexSession):
+    """A session for the passages that a filter allows; shares the version and the services of the whole one."""
+
+    def __init__(self, whole: IndexSession, asked: Filter) -> None:
+        super().__init__(whole.published, whole.settings, _FilteredServices(whole.services))
+        begun = time.perf_counter()
+        allowed = allowed_passages(asked, whole.published.artefact(RECORD_FIELD_VALUES))
+        self._asked = asked
+        self._restricted = self.index = RestrictedIndex(whole.published, allowed)
+        self._matching_seconds = time.perf_counter() - begun
+
+    @property
+    def passage_count(self) -> int:
+        """Passages that the filter leaves."""
+        return len(self._restricted.allowed)
+
+    @property
+    def filter_row(self) -> dict[str, Any]:
+        """{where, passages, of, seconds}: how many passages the filter leaves of how many.
+
+        Its `seconds` are what making it ready took, once for all questions that are asked with it.
+        """
+        return {
+            "where": self._asked.text,
+            "passages": self.passage_count,
+            "of": len(self.published.passage_ids),
+            "seconds": round(self._matching_seconds + self._restricted.seconds, 6),
+        }
+
+    def where(self, text: str | None) -> IndexSession:
+        """Refuses a filter of what is filtered.
+
+        Raises:
+            ConfigurationError: If there is one; join the two by AND.
+        """
+        if text is None:
+            return self
+        raise ConfigurationError("This session is filtered already; join the two filters by AND.")
+
+    def document(self, strategy: str, answered: AnsweredQuestion) -> dict[str, Any]:
+        """As of the whole session, with `filter` and a note of it in the evidence."""
+        row, found = self.filter_row, answered.retrieval
+        note = Note(FILTER_NOTE, f"{row['where']}: {row['passages']:,} of {row['of']:,} passages")
+        evidence = dataclasses.replace(found.evidence, notes=(note, *found.evidence.notes))
+        if not self.passage_count:
+            evidence = dataclasses.replace(evidence, fallback=self._nothing)
+        noted = dataclasses.replace(answered, retrieval=dataclasses.replace(found, evidence=evidence))
+        return {**super().document(strategy, noted), "filter": row}
+
+    def close(self) -> None:
+        """Forgets what was made ready; the version and the services are the whole session's."""
+        self.forget()
+
+    def answerer(
+        self, strategy: str, parameters: Mapping[str, object], min_confidence: float | None = None
+    ) -> Answerer:
+        """As of the whole session; where nothing is left to rank or read, one that finds nothing."""
+        if self.passage_count:
+            return super().answerer(strategy, parameters, min_confidence)
+        return _NothingAllowed(self.index, strategy, parameters, reads=self.settings.reader.reads)
+
+    @property
+    def _nothing(self) -> Fallback:
+        return Fallback(NOTHING_ALLOWED, f"no passage matches the filter {self._asked.text}")
+
+
+class FilteredSessions:
+    """The filters that stay ready on an open version, by what they say."""
+
+    def __init__(self, whole: IndexSession) -> None:
+        self._whole = whole
+        self._ready: dict[Filter, FilteredSession] = {}
+
+    def of(self, text: str) -> FilteredSession:
+        """The session of a filter; the ones that were used longest ago go first.
+
+        Raises:
+            FilterError: If it does not parse, or does not fit the version's metadata.
+            ContractError: If the version was built before questions could be filtered.
+        """
+        asked = parse_filter(text)
+        session = self._ready.pop(asked, None) or FilteredSession(self._whole, asked)
+        self._ready[asked] = session
+        while len(self._ready) > ALWAYS_KEPT and self._is_too_much():
+            self._ready.pop(next(iter(self._ready))).forget()
+        return session
+
+    def _is_too_much(self) -> bool:
+        held = sum(session.passage_count for session in self._ready.values())
+        return len(self._ready) > KEPT_FILTERS or held > len(self._whole.published.passage_ids)
+
+
+class _NothingAllowed(Answerer):
+    """Finds nothing, for a filter that no passage matches; refuses what another answerer would refuse."""
+
+    def __init__(self, index: IndexReader, strategy: str, parameters: Mapping[str, object], *, reads: bool) -> None:
+        spec = spec_of(strategy)
+        require_artefacts(strategy, index.artefacts, index.name)
+        parse_setting(spec, parameters)
+        self.ranks_triples, self.reads = spec.ranks_triples, reads
+
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        """Empty rankings."""
+        del limit
+        check_questions(questions)
+        return [Retrieval(()) for _ in questions]
+
+    def answer(
+        self, questions: Sequence[Question], *, limit: int, read_passages: int = 10, turns: Turns | None = None
+    ) -> list[AnsweredQuestion]:
+        """No answers."""
+        del read_passages, turns
+        reading = Reading("") if self.reads else Reading("", kind=UNREAD)
+        found = self.retrieve(questions, limit=limit)
+        return [AnsweredQuestion(q, one, (), reading, {}) for q, one in zip(questions, found, strict=True)]
+
+
+class _FilteredServices:
+    """The whole session's services, without a graph database, which would search what the filter left out."""
+
+    def __init__(self, whole: Services) -> None:
+        self._whole = whole
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As the whole session."""
+        return self._whole.encode(texts)
+
+    @property
+    def has_two_encoders(self) -> bool:
+        """As the whole session."""
+        return self._whole.has_two_encoders
+
+    def encode_entities(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As the whole session."""
+        return self._whole.encode_entities(texts)
+
+    def encode_paths(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As the whole session."""
+        return self._whole.encode_paths(texts)
+
+    def encode_beside(
+        self, questions: Sequence[str], repeated: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """As the whole session."""
+        return self._whole.encode_beside(questions, repeated)
+
+    def chat(self) -> ChatModel | None:
+        """As the whole session."""
+        return self._whole.chat()
+
+    def reranker(self) -> Reranker | None:
+        """As the whole session."""
+        return self._whole.reranker()
+
+    def graph_database(self) -> SpreadingDatabase:
+        """Always fails.
+
+        Raises:
+            ConfigurationError: Always.
+        """
+        raise ConfigurationError(
+            "The exported graph in Neo4j cannot be filtered, it holds all passages; leave out engine=neo4j, or the "
+            "filter."
+        )
+
+
+class IndexPool:
+    """Sessions by index name."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._layout = Layout(settings.root)
+        self._sessions: dict[str, IndexSession] = {}
+
+    def session(self, name: str) -> IndexSession:
+        """The current version of an index; a version published since the last call replaces the one held.
+
+        Call it between batches only: a session returned earlier for the same index may be closed by it.
+
+        Raises:
+            UnknownIndexError: If nothing was published under that name.
+        """
+        current, _ = require_version(self._layout, name)
+        held = self._sessions.get(name)
+        if held is not None and held.version == current:
+            return held
+        published = open_published(self._settings.root, name)
+        opened = IndexSession(published, self._settings)
+        if held is not None:
+            held.close()
+        self._sessions[name] = opened
+        return opened
+
+    def forget(self, name: str) -> None:
+        """Closes an index, to be opened from scratch: nobody knows what an interruption left half done in it."""
+        held = self._sessions.pop(name, None)
+        if held is not None:
+            held.close()
+
+    def versions(self) -> Mapping[str, int]:
+        """The version held of each open index."""
+        return {name: session.version for name, session in sorted(self._sessions.copy().items())}
+
+    def close(self) -> None:
+        """Releases all versions."""
+        for session in self._sessions.values():
+            session.close()
+        self._sessions.clear()
+
+
+SECONDS_BETWEEN = 60.0
+"""Chosen: a search takes some .15 s, and cycles (errors, closed versions) are few and small."""
+_YOUNG = 20_000
+"""New objects after which the young ones are searched, which is cheap; Python's own 700 is for small programs."""
+_NEVER = 1 << 30  # a threshold that no process reaches: Python searches old objects only when asked
+
+
+@contextmanager
+def searched_by_the_clock() -> Iterator[Callable[[], None]]:
+    """Within the block all objects are searched when what it gives is called, at most once in SECONDS_BETWEEN.
+
+    Young objects are searched by Python, as ever. Afterwards all is as it was before. For the whole process, so blocks
+    of several threads must not overlap.
+    """
+    before = gc.get_threshold()
+    last = time.monotonic()
+
+    def search() -> None:
+        nonlocal last
+        if time.monotonic() - last >= SECONDS_BETWEEN:
+            gc.collect()
+            last = time.monotonic()
+
+    gc.set_threshold(_YOUNG, before[1], _NEVER)
+    try:
+        yield search
+    finally:
+        gc.set_threshold(*before)

@@ -25,9 +25,8 @@ from urllib.parse import quote
 from generated_corpus import CORPUS_FILE, QUESTIONS_FILE, write_generated
 
 from polyhop.schemas.errors import PolyhopError
-from polyhop.schemas.requests import names_in
+from polyhop.schemas.requests import Variant, names_in, parse_variant
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.variants import Variant, parse_variant
 from polyhop.schemas.version import VERSION
 from polyhop.tasks.evaluation.documents import Document, at, number, rows
 from polyhop.tasks.evaluation.plots import GREY, curves, drawing, figure, legend, logarithmic_ticks, looks, png
@@ -219,7 +218,7 @@ def measure_query(settings: Settings, task: Mapping[str, Any]) -> Result:
     """
     from polyhop.api import open_index
     from polyhop.schemas.query import Question
-    from polyhop.schemas.variants import parse_variant
+    from polyhop.schemas.requests import parse_variant
     from polyhop.tasks.evaluation.metrics import latency_milliseconds
     from polyhop.warehouse.files.questions import read_questions
 

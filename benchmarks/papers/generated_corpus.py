@@ -17,8 +17,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.warehouse.files.disk import writing
-from polyhop.warehouse.files.json_lines import write_json_lines
+from polyhop.warehouse.files.disk import write_json_lines, writing
 
 CORPUS_FILE = "corpus.jsonl"
 QUESTIONS_FILE = "questions.jsonl"

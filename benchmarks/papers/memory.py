@@ -12,15 +12,14 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from polyhop.flows.evaluation.depth import DEPTH
+from polyhop.flows.evaluation.run import DEPTH
 from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.query import Question
-from polyhop.schemas.requests import names_in
+from polyhop.schemas.requests import names_in, parse_variant
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.variants import parse_variant
 from polyhop.warehouse.files.questions import read_questions
+from polyhop.warehouse.index_reader import open_published
 from polyhop.warehouse.machine import machine, peak_rss_mb
-from polyhop.warehouse.open import open_published
 from polyhop.worker.session import IndexSession
 
 

@@ -17,23 +17,21 @@ from numpy.typing import NDArray
 
 from polyhop.api import Index, open_index
 from polyhop.output import rounded
-from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.errors import MissingArtefactError, PolyhopError, SourceError
 from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.propositions import PropositionGraph, Rows
 from polyhop.schemas.query import Question
-from polyhop.schemas.questions import QuestionRecord
-from polyhop.schemas.requests import names_in
+from polyhop.schemas.records import BadRecord, QuestionRecord
+from polyhop.schemas.requests import names_in, parse_variant
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.variants import parse_variant
 from polyhop.tasks.evaluation.metrics import MRR_DEPTH, judged_ranking, recall_at, reciprocal_rank
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
 from polyhop.tasks.propositions.stage import PROPOSITIONS
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.worker.answer import Answerer
-from polyhop.worker.ranking.pruning import hubs
-from polyhop.worker.strategies.nodes import GraphNodes, NodeParameters, TermParameters, entity_nodes, term_nodes
+from polyhop.worker.ranking.pagerank import hubs
 from polyhop.worker.strategies.registry import STRATEGIES, parse_parameters, spec_of
+from polyhop.worker.strategies.sprig import GraphNodes, NodeParameters, TermParameters, entity_nodes, term_nodes
 
 DEFAULT_STRATEGIES = ("graph", "graph-hybrid")
 RECALL_DEPTH = 10  # passages; one of the depths of algorithms.md 6.2.

@@ -1,4 +1,4 @@
-"""`polyhop ask`: one question, answered with its evidence."""
+"""`polyhop ask` and `connect`: one question, or two entities, answered with evidence."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polyhop.commands.options import (
+    IndexName,
     Json,
     Limit,
     MinConfidence,
@@ -26,9 +27,13 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import evidence_of
 from polyhop.schemas.query import UNREAD
 from polyhop.schemas.requests import names_in
+from polyhop.schemas.text import plural
+from polyhop.terminal import passage_line, text_line
 
 if TYPE_CHECKING:
-    from polyhop.api import Answer
+    from polyhop.api import Answer, SeveralAnswers
+    from polyhop.graph import CitedPassage, Connection, Connections, StatedRelation
+
 
 HtmlFile = Annotated[
     Path | None, typer.Option("--html", help="Write a page with graph, activations and passages to this file.")
@@ -57,16 +62,15 @@ def ask(
 ) -> None:
     """Answer one question from an index, with the passages it stands on."""
     from polyhop.api import open_index
-    from polyhop.passages import passage_texts
     from polyhop.schemas.settings import with_min_confidence
+    from polyhop.terminal import passage_texts
 
     parameters = pairs(param, "--param")
     names = names_in(index)
     _check_shown(names, html, explain=explain)
     settings = with_min_confidence(with_reader(settings_of(root, set_), reader), min_confidence)
     if len(names) > 1:
-        from polyhop.commands.several_text import print_several
-        from polyhop.several import open_indexes
+        from polyhop.api import open_indexes
 
         with open_indexes(names, settings=settings) as several:
             answers = several.ask(
@@ -78,7 +82,7 @@ def ask(
     with open_index(index, settings=settings) as opened:
         answer = opened.ask(question, strategy=strategy, limit=limit, parameters=parameters, topic=topic, where=where)
         if html is not None:
-            from polyhop.pages.material import material_of, write_page
+            from polyhop.pages.answer_page import material_of, write_page
 
             session = opened.session.where(where)
             write_page(html, answer.to_json(), material_of(session, answer.to_json(), parameters))
@@ -95,7 +99,7 @@ def _check_shown(indexes: Sequence[str], html: Path | None, *, explain: bool) ->
     if len(indexes) > 1 and (html is not None or explain):
         raise ConfigurationError("--html and --explain show one index; name one of them alone, or leave them out.")
     if html is not None:
-        from polyhop.pages.material import PAGE
+        from polyhop.pages.answer_page import PAGE
         from polyhop.warehouse.files.disk import require_place
 
         require_place(html, PAGE)
@@ -135,7 +139,7 @@ def _ranked(answer: "Answer") -> str:
 
 def _print_rankings(answer: "Answer", texts: Mapping[str, str]) -> None:
     """The filter, triples, passages; of a strategy that found triples alone, no heading without passages below it."""
-    from polyhop.passages import passage_lines, triple_lines
+    from polyhop.terminal import passage_lines, triple_lines
 
     if answer.filter is not None:
         left = f"{answer.filter['passages']:,} of {answer.filter['of']:,} passages"
@@ -200,7 +204,7 @@ def _print_reading(reading: dict[str, Any]) -> None:
 
 
 def _print_evidence(answer: "Answer") -> None:
-    from polyhop.evidence_text import evidence_lines
+    from polyhop.terminal import evidence_lines
 
     titles = {passage["id"]: passage["title"] for passage in answer.passages}
     for line in evidence_lines(evidence_of(answer.evidence), titles):
@@ -221,3 +225,87 @@ def _print_links(answer: "Answer") -> None:
         source = "question" if link["source"] == "question" else titles.get(link["source"], link["source"])
         target = titles.get(link["target"], link["target"])
         print_line(f"  {source} --[{link['via']}]--> {target}  [{link['target']}]")
+
+
+def print_several(several: "SeveralAnswers", texts: Mapping[tuple[str, str], str]) -> None:
+    """The answer and the index that it is from, then the fused passages with theirs.
+
+    Args:
+        several: What was answered.
+        texts: Text by (index, passage id).
+    """
+    print_line(f"Question  {several.question}")
+    if several.index is None:
+        print_line("Answer    (none found; read the passages)" if several.passages else "Answer    (none found)")
+    else:
+        chosen = several.answers[several.index]
+        print_block("Answer", f"{several.answer}{certainty(chosen)}  (from the index {several.index})")
+        for sentence in chosen.evidence["sentences"][:1]:
+            print_source(sentence)
+    asked = ", ".join(f"{name}: {one.strategy}, version {one.version}" for name, one in several.answers.items())
+    print_line(f"Passages  ({asked})")
+    for passage in several.passages:
+        held = ", ".join((passage["index"], *passage.get("also_in", ())))
+        print_line(f"{passage_line(passage)}  in {held}")
+        text = text_line(texts.get((passage["index"], passage["id"]), ""))
+        if text:
+            print_line(text)
+
+
+_Name = typer.Argument(help="Name of an entity, as you would write it.")
+
+
+def connect(
+    a: Annotated[str, _Name],
+    b: Annotated[str, _Name],
+    index: IndexName,
+    max_length: Annotated[int, typer.Option("--max-length", min=1, max=10, help="Relations in a connection.")] = 4,
+    paths: Annotated[int, typer.Option("--paths", min=1, max=1000, help="Connections to show.")] = 5,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Show the shortest connections between two entities, and the passages that state them."""
+    from polyhop.api import open_index
+
+    with open_index(index, settings=settings_of(root)) as opened:
+        found = opened.graph.connect(a, b, max_length=max_length, paths=paths)
+    if json:
+        print_json(found.to_json())
+        return
+    print_line(_summary(found))
+    for path in found.paths:
+        _print_path(path)
+
+
+def _summary(found: "Connections") -> str:
+    """What was found, in one line."""
+    length = plural(found.max_length, "relation")
+    if not found.paths:
+        return f"{found.a} and {found.b} are not connected by up to {length}, and no passage mentions both."
+    first = found.paths[0]
+    if first.via == "passage":
+        return f"{found.a} and {found.b} are not connected by up to {length}; passages that mention both:"
+    hops = len(first.hops)
+    if not hops:
+        return f"{found.a} and {found.b} are one entity:"
+    return f"{found.a} and {found.b} are {hops} relation{'s' if hops > 1 else ''} apart:"
+
+
+def _print_path(path: "Connection") -> None:
+    """A connection on a line, and under it where each of its relations is stated."""
+    print_line(f"  {path.text}")
+    for passage in path.passages:
+        print_line(f"    {_cited(passage)}")
+    for hop in path.hops:
+        for relation in hop:
+            print_line(f"    {relation.relation}: {_sources(relation)}")
+
+
+def _sources(relation: "StatedRelation") -> str:
+    named = ", ".join(_cited(passage) for passage in relation.passages)
+    more = relation.passage_count - len(relation.passages)
+    return f"{named} and {more} more" if more > 0 else named or "(no passage)"
+
+
+def _cited(passage: "CitedPassage") -> str:
+    return f"[{passage.id}] {passage.title}".rstrip()

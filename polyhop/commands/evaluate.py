@@ -1,12 +1,13 @@
-"""`polyhop eval`: strategies compared on questions with known passages and answers; stored, listed, compared."""
+"""`polyhop eval`, `score` and `tune`: strategies compared, stored, and shown as tables for people."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyhop.commands.evaluation_text import print_comparison, print_evaluation, print_stored, question_count
 from polyhop.commands.options import (
+    IndexName,
     Json,
     MinConfidence,
     Parameters,
@@ -18,13 +19,340 @@ from polyhop.commands.options import (
     settings_of,
     with_reader,
 )
-from polyhop.output import print_error, print_json, print_line, progress, rounded
-from polyhop.schemas.errors import ConfigurationError, GateFailedError
+from polyhop.output import print_error, print_json, print_line, print_table, progress, rounded
+from polyhop.schemas.chat import cost_words
+from polyhop.schemas.errors import ConfigurationError, GateFailedError, SourceError
+from polyhop.schemas.settings import CLOSED_BOOK
+from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
     from polyhop.flows.evaluation.run import Evaluation
+    from polyhop.schemas.records import BadRecord
     from polyhop.schemas.requests import EvaluationRequest
     from polyhop.schemas.settings import Settings
+
+
+COLUMNS = ("strategy", "index tokens", "index s", "tokens per question", "s per question")
+
+
+def print_costs(costs: Mapping[str, Mapping[str, Any]]) -> None:
+    """The table, and which of its seconds are not those of a first run."""
+    print_line("Costs: the index as far as the strategy needs it, and a question (prompt + completion tokens)")
+    rows = [_cost_row(name, cost) for name, cost in costs.items()]
+    print_table(COLUMNS, rows)
+    _print_cached_stages(costs)
+
+
+def _cost_row(name: str, cost: Mapping[str, Any]) -> list[object]:
+    index, question = cost["index"], cost["question"]
+    return [
+        name,
+        f"{index['prompt_tokens']:,} + {index['completion_tokens']:,}",
+        "not recorded" if index["seconds"] is None else index["seconds"],
+        f"{question['prompt_tokens']:.1f} + {question['completion_tokens']:.1f}",
+        question["seconds"],
+    ]
+
+
+def _print_cached_stages(costs: Mapping[str, Mapping[str, Any]]) -> None:
+    """The stages whose seconds are not of all their units; nothing if there are none."""
+    stages = {name: one for cost in costs.values() for name, one in cost["index"]["stages"].items() if one}
+    partly = [f"{n} {s['computed']:,} of {s['units']:,}" for n, s in stages.items() if s["computed"] < s["units"]]
+    if partly:
+        print_line(f"  seconds are of the last run that computed; the rest came from caches: {', '.join(partly)}")
+
+
+PREFIX = "triple_"
+LEADING = f"{PREFIX}recall@10"
+SHOWN_OF_TRIPLES = tuple(
+    f"{PREFIX}{name}"
+    for name in ("recall@10", "recall@30", "precision@10", "f1@10", "hit@10", "hit@30", "ndcg@10", "mrr")
+)
+TRIPLES_WITH_INTERVAL = tuple(f"{PREFIX}{name}" for name in ("recall@10", "recall@30", "hit@10", "mrr"))
+
+
+def print_triples(report: Mapping[str, Any]) -> None:
+    """The strategies that rank triples, judged by golden triples; nothing without golden triples."""
+    golden = report.get("golden_triples")
+    found = {name: one for name, one in report["strategies"].items() if one.get(LEADING) is not None}
+    if golden is None or not found:
+        return
+    print_line(f"Ranked triples against the golden triples of {plural(golden['questions'], 'question')}")
+    print_table(
+        _columns(SHOWN_OF_TRIPLES),
+        [[name, *(one[metric] for metric in SHOWN_OF_TRIPLES)] for name, one in found.items()],
+    )
+    kind = report["interval"]
+    print_line(f"{100 * kind['level']:.0f} % intervals of these means")
+    print_table(
+        _columns(TRIPLES_WITH_INTERVAL),
+        [
+            [name, *(_bounds(one["intervals"][metric]) for metric in TRIPLES_WITH_INTERVAL)]
+            for name, one in found.items()
+        ],
+    )
+    for title, groups in (("number of hops", report["by_hops"]), *report.get("by_field", {}).items()):
+        _print_groups(title, groups, list(found))
+
+
+def _print_groups(title: str, groups: Mapping[str, Any], names: list[str]) -> None:
+    if len(groups) < 2:
+        return
+    print_line(f"recall@10 of triples by {title}")
+    columns = ["strategy", *(f"{key} ({group['n']})" for key, group in groups.items())]
+    rows = [[name, *(group["strategies"][name][LEADING] for group in groups.values())] for name in names]
+    print_table(columns, rows)
+
+
+def _columns(metrics: tuple[str, ...]) -> list[str]:
+    return ["strategy", *(metric.removeprefix(PREFIX) for metric in metrics)]
+
+
+def _bounds(interval: Mapping[str, float] | None) -> str:
+    return "" if interval is None else f"[{interval['low']:.3f}, {interval['high']:.3f}]"
+
+
+OF_ANSWERS = ("em", "f1", "containment")
+SHOWN = ("recall@2", "recall@5", "recall@10", "recall@30", "hit@10", "mrr", *OF_ANSWERS)
+COMPARED = ("recall@2", "recall@5", "recall@10", "mrr", *OF_ANSWERS)
+WITH_INTERVAL = ("recall@5", "recall@10", "mrr", *OF_ANSWERS)
+WEIGHED = ("recall@5", "mrr", LEADING, "triple_mrr", *OF_ANSWERS)
+# characters; chosen: leaves the other columns of a run room on one line, and the JSON has all labels
+LONGEST_LABELS = 60
+
+
+def question_count(count: int, sample: Mapping[str, int] | None) -> str:
+    """How many questions were asked, and of how many if they are a sample."""
+    if sample is None or sample["size"] >= sample["of"]:
+        return plural(count, "question")
+    if sample.get("rest"):
+        return (
+            f"{count} of {sample['of']} questions (all but a random sample of {sample['size']}, seed {sample['seed']})"
+        )
+    return f"{count} of {sample['of']} questions (random sample, seed {sample['seed']})"
+
+
+def print_evaluation(report: Mapping[str, Any]) -> None:
+    """The comparison as tables: metrics and their intervals, hops, confidence, and what the paired bootstrap says."""
+    unused, judge = ("em", "f1") if "long_answers" in report else ("containment", "em")
+    shown = [name for name in (OF_ANSWERS if _has_only_triples(report) else SHOWN) if name != unused]
+    columns = ["strategy", *shown, "answered", f"{judge} of answered", "p50 ms", "p95 ms", "failures"]
+    rows = []
+    for name, result in report["strategies"].items():
+        latency, answered = result["latency_ms"], result["answered"]
+        rows.append(
+            [
+                name,
+                *(result[m] for m in shown),
+                *(answered["share"], answered[judge], latency["p50"], latency["p95"]),
+                result["failures"],
+            ]
+        )
+    print_table(columns, rows)
+    _print_intervals(report)
+    print_triples(report)
+    print_costs(report["costs"])
+    if report["reader"] == "none":
+        print_line("No answers were read (--reader none), so there is no em and no f1")
+    elif "long_answers" in report:
+        from polyhop.tasks.evaluation.documents import long_answers_sentence
+
+        print_line(long_answers_sentence(report["long_answers"]))
+    _print_models(report.get("reading", {}))
+    if not _has_only_triples(report):
+        _print_hops(report["by_hops"])
+    _print_calibration(report["strategies"])
+    _print_paired(report)
+
+
+def _has_only_triples(report: Mapping[str, Any]) -> bool:
+    """Whether questions have golden triples and no gold passages: columns of passages would be empty."""
+    return "golden_triples" in report and report["excluded"] == report["n"]
+
+
+def print_stored(rows: Sequence[Mapping[str, Any]]) -> None:
+    """The stored evaluations, the oldest first, with figures of their best strategy by recall@5."""
+    if not rows:
+        print_line("No evaluation is stored yet; polyhop eval QUESTIONS --index NAME stores one.")
+        return
+    readable = [row for row in rows if "error" not in row]
+    triples = [LEADING] if any(LEADING in one for row in readable for one in row["strategies"].values()) else []
+    columns = ["run", "started", "index", "version", "questions", "strategies", "best", "recall@5", *triples, "em"]
+    print_table(columns, [_stored_row(row, triples) for row in readable])
+    for row in rows:
+        if "error" in row:
+            print_error(f"evaluation {row['run']} is left out: {row['error']}")
+
+
+def print_comparison(changes: Mapping[str, Any]) -> None:
+    """What changed from the first to the second stored evaluation."""
+    print_line(f"Evaluation {changes['first']} -> {changes['second']}")
+    _print_facts(changes)
+    if not changes["strategies"]:
+        print_line("  no strategy is in both")
+        return
+    for name, latency in changes["latency_ms"].items():
+        print_line(f"  {name}, latency p50: {_milliseconds(latency['p50'])}, p95: {_milliseconds(latency['p95'])}")
+    rows = [
+        [name, metric, found["first"], found["second"], _signed(found["difference"]), *_paired_cells(found["paired"])]
+        for name, metrics in changes["strategies"].items()
+        for metric in (*COMPARED, *TRIPLES_WITH_INTERVAL)
+        if metric in metrics and _has_changed(found := metrics[metric])
+    ]
+    if not rows:
+        print_line("  no metric changed in any strategy of both")
+        return
+    print_table(["strategy", "metric", "before", "after", "change", "95 % interval", "wins/ties/losses", ""], rows)
+    _print_most_changed(changes["most_changed"])
+
+
+def _print_most_changed(rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        print_line("Questions that changed most")
+    for row in rows:
+        before, after = (answer or "(none)" for answer in row["answers"])
+        moved = ", ".join(f"{m} {row[m]:+.2f}" for m in WEIGHED if m in row)
+        print_line(f"  {row['strategy']}  [{row['id']}] {moved or 'another answer'}: {before} -> {after}")
+
+
+def _print_facts(changes: Mapping[str, Any]) -> None:
+    """What was run differently."""
+    for name, (before, after) in changes["changed"].items():
+        print_line(f"  {name}: {before} -> {after}")
+    if not changes["changed"]:
+        print_line("  the same index, version, questions, parameters and settings")
+    for key, number in (("only_first", "first"), ("only_second", "second")):
+        if changes[key]:
+            print_line(f"  only in {changes[number]}: {', '.join(changes[key])}")
+    questions = changes["questions"]
+    if questions["only_first"] or questions["only_second"]:
+        print_line(
+            f"  in both: {plural(questions['common'], 'question')}; {questions['only_first']} only in "
+            f"{changes['first']}, {questions['only_second']} only in {changes['second']}; intervals: those in both"
+        )
+
+
+def _stored_row(row: Mapping[str, Any], triples: Sequence[str]) -> list[object]:
+    figures = row["strategies"]
+    best = max(figures, key=lambda name: figures[name]["recall@5"] or figures[name].get(LEADING) or 0.0)
+    labels = ",".join(figures)
+    shown = labels if len(labels) <= LONGEST_LABELS else f"{labels[:LONGEST_LABELS]}… ({len(figures)})"
+    return [
+        *(row["run"], row["started"], row["index"], row["version"], _asked(row), shown),
+        *(best, figures[best]["recall@5"], *(figures[best].get(name) for name in triples), figures[best]["em"]),
+    ]
+
+
+def _asked(row: Mapping[str, Any]) -> str:
+    """The question file, and which part of it was asked."""
+    sample = row.get("sample")
+    if sample is None or sample["size"] >= sample["of"]:
+        return str(row["questions"])
+    what = "the rest, " if sample.get("rest") else ""
+    return f"{row['questions']} ({what}{row['n']} of {sample['of']}, seed {sample['seed']})"
+
+
+def _print_intervals(report: Mapping[str, Any]) -> None:
+    """The intervals of the metrics that most people ask for, as far as they were judged."""
+    found = {name: result["intervals"] for name, result in report["strategies"].items()}
+    judged = [metric for metric in WITH_INTERVAL if any(intervals.get(metric) for intervals in found.values())]
+    if not judged:
+        return
+    kind = report["interval"]
+    print_line(f"{100 * kind['level']:.0f} % intervals of the means ({kind['kind']}, {kind['resamples']:,} resamples)")
+    print_table(
+        ["strategy", *judged],
+        [[name, *(_bounds(intervals.get(metric)) for metric in judged)] for name, intervals in found.items()],
+    )
+
+
+def _print_models(reading: Mapping[str, Any]) -> None:
+    for name, taken in reading.items():
+        if taken["model"]:
+            print_line(
+                f"{name} read by {taken['model']}: {plural(taken['calls'], 'call')}, {taken['cached']} cached, "
+                f"{taken['fallbacks']} {_without_reply(name)}, {taken['prompt_tokens']} + {taken['completion_tokens']} "
+                f"tokens, {cost_words(taken['cost_usd'])}"
+            )
+
+
+def _without_reply(name: str) -> str:
+    """What becomes of questions to which the model replied nothing usable."""
+    return "left unanswered" if name == CLOSED_BOOK else "read by rules instead"
+
+
+def _print_hops(groups: Mapping[str, Any]) -> None:
+    if len(groups) < 2:
+        return
+    print_line("recall@5 by number of hops")
+    names = next(iter(groups.values()))["strategies"]
+    columns = ["strategy", *(f"{key} ({group['n']})" for key, group in groups.items())]
+    print_table(
+        columns, [[name, *(group["strategies"][name]["recall@5"] for group in groups.values())] for name in names]
+    )
+
+
+def _print_calibration(strategies: Mapping[str, Any]) -> None:
+    """Stated confidence against exact match in fifths of the answered questions."""
+    rows = [
+        [name, *(f"{group['stated']:.2f} -> {group['observed']:.2f} ({group['n']})" for group in result["calibration"])]
+        for name, result in strategies.items()
+        if result["calibration"]
+    ]
+    if not rows:
+        return
+    width = max(len(row) for row in rows)
+    print_line("Confidence stated -> exact match observed (answers), from the least to the most confident fifth")
+    columns = ["strategy", *(str(number) for number in range(1, width))]
+    print_table(columns, [[*row, *[""] * (width - len(row))] for row in rows])
+
+
+def _print_paired(report: Mapping[str, Any]) -> None:
+    """Each strategy against each baseline, as the report has the pairs."""
+    starts = tuple(f"{baseline} vs " for baseline in report["baselines"])
+    ends = tuple(f" vs {baseline}" for baseline in report["baselines"])
+    for pair, metrics in report["paired"].items():
+        if pair.startswith(starts) or pair.endswith(ends):
+            for metric in _leading_metrics(metrics):
+                _print_difference(f"{pair}, {metric}", metrics[metric])
+
+
+def _leading_metrics(metrics: Mapping[str, Any]) -> list[str]:
+    """The metrics of rankings that sum up a pair; one of answers where one of the two ranks nothing (closed-book)."""
+    ranked = [name for name in ("recall@5", LEADING) if name in metrics]
+    return ranked or [name for name in ("em", "f1") if name in metrics][:1]
+
+
+def _print_difference(what: str, found: Mapping[str, Any]) -> None:
+    word = "significant" if found["significant"] else "not significant"
+    print_line(
+        f"{what}: {found['difference']:+.3f} [{found['low']:+.3f}, {found['high']:+.3f}], "
+        f"{found['wins']} wins {found['ties']} ties {found['losses']} losses, {word}"
+    )
+
+
+def _has_changed(found: Mapping[str, Any]) -> bool:
+    paired = found["paired"]
+    return bool(found["difference"]) or (paired is not None and paired["wins"] + paired["losses"] > 0)
+
+
+def _milliseconds(pair: Sequence[float | None]) -> str:
+    return " -> ".join("unmeasured" if value is None else f"{value:.1f} ms" for value in pair)
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}"
+
+
+def _paired_cells(paired: Mapping[str, Any] | None) -> list[str]:
+    if paired is None:
+        return ["", "", ""]
+    return [
+        f"[{paired['low']:+.3f}, {paired['high']:+.3f}]",
+        f"{paired['wins']}/{paired['ties']}/{paired['losses']}",
+        "significant" if paired["significant"] else "",
+    ]
+
 
 Strategies = Annotated[
     str | None,
@@ -126,7 +454,7 @@ def _check_no_questions(questions: Path | None) -> None:
 def _evaluate(settings: "Settings", request: "EvaluationRequest", *, json: bool) -> None:
     """Evaluates, stores, prints, and only then fails where a gate does."""
     from polyhop.flows.evaluate import evaluate_index
-    from polyhop.tasks.evaluation.gate import failure_sentence
+    from polyhop.tasks.evaluation.comparison import failure_sentence
 
     with progress() as update:
         evaluation = evaluate_index(settings, request, update)
@@ -152,7 +480,7 @@ def _print(evaluation: "Evaluation", *, json: bool) -> None:
 
 
 def _list(settings: "Settings", *, json: bool) -> None:
-    from polyhop.flows.evaluation.store import stored_rows
+    from polyhop.flows.evaluate import stored_rows
 
     rows = stored_rows(settings)
     if json:
@@ -162,10 +490,169 @@ def _list(settings: "Settings", *, json: bool) -> None:
 
 
 def _compare(settings: "Settings", first: int, second: int, *, json: bool) -> None:
-    from polyhop.flows.evaluation.store import compare
+    from polyhop.flows.evaluate import compare
 
     changes = compare(settings, first, second)
     if json:
         print_json(rounded(changes))
         return
     print_comparison(changes)
+
+
+def score(
+    predictions: Annotated[
+        Path, typer.Argument(help="Predictions: .jsonl, .csv or .parquet of {id, prediction, answers[]}.")
+    ],
+    out: Annotated[Path | None, typer.Option("--out", help="Write one JSON line per prediction.")] = None,
+    hotpot_yes_no: Annotated[
+        bool, typer.Option("--hotpot-yes-no", help="F1 as HotpotQA's own script: a wrong yes or no shares nothing.")
+    ] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Score the good lines of a file with bad ones.")] = False,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Score predictions by exact match and token F1 (SQuAD's normalisation, the best of several gold answers)."""
+    del root  # every command takes it; this one reads and writes no index
+    from polyhop.tasks.evaluation.metrics import mean_scores, score_rows
+    from polyhop.warehouse.files.questions import read_predictions
+
+    rows, bad = read_predictions(predictions)
+    _check(predictions, len(rows), bad, skip_bad=skip_bad)
+    scores = score_rows(rows, hotpot_yes_no=hotpot_yes_no)
+    if out is not None:
+        from polyhop.warehouse.files.disk import write_json_lines
+
+        lines = (
+            {
+                "id": row.id,
+                "prediction": row.prediction,
+                "answers": row.answers,
+                "em": found.em if found else None,
+                "f1": found.f1 if found else None,
+            }
+            for row, found in zip(rows, scores, strict=True)
+        )
+        write_json_lines(out, lines, "the scores")
+    means = rounded(mean_scores(scores))
+    if json:
+        print_json(means)
+        return
+    judged = sum(found is not None for found in scores)
+    if not judged:
+        print_line(f"{plural(means['n'], 'prediction')}, none with a gold answer to judge it by")
+        return
+    print_line(
+        f"{plural(means['n'], 'prediction')}, {judged} judged: exact match {means['em']:.3f}, F1 {means['f1']:.3f}"
+    )
+
+
+def _check(path: Path, count: int, bad: "list[BadRecord]", *, skip_bad: bool) -> None:
+    """Lists what is left out.
+
+    Raises:
+        SourceError: If a line is bad and may not be left out, or none is good.
+    """
+    if bad and not skip_bad:
+        first = bad[0]
+        raise SourceError(
+            f"Nothing was scored: {plural(len(bad), 'line')} of {path} cannot be used; the first is line {first.line}: "
+            f"{first.reason}. Fix them, or leave them out with --skip-bad."
+        )
+    for record in bad:
+        print_error(f"{record.source} line {record.line} was left out: {record.reason}")
+    if not count:
+        raise SourceError(f"Nothing was scored: there is no usable prediction in {path}.")
+
+
+SHOWN_SETTINGS = 10
+"""Settings that are printed: the best ones; JSON and report have them all."""
+
+
+def tune(
+    questions: Annotated[Path, typer.Argument(help="Questions, as polyhop eval takes them.")],
+    index: IndexName,
+    strategy: Annotated[
+        str,
+        typer.Option(
+            "--strategy",
+            help="With the values to try, bridge:graph_weight=.2,.35,.5; a name alone: the strategy's own values; "
+            "default: that of the index.",
+        ),
+    ] = "",
+    metric: Annotated[
+        str, typer.Option("--metric", help="What the best setting is chosen by: recall@10, mrr, f1, triple_mrr, …")
+    ] = "recall@5",
+    sample: Annotated[
+        int | None,
+        typer.Option("--sample", min=1, help="Try them on that many questions, at random; default: half, at most 500."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of the sample; default: 13.")] = None,
+    param: Parameters = None,
+    reader: ReaderName = None,
+    no_store: Annotated[bool, typer.Option("--no-store", help="Keep no result and no report under root.")] = False,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Try settings of a strategy on a sample of the questions, and judge the best one on the rest; changes nothing.
+
+    Answers are read only if the metric is em or f1, or with --reader.
+    """
+    from polyhop.flows.tuning import tune_index
+    from polyhop.schemas.requests import TuningRequest
+    from polyhop.tasks.evaluation.report import ANSWER_METRICS
+
+    settings = with_reader(settings_of(root, set_), reader if reader or metric in ANSWER_METRICS else "none")
+    request = TuningRequest(
+        questions=questions,
+        index=index,
+        strategy=strategy.strip(),
+        parameters=pairs(param, "--param"),
+        metric=metric.strip(),
+        sample=sample,
+        seed=seed,
+        is_stored=not no_store,
+    )
+    with progress() as update:
+        tuning = tune_index(settings, request, update)
+    for sentence in tuning.sentences:
+        print_error(sentence)
+    if json:
+        print_json(rounded(tuning.report))
+        return
+    print_tuning(tuning.report)
+
+
+def print_tuning(report: Mapping[str, Any]) -> None:
+    """The best settings on the sample, the default and the chosen one on both parts, and what follows from that."""
+    from polyhop.tasks.evaluation.tuning import tuning_findings
+
+    name, tuned, rest = report["metric"], report["tuning"], report["rest"]
+    print_line(
+        f"{report['strategy']} on '{report['index']}', version {report['version']}: {len(report['tried'])} settings on "
+        f"{tuned['n']} of {report['questions']['of']} questions (random sample, seed {report['seed']})"
+    )
+    best = sorted(report["tried"], key=lambda one: -one["mean"])[:SHOWN_SETTINGS]
+    print_table(["setting", f"{name} on the sample", "95 % interval"], [_tried(one) for one in best])
+    left = len(report["tried"]) - len(best)
+    if left:
+        print_line(f"  {left} more, which are lower or equal")
+    print_table(
+        ["choice", f"sample ({tuned['n']})", f"rest ({rest['n']})", "95 % interval of the rest"],
+        [[who, tuned[who]["mean"], rest[who]["mean"], _interval(rest[who])] for who in ("default", "chosen")],
+    )
+    for sentence in tuning_findings(report):
+        print_line(sentence)
+    for label, count in report["failures"].items():
+        if count:
+            print_line(f"{plural(count, 'question')} of the rest failed with {label}, counted as 0")
+    if report["folder"] is not None:
+        print_line(f"Stored as tuning {report['run']}, with a report: {report['folder']}/report.html")
+
+
+def _tried(one: Mapping[str, Any]) -> list[object]:
+    return [one["label"], one["mean"], _interval(one)]
+
+
+def _interval(found: Mapping[str, Any]) -> str:
+    return "" if found["low"] is None else f"[{found['low']:.3f}, {found['high']:.3f}]"

@@ -1,20 +1,25 @@
-"""`polyhop index`: a corpus or a knowledge graph to a published version."""
+"""`polyhop index`, `plan` and `demo`: a corpus or a knowledge graph to a published version."""
 
 import dataclasses
+import json as json_module
 import math
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from polyhop.commands.ask import print_answer
 from polyhop.commands.options import FollowLinks, IndexName, Json, Root, Set, link_settings, settings_of
-from polyhop.output import print_error, print_json, print_line, progress
-from polyhop.schemas.corpus import SourceKind, some_of, unread_words
-from polyhop.schemas.printable import plural
+from polyhop.output import print_error, print_json, print_line, print_table, progress
+from polyhop.schemas.chat import cost_words, dollars
+from polyhop.schemas.records import SourceKind, some_of, source_of, unread_words
+from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
+    from polyhop.flows.plan import IndexPlan
     from polyhop.flows.reports import IndexReport
     from polyhop.schemas.requests import IndexRequest
     from polyhop.schemas.settings import Settings
@@ -190,7 +195,7 @@ def _request(
     add_strategy: list[str] | None,
 ) -> "IndexRequest":
     """Without a source, its kind is that of the version before."""
-    from polyhop.schemas.corpus import source_of
+    from polyhop.schemas.records import source_of
     from polyhop.schemas.requests import IndexRequest
 
     kind: SourceKind | None = "graph" if graph is not None else "corpus" if source is not None else None
@@ -200,8 +205,7 @@ def _request(
 
 def _directly(settings: "Settings", request: "IndexRequest") -> "IndexReport":
     from polyhop.flows.index import run_index
-    from polyhop.flows.pools import batch_pool
-    from polyhop.flows.runner import DirectRunner
+    from polyhop.flows.runner import DirectRunner, batch_pool
 
     with progress() as update, batch_pool(settings) as pool:
         return run_index(settings, request, DirectRunner(update, print_error, pool))
@@ -276,7 +280,7 @@ def _stage_note(report: "IndexReport", stage: str) -> str:
 def _print_refused(settings: "Settings", report: "IndexReport") -> None:
     """Which records could not be used and why, of a version that was just published."""
     from polyhop.flows.index_outcome import quarantine_rows
-    from polyhop.tasks.quarantine import refused_words
+    from polyhop.tasks.passages.records import refused_words
 
     if report.changed:
         rows = [refused_words(**row) for row in quarantine_rows(settings, report)]
@@ -305,3 +309,152 @@ def _print_advice(report: "IndexReport") -> None:
     if report.counts.get("quarantined"):
         records = plural(report.counts["quarantined"], "record")
         print_line(f"  {records} could not be used: polyhop sql 'FROM quarantine' --index {report.index}")
+
+
+def plan(
+    source: Annotated[Path | None, typer.Argument(help="Corpus, as for `polyhop index`.")] = None,
+    graph: Annotated[
+        str | None, typer.Option("--graph", help="A knowledge graph in place of SOURCE, as for `polyhop index`.")
+    ] = None,
+    add_strategy: Annotated[
+        list[str] | None,
+        typer.Option("--add-strategy", help="Also plan what this strategy needs, besides those of the settings."),
+    ] = None,
+    follow_links: FollowLinks = False,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Estimate calls, tokens, cost and time of what indexing asks of the configured models, without a call."""
+    from polyhop.flows.plan import plan_index, question_costs
+    from polyhop.schemas.settings import strategies_for
+
+    if (source is None) == (graph is None):
+        raise typer.BadParameter("name a SOURCE or a graph: an index is made from one of them.", param_hint="SOURCE")
+    settings = settings_of(root, [*(set_ or []), *link_settings(follow_links=follow_links)])
+    kind: SourceKind = "corpus" if graph is None else "graph"
+    made = plan_index(settings, source_of(str(graph or source)), add_strategy or (), kind)
+    asked = question_costs(settings, (*strategies_for(settings, kind), *(add_strategy or ())))
+    print_unread(made.unread, made.unread_files)
+    if json:
+        print_json({**made.to_json(), "questions": asked})
+    else:
+        print_plan(made)
+        print_questions(settings.models.chat_reader, asked)
+
+
+def print_plan(made: "IndexPlan") -> None:
+    """The plan as a table and a sentence."""
+    document = made.to_json()
+    sizes = made.graph or {"documents": made.documents, "passages": made.passages}
+    said = ", ".join(f"{count:,} {name}" for name, count in sizes.items())
+    print_line(f"{made.source}: {said}; {', '.join(_asked_models(made))}")
+    rows = [
+        [
+            step,
+            f"{row['units']:,}",
+            f"{row['cached']:,}",
+            f"{row['calls']:,}",
+            f"{row['prompt_tokens']:,}",
+            f"{row['completion_tokens']:,} ({row['completion_range'][0]:,} to {row['completion_range'][1]:,})",
+            "this project" if row["has_history"] else "typical",
+        ]
+        for step, row in document["steps"].items()
+    ]
+    if rows:
+        print_table(["step", "units", "cached", "calls", "prompt tokens", "reply tokens", "lengths from"], rows)
+    print_line(f"  {_cost(made, document)}")
+    for task in made.not_planned:
+        what = "paths of hubs" if task.startswith("hub.") else "things"
+        verb = "embeds" if task.startswith("embed-") else "is asked about"
+        print_line(f"  besides, {task} {verb} {what}, which are known once relations are extracted")
+    print_line(f"  about {document['seconds'] / 60:.1f} minutes; nothing was asked, nothing was changed")
+
+
+def _asked_models(made: "IndexPlan") -> list[str]:
+    """What would be asked: a model, an encoder behind a server, both or none."""
+    asked = [f"model {made.model}"] if made.model else []
+    if made.encoder:
+        asked.append(f"encoder {made.encoder}")
+    return asked or ["no model"]
+
+
+def print_questions(model: str, asked: Mapping[str, Mapping[str, Any]]) -> None:
+    """What a question asks of the model for reading at most, a line per strategy that asks it by itself."""
+    for strategy, row in asked.items():
+        tasks = ", ".join(f"{calls} {task}" for task, calls in row["tasks"].items())
+        tokens = f"{row['prompt_tokens']:,} + {row['completion_tokens']:,} tokens, {cost_words(row['cost_usd'])}"
+        print_line(f"a question by {strategy} asks {model} at most {row['calls']} times ({tasks}): {tokens}")
+
+
+def _cost(made: "IndexPlan", document: dict[str, Any]) -> str:
+    """What it would cost, or why no amount is given."""
+    if made.graph and not made.steps:
+        return "no cost: no stage asks a model"
+    if not document["calls"]:
+        return "no cost: every reply is cached already"
+    if document["cost_usd"] is None:
+        return f"cost unknown: {_prices_to_set(made)} (USD per million tokens; 0 for a server of your own)"
+    if made.is_free:
+        return f"no cost: the price of '{made.model or made.encoder}' is 0"
+    cost = document["cost_usd"]
+    return f"cost {dollars(cost['expected'])} USD ({dollars(cost['low'])} to {dollars(cost['high'])})"
+
+
+def _prices_to_set(made: "IndexPlan") -> str:
+    """Which prices nobody knows, and where they are set."""
+    from polyhop.tasks.stage import PlannedEmbedding
+    from polyhop.warehouse.models.budget import has_price_list
+
+    lacking = {isinstance(step.planned, PlannedEmbedding) for step in made.steps if step.price is None}
+    said = {
+        False: f"no price of '{made.model}' is known; set models.prompt_price and models.completion_price",
+        True: f"no price of '{made.encoder}' is known; set encoder.price",
+    }
+    prices = "; ".join(said[is_encoder] for is_encoder in sorted(lacking))
+    if has_price_list():
+        return prices
+    return f"{prices}; or install the list of prices and the tokenizers that plan reads (pip install 'polyhop[models]')"
+
+
+DEMO_FOLDER = Path(__file__).resolve().parent.parent / "demo"
+DEMO_INDEX = "demo"
+
+
+def demo(root: Root = None, json: Json = False) -> None:
+    """Index a small corpus that ships with Polyhop and answer a multi-hop question from it."""
+    from polyhop.api import open_index
+    from polyhop.flows.index import run_index
+    from polyhop.flows.runner import DirectRunner
+    from polyhop.schemas.requests import IndexRequest
+    from polyhop.terminal import passage_texts
+    from polyhop.warehouse.files.layout import Layout
+    from polyhop.warehouse.files.versions import readable_manifest
+
+    settings = settings_of(root)
+    corpus = DEMO_FOLDER / "corpus.jsonl"
+    # another installation of Polyhop has the same corpus elsewhere; an index that people call demo is not replaced
+    manifest = readable_manifest(Layout(settings.root).index(DEMO_INDEX))
+    known = {} if manifest is None else manifest.sources
+    name = next((name for name, at in known.items() if Path(at.location).parts[-3:] == corpus.parts[-3:]), "")
+    request = IndexRequest(DEMO_INDEX, corpus, source_name=name, replaces=bool(name))
+    with progress() as update:
+        report = run_index(settings, request, DirectRunner(update))
+    with (DEMO_FOLDER / "questions.jsonl").open(encoding="utf-8") as file:
+        question = json_module.loads(file.readline())["question"]
+    with open_index(DEMO_INDEX, settings=settings) as opened:
+        answer = opened.ask(question, limit=5)
+        texts = passage_texts(opened.session.published, answer.passages)
+    if json:
+        print_json({"index": report.to_json(), "ask": answer.to_json()})
+        return
+    print_report(report)
+    print_line()
+    print_answer(answer, texts, explain=True)
+    print_line()
+    print_line("Try next")
+    folder = "" if root is None else f" --root {root}"
+    print_line(f"  polyhop ask {shlex.quote(question)} --index demo --strategy dense{folder}")
+    print_line(f"  polyhop eval {DEMO_FOLDER / 'questions.jsonl'} --index demo --strategies bridge,dense,bm25{folder}")
+    print_line(f"  polyhop sql 'FROM entities WHERE is_named ORDER BY df DESC LIMIT 10' --index demo{folder}")
+    print_line(f"  polyhop index YOUR_CORPUS.jsonl --index mine{folder}")

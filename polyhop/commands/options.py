@@ -64,7 +64,7 @@ def link_settings(*, follow_links: bool) -> list[str]:
 
 def settings_of(root: Path | None, sets: list[str] | None = None) -> "Settings":
     """Settings from file, environment and these flags."""
-    from polyhop.warehouse.settings_file import load_settings
+    from polyhop.warehouse.user_files import load_settings
 
     flags: dict[str, object] = dict(pairs(sets, "--set"))
     if root is not None:

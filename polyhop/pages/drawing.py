@@ -1,16 +1,174 @@
-"""An evidence graph as shapes with places and sizes, ready for a template to write as SVG.
+"""An evidence graph as shapes with positions and sizes, ready for a template to write as SVG.
 
 Decides how things look, not what is shown (graph.py) nor the order of nodes (layout.py). Lengths are pixels.
 """
 
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import sqrt
+from unicodedata import east_asian_width
 
-from polyhop.pages.graph import Edge, EvidenceGraph, Node
-from polyhop.pages.layout import distances, heights
-from polyhop.pages.lettering import clipped, text_width, wrapped
+from polyhop.pages.graph import Edge as GraphEdge
+from polyhop.pages.graph import EvidenceGraph, Node
+
+_NARROW, _BROAD = frozenset(" !'(),.:;I[]fijlrt|"), frozenset("%@MWmw—…")
+
+
+def text_width(text: str) -> float:
+    """About how wide a text is, in widths of a plain letter."""
+    return sum(_letter_width(letter) for letter in text)
+
+
+def clipped(text: str, width: float) -> str:
+    """One line of at most this width (in plain letters); what is cut shows as an ellipsis."""
+    line = " ".join(text.split())
+    if text_width(line) <= width:
+        return line
+    return line[: _fitting(line, width - _letter_width("…"))].rstrip() + "…"
+
+
+def wrapped(text: str, width: float, most: int) -> tuple[tuple[str, ...], bool]:
+    """The text in lines of at most this width (in plain letters), broken at spaces where there are any.
+
+    Args:
+        text: Any text.
+        width: In plain letters.
+        most: Lines at most; the last one ends with an ellipsis if there is more.
+
+    Returns:
+        At least one line, and whether something was cut.
+    """
+    lines: list[str] = []
+    rest = " ".join(text.split())
+    while rest and len(lines) < most - 1 and text_width(rest) > width:
+        end = _fitting(rest, width)
+        space = rest.rfind(" ", 0, end + 1)
+        end = space if space > 0 else max(1, end)
+        lines.append(rest[:end].rstrip())
+        rest = rest[end:].lstrip()
+    last = clipped(rest, width)
+    return (*lines, last), last != rest
+
+
+def _fitting(text: str, width: float) -> int:
+    """How many letters of the text fit into this width."""
+    room, count = width, 0
+    while count < len(text) and _letter_width(text[count]) <= room:
+        room -= _letter_width(text[count])
+        count += 1
+    return count
+
+
+def _letter_width(letter: str) -> float:
+    if letter in _NARROW:
+        return 0.6
+    if east_asian_width(letter) in "WF":
+        return 1.8
+    return 1.5 if letter in _BROAD else 1.15 if letter.isupper() else 1.0
+
+
+# Source: layered drawing (Sugiyama et al. 1981), the order inside a column by the middle of neighbours, heights by
+# pool adjacent violators.
+
+SWEEPS = 6  # over the columns, three in each direction; chosen: any number gives a drawing, more may save a crossing
+
+Edge = tuple[str, str]
+
+
+def distances(edges: Iterable[Edge], roots: Mapping[str, int]) -> dict[str, int]:
+    """Fewest edges from a root to each node that is reached, whichever way edges point.
+
+    Args:
+        edges: Pairs of nodes.
+        roots: Where counting begins, and with what (0 or 1).
+
+    Cost: O(nodes + edges).
+    """
+    neighbours = _neighbours(edges)
+    found = dict(sorted(roots.items(), key=lambda root: root[1]))
+    waiting = deque(found)
+    while waiting:
+        node = waiting.popleft()
+        for other in neighbours[node]:
+            if other not in found:
+                found[other] = found[node] + 1
+                waiting.append(other)
+    return found
+
+
+def heights(columns: Sequence[Sequence[str]], edges: Sequence[Edge], gap: float) -> dict[str, float]:
+    """The height of every node in its column.
+
+    Args:
+        columns: Nodes by column; the order in a column decides between nodes that nothing else distinguishes.
+        edges: Between these nodes.
+        gap: Least distance between two nodes of a column.
+
+    Returns:
+        0 or more; nodes of a column are at least `gap` apart, and near the middle of their neighbours.
+    Cost: O(sweeps * (edges + nodes log nodes)).
+    """
+    neighbours = _neighbours(edges)
+    column_of = {node: number for number, column in enumerate(columns) for node in column}
+    outer = {
+        node: [other for other in neighbours[node] if column_of[other] != number] for node, number in column_of.items()
+    }
+    height = _centred(columns, gap)
+    for sweep in range(SWEEPS):
+        for column in columns if sweep % 2 == 0 else reversed(columns):
+            _settle(column, outer, height, gap)
+    lowest = min(height.values(), default=0.0)
+    return {node: round(value - lowest, 2) for node, value in height.items()}
+
+
+def _centred(columns: Sequence[Sequence[str]], gap: float) -> dict[str, float]:
+    """Heights with every column's middle at that of the tallest one."""
+    tallest = max((len(column) for column in columns), default=0)
+    return {
+        node: (place + (tallest - len(column)) / 2) * gap for column in columns for place, node in enumerate(column)
+    }
+
+
+def _settle(column: Sequence[str], outer: Mapping[str, Sequence[str]], height: dict[str, float], gap: float) -> None:
+    """Moves the nodes of a column to the middle of their neighbours in other columns, as near as the gap allows."""
+    wanted = {node: _middle([height[other] for other in outer[node]], height[node]) for node in column}
+    order = sorted(column, key=lambda node: (wanted[node], height[node]))
+    height.update(zip(order, spread_out([wanted[node] for node in order], gap), strict=True))
+
+
+def spread_out(wanted: Sequence[float], gap: float) -> list[float]:
+    """Values at least `gap` apart, in the same order, as near as can be (least squares) to the wanted ones.
+
+    Args:
+        wanted: In ascending order.
+        gap: At least 0.
+    Source: isotonic regression by pool adjacent violators. Cost: O(n).
+    """
+    blocks: list[tuple[float, int]] = []
+    for place, value in enumerate(wanted):
+        total, count = value - place * gap, 1
+        while blocks and blocks[-1][0] / blocks[-1][1] >= total / count:
+            before, members = blocks.pop()
+            total, count = total + before, count + members
+        blocks.append((total, count))
+    level = [total / count for total, count in blocks for _ in range(count)]
+    return [value + place * gap for place, value in enumerate(level)]
+
+
+def _neighbours(edges: Iterable[Edge]) -> Mapping[str, list[str]]:
+    """Both ways, in the order of the edges."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for source, target in edges:
+        found[source].append(target)
+        found[target].append(source)
+    return found
+
+
+def _middle(values: Sequence[float], default: float) -> float:
+    return sum(values) / len(values) if values else default
+
 
 SHEET = 1112.0
 """Width that a page has without scrolling; columns share it as far as they can."""
@@ -139,7 +297,7 @@ def _columns(graph: EvidenceGraph) -> list[list[str]]:
     return [list(column) for _, column in groupby(names, key=column_of.__getitem__)]
 
 
-def _edges_among(names: Collection[str], edges: Iterable[Edge]) -> list[tuple[str, str]]:
+def _edges_among(names: Collection[str], edges: Iterable[GraphEdge]) -> list[tuple[str, str]]:
     return [(edge.source, edge.target) for edge in edges if edge.source in names and edge.target in names]
 
 
@@ -153,7 +311,7 @@ def _radius(node: Node, strongest: float) -> float:
     return round(_SMALLEST + _GROWTH * sqrt(share), 2)
 
 
-def _lines(edges: Iterable[Edge], shapes: Mapping[str, NodeShape], sheet: _Sheet) -> tuple[list[Line], list[Line]]:
+def _lines(edges: Iterable[GraphEdge], shapes: Mapping[str, NodeShape], sheet: _Sheet) -> tuple[list[Line], list[Line]]:
     """Labelled relations, then mentions. A label that would lie on another one is left out; arcs come last."""
     relations, mentions = [], []
     labels: list[Line] = []
@@ -211,7 +369,7 @@ def _bulge(left: NodeShape, right: NodeShape) -> float:
     return 14 + 5 * sqrt(abs(right.y - left.y) / ROW)
 
 
-def _arrows(edge: Edge, left: NodeShape, right: NodeShape) -> tuple[str, str]:
+def _arrows(edge: GraphEdge, left: NodeShape, right: NodeShape) -> tuple[str, str]:
     """What is before and after a label to show where its relation points."""
     if edge.is_shared:
         return "", ""

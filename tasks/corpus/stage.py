@@ -1,43 +1,273 @@
-"""Ingestion: a source to documents, passages and quarantine.
+"""Ingestion: all sources of an index to documents, passages and quarantine; unchanged records keep their rows.
 
 It always reads the whole source, because only that shows whether anything changed; memory does not grow with it.
 """
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from polyhop.schemas.corpus import BadRecord, SourceRecord, Tombstone, Unread
 from polyhop.schemas.errors import SourceError
-from polyhop.schemas.ids import content_hash
-from polyhop.schemas.record_tables import RECORD_TABLES
-from polyhop.schemas.tables import DOCUMENTS, LOCATIONS, PASSAGES, QUARANTINE
-from polyhop.tasks.corpus.records import (
-    Mentions,
-    drop_deleted,
-    kept_content,
-    load_refused,
-    records_table,
-    still_kept,
-    write_kept,
+from polyhop.schemas.records import BadRecord, SourceRecord, Tombstone, Unread, sections_json
+from polyhop.schemas.tables import DOCUMENTS, LOCATIONS, PASSAGES, QUARANTINE, RECORD_TABLES
+from polyhop.schemas.text import content_hash, record_id
+from polyhop.tasks.passages.records import (
+    PASSAGE_PARTS,
+    Piece,
+    check_share,
+    chunks,
+    drop_records,
+    fill_records,
+    metadata_json,
+    passages_table,
+    quarantine_table,
+    table_of_rows,
 )
-from polyhop.tasks.corpus.unchanged import Unchanged
-from polyhop.tasks.cycles import no_search_for_cycles
-from polyhop.tasks.passages.chunks import Piece, chunks
-from polyhop.tasks.passages.metadata import drop_records, fill_records
-from polyhop.tasks.passages.records import passages_table
-from polyhop.tasks.quarantine import check_share, quarantine_table
-from polyhop.tasks.stage import BatchResult, Counts, Stage, named
+from polyhop.tasks.stage import BatchResult, Counts, Stage, named, no_search_for_cycles
 from polyhop.warehouse.build import Build, part_files, write_part
 from polyhop.warehouse.documents.converter import ConversionLimits, Converter
+from polyhop.warehouse.files.corpora import read_corpus
+from polyhop.warehouse.files.disk import file_checksum, link_or_copy
 from polyhop.warehouse.files.formats import INSTALL_OFFICE
-from polyhop.warehouse.files.kept_records import PREFIX
-from polyhop.warehouse.files.readers import read_corpus
+from polyhop.warehouse.files.records import (
+    LINE_NOT_KNOWN,
+    PREFIX,
+    RECORDS,
+    REFUSED,
+    WITHOUT_SECTIONS,
+    KeptSource,
+    kept_files,
+    read_kept,
+    write_rows,
+)
 from polyhop.warehouse.statements import statement, statements
+from polyhop.warehouse.tables.connection import connect
+
+RECORD_PARTS = pa.schema([*RECORDS.arrow, pa.field("line", pa.int64())])
+"""Records as a run reads them, each with its line."""
+
+_READ = ("passages", "records")
+"""Parts of what a run reads that know the ids of records."""
+
+
+@dataclass(slots=True)
+class Mentions:
+    """What a source says while it is read: ids that it names (of a partial one), files and deletions (id to line)."""
+
+    is_partial: bool
+    ids: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
+    deleted: dict[str, int] = field(default_factory=dict)
+
+    def noted(self, items: Iterable[SourceRecord | BadRecord | Tombstone]) -> Iterator[SourceRecord | BadRecord]:
+        """The same without the deletions, which are noted, as are the ids of a partial source."""
+        for item in items:
+            self.files.add(item.source)
+            if isinstance(item, Tombstone):
+                self.deleted[item.id] = item.line
+                self.ids.add(item.id)
+                continue
+            if self.is_partial and isinstance(item, SourceRecord):
+                self.ids.add(item.id or record_id(item.title, item.text))
+            yield item
+
+
+def still_kept(kept: KeptSource, gone: Collection[str], left: Collection[str] | None) -> Iterator[SourceRecord]:
+    """Records of the version before that stay and have to be split.
+
+    Args:
+        kept: Their source.
+        gone: Ids that do not count any more.
+        left: Ids of those whose passages are not known; None for all.
+    """
+    if left is not None and not left:
+        return
+    yield from (r for r in read_kept(kept) if r.id not in gone and (left is None or r.id in left))
+
+
+def records_table(pieces: Iterable[Piece], origin: str) -> pa.Table:
+    """The records of passages, each once, with the columns of RECORD_PARTS."""
+    rows = []
+    last: SourceRecord | None = None
+    for passage, record in pieces:
+        if record is not last:
+            last, metadata = record, metadata_json(record.metadata)
+            sections = sections_json(record.sections)
+            rows.append(
+                (passage.record_id, record.title, record.text, record.source, metadata, origin, sections, record.line)
+            )
+    return table_of_rows(RECORD_PARTS, rows)
+
+
+def drop_deleted(folder: Path, deleted: dict[str, int]) -> None:
+    """Takes records that a later line deletes out of the parts that were read; the last line about an id counts."""
+    if not deleted:
+        return
+    ids, lines = pa.array(list(deleted), pa.string()), pa.array(list(deleted.values()), pa.int64())
+    for file in (file for name in _READ for file in part_files(folder, name)):
+        table = pq.read_table(file)
+        number = pc.index_in(table.column("record_id"), ids)
+        is_deleted = pc.fill_null(pc.less_equal(table.column("line"), lines.take(number)), False)  # noqa: FBT003
+        if pc.any(is_deleted).as_py():
+            pq.write_table(table.filter(pc.invert(is_deleted)), file, compression="zstd")
+
+
+def load_refused(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """Fills `refused` (this source's) and `kept_refused` (other sources') with the records of no use.
+
+    Of a partial source, what was refused in other files than those of this run stays refused.
+    """
+    read = {"quarantine": part_files(folder, "quarantine"), "origin": build.source_name}
+    connection.execute(statement("sources", "refused"), read)
+    connection.execute(statement("sources", "no_kept_refused"))
+    files = set(pq.read_table(part_files(folder, "files")).column("source").to_pylist())
+    for kept in build.kept:
+        name = "refused_before" if kept.name == build.source_name else "kept_refused"
+        values = {"files": [str(kept.refused)]}
+        if kept.name == build.source_name:
+            values["read"] = sorted(files)
+        connection.execute(statement("sources", name), values)
+
+
+def write_kept(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """Writes the files of this source into the staged version, and links those of the others."""
+    arrays = build.staging.arrays
+    for kept in build.kept:
+        if kept.name != build.source_name:
+            for path in (kept.records, kept.refused):
+                link_or_copy(path, arrays / path.name)
+    if build.reads_kept_only:
+        return
+    records, refused = kept_files(build.source_name)
+    parts = {"records": [*part_files(folder, "records"), *part_files(folder, "carried")], "origin": build.source_name}
+    ((has_sections,),) = connection.execute(
+        statement("sources", "has_sections"), {"records": parts["records"]}
+    ).fetchall()
+    found = connection.sql(statement("sources", "records_to_keep"), params=parts)
+    schema = RECORDS.arrow if has_sections else WITHOUT_SECTIONS
+    write_rows(arrays / records, schema, found.select(*schema.names).to_arrow_reader(_FETCHED))
+    found = connection.sql(statement("sources", "refused_to_keep"))
+    write_rows(arrays / refused, REFUSED, found.to_arrow_reader(_FETCHED))
+
+
+_FETCHED = 2_048
+"""Rows at a time, so that few texts are in memory."""
+
+
+def kept_content(build: Build) -> str:
+    """Hash of all that the staged version keeps of its sources."""
+    files = sorted(build.staging.arrays.glob(f"{PREFIX}_*"))
+    return content_hash(PREFIX, *(f"{file.name} {file_checksum(file)}" for file in files)) if files else ""
+
+
+MOST_COMPARED = 1_000_000
+"""Passages above which every record is split again: comparing holds some 250 bytes of each. Chosen."""
+
+_SAME = "same"
+"""Parts with what is known of unchanged records."""
+_SAME_PARTS = pa.schema(
+    [
+        pa.field("record_id", pa.string()),
+        pa.field("source", pa.string()),
+        pa.field("line", pa.int64()),
+        pa.field("metadata_json", pa.string()),
+        pa.field("origin", pa.string()),
+    ]
+)
+_ROWS = 20_000
+"""Rows that are held, copied and written at once."""
+
+
+@dataclass(slots=True)
+class Unchanged:
+    """Takes unchanged records out of a stream, and writes the parts that splitting them would.
+
+    Attributes:
+        tables: The tables of the version before, None if nothing can be taken from there.
+        folder: Of the parts.
+        numbers: Numbers of parts that are not used yet.
+        count: How many records were taken out.
+    """
+
+    tables: Path | None
+    folder: Path
+    numbers: "count[int]"
+    count: int = 0
+    _hashes: dict[str, str] = field(default_factory=dict)
+    _rows: list[tuple[object, ...]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Reads the ids and hashes of passages that are whole records."""
+        if self.tables is None:
+            return
+        with connect(self.tables, read_only=True) as connection:
+            (passages,) = connection.execute(statement("sources", "count_before")).fetchone() or (0,)
+            if passages > MOST_COMPARED:
+                self.tables = None
+            else:
+                self._hashes = dict(connection.execute(statement("sources", "whole_records")).fetchall())
+
+    def others(self, items: Iterator[SourceRecord | BadRecord], origin: str) -> Iterator[SourceRecord | BadRecord]:
+        """Records that have to be split, and bad ones."""
+        for item in items:
+            if not self._hashes or isinstance(item, BadRecord) or item.sections:
+                yield item
+                continue
+            id_ = item.id or record_id(item.title, item.text)
+            if self._hashes.get(id_) != content_hash(item.title, item.text):
+                yield item
+                continue
+            self.count += 1
+            self._rows.append((id_, item.source, item.line, metadata_json(item.metadata), origin))
+            if len(self._rows) >= _ROWS:
+                self._note()
+
+    def write(self) -> None:
+        """Writes the parts of the records that were taken out so far."""
+        self._note()
+        files = part_files(self.folder, _SAME)
+        if self.tables is not None and files:
+            with connect(self.tables, read_only=True) as connection:
+                self._copy(connection.sql(statement("sources", "same_passages"), params={"same": files}), "records")
+
+    def kept(self, source: KeptSource, gone: Collection[str], of_records: str) -> set[str] | None:
+        """Writes the parts of records of a kept source that are whole passages of the version before.
+
+        Args:
+            source: The source.
+            gone: Ids that do not count any more.
+            of_records: Name of the parts of its records.
+
+        Returns:
+            Ids of its records that have to be split, some of which may be gone; None for all.
+        """
+        if self.tables is None or "sections_json" in pq.read_schema(source.records).names:
+            return None
+        said = {"records": str(source.records), "origin": source.name, "line": LINE_NOT_KNOWN, "gone": list(gone)}
+        with connect(self.tables, read_only=True) as connection:
+            self._copy(connection.sql(statement("sources", "kept_passages"), params=said), of_records)
+            left = connection.execute(statement("sources", "kept_otherwise"), {"records": str(source.records)})
+            return {id_ for (id_,) in left.fetchall()}
+
+    def _note(self) -> None:
+        if self._rows:
+            write_part(self.folder, next(self.numbers), {_SAME: table_of_rows(_SAME_PARTS, self._rows)})
+            self._rows.clear()
+
+    def _copy(self, found: duckdb.DuckDBPyRelation, of_records: str) -> None:
+        for batch in found.to_arrow_reader(_ROWS):
+            rows = pa.Table.from_batches([batch])
+            parts = {"passages": PASSAGE_PARTS.arrow, of_records: RECORD_PARTS}
+            tables = {name: rows.select(schema.names).cast(schema) for name, schema in parts.items()}
+            write_part(self.folder, next(self.numbers), tables)
+
 
 _LACKING = {"lacking": INSTALL_OFFICE}
 
@@ -165,7 +395,7 @@ def quarantine_passages(build: Build, faults: list[str]) -> Counts:
 
     Args:
         build: The build, its source ingested.
-        faults: Part files with the columns of polyhop.tasks.faults.FAULTS.
+        faults: Part files with the columns of polyhop.tasks.stage.FAULTS.
 
     Raises:
         QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first ten bad records.

@@ -1,10 +1,11 @@
 """The embedding stages: one per kind of vectors, batch by batch, only what neither version before nor cache holds.
 
-The encoder is opened once per process; vectors end in one matrix file per kind, beside the content hashes of its rows,
+The encoder is opened once per process; vectors end in one matrix file per kind, beside the content hashes of its
+rows,
 by which the next version copies them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,20 +16,61 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from polyhop.schemas.encoder_settings import LOCAL
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.tasks.cycles import no_search_for_cycles
-from polyhop.tasks.embeddings.things import Thing, read_hashes, read_texts, write_things
-from polyhop.tasks.planning import PlannedEmbedding, Planner
-from polyhop.tasks.stage import BatchResult, Counts, Stage, named
-from polyhop.warehouse.batched_list import batch_count, read_batch
-from polyhop.warehouse.build import Build, is_part_done, part_files, write_part
+from polyhop.schemas.settings import LOCAL
+from polyhop.tasks.stage import BatchResult, Counts, PlannedEmbedding, Planner, Stage, named, no_search_for_cycles
+from polyhop.warehouse.build import Build, batch_count, is_part_done, part_files, read_batch, write_batches, write_part
 from polyhop.warehouse.files.disk import writing
-from polyhop.warehouse.open_encoders import open_encoder
+from polyhop.warehouse.open import open_encoder
 from polyhop.warehouse.statements import statement
-from polyhop.warehouse.vectors.earlier import EarlierVectors, Hashes, hashes_of, open_earlier
-from polyhop.warehouse.vectors.kinds import VectorKind
-from polyhop.warehouse.vectors.spread import sampled_sentences, sampled_texts
+from polyhop.warehouse.vectors.kinds import (
+    HASH_BYTES,
+    EarlierVectors,
+    Hashes,
+    VectorKind,
+    hashes_of,
+    open_earlier,
+    sampled_sentences,
+    sampled_texts,
+)
+
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("text", pa.string()), pa.field("content_hash", pa.binary(HASH_BYTES), nullable=False)]
+)
+
+Thing = tuple[str, str]
+"""Id and text."""
+
+
+def write_things(path: Path, batches: Iterable[list[Thing]], key: Callable[[str], str]) -> None:
+    """Writes the list, whole or not at all.
+
+    Args:
+        path: The file.
+        batches: All things, in the order of the matrix; each list becomes a row group.
+        key: The content hash of a text, in hexadecimal digits.
+    """
+    write_batches(path, SCHEMA, (_table(things, key) for things in batches))
+
+
+def _table(things: list[Thing], key: Callable[[str], str]) -> pa.Table:
+    texts = [text for _, text in things]
+    columns = [[thing for thing, _ in things], texts, [bytes.fromhex(key(text)) for text in texts]]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def read_hashes(path: Path) -> list[bytes]:
+    """Content hashes of all things, in order."""
+    hashes: list[bytes] = pq.read_table(path, columns=["content_hash"]).column(0).to_pylist()
+    return hashes
+
+
+def read_texts(path: Path, numbers: list[int]) -> list[str]:
+    """Texts of the things with these numbers."""
+    texts: list[str] = pq.read_table(path, columns=["text"]).column(0).take(pa.array(numbers, pa.int64())).to_pylist()
+    return texts
+
 
 Vectors = NDArray[np.float32]
 _TELLING = {"query_prefix", "passage_prefix", "dimension", "max_tokens", "precision"}

@@ -1,15 +1,20 @@
-"""Percentile bootstrap over questions: how far a mean, or the mean difference of two strategies, is down to chance.
+"""Means over questions and groups, percentile bootstraps, paired differences, samples of questions.
 
-Computes no metric itself. Source: algorithms.md 6.3.
+Source: algorithms.md 6.3.
 """
 
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import starmap
+from itertools import combinations, starmap
+from math import fsum
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.records import QuestionRecord
+from polyhop.schemas.text import content_hash
 
 SEED = 13  # algorithms.md 6.3.
 RESAMPLES = 10_000  # algorithms.md 6.3.
@@ -116,3 +121,175 @@ def _summary(column: NDArray[np.float64], low: float, high: float) -> PairedDiff
     wins, losses = int((column > 0).sum()), int((column < 0).sum())
     mean = round(float(column.mean()), 12)
     return PairedDifference(mean, round(low, 12), round(high, 12), wins, len(column) - wins - losses, losses)
+
+
+DEFAULT_SEED = 13  # architecture.md 9, as all seeds here: algorithms.md 0.3.
+
+
+def sampled(records: Sequence[QuestionRecord], size: int, seed: int) -> list[QuestionRecord]:
+    """The `size` questions whose hash of seed and id is smallest, in the order of `records`; all if there are fewer.
+
+    Args:
+        records: Questions with distinct ids.
+        size: At least 1.
+        seed: Of the sample; hashes instead of a generator, whose numbers a library may change.
+    """
+    place = {record.id: content_hash("sample", str(seed), record.id) for record in records}
+    chosen = set(sorted(place, key=place.__getitem__)[:size])
+    return [record for record in records if record.id in chosen]
+
+
+def rest_of(records: Sequence[QuestionRecord], sample: Sequence[QuestionRecord]) -> list[QuestionRecord]:
+    """The questions that are not in a sample of them, in the order of `records`."""
+    chosen = {record.id for record in sample}
+    return [record for record in records if record.id not in chosen]
+
+
+# Source: algorithms.md 6.3.
+
+EVERY_PAIR_UP_TO = 6
+"""With more strategies only the pairs with a baseline are compared: 25 strategies would be 300 pairs."""
+
+Values = Sequence[Mapping[str, float | None]]
+"""One mapping per question: metric to value, None where the question does not count."""
+PairRows = dict[str, dict[str, float | int | bool]]
+"""{metric: {difference, low, high, wins, ties, losses, significant}}."""
+Interval = dict[str, float]
+"""{low, high} of a mean."""
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def pairs_of(strategies: Sequence[str], baselines: Sequence[str]) -> list[tuple[str, str]]:
+    """The pairs to compare, in the order given: all of them, or those with a baseline above EVERY_PAIR_UP_TO."""
+    every = combinations(strategies, 2)
+    return [pair for pair in every if len(strategies) <= EVERY_PAIR_UP_TO or not set(pair).isdisjoint(baselines)]
+
+
+def compare_pairs(
+    values: Mapping[str, Values], pairs: Sequence[tuple[str, str]], metrics: Sequence[str]
+) -> dict[tuple[str, str], PairRows]:
+    """A - B of every pair (a, b) by metric; a metric without a common question is left out."""
+    columns = {
+        (pair, metric): _differences(values[pair[0]], values[pair[1]], metric) for pair in pairs for metric in metrics
+    }
+    results = _bootstraps(columns)
+    return {
+        pair: {metric: results[pair, metric].as_row() for metric in metrics if (pair, metric) in results}
+        for pair in pairs
+    }
+
+
+def against(
+    values: Mapping[str, Values], baselines: Sequence[str], metrics: Sequence[str]
+) -> dict[str, dict[str, PairRows]]:
+    """Every other strategy minus each baseline: {baseline: {strategy: {metric: …}}}."""
+    pairs = [(name, baseline) for baseline in baselines for name in values if name != baseline]
+    rows = compare_pairs(values, pairs, metrics)
+    return {baseline: {name: rows[name, baseline] for name in values if name != baseline} for baseline in baselines}
+
+
+def intervals(values: Mapping[str, Values], metrics: Sequence[str]) -> dict[str, dict[str, Interval | None]]:
+    """The 95 % interval of every strategy's mean in every metric, None where no question counts for it."""
+    columns = {
+        (name, metric): {number: value for number, row in enumerate(rows) if (value := row[metric]) is not None}
+        for name, rows in values.items()
+        for metric in metrics
+    }
+    found = {key: Interval(low=result.low, high=result.high) for key, result in _bootstraps(columns).items()}
+    return {name: {metric: found.get((name, metric)) for metric in metrics} for name in values}
+
+
+def _bootstraps(columns: Mapping[_Key, Mapping[int, float]]) -> dict[_Key, PairedDifference]:
+    """The bootstrap of each column {question number: value} that is not empty.
+
+    Columns over the same questions share one bootstrap, hence the grouping by question numbers.
+    """
+    groups: dict[tuple[int, ...], list[_Key]] = {}
+    for key, column in columns.items():
+        if column:
+            groups.setdefault(tuple(column), []).append(key)
+    found: dict[_Key, PairedDifference] = {}
+    for keys in groups.values():
+        table = np.array([list(columns[key].values()) for key in keys], dtype=np.float64).T
+        found |= zip(keys, bootstrap_columns(table), strict=True)
+    return found
+
+
+def _differences(a: Values, b: Values, metric: str) -> dict[int, float]:
+    """Question number -> A - B, where the question counts on both sides."""
+    found = enumerate((left[metric], right[metric]) for left, right in zip(a, b, strict=True))
+    return {number: x - y for number, (x, y) in found if x is not None and y is not None}
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """The mean of what is not None; None if that is nothing."""
+    counted = [value for value in values if value is not None]
+    return fsum(counted) / len(counted) if counted else None
+
+
+def by_group(
+    keys: Sequence[str | None], values: Mapping[str, Values], metrics: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """{group: {n, strategies{name: {metric: mean}}}}, numbers by size, then words by alphabet.
+
+    Args:
+        keys: The group of each question, None: in none.
+        values: By strategy: the metrics of each question, in the same order.
+        metrics: Which ones.
+    """
+    members: dict[str, list[int]] = {}
+    for number, key in enumerate(keys):
+        if key is not None:
+            members.setdefault(key, []).append(number)
+    return {
+        key: {
+            "n": len(members[key]),
+            "strategies": {
+                name: {metric: mean(rows[number][metric] for number in members[key]) for metric in metrics}
+                for name, rows in values.items()
+            },
+        }
+        for key in sorted(members, key=_order)
+    }
+
+
+MOST_GROUPS = 12
+"""A field with more values is no grouping but a description of single questions; chosen, ORKG has up to 8."""
+LEAST_MEMBERS = 5
+"""Questions of a group in the mean: fewer say nothing. Chosen."""
+LONGEST_VALUE = 60  # characters; chosen: the name of a group, not a sentence
+
+
+def by_field(
+    fields: Sequence[Mapping[str, object]], values: Mapping[str, Values], metrics: Sequence[str]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """{field: groups as in `by_group`} of the fields whose words, whole numbers or flags group the questions.
+
+    A field has 2 to MOST_GROUPS different values, LEAST_MEMBERS questions to each in the mean; others are left out.
+
+    Args:
+        fields: Fields of each question by name.
+        values: As in `by_group`.
+        metrics: Which ones.
+    """
+    names = dict.fromkeys(name for one in fields for name in one)
+    keys = {name: [_value(one.get(name)) for one in fields] for name in names}
+    return {name: by_group(column, values, metrics) for name, column in keys.items() if _groups_questions(column)}
+
+
+def _value(value: object) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, str)) and 0 < len(str(value).strip()) <= LONGEST_VALUE:
+        return str(value).strip()
+    return None
+
+
+def _groups_questions(column: Sequence[str | None]) -> bool:
+    counted = [value for value in column if value is not None]
+    return 2 <= len(set(counted)) <= min(MOST_GROUPS, len(counted) // LEAST_MEMBERS)
+
+
+def _order(key: str) -> tuple[bool, int, str]:
+    is_number = key.isascii() and key.isdecimal()
+    return (not is_number, int(key) if is_number else 0, key)

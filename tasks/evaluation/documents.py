@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from polyhop.tasks.evaluation.metrics import CONTAINMENT
-from polyhop.tasks.evaluation.triple_metrics import TRIPLE_METRICS
+from polyhop.tasks.evaluation.metrics import CONTAINMENT, TRIPLE_METRICS
 
 Document = Mapping[str, Any]
 

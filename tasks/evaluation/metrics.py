@@ -1,16 +1,19 @@
-"""What one answer and one ranking are worth against gold.
+"""What one answer, one ranking of passages or of triples is worth against gold.
 
-Averages nothing over questions and knows no strategies (report.py does).
 Source: algorithms.md 6.1, 6.2, 6.4.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from math import fsum, log2
 
 import numpy as np
 
+from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.names import FUNCTION_WORDS
+from polyhop.schemas.records import GoldenTriple, Prediction, TripleIds
 from polyhop.schemas.text import norm_answer
 
 MRR_DEPTH = 100  # algorithms.md 6.2.
@@ -143,3 +146,157 @@ def latency_milliseconds(seconds: Sequence[float]) -> dict[str, float | None]:
     milliseconds = np.asarray(seconds, dtype=np.float64) * 1000
     p50, p95, p99 = np.percentile(milliseconds, [50, 95, 99])
     return {"p50": float(p50), "p95": float(p95), "p99": float(p99), "mean": float(milliseconds.mean())}
+
+
+# Source: algorithms.md 6.2.
+
+RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)  # algorithms.md 6.2.
+DEPTHS = (10, 30)
+"""Those of the paper of HubLink."""
+PREFIX = "triple_"
+TRIPLE_METRICS = (
+    *(f"{PREFIX}recall@{k}" for k in RECALL_DEPTHS),
+    *(f"{PREFIX}{name}@{k}" for name in ("precision", "f1", "hit", "ndcg") for k in DEPTHS),
+    f"{PREFIX}mrr",
+)
+
+
+def triple_values(
+    golden: Collection[GoldenTriple], ranking: Sequence[TripleIds] | None, *, failed: bool
+) -> dict[str, float | None]:
+    """Every metric of one question; None without golden triples, or of a strategy that ranks none (`ranking` None).
+
+    Golden triples that the graph does not have count as missed. A failed question has 0.
+    """
+    if not golden or ranking is None:
+        return dict.fromkeys(TRIPLE_METRICS)
+    if failed:
+        return dict.fromkeys(TRIPLE_METRICS, 0.0)
+    ranked = list(dict.fromkeys(ranking))
+    at = {"precision": precision_at, "f1": f1_at, "hit": hit_at, "ndcg": ndcg_at}
+    values: dict[str, float | None] = {f"{PREFIX}recall@{k}": recall_at(ranked, golden, k) for k in RECALL_DEPTHS}
+    values |= {f"{PREFIX}{name}@{k}": value(ranked, golden, k) for name, value in at.items() for k in DEPTHS}
+    return values | {f"{PREFIX}mrr": reciprocal_rank(ranked, golden)}
+
+
+def metrics_of(names: Sequence[str], values: Mapping[str, Sequence[Mapping[str, float | None]]]) -> tuple[str, ...]:
+    """These metrics, and containment and those of triples if the values have them."""
+    first = next((rows[0] for rows in values.values() if rows), {})
+    further = (CONTAINMENT,) if CONTAINMENT in first else ()
+    return (*names, *further, *(TRIPLE_METRICS if TRIPLE_METRICS[0] in first else ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Exact match and F1 of one prediction, both in [0, 1]."""
+
+    em: float
+    f1: float
+
+
+def score_rows(predictions: Sequence[Prediction], *, hotpot_yes_no: bool = False) -> list[Score | None]:
+    """The score of each prediction, in order; None where there is no gold answer to judge by.
+
+    Args:
+        predictions: Each with one or more gold answers, of which the best counts, or with none.
+        hotpot_yes_no: HotpotQA's special case of F1 for yes, no and noanswer.
+
+    Source: algorithms.md 6.1.
+    """
+    return [
+        Score(exact_match(p.prediction, p.answers), token_f1(p.prediction, p.answers, hotpot_yes_no=hotpot_yes_no))
+        if p.answers
+        else None
+        for p in predictions
+    ]
+
+
+def mean_scores(scores: Sequence[Score | None]) -> dict[str, float | int | None]:
+    """{n, em, f1}: rows without gold answers count in n only; the means of no row are None."""
+    judged = [score for score in scores if score is not None]
+    count = len(judged)
+    return {
+        "n": len(scores),
+        "em": fsum(score.em for score in judged) / count if count else None,
+        "f1": fsum(score.f1 for score in judged) / count if count else None,
+    }
+
+
+def possible_subjects(golden: Iterable[GoldenTriple]) -> set[str]:
+    """Ids that the subjects of golden triples may have: of a text all that stands before a colon or a comma."""
+    found: set[str] = set()
+    for triple in golden:
+        if isinstance(triple, str):
+            body = _body(triple)
+            found.update(body[:place] for place, character in enumerate(body) if character in ":,")
+        else:
+            found.add(triple[0])
+    return found
+
+
+def find_golden(golden: Iterable[GoldenTriple], stated: Iterable[NamedTriple]) -> dict[GoldenTriple, TripleIds]:
+    """The ids of golden triples; those that are not among the stated ones are left out.
+
+    A text is the stated triple whose ids and predicate are in it: `id:name, predicate, id:name`, in parentheses or not;
+    names may be missing or differ, and a value may be written instead of its id. Of several such triples it is the one
+    whose names are the text's own, then the one whose predicate begins last, then the one with the smallest ids.
+
+    Args:
+        golden: Of any questions.
+        stated: Triples of the graph, at least those of `possible_subjects`.
+
+    Cost: O(golden * triples of its possible subjects).
+    """
+    by_subject = _by_subject(stated)
+    found = {}
+    for triple in dict.fromkeys(golden):
+        ids = _of_text(triple, by_subject) if isinstance(triple, str) else _of_ids(triple, by_subject)
+        if ids is not None:
+            found[triple] = ids
+    return found
+
+
+def _by_subject(stated: Iterable[NamedTriple]) -> dict[str, list[NamedTriple]]:
+    rows = sorted(stated)
+    return {subject: list(some) for subject, some in groupby(rows, key=lambda row: row.subject_id)}
+
+
+def _body(text: str) -> str:
+    text = text.strip()
+    return text[1:-1].strip() if text.startswith("(") and text.endswith(")") else text
+
+
+def _of_ids(triple: TripleIds, by_subject: Mapping[str, Sequence[NamedTriple]]) -> TripleIds | None:
+    """By id; of an object without an id by its value, if only one has it."""
+    same = [row for row in by_subject.get(triple[0], ()) if row.predicate == triple[1]]
+    by_value = [row.ids for row in same if row.object == triple[2]]
+    if any(row.ids == triple for row in same):
+        return triple
+    return by_value[0] if len(by_value) == 1 else None
+
+
+def _of_text(text: str, by_subject: Mapping[str, Sequence[NamedTriple]]) -> TripleIds | None:
+    body = _body(text)
+    fits = [
+        (-fit[0], -fit[1], row.ids)
+        for subject in possible_subjects([text]) & by_subject.keys()
+        for row in by_subject[subject]
+        if (fit := _fit(body, row)) is not None
+    ]
+    return min(fits)[2] if fits else None
+
+
+def _fit(body: str, row: NamedTriple) -> tuple[int, int] | None:
+    """How many of a triple's names a text has in their positions, and where its predicate begins; None if none fits."""
+    tails = {
+        f", {row.predicate}, {row.object_id}:{row.object}": 1,
+        f", {row.predicate}, {row.object}": 1,
+        f", {row.predicate}, {row.object_id}": 0,
+    }
+    place, named = next(((len(body) - len(t), n) for t, n in tails.items() if body.endswith(t)), (-1, 0))
+    if place < 0:
+        place = body.rfind(f", {row.predicate}, {row.object_id}:")
+    head = body[:place]
+    if place < len(row.subject_id) or not (head == row.subject_id or head.startswith(f"{row.subject_id}:")):
+        return None
+    return named + (head == f"{row.subject_id}:{row.subject}"), place

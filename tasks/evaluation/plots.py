@@ -30,7 +30,7 @@ from polyhop.tasks.evaluation.documents import (
     ranked,
     recall_depths,
 )
-from polyhop.tasks.evaluation.triple_metrics import PREFIX
+from polyhop.tasks.evaluation.metrics import PREFIX
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -1,33 +1,115 @@
-"""Per-question values of every strategy, their means, and the paired comparisons: the JSON of `polyhop eval`.
+"""Per-question values, means, calibration and comparisons: the documents of a stored evaluation.
 
-Runs no strategy and owns no formula (metrics.py, bootstrap.py do). Source: architecture.md 9, algorithms.md 6.
+Source: architecture.md 9, algorithms.md 6.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import fsum
 from statistics import median
 from typing import Any
 
 from polyhop.schemas.chat import sum_of_costs
 from polyhop.schemas.errors import AlgorithmError
-from polyhop.schemas.questions import GoldenTriple, TripleIds
-from polyhop.tasks.evaluation.calibration import calibration, coverage_curve
-from polyhop.tasks.evaluation.groups import by_field, by_group, mean
+from polyhop.schemas.records import GoldenTriple, TripleIds
+from polyhop.schemas.text import content_hash
+from polyhop.tasks.evaluation.bootstrap import (
+    KIND,
+    SEED,
+    Values,
+    against,
+    by_field,
+    by_group,
+    compare_pairs,
+    intervals,
+    mean,
+    pairs_of,
+)
 from polyhop.tasks.evaluation.metrics import (
     CONTAINMENT,
+    TRIPLE_METRICS,
     all_at,
     containment,
     exact_match,
     hit_at,
     judged_ranking,
     latency_milliseconds,
+    metrics_of,
     recall_at,
     reciprocal_rank,
     token_f1,
+    triple_values,
 )
-from polyhop.tasks.evaluation.pairs import compare_pairs, intervals, pairs_of
-from polyhop.tasks.evaluation.triple_metrics import TRIPLE_METRICS, metrics_of, triple_values
+
+# Source: reader.md, Confidence and silence.
+
+GROUPS = 5  # chosen: of the 100 answers of a small evaluation, 20 each
+COVERAGE_POINTS = 50  # chosen: two percent of the answers apart, closer than a plot shows
+
+Judged = tuple[float, float]
+"""An answer's stated confidence and its exact match, both 0 to 1."""
+
+
+def calibration(answers: Sequence[Judged], groups: int = GROUPS) -> list[dict[str, float | int]]:
+    """Stated confidence against observed exact match in groups of equal size, the least confident first.
+
+    Args:
+        answers: Of answered questions, in their order (equal confidences stay in it).
+        groups: How many; sizes differ by at most one, the first ones are larger, empty ones are left out.
+
+    Returns:
+        [{n, stated, observed}]: number of answers, their mean confidence, their mean exact match.
+    """
+    ordered = sorted(answers, key=_confidence)
+    size, larger = divmod(len(ordered), groups)
+    ends = accumulate(size + (number < larger) for number in range(groups))
+    rows: list[dict[str, float | int]] = []
+    start = 0
+    for end in ends:
+        part = ordered[start:end]
+        start = end
+        if part:
+            stated = fsum(confidence for confidence, _ in part) / len(part)
+            observed = fsum(match for _, match in part) / len(part)
+            rows.append({"n": len(part), "stated": stated, "observed": observed})
+    return rows
+
+
+def coverage_curve(
+    answers: Sequence[Judged], question_count: int, points: int = COVERAGE_POINTS
+) -> list[dict[str, float]]:
+    """Precision when only the most confident answers are given, for ever lower thresholds.
+
+    Args:
+        answers: Of answered questions, in any order.
+        question_count: Questions that could have been answered, at least len(answers).
+        points: Most points of the curve; the last one is that of all answers.
+
+    Returns:
+        [{coverage, precision, confidence}]: share of the questions answered at that threshold, mean exact match of
+        these answers, the threshold. Answers of equal confidence come together, so that their order decides nothing.
+    """
+    ordered = sorted(answers, key=_confidence, reverse=True)
+    right = list(accumulate(match for _, match in ordered))
+    last_of_confidence = {confidence: place for place, (confidence, _) in enumerate(ordered)}
+    places = list(last_of_confidence.values())
+    count = min(points, len(places))
+    kept = [places[((number + 1) * len(places)) // count - 1] for number in range(count)]
+    return [
+        {
+            "coverage": (place + 1) / question_count,
+            "precision": right[place] / (place + 1),
+            "confidence": ordered[place][0],
+        }
+        for place in kept
+    ]
+
+
+def _confidence(answer: Judged) -> float:
+    return answer[0]
+
 
 RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)  # algorithms.md 6.2, and 30, one of HubLink's depths.
 HIT_DEPTHS = (1, 5, 10)  # some of the depths of algorithms.md 6.2.
@@ -296,3 +378,137 @@ def _hops(question: GoldQuestion) -> str | None:
     """What the file says, else the number of supporting records; None without either."""
     hops = question.hops if question.hops is not None else len(question.supporting)
     return str(hops) if hops else None
+
+
+FORMAT = 1  # version of the layout of run.json: the first
+PLACES = 12
+"""Decimal places of stored numbers (algorithms.md 0.3)."""
+RANKING_KEPT = 30  # the deepest k of recall@k: what can be judged again; architecture.md 9.
+_TIMINGS = ("latency_ms", "parts_ms", "total_seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What was evaluated.
+
+    Attributes:
+        index: Its name.
+        version: Its version.
+        questions: {file, sha256, left_out, sample} of the question file; `sample` is {size, seed, of} or None.
+        parameters: Given to every strategy.
+        left_out: Strategies of `all` that the index cannot serve, with the reason.
+        settings: What determines the answers, by dotted name.
+        reader: "rules", or the model that reads.
+        depth: Passages asked for.
+        baselines: The strategies that the others are compared with, at least one.
+        ranges: Strategies with several values of a parameter: [{label, parameters, points[{label, values}]}].
+        polyhop: Version of the program.
+    """
+
+    index: str
+    version: int
+    questions: Mapping[str, Any]
+    parameters: Mapping[str, object]
+    left_out: Mapping[str, str]
+    settings: Mapping[str, object]
+    reader: str
+    depth: int
+    baselines: Sequence[str]
+    ranges: Sequence[Mapping[str, Any]]
+    polyhop: str
+
+
+def run_document(facts: RunFacts, report: Mapping[str, Any], values: Mapping[str, Values]) -> dict[str, Any]:
+    """The part of an evaluation that is the same every time.
+
+    Args:
+        facts: What was evaluated.
+        report: From `polyhop.tasks.evaluation.report.evaluate`.
+        values: By strategy: the metrics of each question.
+
+    Returns:
+        {format, index, version, questions, strategies, parameters, settings_hash, results, baseline, paired, …};
+        `paired` is every other strategy minus `baseline`, the first of `baselines`; `paired_further` has the same by
+        baseline for the others.
+    """
+    first, *further = facts.baselines
+    paired = against(values, facts.baselines, metrics_of(METRICS, values))
+    results = {
+        name: {key: value for key, value in result.items() if key not in _TIMINGS}
+        for name, result in report["strategies"].items()
+    }
+    settings = dict(sorted(facts.settings.items()))
+    document = {
+        "format": FORMAT,
+        "polyhop": facts.polyhop,
+        "index": facts.index,
+        "version": facts.version,
+        "questions": {**facts.questions, "n": report["n"], "excluded": report["excluded"]},
+        "strategies": list(results),
+        "left_out": dict(facts.left_out),
+        "parameters": dict(sorted(facts.parameters.items())),
+        "settings": settings,
+        "settings_hash": content_hash(json.dumps(settings, sort_keys=True, default=str)),
+        "seed": SEED,
+        "interval": KIND,
+        "reader": facts.reader,
+        "depth": facts.depth,
+        "results": results,
+        "baseline": first,
+        "baselines": list(facts.baselines),
+        "paired": paired[first],
+        "paired_further": {name: paired[name] for name in further},
+        "ranges": list(facts.ranges),
+        "by_hops": report["by_hops"],
+        "by_type": report["by_type"],
+        **{name: report[name] for name in ("by_field", "golden_triples", "long_answers") if name in report},
+    }
+    whole: dict[str, Any] = rounded(document)
+    return whole
+
+
+def timings_document(
+    report: Mapping[str, Any], started: str, seconds: float, machine: Mapping[str, Any], peak_rss_mb: float
+) -> dict[str, Any]:
+    """The part of an evaluation that differs from run to run.
+
+    Args:
+        report: From `polyhop.tasks.evaluation.report.evaluate`, with what reading took of a model as `reading`, and
+            what index and questions cost as `costs`.
+        started: Time of the start, ISO 8601.
+        seconds: Wall seconds of the whole evaluation.
+        machine: What it ran on.
+        peak_rss_mb: Largest resident memory of the process.
+    """
+    document = {
+        "started": started,
+        "seconds": seconds,
+        "machine": dict(machine),
+        "strategies": {name: {key: result[key] for key in _TIMINGS} for name, result in report["strategies"].items()},
+        "reading": report.get("reading", {}),
+        "costs": report.get("costs", {}),
+        "peak_rss_mb": peak_rss_mb,
+    }
+    whole: dict[str, Any] = rounded(document)
+    return whole
+
+
+def rounded(document: Any) -> Any:
+    """The same document with floats rounded to PLACES, tuples as lists."""
+    if isinstance(document, float):
+        return round(document, PLACES)
+    if isinstance(document, Mapping):
+        return {key: rounded(value) for key, value in document.items()}
+    if isinstance(document, list | tuple):
+        return [rounded(value) for value in document]
+    return document
+
+
+def json_bytes(document: Mapping[str, Any]) -> bytes:
+    """A document as a file: indented JSON, keys in the order that they have."""
+    return (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def json_lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Rows as a file of JSON lines."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()

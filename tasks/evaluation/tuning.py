@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.questions import QuestionRecord
-from polyhop.schemas.variants import Range, parse_variant
+from polyhop.schemas.records import QuestionRecord
+from polyhop.schemas.requests import Range, parse_variant
 from polyhop.tasks.evaluation.bootstrap import bootstrap_p
 from polyhop.tasks.evaluation.documents import (
     COMPARED_METRICS,

@@ -1,15 +1,16 @@
-"""Published tables as nodes and relationships: rows with ids, properties and a hash of all that is written (pure).
+"""Published tables as nodes and relationships with a hash each, and what a database lacks of them (pure).
 
-Reads no table and writes no database. Source: algorithms.md 1.2.
+Source: algorithms.md 1.2.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyhop.schemas.ids import ID_LENGTH, content_hash
-from polyhop.schemas.stores import GraphKind, GraphRow
+from polyhop.schemas.ports import GraphKind, GraphRow
+from polyhop.schemas.text import ID_LENGTH, content_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +125,49 @@ MAKERS: Mapping[GraphKind, Callable[[Mapping[str, Any]], ExportRow]] = {
     "hub_candidates": lambda row: _edge("candidate", row, "hub_id", "next_entity_id", "kind", "path_hash"),
 }
 """How the row of a table becomes a row of each kind."""
+
+
+# Source: architecture.md section 7. Cost: O(rows).
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Ids that differ between tables and database, ascending.
+
+    Attributes:
+        missing: Not in the database.
+        changed: In the database with another content.
+        surplus: In the database only; one that stands there twice is surplus and missing.
+    """
+
+    missing: tuple[str, ...]
+    changed: tuple[str, ...]
+    surplus: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        """How many differ."""
+        return len({*self.missing, *self.changed, *self.surplus})
+
+
+def compare(expected: Mapping[str, str], stored: Iterable[tuple[str, str]]) -> Difference:
+    """The difference between what should be there and what is.
+
+    Args:
+        expected: Hash by id.
+        stored: (id, hash) of everything there, each as often as it is there.
+    """
+    pairs = list(stored)
+    repeated = {key for key, times in Counter(key for key, _ in pairs).items() if times > 1}
+    held = {key: digest for key, digest in pairs if key not in repeated}
+    return Difference(
+        missing=tuple(sorted(expected.keys() - held.keys())),
+        changed=tuple(sorted(key for key in expected.keys() & held.keys() if expected[key] != held[key])),
+        surplus=tuple(sorted((held.keys() - expected.keys()) | repeated)),
+    )
+
+
+def wanted_rows(rows: Iterable[ExportRow], difference: Difference) -> Iterable[ExportRow]:
+    """The rows that have to be written."""
+    wanted = {*difference.missing, *difference.changed}
+    return (row for row in rows if row.id in wanted)

@@ -1,17 +1,22 @@
-"""What extraction found on a page, and the raw tables made of it (pure).
+"""What extraction found on a page, the ledger of what was asked, and the raw tables made of both (pure).
 
-Finds nothing itself: rules.py and stated.py fill pages. A page has one row per key, whoever found it.
+A page has one row per key, whoever found it.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, dataclass, field
+from typing import Literal
 
 import pyarrow as pa
 
-from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES, Bundle
-from polyhop.schemas.columns import Table
-from polyhop.schemas.corpus import Passage
-from polyhop.schemas.graph import Mention
+from polyhop.schemas.chat import ChatOutcome, ReplyT
+from polyhop.schemas.errors import PolyhopError
+from polyhop.schemas.graph import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES, Bundle, Mention
+from polyhop.schemas.records import Passage
+from polyhop.schemas.tables import EXTRACTION_LEDGER, Column, Table
+from polyhop.schemas.text import norm_ws, proposition_id
+from polyhop.tasks.stage import fault_reason
 
 DESCRIPTION_CHARACTERS = 240  # algorithms.md 0.8 (F-DESC).
 
@@ -148,3 +153,145 @@ def cut(text: str, most: int = DESCRIPTION_CHARACTERS) -> str:
         return line
     head, blank, _ = line[: most + 1].rpartition(" ")
     return head if blank else line[:most]
+
+
+COUNTS = Table(
+    "counts",
+    "What a batch counted.",
+    ("name",),
+    (Column("name", pa.string(), "what"), Column("number", pa.int64(), "how many")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """A row of the table extraction_ledger, whose comments say what its fields mean."""
+
+    step: str
+    unit_id: str
+    state: Literal["done", "failed"]
+    stand_in: str = ""
+    model: str = ""
+    attempts: int = 0
+    rung: str = ""
+    error_class: str = ""
+    error: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+
+def row_of_outcome(step: str, unit_id: str, outcome: ChatOutcome[ReplyT], stand_in: str) -> LedgerRow:
+    """The row of a request; `stand_in` counts only if it failed."""
+    failed = outcome.reply is None
+    return LedgerRow(
+        step,
+        unit_id,
+        "failed" if failed else "done",
+        stand_in if failed else "",
+        outcome.model,
+        outcome.attempts,
+        outcome.rung.value if outcome.rung else "",
+        outcome.error_class,
+        outcome.error,
+        outcome.usage.prompt_tokens,
+        outcome.usage.completion_tokens,
+        outcome.usage.cost_usd,
+    )
+
+
+def ledger_table(rows: Iterable[LedgerRow]) -> pa.Table:
+    """The rows as a part of the table, in the order of its key."""
+    return arrow_table(EXTRACTION_LEDGER, sorted(map(astuple, rows)))
+
+
+def counts_table(counts: Counter[str]) -> pa.Table:
+    """Counts above 0 as a part."""
+    return arrow_table(COUNTS, sorted((name, number) for name, number in counts.items() if number))
+
+
+def count_units(rows: Sequence[LedgerRow]) -> Counter[str]:
+    """How many units a model did and how many failed."""
+    counts = Counter("failed_units" if row.state == "failed" else "extracted_units" for row in rows)
+    return Counter(dict(sorted(counts.items())))
+
+
+@dataclass(slots=True)
+class BatchPages:
+    """Pages, ledger rows and counts of a batch.
+
+    Attributes:
+        pages: One per passage that no rule failed on.
+        ledger: Rows of the ledger.
+        counts: What was counted, by name.
+        computed: Units that no cache could answer.
+        faults: Passages that a rule failed on, with the reason.
+    """
+
+    pages: list[Page] = field(default_factory=list)
+    ledger: list[LedgerRow] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    computed: int = 0
+    faults: list[tuple[str, str]] = field(default_factory=list)
+
+    def add_page(self, passage: Passage, extract: Callable[[Passage], Page]) -> Page | None:
+        """Adds what is found on a passage; if a rule fails on its text, its fault, and returns None.
+
+        Raises:
+            PolyhopError: From `extract`: a setting or a store, not the text, is the reason.
+        """
+        try:
+            page = extract(passage)
+        except (PolyhopError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, one odd text must not end the run
+            self.faults.append((passage.passage_id, fault_reason(error)))
+            return None
+        self.pages.append(page)
+        return page
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the next run shall try something of it again."""
+        return self.counts["failed_units"] > 0
+
+
+def raw_tables(pages: Iterable[Page]) -> dict[str, pa.Table]:
+    """Mentions, relations, propositions and triples by name, in the order of their keys."""
+    bundle = bundle_of(pages)
+    return {
+        "mentions": bundle.mentions,
+        "relations": _with_norm_relation(bundle.relations),
+        "propositions": _with_ids(bundle.propositions),
+        "triples": _with_ids(bundle.triples),
+    }
+
+
+def _with_norm_relation(relations: pa.Table) -> pa.Table:
+    labels = relations.column("relation").to_pylist()
+    norms = {label: norm_ws(label) for label in set(labels)}  # most are "mentions" or "related to"
+    return relations.append_column("norm_relation", pa.array([norms[label] for label in labels], pa.string()))
+
+
+def _with_ids(propositions: pa.Table) -> pa.Table:
+    ids = [proposition_id(norm_ws(text)) for text in propositions.column("text").to_pylist()]
+    return propositions.append_column("proposition_id", pa.array(ids, pa.string()))
+
+
+# Source: algorithms.md 3.3 (2).
+
+_ENDS = (".", "!", "?")
+
+
+def triple_proposition(parts: tuple[str, str, str], source_key: str, target_key: str) -> Proposition:
+    """A triple as a proposition.
+
+    Args:
+        parts: Subject, label and object as the source writes them, none empty.
+        source_key: Key of the subject.
+        target_key: Key of the object.
+
+    Source: algorithms.md 3.3 (2).
+    """
+    text = " ".join(parts)
+    return text if text.endswith(_ENDS) else f"{text}.", list(dict.fromkeys((source_key, target_key)))

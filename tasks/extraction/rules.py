@@ -1,26 +1,265 @@
 """Extraction without a model: names, types, dates, numbers, relations and propositions of passages (pure).
 
-Reads no passage from anywhere and resolves no name; the finder decides what a name is.
 Source: algorithms.md 0.8 (F-NER, F-TYPE, F-REL, F-DESC, F-PROP), 2B.1 (c).
 """
 
-from collections.abc import Sequence
+import re
+import string
+from collections.abc import Mapping, Sequence
 
-from polyhop.schemas.bundle import Bundle
-from polyhop.schemas.corpus import Passage
-from polyhop.schemas.graph import Mention
+from polyhop.schemas.graph import Bundle, Mention
 from polyhop.schemas.languages import ENGLISH
-from polyhop.schemas.names import title_forms
+from polyhop.schemas.names import STOP_WORDS, split_sentences, title_forms
 from polyhop.schemas.ports import NameFinding
-from polyhop.schemas.sentences import split_sentences
-from polyhop.schemas.type_cues import mention_type
-from polyhop.schemas.types import ALIAS, name_type, title_type
+from polyhop.schemas.records import Passage
+from polyhop.schemas.types import (
+    ALIAS,
+    CUE,
+    DEFINED,
+    LOCATION,
+    PERSON,
+    PLACES,
+    UNSHOWN,
+    may_be_person,
+    mention_type,
+    name_type,
+    title_type,
+)
 from polyhop.schemas.values import find_dates, find_numbers
-from polyhop.tasks.extraction.page_types import type_page
-from polyhop.tasks.extraction.propositions import sentence_propositions
-from polyhop.tasks.extraction.relations import sentence_relations, title_relations
-from polyhop.tasks.extraction.rows import Page, Proposition, Relation, Row, bundle_of, merged, sentences_of
-from polyhop.tasks.extraction.triples import triple_proposition
+from polyhop.tasks.extraction.rows import (
+    Page,
+    Proposition,
+    Relation,
+    Row,
+    bundle_of,
+    merged,
+    sentences_of,
+    triple_proposition,
+)
+
+# Source: algorithms.md 0.8 (F-REL). Decided here: of overlapping mentions the longest counts; a possessive alone is
+# not a label, nor are function words and numbers alone (`and`, `in the`, `1 may 1974`): such names are related, and
+# nothing says how.
+
+RELATED = "related to"
+MENTIONS = "mentions"
+_MOST_WORDS_BETWEEN = 12  # algorithms.md 0.8 (F-REL).
+_MOST_WORDS_OF_LABEL = 8  # algorithms.md 0.8 (F-REL).
+_PUNCTUATION = string.punctuation + "“”‘’«»–—…"
+
+
+def sentence_relations(text: str, mentions: Sequence[Mention], homes: Sequence[int]) -> list[Relation]:
+    """Relations between consecutive names of one sentence, in text order.
+
+    Args:
+        text: The passage's text.
+        mentions: Its names, in order of place.
+        homes: Number of the sentence of each.
+
+    Source: algorithms.md 0.8 (F-REL). Cost: O(characters).
+    """
+    found = []
+    before: Mention | None = None
+    before_home = -1
+    for mention, home in zip(mentions, homes, strict=True):
+        if before is not None and mention.start < before.end:
+            if mention.end - mention.start > before.end - before.start:
+                before, before_home = mention, home
+            continue
+        if before is not None and home == before_home and before.key != mention.key:
+            words = text[before.end : mention.start].split()
+            if len(words) <= _MOST_WORDS_BETWEEN:
+                found.append((before.key, _label(words), mention.key))
+        before, before_home = mention, home
+    return found
+
+
+def _label(words: Sequence[str]) -> str:
+    """The words in lower case without punctuation at their ends; `related to` if they say nothing."""
+    bare = [word.strip(_PUNCTUATION).lower() for word in words]
+    if bare and bare[0] == "s":
+        bare = bare[1:]
+    bare = [word for word in bare if word]
+    says_something = any(word not in STOP_WORDS and not word.isdigit() and len(word) > 1 for word in bare)
+    return " ".join(bare) if says_something and len(bare) <= _MOST_WORDS_OF_LABEL else RELATED
+
+
+def title_relations(title_keys: Sequence[str], keys: Sequence[str], stated: Sequence[Relation]) -> list[Relation]:
+    """`mentions` from the title's first key to each of `keys` that no stated relation links to a title key.
+
+    Source: algorithms.md 0.8 (F-REL).
+    """
+    if not title_keys:
+        return []
+    own = set(title_keys)
+    linked = {target for source, _, target in stated if source in own}
+    linked.update(source for source, _, target in stated if target in own)
+    return [(title_keys[0], MENTIONS, key) for key in keys if key not in own and key not in linked]
+
+
+# Source: algorithms.md 0.8 (F-PROP), 3.3 (dates are keys too). Decided here: a sentence whose only keys are dates
+# counts as one without an entity.
+
+_FIRST_WORD = re.compile(r"\W*(\w+)")
+_PRONOUNS = frozenset(("he", "she", "it", "they", "this", "these", "his", "her", "its", "their"))
+
+
+def sentence_propositions(
+    passage: Passage,
+    title_keys: Sequence[str],
+    sentences: Sequence[tuple[int, int]],
+    names: Sequence[Mention],
+    dates: Sequence[Mention],
+) -> list[Proposition]:
+    """Each sentence of a passage as a proposition.
+
+    Args:
+        passage: The passage.
+        title_keys: Keys of its title, possibly none.
+        sentences: (start, end) of its sentences.
+        names: Names of its text, in order of place.
+        dates: Dates of its text, in order of place.
+
+    Source: algorithms.md 0.8 (F-PROP). Cost: O(characters).
+    """
+    found = []
+    places = sorted([*names, *dates], key=lambda mention: mention.start)
+    own = set(title_keys)
+    place = 0
+    limits = [*(begin for begin, _ in sentences[1:]), len(passage.text)]
+    for (start, end), limit in zip(sentences, limits, strict=False):  # a text without sentences has one limit
+        keys: dict[str, None] = {}
+        while place < len(places) and places[place].start < limit:
+            keys[places[place].key] = None
+            place += 1
+        sentence = " ".join(passage.text[start:end].split())
+        refers = own.isdisjoint(keys) and _starts_with_pronoun(sentence)
+        if refers:
+            sentence = f"{passage.title}: {sentence}"
+        is_about_title = refers or all(key.startswith("date:") for key in keys)
+        found.append((sentence, list(dict.fromkeys([*title_keys[:1], *keys]) if is_about_title else keys)))
+    return found
+
+
+def _starts_with_pronoun(sentence: str) -> bool:
+    match = _FIRST_WORD.match(sentence)
+    return match is not None and match[1].lower() in _PRONOUNS
+
+
+# Source: algorithms.md 0.8 (F-TYPE). Decided here: what counts as a list, and the confidences.
+
+_LIST = re.compile(r"\s?,\s?(?:and\s|or\s|&\s)?|\s(?:and|or|&)\s")
+_ALSO = re.compile(r"(?:\bknown as|\bcalled|\bborn|\bnamed|\bor|\bknown by|\btitled|\bas|^)[\s\"“'(]*$")
+_SPREADS = frozenset((PERSON, LOCATION))
+# confidences; chosen: a list proves less than a part of a name, and that less than `or X`
+_LISTED, _PART, _SAME = 0.45, 0.5, 0.7
+# least confidence at which a person's first and last names count as the person; chosen: twice that of a guess
+_SURE = 0.6
+
+
+def type_page(
+    rows: Mapping[str, Row],
+    text: str,
+    title: Sequence[str],
+    names: Sequence[Mention],
+    sentences: Sequence[tuple[int, int]],
+) -> None:
+    """Types names of a page by its other names; changes `rows`.
+
+    Args:
+        rows: Rows of the page by key, typed by all other cues.
+        text: The page's text.
+        title: Key of its whole title; none if it has no key.
+        names: Names in the text, in order.
+        sentences: Ranges of its sentences.
+
+    Cost: O(names + words of names).
+    """
+    outer = _outermost(names)
+    if title and sentences:
+        _type_other_names(rows, text, rows[title[0]], outer, sentences[0][1])
+    _drop_persons(rows)  # before lists, which would spread them
+    _type_lists(rows, text, outer)
+    _drop_persons(rows)
+    _type_parts(rows)
+
+
+def _drop_persons(rows: Mapping[str, Row]) -> None:
+    """Takes the type from dates, numbers, headers and terms that look like persons."""
+    for key, row in rows.items():
+        if row.type == PERSON and not may_be_person(row.surface, key, row.confidence or 0):
+            row.type, row.confidence = None, UNSHOWN
+
+
+def _outermost(names: Sequence[Mention]) -> list[Mention]:
+    """Names that are no part of a longer one, in order."""
+    outer: list[Mention] = []
+    for mention in names:
+        if outer and mention.start < outer[-1].end:
+            if mention.end - mention.start > outer[-1].end - outer[-1].start:
+                outer[-1] = mention
+            continue
+        outer.append(mention)
+    return outer
+
+
+def _type_other_names(rows: Mapping[str, Row], text: str, title: Row, names: Sequence[Mention], first_end: int) -> None:
+    """Gives the title's type to what the first sentence begins with or says it is also called."""
+    if title.type is None or (title.confidence or 0) < DEFINED:
+        return
+    for mention in names:
+        if mention.start >= first_end:
+            break
+        if _ALSO.search(text[max(0, mention.start - 16) : mention.start]) and mention.key not in PLACES:
+            _raise(rows[mention.key], title.type, _SAME)
+
+
+def _type_lists(rows: Mapping[str, Row], text: str, names: Sequence[Mention]) -> None:
+    """Gives names of a list the type of the surest among them."""
+    begin = 0
+    for place in range(1, len(names) + 1):
+        if place < len(names) and _is_coordinated(text[names[place - 1].end : names[place].start]):
+            continue
+        if place - begin > 1:
+            _spread_type([rows[mention.key] for mention in names[begin:place]])
+        begin = place
+
+
+def _spread_type(rows: Sequence[Row]) -> None:
+    surest = max(rows, key=lambda row: row.confidence or 0)
+    if surest.type in _SPREADS and (surest.confidence or 0) >= CUE:
+        for row in rows:
+            _raise(row, surest.type, _LISTED)
+
+
+def _is_coordinated(gap: str) -> bool:
+    return len(gap) <= 8 and _LIST.fullmatch(gap) is not None
+
+
+def _type_parts(rows: Mapping[str, Row]) -> None:
+    """Takes a single word for the person whose first or last name it is on this page."""
+    parts: set[str] = set()
+    for key, row in rows.items():
+        words = key.split()
+        if 1 < len(words) <= 4 and row.type == PERSON and (row.confidence or 0) >= _SURE:
+            parts.update((words[0], words[-1]))
+    for part in parts & rows.keys():
+        _raise(rows[part], PERSON, _PART)
+    _type_articles(rows)
+
+
+def _type_articles(rows: Mapping[str, Row]) -> None:
+    """Gives a name with an article the type of that without: The Hermes is what Hermes is."""
+    for key, row in rows.items():
+        bare = rows.get(key.removeprefix("the ")) if key.startswith("the ") else None
+        if bare is not None and bare.confidence is not None:
+            _raise(row, bare.type, bare.confidence)
+
+
+def _raise(row: Row, kind: str | None, confidence: float) -> None:
+    if not row.is_title and (row.confidence or 0) < confidence:
+        row.type, row.confidence = kind, confidence
+
 
 RULES = "rules"
 # of a name on a page; chosen: texts introduce a name where it comes first, and looking at all costs time

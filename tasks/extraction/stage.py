@@ -1,44 +1,359 @@
-"""The extraction stage: passages, batch by batch, to raw mentions, relations, propositions and triples in part files.
-
-Decides no name itself: rules.py, model_batch.py and import_batch.py do.
-"""
+"""The extraction stage: passages, batch by batch, to raw rows; unchanged passages keep theirs."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polyhop.schemas.chat import Role
-from polyhop.schemas.corpus import Passage
-from polyhop.schemas.ids import content_hash
+from polyhop.schemas.names import name_tokens, title_keys
+from polyhop.schemas.ports import NameFinding
+from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
-from polyhop.schemas.tables import EXTRACTION_LEDGER
-from polyhop.tasks.extraction.contract import Contract, contract_settings
-from polyhop.tasks.extraction.import_batch import import_pages, left_over
-from polyhop.tasks.extraction.ledger import counts_table, ledger_table
-from polyhop.tasks.extraction.matching import Matches, match_rows
-from polyhop.tasks.extraction.model_batch import DOCUMENT_CHARACTERS, model_pages
-from polyhop.tasks.extraction.parts import raw_tables
-from polyhop.tasks.extraction.plan import is_by_rules, plan, unit
-from polyhop.tasks.extraction.questions import changed_lengths, questions
-from polyhop.tasks.extraction.results import BatchPages
-from polyhop.tasks.extraction.rows import arrow_table
-from polyhop.tasks.extraction.rule_batches import (
-    join_rows,
-    kept_count,
-    rules_batches,
-    rules_of,
-    run_rules,
+from polyhop.schemas.tables import EXTRACTION_LEDGER, Column, Table
+from polyhop.schemas.text import content_hash
+from polyhop.tasks.extraction.imported import Matches, StandIn, import_pages, left_over, match_rows
+from polyhop.tasks.extraction.model import (
+    DOCUMENT_CHARACTERS,
+    changed_lengths,
+    is_by_rules,
+    model_pages,
+    plan,
+    questions,
+    unit,
 )
-from polyhop.tasks.faults import FAULTS
-from polyhop.tasks.raw_rows import PREFIX, RAW, RawRows, keeps_rows, raw_rows
-from polyhop.tasks.stage import BatchResult, Counts, Stage, language_setting
-from polyhop.warehouse.build import Build, chain_fingerprint, is_part_done, part_files, write_part
-from polyhop.warehouse.files.disk import file_hash
+from polyhop.tasks.extraction.rows import BatchPages, arrow_table, counts_table, ledger_table, raw_tables
+from polyhop.tasks.extraction.rules import rules_page
+from polyhop.tasks.extraction.stated import Contract, contract_settings
+from polyhop.tasks.raw_rows import (
+    EXTRACTED_FILE,
+    FILES,
+    PREFIX,
+    RAW,
+    RAW_FILES,
+    REPLACED_FILE,
+    SINCE_FILES,
+    RawRows,
+    keeps_rows,
+    raw_rows,
+    write_changed,
+)
+from polyhop.tasks.stage import FAULTS, BatchResult, Counts, Stage, language_setting, no_search_for_cycles
+from polyhop.warehouse.build import Build, chain_fingerprint, is_part_done, part_file, part_files, write_part
+from polyhop.warehouse.files.disk import file_hash, link_or_copy, writing
 from polyhop.warehouse.files.extractions import read_extractions
+from polyhop.warehouse.names import open_finder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
+
+# Source: algorithms.md 2B.1.
+
+
+class ChangedTitles:
+    """Keys of titles that only one of two corpora has.
+
+    Args:
+        before: Titles of the one corpus.
+        after: Titles of the other.
+    """
+
+    def __init__(self, before: Iterable[str], after: Iterable[str]) -> None:
+        changed = set(before).symmetric_difference(after)
+        self._keys_with: dict[str, list[str]] = {}
+        for key in sorted({key for title in changed for key in title_keys(title)}):
+            # the longest word is the rarest one, as a rule: most texts are cleared by a look at their words
+            self._keys_with.setdefault(max(key.split(), key=len), []).append(key)
+
+    @property
+    def is_any(self) -> bool:
+        """Whether any key came or went."""
+        return bool(self._keys_with)
+
+    def occur_in(self, text: str) -> bool:
+        """Whether the words of one of the keys follow one another in a text.
+
+        Cost: O(characters), and as much again per key whose longest word occurs.
+        """
+        if not self._keys_with:
+            return False
+        words = name_tokens(text)
+        hits = self._keys_with.keys() & set(words)
+        line = f" {' '.join(words)} " if hits else ""
+        return any(f" {key} " in line for word in hits for key in self._keys_with[word])
+
+
+EXTRACTED = Table(
+    "passages",
+    "Passages whose raw rows stand in the files beside this one.",
+    ("passage_id",),
+    (
+        Column("passage_id", pa.string(), "the passage"),
+        Column("title", pa.string(), "its title"),
+        Column("content_hash", pa.string(), "sha256 of title and text"),
+        Column("recipe", pa.string(), "hash of the code's revision and the settings"),
+    ),
+)
+_ROW_GROUP = 20_000
+"""Rows that are read, merged and written at once."""
+
+
+def fresh_passages(connection: duckdb.DuckDBPyConnection, extracted: Path, recipe: str) -> list[str]:
+    """Ids, ascending, of the passages whose rows a version does not have, or would have otherwise.
+
+    Args:
+        connection: To the passages of the corpus now.
+        extracted: Its file of `EXTRACTED`.
+        recipe: Of the rows that are wanted now.
+    Cost: O(passages), and O(characters) if titles came or went.
+    """
+    known = {"extracted": str(extracted), "recipe": recipe}
+    fresh = {row[0] for row in connection.execute(statement("extract", "fresh_passages"), known).fetchall()}
+    before = connection.execute(statement("extract", "titles_before"), {"extracted": str(extracted)}).fetchall()
+    after = connection.execute(statement("ingest", "titles")).fetchall()
+    changed = ChangedTitles((row[0] for row in before), (row[0] for row in after))
+    if changed.is_any:
+        texts = connection.execute(statement("extract", "known_passages"), known).fetchall()
+        fresh.update(id_ for id_, title, text in texts if changed.occur_in(text) or changed.occur_in(title))
+    return sorted(fresh)
+
+
+def gone_passages(connection: duckdb.DuckDBPyConnection, extracted: Path) -> list[str]:
+    """Ids of passages that a version has rows of and the corpus has no more."""
+    rows = connection.execute(statement("extract", "gone_passages"), {"extracted": str(extracted)}).fetchall()
+    return [row[0] for row in rows]
+
+
+def merged_rows(before: Path | None, gone: Sequence[str], parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The rows of a version, without those of some passages, and the rows of parts, ascending by passage.
+
+    Args:
+        before: The version's file of one of `RAW`, None if there is none.
+        gone: Ids of passages whose rows are not kept: removed ones, and all that the parts are about.
+        parts: Rows ascending by passage within a part and over the parts.
+    Cost: O(rows); memory for one row group and one part.
+    """
+    left_out, coming = pa.array(gone, pa.string()), iter(parts)
+    waiting = next(coming, None)
+    for group in _row_groups(before):
+        last = group.column("passage_id")[-1]
+        kept = group.filter(pc.invert(pc.is_in(group.column("passage_id"), left_out)))
+        between = []
+        while waiting is not None:
+            count = pc.sum(pc.less_equal(waiting.column("passage_id"), last)).as_py() or 0
+            between.append(waiting.slice(0, count))
+            waiting = waiting.slice(count)
+            if len(waiting):
+                break
+            waiting = next(coming, None)
+        yield from _joined([kept, *between])
+    if waiting is not None:
+        yield waiting
+        yield from coming
+
+
+def _joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """One table of all their rows, ascending by passage; none if they have no row."""
+    filled = [table for table in tables if len(table)]
+    if filled:
+        joined = pa.concat_tables([table.cast(filled[-1].schema) for table in filled])
+        yield joined.sort_by("passage_id") if len(filled) > 1 else joined
+
+
+def _row_groups(path: Path | None) -> Iterator[pa.Table]:
+    if path is None:
+        return
+    with pq.ParquetFile(path) as file:
+        for number in range(file.num_row_groups):
+            yield file.read_row_group(number)
+
+
+def write_rows(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
+    """Writes rows to one file whose bytes depend on the rows alone, not on how many each table held; counts them."""
+    count = 0
+    left: pa.Table = schema.empty_table()
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for table in tables:
+            count += len(table)
+            left = pa.concat_tables([left, table.cast(schema)])
+            while len(left) >= _ROW_GROUP:
+                writer.write_table(left.slice(0, _ROW_GROUP).combine_chunks())
+                left = left.slice(_ROW_GROUP)
+        if len(left):
+            writer.write_table(left.combine_chunks())
+    return count
+
+
+_DONE = "done"
+"""Parts with the ids of the passages that a batch did."""
+
+MOST_REPLACED = 0.1
+"""Share of passages with other rows since, above which all rows are written to one file again; chosen."""
+
+
+def rules_batches(build: Build, recipe: str) -> list[int]:
+    """Batches still to do, of the passages whose rows the version before does not have.
+
+    Which these are can differ from what an interrupted run saw (another version came between): so a part counts if it
+    has all passages that its batch has now.
+    """
+    fresh, folder = _fresh(build, recipe), build.parts("extract")
+    return [
+        number
+        for number, ids in enumerate(_batches(build, fresh))
+        if not is_part_done(folder, number) or not _ids_done(folder, number).issuperset(ids)
+    ]
+
+
+def kept_count(build: Build, recipe: str) -> int:
+    """How many passages need no batch."""
+    with build.tables(read_only=True) as connection:
+        _, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
+    return int(passages) - len(_fresh(build, recipe))
+
+
+def run_rules(build: Build, batch: int, recipe: str) -> BatchResult:
+    """Extracts one batch and writes its part."""
+    size = build.settings.batch_size
+    ids = _fresh(build, recipe)[batch * size : (batch + 1) * size]
+    with build.tables(read_only=True) as connection:
+        rows = connection.execute(statement("extract", "passages_of_ids"), {"ids": list(ids)}).fetchall()
+    rules, pages = rules_of(build), BatchPages()
+    with no_search_for_cycles():
+        for row in rows:
+            pages.add_page(Passage(*row), rules)
+        tables = raw_tables(pages.pages)
+    tables |= {_DONE: pa.table({"passage_id": pa.array(ids, pa.string())})}
+    tables |= {FAULTS.name: arrow_table(FAULTS, sorted(pages.faults))}
+    write_part(build.parts("extract"), batch, tables)
+    return BatchResult(len(ids), len(ids))
+
+
+def join_rows(build: Build, recipe: str) -> None:
+    """Writes the files of all rows: those that are kept, and those of the parts; notes which passages changed."""
+    before, fresh = _files_before(build), _fresh(build, recipe)
+    left_out = [*fresh, *_gone(build, before[EXTRACTED_FILE])] if before else []
+    write_changed(build, left_out if before else None)
+    with writing("extracted rows", build.staging.arrays):
+        if before and not left_out:
+            _link(build, before.values())
+            return
+        with build.tables(read_only=True) as connection:
+            extracted = connection.sql(statement("extract", "extracted_passages"), params={"recipe": recipe})
+            tables = (pa.Table.from_batches([rows]) for rows in extracted.to_arrow_reader())
+            written = write_rows(build.staging.arrays / EXTRACTED_FILE, EXTRACTED.arrow, tables)
+        earlier = _ids_in(before[REPLACED_FILE]) if before else []
+        replaced = sorted({*earlier, *left_out})
+        adds = bool(before) and len(replaced) <= MOST_REPLACED * written
+        ids = pa.table({"passage_id": pa.array(replaced if adds else [], pa.string())})
+        pq.write_table(ids, build.staging.arrays / REPLACED_FILE)
+        for names in zip(RAW, RAW_FILES, SINCE_FILES, strict=True):
+            _join(build, names, before, _Changes(_batches(build, fresh), left_out, earlier), adds=adds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """Batches of passages with new rows, all that lose those that they had, and those that did so in earlier runs."""
+
+    batches: Sequence[Sequence[str]]
+    left_out: Sequence[str]
+    replaced: Sequence[str]
+
+
+def _join(
+    build: Build, names: tuple[str, str, str], before: Mapping[str, Path], changes: _Changes, *, adds: bool
+) -> None:
+    """Writes the two files of one kind of row: the first as it was and what changed since, or all rows and none."""
+    name, file, since = names
+    arrays = build.staging.arrays
+    parts = _parts(build.parts("extract"), name, changes.batches)
+    schema = pq.read_schema(before[file] if before else part_file(build.parts("extract"), name, 0))
+    changed = merged_rows(before.get(since), changes.left_out, parts)
+    if adds:
+        _link(build, [before[file]])
+        write_rows(arrays / since, schema, changed)
+        return
+    write_rows(arrays / file, schema, merged_rows(before.get(file), [*changes.replaced, *changes.left_out], changed))
+    write_rows(arrays / since, schema, [])
+
+
+def _link(build: Build, files: Iterable[Path]) -> None:
+    for known in files:
+        link_or_copy(known, build.staging.arrays / known.name)
+
+
+def _ids_in(file: Path) -> list[str]:
+    ids: list[str] = pq.read_table(file).column("passage_id").to_pylist()
+    return ids
+
+
+def rules_of(build: Build) -> StandIn:
+    """What finds names in passages of this corpus."""
+    extraction = build.settings.extraction
+    language = build.settings.corpus.language
+    finder = _finder(str(build.staging.tables), build.fingerprint("extract"), extraction, language)
+    return lambda passage: rules_page(passage, finder, extraction.ner, language)
+
+
+@lru_cache(maxsize=1)
+def _finder(tables: str, _fingerprint: str, extraction: ExtractionSettings, language: str) -> NameFinding:
+    """The name finder of this corpus; kept between the batches of one process."""
+    with connect(Path(tables), read_only=True) as connection:
+        titles = [row[0] for row in connection.execute(statement("ingest", "titles")).fetchall()]
+    return open_finder(
+        extraction.ner,
+        titles,
+        extraction.spacy_model,
+        regex_drop_stopwords=extraction.regex_drop_stopwords,
+        language=language,
+    )
+
+
+def _files_before(build: Build) -> dict[str, Path]:
+    """The files of the version before by name; none if they are not all there."""
+    return {file.name: file for file in build.earlier_files(*FILES)} if keeps_rows(build) else {}
+
+
+def _fresh(build: Build, recipe: str) -> tuple[str, ...]:
+    """Ids, ascending, of the passages to extract."""
+    extracted = _files_before(build).get(EXTRACTED_FILE)
+    return _fresh_of(str(build.staging.tables), build.fingerprint("extract"), extracted, recipe)
+
+
+@lru_cache(maxsize=1)
+def _fresh_of(tables: str, _fingerprint: str, extracted: Path | None, recipe: str) -> tuple[str, ...]:
+    with connect(Path(tables), read_only=True) as connection:
+        if extracted is not None:
+            return tuple(fresh_passages(connection, extracted, recipe))
+        rows = connection.execute(statement("extract", "passage_ids")).fetchall()
+        return tuple(passage for passage, _ in rows)
+
+
+def _gone(build: Build, extracted: Path) -> list[str]:
+    with build.tables(read_only=True) as connection:
+        return gone_passages(connection, extracted)
+
+
+def _batches(build: Build, ids: Sequence[str]) -> list[Sequence[str]]:
+    size = build.settings.batch_size
+    return [ids[start : start + size] for start in range(0, len(ids), size)]
+
+
+def _ids_done(folder: Path, number: int) -> set[str]:
+    return set(_ids_in(part_file(folder, _DONE, number)))
+
+
+def _parts(folder: Path, name: str, batches: Sequence[Sequence[str]]) -> Iterator[pa.Table]:
+    """The rows of each batch; a part of an interrupted run may have more passages than its batch has now."""
+    for number, ids in enumerate(batches):
+        table = pq.read_table(part_file(folder, name, number))
+        yield table.filter(pc.is_in(table.column("passage_id"), pa.array(ids, pa.string())))
+
 
 REVISION = 4
 """Raise it with every change of the extraction code that changes what is extracted."""

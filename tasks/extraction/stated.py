@@ -1,19 +1,202 @@
-"""What others (a model, an imported file) state about a document, located in its passages (pure).
+"""What a model or an imported file states about a document, located in its passages (pure).
 
-Judges nothing: replies.py and imported.py have done so before. Source: algorithms.md 1.3, 2B.2, 0.8 (F-TYPE, F-DESC).
+Source: algorithms.md 1.3, 2B.2, 0.8 (F-TYPE, F-DESC).
 Decided here: a name that no passage of the document holds is mentioned by the first; F-TYPE types a name that came
 without a type only where it stands in the text with a capital, because `economic growth` is nobody.
 """
 
+import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from polyhop.schemas.corpus import Passage
-from polyhop.schemas.sentences import split_sentences
-from polyhop.tasks.extraction.places import PlacedText, is_value, key_of
+from polyhop.schemas.names import name_tokens, split_sentences
+from polyhop.schemas.records import Passage
+from polyhop.schemas.settings import ExtractionSettings
+from polyhop.schemas.text import fold, norm_ws
+from polyhop.schemas.values import find_dates, find_numbers
 from polyhop.tasks.extraction.rows import Page, Proposition, Relation, Row, cut, merged
-from polyhop.tasks.extraction.rules import TYPED_MENTIONS, title_rows, type_by_place
+from polyhop.tasks.extraction.rules import RELATED, TYPED_MENTIONS, title_rows, type_by_place
+
+# Source: algorithms.md 1.3 (2).
+
+ENTITY_TYPES = ("PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK")
+"""The paper's types, in its order."""
+
+_VALUE_TYPES = ("DATE", "NUMBER")
+_TYPE_CHARACTERS = 60  # chosen: longer than names of types are; a model's sentence in their place does not become one
+_LABEL_CHARACTERS = 200  # chosen: longer than labels of relations are; a model's paragraph does not become one
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """Known types, and how to handle unknown ones: evolve, freeze or discard.
+
+    Attributes:
+        asked_types: Entity types that a prompt asks for.
+        entity_types: Entity types that are known.
+        relation_types: Relation labels that are known; empty: any.
+    """
+
+    asked_types: tuple[str, ...]
+    entity_types: frozenset[str]
+    on_entity_type: str
+    relation_types: frozenset[str]
+    on_relation_type: str
+
+    @staticmethod
+    def of(settings: ExtractionSettings) -> "Contract":
+        """The contract that the settings describe."""
+        asked = tuple(_known_type(name) for name in settings.entity_types.split()) or ENTITY_TYPES
+        known = asked if settings.entity_types.strip() else (*ENTITY_TYPES, *_VALUE_TYPES)
+        labels = (norm_ws(label) for label in settings.relation_types.split(","))
+        return Contract(
+            asked,
+            frozenset(known),
+            settings.entity_type_contract,
+            frozenset(label for label in labels if label),
+            settings.relation_type_contract,
+        )
+
+    def entity_type(self, name: str, counts: Counter[str]) -> tuple[bool, str | None]:
+        """Whether an entity of this type stays, and with which type; unknown types are counted."""
+        kind = _known_type(name)
+        if kind in self.entity_types:
+            return True, kind
+        if self.on_entity_type == "discard":
+            counts["dropped_entity_types"] += 1
+            return False, None
+        if self.on_entity_type == "freeze" or not kind:
+            counts["mapped_entity_types"] += 1
+            return True, None
+        counts["new_entity_types"] += 1
+        return True, kind
+
+    def relation(self, label: str, counts: Counter[str]) -> str | None:
+        """The label under which a relation stays, None if it is dropped; unknown types are counted."""
+        bare = norm_ws(label)[:_LABEL_CHARACTERS].strip()
+        if not self.relation_types or bare in self.relation_types:
+            return bare
+        if self.on_relation_type == "discard":
+            counts["dropped_relation_types"] += 1
+            return None
+        if self.on_relation_type == "freeze":
+            counts["mapped_relation_types"] += 1
+            return RELATED
+        counts["new_relation_types"] += 1
+        return bare
+
+
+def contract_settings(settings: ExtractionSettings) -> Mapping[str, str]:
+    """What of the settings the contract depends on, for fingerprints."""
+    return {
+        "entity_types": " ".join(settings.entity_types.split()),
+        "entity_type_contract": settings.entity_type_contract,
+        "relation_types": settings.relation_types,
+        "relation_type_contract": settings.relation_type_contract,
+    }
+
+
+def _known_type(name: str) -> str:
+    return "_".join(name.upper().split())[:_TYPE_CHARACTERS]
+
+
+# Source: algorithms.md 1.3, 2B.2.
+
+_TOKEN = re.compile(r"[^\W_]+")
+
+Span = tuple[int, int]
+"""Offsets of the first character and after the last one."""
+
+
+@lru_cache(maxsize=1 << 16)
+def key_of(name: str) -> str:
+    """The key of a name: `date:…` or `number:…` if it is one as a whole, else its words; "" if it has none.
+
+    Source: algorithms.md 2B.2 (keys by the same normalisation).
+    """
+    bare = name.strip()
+    dates = find_dates(bare)
+    if dates:
+        return dates[0].key if _is_whole(bare, dates[0].start, dates[0].end) else _words_key(bare)
+    numbers = find_numbers(bare, dates)
+    if numbers and _is_whole(bare, numbers[0].start, numbers[0].end):
+        return numbers[0].key
+    return _words_key(bare)
+
+
+def is_value(key: str) -> bool:
+    """Whether a key is a date or a number."""
+    return key.startswith(("date:", "number:"))
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    return (start, end) == (0, len(text))
+
+
+def _words_key(name: str) -> str:
+    return " ".join(name_tokens(name))
+
+
+class PlacedText:
+    """A text in which names are looked up by key.
+
+    Attributes:
+        text: The text as given; all offsets refer to it.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        folded, origins = _folded(text)
+        self._words: list[str] = []
+        self._spans: list[Span] = []
+        self._starts: dict[str, list[int]] = {}
+        for match in _TOKEN.finditer(folded):
+            word = match[0].lower()
+            self._starts.setdefault(word, []).append(len(self._words))
+            self._words.append(word)
+            start, last = match.start(), match.end() - 1
+            self._spans.append((start, last + 1) if origins is None else (origins[start], origins[last] + 1))
+        self._values: dict[str, list[Span]] | None = None
+
+    def find(self, key: str) -> list[Span]:
+        """Every place of a key, left to right, none overlapping another.
+
+        Cost: O(places of its first word * its words).
+        """
+        if is_value(key):
+            return self._value_places().get(key, [])
+        words = key.split()
+        found: list[Span] = []
+        free = 0
+        for place in self._starts.get(words[0], ()) if words else ():
+            if place >= free and self._has(words, place):
+                free = place + len(words)
+                found.append((self._spans[place][0], self._spans[free - 1][1]))
+        return found
+
+    def _has(self, words: Sequence[str], place: int) -> bool:
+        return self._words[place : place + len(words)] == words
+
+    def _value_places(self) -> dict[str, list[Span]]:
+        if self._values is None:
+            self._values = {}
+            dates = find_dates(self.text)
+            for mention in [*dates, *find_numbers(self.text, dates)]:
+                self._values.setdefault(mention.key, []).append((mention.start, mention.end))
+        return self._values
+
+
+def _folded(text: str) -> tuple[str, list[int] | None]:
+    """The folded text, and which character of the original each of its own comes from (None: the same)."""
+    if text.isascii():
+        return text, None
+    pieces = [fold(character) for character in text]
+    origins = [place for place, piece in enumerate(pieces) for _ in piece]
+    return "".join(pieces), origins
+
 
 MODEL = "model"
 IMPORT = "import"

@@ -1,18 +1,123 @@
-"""The graph stages: mentions of names to the entity-passage arrays, relations to arrays of neighbours.
+"""The graph stages: mentions to entity-passage arrays, relations to neighbours, titles to edges.
 
 Weights are ranking's business: the arrays hold counts, flags and labels only.
 """
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from polyhop.tasks.cycles import no_search_for_cycles
-from polyhop.tasks.graph.relations import relation_arrays
-from polyhop.tasks.stage import Counts, Stage
+from polyhop.schemas.names import FUNCTION_WORDS
+from polyhop.schemas.tables import Table, text_column
+from polyhop.schemas.text import fold
+from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles
+from polyhop.warehouse.artefacts import open_array, save_arrays, save_title_chunks, text_arrays
 from polyhop.warehouse.build import Build
-from polyhop.warehouse.graph.arrays import save_arrays, text_arrays
 from polyhop.warehouse.statements import statement
+
+
+def relation_arrays(
+    sources: NDArray[np.int64], targets: NDArray[np.int64], labels: NDArray[np.int64], entity_count: int
+) -> dict[str, NDArray[np.generic]]:
+    """The relation graph's arrays by name.
+
+    Args:
+        sources: Shape (m,): entity that each relation leaves; relations ordered by source, target, label.
+        targets: Shape (m,): entity that it enters, never its source.
+        labels: Shape (m,): its label.
+        entity_count: Number of entities.
+
+    Cost: O(m log m).
+    """
+    directed = sources * entity_count + targets
+    places = np.sort(np.concatenate((directed, targets * entity_count + sources)))
+    places = places[np.diff(places, prepend=-1) > 0]  # numpy's unique, by a hash table, takes ten times as long
+    rows, neighbours = np.divmod(places, max(1, entity_count))
+    per_place = np.bincount(np.searchsorted(places, directed), minlength=len(places))
+    per_row = np.bincount(rows, minlength=entity_count)
+    return {
+        "indptr": _starts(per_row),
+        "indices": neighbours.astype(np.int32),
+        "label-indptr": _starts(per_place),
+        "labels": labels.astype(np.int32),
+    }
+
+
+def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+# Source: bridge-masked.md 2.
+
+MOST_STARTS = 24
+"""Words of a title at which a chunk may begin. Source: bridge-masked.md 2."""
+MOST_WORDS = 12
+"""Words of the longest chunk. Source: bridge-masked.md 2."""
+LEAST_CHARACTERS = 3
+"""Of a chunk of one word. Source: bridge-masked.md 2."""
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def chunk_keys(title: str) -> set[str]:
+    """Keys of all runs of words of a title that are shorter than the title and may be names.
+
+    Source: bridge-masked.md 2.
+    """
+    words = _WORD.findall(fold(title))
+    lows = [word.lower() for word in words]
+    count = len(words)
+    found = set()
+    for begin in range(min(count, MOST_STARTS)):
+        for end in range(begin + 1, min(count, begin + MOST_WORDS) + 1):
+            if end - begin < count and _may_be_name(words[begin], lows[begin:end]):
+                found.add(" ".join(lows[begin:end]))
+    return found
+
+
+def _may_be_name(first: str, lows: Sequence[str]) -> bool:
+    """Whether a run of words, of which `first` is the first as written, may be a name."""
+    if len(lows) > 1:
+        return not FUNCTION_WORDS.issuperset(lows)
+    is_capitalised = first[0].isalpha() and not first[0].islower()
+    return is_capitalised and lows[0] not in FUNCTION_WORDS and len(lows[0]) >= LEAST_CHARACTERS
+
+
+def chunk_edges(
+    titles: Sequence[str], number_of: Mapping[str, int], indptr: NDArray[np.int64], indices: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Edges from passages to the entities that parts of their titles name.
+
+    Args:
+        titles: Of the passages, in number order.
+        number_of: Entity number by key, of all entities of the graph.
+        indptr: Shape (n_passages + 1,): where the edges of each passage begin that the graph has already.
+        indices: Shape (nnz,): entity numbers of those; no edge is added beside one of them.
+
+    Returns:
+        The same two arrays of the edges to add; entities ascend inside a passage.
+    Source: bridge-masked.md 2.
+    Cost: O(distinct titles * their chunks + passages).
+    """
+    known: dict[str, list[int]] = {}
+    rows = []
+    for passage, title in enumerate(titles):
+        if title not in known:
+            known[title] = sorted(_numbers(title, number_of))
+        has = set(indices[indptr[passage] : indptr[passage + 1]].tolist()) if known[title] else set()
+        rows.append([number for number in known[title] if number not in has])
+    starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return starts, np.array([number for row in rows for number in row], dtype=np.int32)
+
+
+def _numbers(title: str, number_of: Mapping[str, int]) -> Iterator[int]:
+    for key in chunk_keys(title):
+        if key in number_of:
+            yield number_of[key]
 
 
 def finish(build: Build) -> Counts:
@@ -50,4 +155,49 @@ def finish_relations(build: Build) -> Counts:
 GRAPH = Stage("graph", reads=("entities",), writes=("graph",), finish=finish, arrays="bipartite")
 RELATIONS = Stage(
     "relations", reads=("entities",), writes=("graph:relations",), finish=finish_relations, arrays="relations"
+)
+
+
+TITLE_CHUNKS = Table(
+    "title_chunks",
+    "Edges that only bridge-masked walks: names that are part of a passage's title. They are no mentions.",
+    ("passage_id", "entity_id"),
+    (
+        text_column("passage_id", "passage whose title contains the name and more, and which does not mention it"),
+        text_column("entity_id", "entity of that name"),
+    ),
+)
+
+
+def finish_chunks(build: Build) -> Counts:
+    """Fills the table and writes the arrays."""
+    arrays = build.staging.arrays
+    indptr = np.asarray(open_array(arrays, "bipartite_indptr"), dtype=np.int64)
+    indices = np.asarray(open_array(arrays, "bipartite_indices"), dtype=np.int32)
+    with build.tables() as connection:
+        passages = connection.execute(statement("read", "passage_ids")).fetchall()
+        entities = connection.execute(statement("graph", "entity_numbers")).fetchall()
+        number_of = {key: number for number, (key, _) in enumerate(entities)}
+        starts, numbers = chunk_edges([title for _, title, _ in passages], number_of, indptr, indices)
+        rows = np.repeat(np.arange(len(passages)), np.diff(starts)).tolist()
+        found = pa.table(
+            {
+                "passage_id": pa.array([passages[row][0] for row in rows], pa.string()),
+                "entity_id": pa.array([entities[number][1] for number in numbers.tolist()], pa.string()),
+            }
+        )
+        connection.register("found_chunks", found)
+        connection.execute(statement("graph", "fill_title_chunks"))
+        connection.unregister("found_chunks")
+    save_title_chunks(arrays, starts, numbers)
+    return {"title_chunks": len(numbers)}
+
+
+CHUNKS = Stage(
+    "title-chunks",
+    reads=("graph", "passages"),
+    writes=("graph:title-chunks",),
+    finish=finish_chunks,
+    tables=(TITLE_CHUNKS,),
+    arrays="title-chunks",
 )

@@ -1,38 +1,239 @@
 """A knowledge graph to entities, relations and quarantine, in place of ingestion, extraction and resolution.
 
-It always reads the whole graph, because only that shows whether anything changed; memory does not grow with it, but for
-Turtle. Relations have no sources and entities no mentions; passages are texts that were attached to nodes (texts.py).
+It always reads the whole graph, because only that shows whether anything changed; memory does not grow with it, but
+for
+Turtle. Relations have no sources and entities no mentions; passages are texts that were attached to nodes
+(texts.py).
 
 * Every node that has a relation is an entity; its id comes from the node's own, so that equal names stay different
   entities. Labels and types of RDF describe nodes and are no relations.
-* A key is the folded name if no other node has that name; otherwise it is the folded name, ` #` and the node's own id.
-  A name that several nodes share leads to all of them in the spelling of their `norm_name`, and nowhere in any other.
+* A key is the folded name if no other node has that name; otherwise it is the folded name, ` #` and the node's own
+id.
+  A name that several nodes share leads to all of them in the spelling of their `norm_name`, and nowhere in any
+other.
 * Literals are entities without a proper name: they take no part in the arrays of names and have no vectors.
 
 Source: algorithms.md 4.2, 4.3, 7.5; decisions/0016-rdf-and-neo4j-graphs.md.
 """
 
 import shutil
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 
-from polyhop.schemas.corpus import BadRecord, GraphServer, Source
 from polyhop.schemas.errors import SourceError
-from polyhop.schemas.ids import content_hash
-from polyhop.schemas.record_tables import RECORD_TABLES
+from polyhop.schemas.graph import Description, GraphLine, Neo4jMapping, Node, Statement, name_without_label
+from polyhop.schemas.names import name_tokens
+from polyhop.schemas.records import BadRecord, GraphServer, Source, SourceRecord
 from polyhop.schemas.requests import names_in
-from polyhop.schemas.statements import GraphLine, Neo4jMapping
-from polyhop.schemas.tables import DOCUMENTS, ENTITIES, NODE_PASSAGES, NODES, PASSAGES, QUARANTINE, RELATIONS
-from polyhop.tasks.graph_source.parts import statement_tables
-from polyhop.tasks.graph_source.texts import fill_texts, write_text_parts
-from polyhop.tasks.quarantine import check_share, quarantine_table
+from polyhop.schemas.tables import (
+    DOCUMENTS,
+    ENTITIES,
+    NODE_PASSAGES,
+    NODES,
+    PASSAGES,
+    QUARANTINE,
+    RECORD_TABLES,
+    RELATIONS,
+    Column,
+    Table,
+    count,
+    text_column,
+)
+from polyhop.schemas.text import content_hash, literal_id, node_id, norm_ws, record_id
+from polyhop.tasks.passages.records import (
+    check_share,
+    chunks,
+    fill_records,
+    metadata_json,
+    passages_table,
+    quarantine_table,
+    table_of_rows,
+)
 from polyhop.tasks.stage import BatchResult, Counts, Stage, named
 from polyhop.warehouse.build import Build, part_files, write_part
+from polyhop.warehouse.files.corpora import read_graph_sources
 from polyhop.warehouse.files.graph_files import read_graph
 from polyhop.warehouse.open import read_graph_server
 from polyhop.warehouse.statements import statement, statements
+
+NODE_PARTS = Table(
+    "node_parts",
+    "Nodes as statements describe them: a row for each different description.",
+    ("entity_id", "name", "types", "is_literal", "datatype"),
+    (
+        Column("entity_id", pa.string(), "sha256-derived from the node's own id, or from a literal's whole statement"),
+        Column("node_id", pa.string(), "the node's own id, NULL for a literal without one", nullable=True),
+        Column("name", pa.string(), "its name; where the statements give none its own id, or the last part of an IRI"),
+        Column("folded", pa.string(), "words of the name, folded (polyhop.schemas.names.name_tokens)"),
+        Column("norm_name", pa.string(), "name, NFC, lower case, runs of whitespace collapsed"),
+        Column("types", pa.list_(pa.string()), "names of its types, in the statements' order"),
+        Column("is_literal", pa.bool_(), "whether it is a value, NULL if the statements do not say so", nullable=True),
+        Column("datatype", pa.string(), "of a literal, NULL if not stated", nullable=True),
+        Column("language", pa.string(), "of a literal, NULL if not stated", nullable=True),
+        Column("preference", pa.string(), "of several names the one with the smallest counts"),
+        Column("uses", pa.int64(), "statements that give it this name, 0 if none gives one"),
+    ),
+)
+STATEMENT_PARTS = Table(
+    "statement_parts",
+    "Statements: a row for each different triple.",
+    ("source_id", "relation", "target_id"),
+    (
+        Column("source_id", pa.string(), "entity id of the subject"),
+        Column("target_id", pa.string(), "entity id of the object"),
+        Column("relation", pa.string(), "the predicate"),
+        Column("norm_relation", pa.string(), "predicate, NFC, lower case, runs of whitespace collapsed"),
+        Column("uses", pa.int64(), "statements of this triple"),
+    ),
+)
+
+
+def statement_tables(lines: Iterable[GraphLine]) -> dict[str, pa.Table]:
+    """Tables `nodes` and `statements` with the columns of NODE_PARTS and STATEMENT_PARTS; their order says nothing.
+
+    Cost: O(lines) time; memory O(different nodes and triples).
+    """
+    nodes: Counter[tuple[str, Node, str]] = Counter()
+    triples: Counter[tuple[str, str, str]] = Counter()
+    for line in lines:
+        if isinstance(line, Description):
+            nodes[node_id(line.node.id), line.node, line.preference] += 1
+            continue
+        source_id, target_id = node_id(line.subject.id), _object_id(line)
+        nodes[source_id, line.subject, ""] += 1
+        nodes[target_id, line.object, ""] += 1
+        triples[source_id, target_id, line.predicate] += 1
+    return {"nodes": _nodes_table(nodes), "statements": _statements_table(triples)}
+
+
+def _object_id(statement: Statement) -> str:
+    value = statement.object
+    if value.id:
+        return node_id(value.id)
+    # a datatype never begins with @, and a value with a language has no other datatype
+    kind = f"@{value.language.lower()}" if value.language else value.datatype
+    return literal_id(statement.subject.id, statement.predicate, kind, value.name)
+
+
+def _nodes_table(nodes: Counter[tuple[str, Node, str]]) -> pa.Table:
+    rows = [_node_row(*key, count) for key, count in nodes.items()]
+    return table_of_rows(NODE_PARTS.arrow, rows)
+
+
+def _node_row(entity_id: str, node: Node, preference: str, count: int) -> tuple[object, ...]:
+    """Values of a node as NODE_PARTS has them; uses without a label do not count for its name."""
+    has_label = bool(node.name.strip())
+    name = node.name if has_label else name_without_label(node.id)
+    return (
+        *(entity_id, node.id or None, name, " ".join(name_tokens(name)), norm_ws(name)),
+        *(list(node.types), node.is_literal, node.datatype or None, node.language or None),
+        *(preference, count if has_label else 0),
+    )
+
+
+def _statements_table(triples: Counter[tuple[str, str, str]]) -> pa.Table:
+    normalised = {predicate: norm_ws(predicate) for _, _, predicate in triples}
+    columns = {
+        "source_id": [source_id for source_id, _, _ in triples],
+        "target_id": [target_id for _, target_id, _ in triples],
+        "relation": [predicate for _, _, predicate in triples],
+        "norm_relation": [normalised[predicate] for _, _, predicate in triples],
+        "uses": list(triples.values()),
+    }
+    return pa.Table.from_pydict(columns, schema=STATEMENT_PARTS.arrow)
+
+
+_EXCERPT = 200  # characters, as the column `excerpt` of the quarantine says (schemas/tables.py)
+
+ATTACHED_PARTS = Table(
+    "attached_parts",
+    "Rows of texts for nodes: every row that was read.",
+    ("source", "line"),
+    (
+        text_column("node_id", "id that the row names, which the graph may not have"),
+        text_column("record_id", "made of title and text"),
+        text_column("source", "file"),
+        count("line", "line or record number from 1"),
+        text_column("metadata_json", "the row's metadata, as JSON with sorted keys"),
+        text_column("excerpt", "beginning of the text"),
+    ),
+)
+
+_PARTS = ("passages", "attached", "refused")
+_FILLED_TEXTS = (
+    ("attached_rows", ("attached",)),
+    ("refused_rows", ("attached", "refused")),
+    ("first_attached", ("passages",)),
+)
+
+
+def write_text_parts(build: Build, folder: Path) -> int:
+    """Reads the texts, if there are any, and writes their parts; returns how many rows were read."""
+    rows = read_graph_sources(build.graph_sources) if build.graph_sources is not None else iter(())
+    read = 0
+    attached: list[dict[str, object]] = []
+    number = 0
+    for pieces, bad, seen in chunks(build, _without_node(rows, attached)):
+        _write(folder, number, pa.Table.from_pylist(attached, schema=ATTACHED_PARTS.arrow), passages_table(pieces), bad)
+        attached.clear()
+        read += seen
+        number += 1
+    if not number:
+        _write(folder, number, ATTACHED_PARTS.arrow.empty_table(), passages_table([]), [])
+    return read
+
+
+def _write(folder: Path, number: int, attached: pa.Table, passages: pa.Table, bad: list[BadRecord]) -> None:
+    tables = dict(zip(_PARTS, (passages, attached, quarantine_table(bad)), strict=True))
+    write_part(folder, number, tables, is_complete=False)
+
+
+def _without_node(
+    rows: Iterable[SourceRecord | BadRecord], attached: list[dict[str, object]]
+) -> Iterator[SourceRecord | BadRecord]:
+    """The rows as records with ids of their own; which node each belongs to is added to `attached`."""
+    for row in rows:
+        if isinstance(row, BadRecord):
+            yield row
+            continue
+        own_id = record_id(row.title, row.text)
+        attached.append(
+            {
+                "node_id": row.id,
+                "record_id": own_id,
+                "source": row.source,
+                "line": row.line,
+                "metadata_json": metadata_json(row.metadata),
+                "excerpt": row.text[:_EXCERPT],
+            }
+        )
+        yield replace(row, id=own_id)
+
+
+def fill_texts(build: Build, folder: Path, connection: duckdb.DuckDBPyConnection) -> Counts:
+    """Fills documents, passages and their links to nodes, which are in their tables; notes the refused rows.
+
+    Raises:
+        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first ten bad rows.
+    """
+    parts = {name: part_files(folder, name) for name in _PARTS}
+    for name, read in _FILLED_TEXTS:
+        connection.execute(statement("graph_texts", name), {part: parts[part] for part in read})
+    for name in ("fill_passages", "fill_documents"):
+        connection.execute(statement("ingest", name), {"passages": parts["passages"]})
+    fill_records(connection, {"passages": parts["passages"]})
+    connection.execute(statement("graph_texts", "fill_node_passages"))
+    good, bad = connection.execute(statement("graph_texts", "count_rows")).fetchone() or (0, 0)
+    refused = connection.execute(statement("graph_texts", "some_refused")).fetchall()
+    check_share(build, good, bad, refused, source=build.graph_sources)
+    documents, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
+    return {"texts": good, "documents": documents, "passages": passages} if build.graph_sources is not None else {}
+
 
 NAME = "ingest-graph"
 LINES_PER_PART = 50_000

@@ -1,14 +1,176 @@
-"""FindPathsInHub: the paths that leave a hub, by one breadth-first pass over outgoing edges (pure).
+"""Hubs and their paths (pure): FindHubRoots, FindPathsInHub, level by level, with texts and coverage.
 
-Knows no definition of a hub: it is told which nodes are. Source: algorithms.md 4.5, with its corrections.
+Source: algorithms.md 4.7; the split of long paths 4.3.
 """
 
-from collections import deque
-from collections.abc import Sequence
+import json
+import re
+from array import array
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from itertools import chain, pairwise
 
-from polyhop.schemas.hubs import HUB, LEAF, LIMIT, REVISIT
-from polyhop.tasks.hubs.adjacency import Adjacency
+import numpy as np
+from numpy.typing import NDArray
+
+from polyhop.schemas.graph import NamedTriple
+from polyhop.schemas.hubs import END_KINDS, HUB, LEAF, LIMIT, REVISIT, HubGraph, Numbers
+from polyhop.schemas.settings import HubMode
+
+# Source: algorithms.md 4.3.
+
+TYPES, EDGES, SPLIT = 1, 2, 4  # flags: a node may be a hub by several rules
+DEFINITIONS = {TYPES: "types", EDGES: "edges", TYPES | EDGES: "types and edges", SPLIT: "split"}
+"""Why a node is a hub, by the rules that it meets."""
+
+
+def splits(entry: str) -> list[tuple[str, str]]:
+    """The (predicate, label) that an entry of hubs.types may mean: both may contain `=` themselves."""
+    return [(entry[:at], entry[at + 1 :]) for at, sign in enumerate(entry) if sign == "="]
+
+
+def nodes_beside(graph: HubGraph, predicate: int, labelled: Sequence[int]) -> NDArray[np.int64]:
+    """Nodes with a triple of this predicate to or from one of these nodes, ascending."""
+    of_predicate = graph.predicates == predicate
+    out = graph.subjects[of_predicate & np.isin(graph.objects, labelled)]
+    entered = graph.objects[of_predicate & np.isin(graph.subjects, labelled)]
+    return np.union1d(out, entered).astype(np.int64)
+
+
+def hub_rules(graph: HubGraph, typed: Sequence[int], mode: HubMode, min_edges: int) -> NDArray[np.uint8]:
+    """The rules by which each node is a hub, as a sum of TYPES and EDGES; 0: it is none.
+
+    Args:
+        graph: The graph; its triples are distinct.
+        typed: Nodes of a hub type.
+        mode: Which rules count; "auto" is not among them.
+        min_edges: Triples that enter or leave a node from which on it is a hub; a self-loop does both.
+
+    Returns:
+        Shape (n,).
+    """
+    edges = np.diff(graph.out_starts) + np.diff(graph.in_starts) >= min_edges
+    by_type = np.zeros(graph.node_count, dtype=np.bool_)
+    by_type[np.asarray(typed, dtype=np.int64)] = True
+    is_hub = {"types": by_type, "edges": edges, "both": by_type & edges, "either": by_type | edges}[mode]
+    counted = {"types": TYPES, "edges": EDGES, "both": TYPES | EDGES, "either": TYPES | EDGES}[mode]
+    rules = (by_type * np.uint8(TYPES) + edges * np.uint8(EDGES)).astype(np.uint8) & np.uint8(counted)
+    rules[~is_hub | graph.is_literal] = 0
+    return rules
+
+
+class Adjacency:
+    """Triples by subject and by object; numbers are those of the graph.
+
+    Attributes:
+        subjects: Node of each triple's subject.
+        objects: Node of each triple's object.
+    """
+
+    def __init__(self, graph: HubGraph) -> None:
+        self.subjects = view_of(graph.subjects)
+        self.objects = view_of(graph.objects)
+        self._out_starts = view_of(graph.out_starts)
+        self._in_starts = view_of(graph.in_starts)
+        self._in_triples = view_of(graph.in_triples)
+
+    def outgoing(self, node: int) -> range:
+        """Triples that leave a node, in order of (predicate, object)."""
+        return range(self._out_starts[node], self._out_starts[node + 1])
+
+    def incoming(self, node: int) -> "memoryview[int]":
+        """Triples that enter a node, in order of (predicate, subject)."""
+        return self._in_triples[self._in_starts[node] : self._in_starts[node + 1]]
+
+
+def view_of(numbers: Numbers) -> "memoryview[int]":
+    """Items of a view are Python's own integers, several times faster to get than NumPy's."""
+    return memoryview(np.ascontiguousarray(numbers).data)
+
+
+# Source: algorithms.md 4.4.
+
+Trail = tuple["Trail", int] | None
+"""A path as its last triple and the trail before it: a step costs the same at any length."""
+
+
+def triples_of(trail: Trail) -> tuple[int, ...]:
+    """Triple numbers of a trail, from its start."""
+    triples = []
+    while trail is not None:
+        trail, triple = trail
+        triples.append(triple)
+    return tuple(reversed(triples))
+
+
+@dataclass(frozen=True, slots=True)
+class DirectedNode:
+    """A node that a search has reached.
+
+    Attributes:
+        node: Its number.
+        is_left: Whether the search goes against the direction of edges.
+        path_to_topic: Triples from the start to it, with their stored direction.
+    """
+
+    node: int
+    is_left: bool
+    path_to_topic: Trail = None
+
+
+class RootSearch:
+    """A search over several levels: what was visited or found at an earlier level is not visited or found again."""
+
+    def __init__(self, graph: Adjacency, is_hub: Sequence[int]) -> None:
+        """A search that has not begun; `is_hub` says per node whether it is a hub, and may change between levels."""
+        self._graph = graph
+        self._is_hub = is_hub
+        self._visited: set[tuple[int, bool]] = set()
+        self._found: set[int] = set()
+
+    def level(
+        self, starts: Iterable[DirectedNode], *, until_hub: bool = True
+    ) -> tuple[list[DirectedNode], list[DirectedNode]]:
+        """One level of the search, breadth first.
+
+        Args:
+            starts: Where it begins, or goes on from the level before.
+            until_hub: The thesis' eta: go on along every path until a hub is met; otherwise a level is one step.
+
+        Returns:
+            The hubs found, each once, in the order of finding; and where the next level begins (without the hubs'
+            candidates), none if `until_hub`.
+        """
+        hubs: list[DirectedNode] = []
+        after: list[DirectedNode] = []
+        waiting = deque(starts)
+        while waiting:
+            place = waiting.popleft()
+            if (place.node, place.is_left) in self._visited:
+                continue
+            self._visited.add((place.node, place.is_left))
+            if self._is_hub[place.node]:
+                if place.node not in self._found:
+                    self._found.add(place.node)
+                    hubs.append(place)
+                if not place.is_left:
+                    continue
+            (waiting if until_hub else after).extend(self._neighbours(place))
+        return hubs, after
+
+    def _neighbours(self, place: DirectedNode) -> list[DirectedNode]:
+        graph, trail, node = self._graph, place.path_to_topic, place.node
+        if place.is_left:
+            return [
+                DirectedNode(graph.subjects[t], is_left=True, path_to_topic=(trail, t)) for t in graph.incoming(node)
+            ]
+        return [DirectedNode(graph.objects[t], is_left=False, path_to_topic=(trail, t)) for t in graph.outgoing(node)]
+
+
+# Source: algorithms.md 4.5, with its corrections.
 
 Path = tuple[int, ...]
 """Triple numbers, from the hub on."""
@@ -98,3 +260,318 @@ def _expanded(
         else:
             further.append((target, longer))
     return ended, further
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """How far hubs and paths are searched; the fields are settings of the section `hubs`, 0 is no limit."""
+
+    split: bool = False
+    max_path_length: int = 10
+    max_paths_per_hub: int = 1000
+    search_until_hub: bool = True
+    max_depth: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class FoundHub:
+    """A hub and its paths, flat.
+
+    Attributes:
+        level: Of the search at which it was found, from 0.
+        lengths: Triples of each path.
+        triples: Of all paths, one after the other.
+        end_kinds: Of each path.
+        candidates: Nodes.
+        candidate_kinds: Of each candidate.
+        candidate_lengths: Triples of the path to each.
+        candidate_triples: Of these paths.
+        left_out: Paths beyond the limit.
+    """
+
+    level: int
+    lengths: "array[int]"
+    triples: "array[int]"
+    end_kinds: bytes
+    candidates: "array[int]"
+    candidate_kinds: bytes
+    candidate_lengths: "array[int]"
+    candidate_triples: "array[int]"
+    left_out: int
+
+    @classmethod
+    def of(cls, level: int, found: PathsOfHub) -> "FoundHub":
+        """From the paths of a hub."""
+        ways = [path for _, path in found.candidates.values()]
+        return cls(
+            level,
+            array("i", map(len, found.paths)),
+            array("i", (triple for path in found.paths for triple in path)),
+            bytes(found.end_kinds),
+            array("i", found.candidates),
+            bytes(kind for kind, _ in found.candidates.values()),
+            array("i", map(len, ways)),
+            array("i", (triple for path in ways for triple in path)),
+            found.left_out,
+        )
+
+
+@dataclass(slots=True)
+class HubSearch:
+    """What a search found.
+
+    Attributes:
+        rules: Shape (n,): why each node is a hub (tasks/hubs/paths.py); those that a split made are among them.
+        hubs: By node, in the order of finding.
+    """
+
+    rules: NDArray[np.uint8]
+    hubs: dict[int, FoundHub] = field(default_factory=dict)
+
+    @property
+    def unreached(self) -> Numbers:
+        """Nodes that are hubs and that the search did not find, ascending."""
+        return np.setdiff1d(np.flatnonzero(self.rules), list(self.hubs)).astype(np.int32)
+
+
+def search_hubs(
+    graph: HubGraph, rules: NDArray[np.uint8], starts: Sequence[int] | None, limits: SearchLimits
+) -> HubSearch:
+    """Finds hubs and their paths.
+
+    Args:
+        graph: The triples.
+        rules: Shape (n,): why each node is a hub, 0 if it is none; not modified.
+        starts: Nodes from which hubs are searched in both directions; None: all hubs, in order.
+        limits: How far.
+
+    Cost: O(edges) for hubs, and for each of them O(edges of its region * path length).
+    """
+    found, adjacent = HubSearch(rules.copy()), Adjacency(graph)
+    is_hub = bytearray(rules.tobytes())
+    search, level = RootSearch(adjacent, is_hub), 0
+    roots = _roots(np.flatnonzero(rules).tolist() if starts is None else starts, both_ways=starts is not None)
+    while roots and (limits.max_depth < 0 or level <= limits.max_depth):
+        places, roots = search.level(roots, until_hub=limits.search_until_hub)
+        candidates: dict[int, int] = {}
+        for place in places:
+            paths = find_paths_in_hub(adjacent, is_hub, place.node, limits.max_path_length, limits.max_paths_per_hub)
+            found.hubs[place.node] = FoundHub.of(level, paths)
+            candidates |= {node: kind for node, (kind, _) in paths.candidates.items()}
+        if limits.split:
+            for node in _ends(candidates, graph):
+                is_hub[node] = found.rules[node] = SPLIT
+        roots += _roots(candidates, both_ways=False)
+        level += 1
+    return found
+
+
+def _ends(candidates: Mapping[int, int], graph: HubGraph) -> list[int]:
+    """Where paths ended for their length; never a literal."""
+    return [node for node, kind in candidates.items() if kind == LIMIT and not graph.is_literal[node]]
+
+
+def _roots(nodes: Iterable[int], *, both_ways: bool) -> list[DirectedNode]:
+    """Where a level begins. If all hubs are starts, none is left to be found against the direction of edges."""
+    ways = (True, False) if both_ways else (False,)
+    return [DirectedNode(node, is_left=is_left) for node in nodes for is_left in ways]
+
+
+# Source: algorithms.md 4.3, coverage report.
+
+ALL = "(all)"
+Row = tuple[str, str, int, int, float | None]
+"""What, part, covered, uncovered, share: a row of the table `hub_coverage`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """Which nodes and triples are in some path: shapes (n,) and (t,), bool."""
+
+    nodes: NDArray[np.bool_]
+    triples: NDArray[np.bool_]
+
+    @classmethod
+    def by(cls, path_triples: NDArray[np.generic], graph: HubGraph) -> "Covered":
+        """What these triples cover, of whatever paths they are."""
+        triples = np.zeros(len(graph.subjects), dtype=np.bool_)
+        triples[path_triples] = True
+        nodes = np.zeros(graph.node_count, dtype=np.bool_)
+        nodes[graph.subjects[triples]] = True
+        nodes[graph.objects[triples]] = True
+        return cls(nodes, triples)
+
+    def rows(self) -> Iterator[Row]:
+        """All nodes, all triples."""
+        for what, mask in (("nodes", self.nodes), ("triples", self.triples)):
+            covered = int(mask.sum())
+            yield row(what, ALL, covered, len(mask) - covered)
+
+
+def path_rows(arrays: Mapping[str, NDArray[np.generic]], left_out: int, unreached: int) -> Iterator[Row]:
+    """Hubs and paths in numbers.
+
+    Args:
+        arrays: Those of `path_arrays`.
+        left_out: Paths beyond the limit.
+        unreached: Hubs that no search found.
+    """
+    per_hub, lengths = np.diff(arrays["path-starts"]), np.diff(arrays["triple-starts"])
+    with_paths = int((per_hub > 0).sum())
+    yield row("hubs", ALL, with_paths, len(per_hub) - with_paths + unreached)
+    yield row("paths", ALL, len(lengths), left_out)
+    yield from _histogram("hubs with paths", per_hub)
+    yield from _histogram("paths of length", lengths)
+    ends = np.bincount(arrays["end-kinds"].astype(np.int64), minlength=len(END_KINDS))
+    yield from (row("paths that end in", kind, int(ends[number]), 0) for number, kind in enumerate(END_KINDS))
+
+
+def parts(what: str, counted: Iterable[tuple[str, int, int]]) -> Iterator[Row]:
+    """Rows of (part, covered, uncovered)."""
+    return (row(what, *counts) for counts in counted)
+
+
+def row(what: str, part: str, covered: int, uncovered: int) -> Row:
+    """A row with its share."""
+    total = covered + uncovered
+    return what, part, covered, uncovered, covered / total if total else None
+
+
+def _histogram(what: str, values: NDArray[np.generic]) -> Iterator[Row]:
+    found, counts = np.unique(values, return_counts=True)
+    return (row(what, str(value), count, 0) for value, count in zip(found.tolist(), counts.tolist(), strict=True))
+
+
+# Source: algorithms.md 0.8 F-PATH, 4.2; G-HUB-5.
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SEPARATORS = re.compile(r"[_\-\s]+")
+
+
+@cache
+def humanised(predicate: str) -> str:
+    """A predicate in words: `http://x.org/hasVenue` is `has venue`."""
+    local = re.split(r"[#/]", predicate.rstrip("#/"))[-1] if "://" in predicate else predicate
+    return _SEPARATORS.sub(" ", _CAMEL.sub(" ", local)).strip().lower()
+
+
+def path_text(triples: Iterable[NamedTriple]) -> str:
+    """The path as one sentence, its triples joined by `; `: `Paper One author Jane Doe; Jane Doe affiliation …`."""
+    return "; ".join(map(_triple_text, triples)) + "."
+
+
+def _triple_text(triple: NamedTriple) -> str:
+    value = triple.object_words
+    words = [
+        triple.subject_words,
+        humanised(triple.predicate),
+        "" if value.startswith(("http://", "https://")) else value,
+    ]
+    return " ".join(filter(None, words))
+
+
+def path_json(triples: Sequence[NamedTriple]) -> str:
+    """The path as compact JSON: a list for each triple."""
+    return json.dumps(list(map(list, triples)), ensure_ascii=False, separators=(",", ":"))
+
+
+def path_hash(triples: Sequence[NamedTriple]) -> bytes:
+    """sha256 over all ids, labels and predicates: a path with another of them is another path."""
+    return sha256(path_json(triples).encode("utf-8", "surrogatepass")).digest()
+
+
+# Source: algorithms.md 4B, "Units".
+
+Signature = tuple[str, ...]
+"""Predicates of a path, from the hub on."""
+
+MAX_SHARE = 0.3
+"""Of the distinct signatures that may have a predicate; one that more have tells no signature from others."""
+MIN_SIGNATURES = 10
+"""Distinct signatures from which on frequent predicates are left out."""
+
+
+def signature_texts(signatures: Collection[Signature]) -> Mapping[Signature, str]:
+    """The text of each signature: its humanised predicates but the frequent ones; its last one always stays.
+
+    Args:
+        signatures: Distinct ones, none empty.
+    """
+    uses = Counter(predicate for signature in signatures for predicate in set(signature))
+    limit = MAX_SHARE * len(signatures) if len(signatures) >= MIN_SIGNATURES else len(signatures)
+    words = {predicate: humanised(predicate) for predicate in uses}
+    return {signature: _text(signature, uses, words, limit) for signature in signatures}
+
+
+def _text(signature: Signature, uses: Mapping[str, int], words: Mapping[str, str], limit: float) -> str:
+    kept = [predicate for predicate in signature[:-1] if uses[predicate] <= limit]
+    return " ".join(words[predicate] for predicate in (*kept, signature[-1]))
+
+
+def path_arrays(search: HubSearch) -> dict[str, NDArray[np.generic]]:
+    """The arrays of `HubPaths` under their names, but for hashes and texts; hubs ascending."""
+    hubs = sorted(search.hubs)
+    found = [search.hubs[hub] for hub in hubs]
+
+    def numbers(part: Callable[[FoundHub], Sequence[int]]) -> NDArray[np.int32]:
+        return np.fromiter(chain.from_iterable(map(part, found)), dtype=np.int32)
+
+    def kinds(part: Callable[[FoundHub], bytes]) -> NDArray[np.uint8]:
+        return np.frombuffer(b"".join(map(part, found)), dtype=np.uint8)
+
+    return {
+        "hubs": np.array(hubs, dtype=np.int32),
+        "path-starts": _starts(len(hub.end_kinds) for hub in found),
+        "triple-starts": _starts(numbers(lambda hub: hub.lengths)),
+        "path-triples": numbers(lambda hub: hub.triples),
+        "end-kinds": kinds(lambda hub: hub.end_kinds),
+        "candidate-starts": _starts(len(hub.candidates) for hub in found),
+        "candidates": numbers(lambda hub: hub.candidates),
+        "candidate-kinds": kinds(lambda hub: hub.candidate_kinds),
+        "candidate-triple-starts": _starts(numbers(lambda hub: hub.candidate_lengths)),
+        "candidate-triples": numbers(lambda hub: hub.candidate_triples),
+    }
+
+
+def _starts(lengths: Iterable[int]) -> NDArray[np.int64]:
+    """Where runs of these lengths start, and where the last one ends."""
+    return np.concatenate(([0], np.cumsum(np.fromiter(lengths, dtype=np.int64)))).astype(np.int64)
+
+
+class NamedGraph:
+    """A graph with the own ids and labels of its nodes and the text of its predicates."""
+
+    def __init__(
+        self, graph: HubGraph, own_ids: Sequence[str], labels: Sequence[str], predicates: Sequence[str]
+    ) -> None:
+        self.graph = graph
+        self.own_ids = own_ids
+        self.labels = labels
+        self.predicates = predicates
+        self._columns = [view_of(each) for each in (graph.subjects, graph.predicates, graph.objects)]
+
+    def path(self, triples: Iterable[int]) -> list[NamedTriple]:
+        """Triples by number, in words."""
+        ids, labels, predicates = self.own_ids, self.labels, self.predicates
+        subjects, relations, objects = self._columns
+        return [
+            NamedTriple(
+                ids[subjects[triple]],
+                labels[subjects[triple]],
+                predicates[relations[triple]],
+                ids[objects[triple]],
+                labels[objects[triple]],
+            )
+            for triple in triples
+        ]
+
+    def paths(self, starts: Numbers, triples: Numbers) -> Iterator[list[NamedTriple]]:
+        """Each of several paths, one after the other.
+
+        Args:
+            starts: Shape (p + 1,): where each path begins.
+            triples: Shape (triples of all,): triple numbers.
+        """
+        numbers = view_of(triples)
+        for first, end in pairwise(starts.tolist()):
+            yield self.path(numbers[first:end])

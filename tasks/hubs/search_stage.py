@@ -1,34 +1,416 @@
 """The stage `hub-paths`: the relations of a graph or a corpus to hubs, their paths and what they cover.
 
-Makes no text of a path (stage.py does). Source: algorithms.md 4.3 to 4.7.
+Source: algorithms.md 4.3 to 4.7.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from hashlib import sha256
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from polyhop.schemas.corpus import SourceKind
-from polyhop.schemas.hub_settings import HubSettings
-from polyhop.schemas.hubs import END_KINDS
-from polyhop.tasks.hubs.choice import HubRule, find_hubs, find_starts, hub_type_names
-from polyhop.tasks.hubs.coverage import Covered, Row, parts, path_rows
-from polyhop.tasks.hubs.definition import DEFINITIONS
-from polyhop.tasks.hubs.flat import NamedGraph, path_arrays
-from polyhop.tasks.hubs.levels import HubSearch, SearchLimits, search_hubs
-from polyhop.tasks.hubs.read import ReadGraph, insert, passage_pairs, read_hub_graph
-from polyhop.tasks.hubs.searched import PATH_ARRAYS, SearchedPaths
-from polyhop.tasks.hubs.tables import HUB_CANDIDATES, HUB_COVERAGE, HUB_UNCOVERED, HUBS
-from polyhop.tasks.hubs.text import path_hash, path_json
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.graph import NamedTriple
+from polyhop.schemas.hubs import END_KINDS, HubGraph, Numbers
+from polyhop.schemas.propositions import StoredTexts
+from polyhop.schemas.records import SourceKind
+from polyhop.schemas.settings import DOCUMENT, HubMode, HubSettings
+from polyhop.schemas.tables import Table, count, real, text_column
+from polyhop.tasks.hubs.paths import (
+    DEFINITIONS,
+    Covered,
+    HubSearch,
+    NamedGraph,
+    Row,
+    SearchLimits,
+    hub_rules,
+    nodes_beside,
+    parts,
+    path_arrays,
+    path_hash,
+    path_json,
+    path_rows,
+    search_hubs,
+    splits,
+    view_of,
+)
 from polyhop.tasks.stage import Counts, Stage
+from polyhop.warehouse.artefacts import open_array, save_arrays, text_arrays
 from polyhop.warehouse.build import Build
-from polyhop.warehouse.graph.arrays import save_arrays, text_arrays
 from polyhop.warehouse.statements import statement, statements
+
+_HUB_ID = text_column("hub_id", "entity that is the hub")
+_PATH = "[[subject id, subject, predicate, object id, object], …] from the hub on, as JSON; ids are the graph's own"
+
+HUBS_TABLE = Table(
+    "hubs",
+    "Hubs: entities of special interest, whose information is the paths that leave them.",
+    ("hub_id",),
+    (
+        _HUB_ID,
+        text_column("definition", "rules of the settings that it meets: types, edges, types and edges, or split"),
+        count("index_level", "level of the search that found it, from 0; NULL if none did, so it has no paths",
+              nullable=True),
+        count("path_count", "paths of it in hub_paths"),
+        count("left_out_count", "further paths, beyond hubs.max_paths_per_hub"),
+        text_column("graph_hash", "sha256 of its paths' hashes: the same while none of its paths changes"),
+    ),
+)  # fmt: skip
+HUB_CANDIDATES = Table(
+    "hub_candidates",
+    "Nodes from which search goes on from a hub: other hubs, and where paths end for their length.",
+    ("hub_id", "next_entity_id"),
+    (
+        _HUB_ID,
+        text_column("next_entity_id", "entity where search goes on"),
+        text_column("kind", "hub or limit"),
+        text_column("path_json", _PATH),
+    ),
+)
+HUB_COVERAGE = Table(
+    "hub_coverage",
+    "Which part of the graph is in some path of a hub, and how many hubs and paths there are.",
+    ("what", "part"),
+    (
+        text_column(
+            "what",
+            "nodes, nodes of type, triples, triples of predicate: in a path or in none. hubs: with paths or without. "
+            "paths: kept, or left out by hubs.max_paths_per_hub. hubs with paths (by their number), paths of length, "
+            "paths that end in: kept ones only",
+        ),
+        text_column("part", "type, predicate, number or kind; (all) for all of them"),
+        count("covered", "in a path; hubs with paths; paths kept"),
+        count("uncovered", "in no path; hubs without a path; paths left out"),
+        real("share", "covered part, 0 to 1; NULL of nothing", nullable=True),
+    ),
+)  # fmt: skip
+HUB_UNCOVERED = Table(
+    "hub_uncovered",
+    "Relations in no path of a hub: FROM neighbours SEMI JOIN hub_uncovered USING (relation_id) shows them.",
+    ("relation_id",),
+    (text_column("relation_id", "relation"),),
+)
+HUB_PATHS = Table(
+    "hub_paths",
+    "Paths of hubs, with their texts.",
+    ("hub_id", "path_hash"),
+    (
+        _HUB_ID,
+        text_column("path_hash", "sha256 of triples_json"),
+        count("ordinal", "position among the hub's paths, from 0"),
+        count("length", "number of its triples"),
+        text_column("triples_json", _PATH),
+        text_column("text", "the path in words"),
+        text_column("textualiser", "template, or the model that wrote the text"),
+        text_column(
+            "end_kind", "leaf (no relation goes on), hub, limit (longest path), revisit (a node that was passed)"
+        ),
+        text_column("end_entity_id", "entity at which it ends"),
+    ),
+)
+HUB_TEXTS = Table(
+    "hub_texts",
+    "Distinct texts of hubs and paths that have vectors, in the order of their vectors.",
+    ("kind", "ordinal"),
+    (
+        text_column(
+            "kind", "hubpath (what hublink compares), hubvalue (what hub-facets compares), hubname (labels of hubs)"
+        ),
+        count("ordinal", "number of the text in its kind, from 0"),
+        text_column("text_id", "sha256-derived from the text"),
+        text_column("text", "the text"),
+    ),
+)
+
+
+_NODES: Mapping[SourceKind, str] = {"graph": "nodes_of_graph", "corpus": "nodes_of_corpus"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadGraph:
+    """A graph with its names, and what other tables call its nodes and triples.
+
+    Attributes:
+        named: The graph, own ids, labels and predicates.
+        entity_ids: Of the nodes.
+        relation_ids: Of the triples.
+    """
+
+    named: NamedGraph
+    entity_ids: list[str]
+    relation_ids: list[str]
+
+
+def read_hub_graph(connection: duckdb.DuckDBPyConnection, kind: SourceKind) -> ReadGraph:
+    """Numbers nodes, predicates and triples; the temporary tables that say how stay in the connection."""
+    connection.execute(statement("hubs", _NODES[kind]))
+    connection.execute(statement("hubs", "number_predicates"))
+    nodes = _table(connection, "nodes")
+    triples = _table(connection, "triples")
+    subjects, predicates, objects = (_numbers(triples.column(name)) for name in ("subject", "predicate", "object"))
+    graph = HubGraph.from_triples(
+        subjects,
+        predicates,
+        objects,
+        np.array(nodes.column("is_literal").to_pylist(), dtype=np.bool_),
+    )
+    named = NamedGraph(
+        graph,
+        nodes.column("own_id").to_pylist(),
+        nodes.column("name").to_pylist(),
+        _table(connection, "predicates").column("relation").to_pylist(),
+    )
+    return ReadGraph(named, nodes.column("entity_id").to_pylist(), triples.column("relation_id").to_pylist())
+
+
+def passage_pairs(connection: duckdb.DuckDBPyConnection, name: str) -> NDArray[np.int64]:
+    """Shape (e, 2): numbers of a triple or a node and of a passage, of the statement of this name."""
+    columns = connection.execute(statement("hubs", name)).fetchnumpy()
+    return np.stack((columns["thing"], columns["passage"]), axis=1).astype(np.int64)
+
+
+def numbered(connection: duckdb.DuckDBPyConnection, name: str, values: Mapping[str, Any]) -> list[tuple[int, Any]]:
+    """Numbers of nodes with what a statement says of each."""
+    return connection.execute(statement("hubs", name), values).fetchall()
+
+
+def texts_of(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
+    """The only column of a statement."""
+    return [row[0] for row in connection.execute(statement("hubs", name)).fetchall()]
+
+
+def insert(connection: duckdb.DuckDBPyConnection, table: pa.Table, into: str, order: Iterable[str]) -> None:
+    """Fills a table with rows of the same columns, in the order of some of them."""
+    connection.register("incoming", table)
+    connection.execute(f'INSERT INTO "{into}" FROM incoming ORDER BY {", ".join(order)}')
+    connection.unregister("incoming")
+
+
+def _table(connection: duckdb.DuckDBPyConnection, name: str) -> pa.Table:
+    return connection.sql(statement("hubs", name)).to_arrow_table()  # of execute(), DuckDB copies all rows
+
+
+def _numbers(column: pa.ChunkedArray) -> Numbers:
+    numbers: Numbers = column.to_numpy().astype(np.int32)
+    return numbers
+
+
+# Source: algorithms.md 4.3, 4.7.
+
+
+@dataclass(frozen=True, slots=True)
+class HubRule:
+    """What makes a node a hub: `mode` is not "auto", and there are types if it needs them."""
+
+    mode: HubMode
+    types: tuple[str, ...]
+    min_edges: int
+
+    @classmethod
+    def of(cls, settings: HubSettings, kind: SourceKind) -> "HubRule":
+        """The rule that the settings mean for a source.
+
+        Raises:
+            ConfigurationError: If a setting needs another one.
+        """
+        types = settings.types or _usual_types(settings, kind)
+        mode: HubMode = settings.mode
+        if mode == "auto":
+            mode = "types" if types else "edges"
+        if mode != "edges" and not types:
+            raise ConfigurationError(
+                f"hubs.mode = {mode} needs the types of hubs; name them in hubs.types, or set hubs.mode = edges."
+            )
+        if settings.split and settings.max_path_length == 0:
+            raise ConfigurationError(
+                "hubs.split needs a length at which paths end; set hubs.max_path_length, or leave hubs.split out."
+            )
+        return cls(mode, types if mode != "edges" else (), settings.min_edges)
+
+
+def _usual_types(settings: HubSettings, kind: SourceKind) -> tuple[str, ...]:
+    """The types of hubs if the settings name none: the documents of a corpus, unless edges alone make hubs."""
+    return (DOCUMENT,) if kind == "corpus" and settings.mode != "edges" else ()
+
+
+def find_hubs(
+    connection: duckdb.DuckDBPyConnection, named: NamedGraph, rule: HubRule, *, must_exist: bool
+) -> NDArray[np.uint8]:
+    """The rules by which each node is a hub, shape (n,); see `hub_rules`.
+
+    Args:
+        connection: With the numbered nodes.
+        named: The graph.
+        rule: What makes a node a hub.
+        must_exist: Whether a type that no node has is refused.
+
+    Raises:
+        ConfigurationError: If no node has one of the types.
+    """
+    typed: set[int] = set()
+    for entry in rule.types:
+        found = _typed(connection, named, entry)
+        if must_exist and not found:
+            raise _unknown(connection, "hubs.types", entry, "no node is of that type")
+        typed |= found
+    return hub_rules(named.graph, sorted(typed), rule.mode, rule.min_edges)
+
+
+def find_starts(connection: duckdb.DuckDBPyConnection, starts: Sequence[str]) -> list[int] | None:
+    """Nodes by id or type, in the order of the settings, each once; None without any: all hubs.
+
+    Raises:
+        ConfigurationError: If one is neither an id nor a type of a node.
+    """
+    if not starts:
+        return None
+    nodes: dict[int, None] = {}
+    by_id = {own_id: node for node, own_id in numbered(connection, "nodes_of_ids", {"ids": list(starts)})}
+    for start in starts:
+        found = [by_id[start]] if start in by_id else _of_type(connection, start)
+        if not found:
+            raise _unknown(connection, "hubs.start", start, "no node has that id or type")
+        nodes |= dict.fromkeys(found)
+    return list(nodes)
+
+
+def hub_type_names(connection: duckdb.DuckDBPyConnection, rule: HubRule) -> list[str]:
+    """The types and labels that hubs were chosen by; if by their edges, the types that they have.
+
+    The table `hubs` is filled.
+    """
+    if not rule.types:
+        return texts_of(connection, "types_of_hubs")
+    known = set(texts_of(connection, "known_types"))
+    names = {entry for entry in rule.types if entry in known}
+    return sorted(names | {label for entry in rule.types if entry not in known for _, label in splits(entry)})
+
+
+def _typed(connection: duckdb.DuckDBPyConnection, named: NamedGraph, entry: str) -> set[int]:
+    """Nodes of a type, or beside a label over a predicate."""
+    found = set(_of_type(connection, entry))
+    pairs = [(predicate, label) for predicate, label in splits(entry) if predicate in named.predicates]
+    if not pairs:
+        return found
+    labelled: dict[str, list[int]] = {}
+    for node, label in numbered(connection, "nodes_of_labels", {"labels": [label for _, label in pairs]}):
+        labelled.setdefault(label, []).append(node)
+    for predicate, label in pairs:
+        found.update(nodes_beside(named.graph, named.predicates.index(predicate), labelled.get(label, [])).tolist())
+    return found
+
+
+def _of_type(connection: duckdb.DuckDBPyConnection, name: str) -> list[int]:
+    return [node for node, _ in numbered(connection, "nodes_of_types", {"types": [name]})]
+
+
+def _unknown(connection: duckdb.DuckDBPyConnection, setting: str, entry: str, why: str) -> ConfigurationError:
+    known = texts_of(connection, "known_types")
+    return ConfigurationError(f"{setting} names '{entry}', but {why}; {_advice(entry, known)}.")
+
+
+def _advice(entry: str, known: Collection[str]) -> str:
+    near = get_close_matches(entry, known, n=1)
+    if near:
+        return f"did you mean '{near[0]}'?".removesuffix("?")
+    listed = ", ".join(sorted(known)[:10])
+    return f"types are {listed}{', …' if len(known) > 10 else ''}" if known else "its nodes have no types"
+
+
+PATH_ARRAYS = "hub-paths"
+"""Prefix of the arrays of the stage `hub-paths`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedPaths:
+    """Hubs and their paths, in emission order, with names.
+
+    Attributes:
+        named: The graph.
+        entity_ids: Of the nodes.
+        hubs: Shape (h,): node of each hub.
+        path_starts: Shape (h + 1,): paths of each hub.
+        triple_starts: Shape (p + 1,): triples of each path.
+        triples: Triples of all paths.
+        end_kinds: Shape (p,).
+        hashes: Shape (p, 32).
+    """
+
+    named: NamedGraph
+    entity_ids: list[str]
+    hubs: NDArray[np.int32]
+    path_starts: NDArray[np.int64]
+    triple_starts: NDArray[np.int64]
+    triples: NDArray[np.int32]
+    end_kinds: NDArray[np.uint8]
+    hashes: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, read: ReadGraph, arrays: Mapping[str, NDArray[np.generic]]) -> "SearchedPaths":
+        """From arrays by name, as `path_arrays` and `path_hashes` make them."""
+        names = ("hubs", "path-starts", "triple-starts", "path-triples", "end-kinds", "hashes")
+        return cls(read.named, read.entity_ids, *(arrays[name] for name in names))  # type: ignore[arg-type]
+
+    @classmethod
+    def open(cls, folder: Path) -> "SearchedPaths":
+        """From the stage's arrays in a folder."""
+
+        def array(name: str) -> NDArray[np.generic]:
+            return open_array(folder, f"{PATH_ARRAYS}_{name}")
+
+        def texts(name: str) -> list[str]:
+            starts, data = array(f"{name}-starts"), array(f"{name}-texts")
+            return StoredTexts(starts, data).of(range(len(starts) - 1))  # type: ignore[arg-type]
+
+        graph = HubGraph.of({name: array(name) for name in HubGraph.array_names()})
+        named = NamedGraph(graph, texts("own-ids"), texts("labels"), texts("predicates"))
+        read = ReadGraph(named, texts("entity-ids"), [])
+        names = ("hubs", "path-starts", "triple-starts", "path-triples", "end-kinds", "hashes")
+        return cls.of(read, {name: array(name) for name in names})
+
+    @property
+    def path_count(self) -> int:
+        """Paths of all hubs."""
+        return len(self.end_kinds)
+
+    def numbers(self) -> Iterator[memoryview]:
+        """Triple numbers of each path."""
+        triples = view_of(self.triples)
+        return (triples[first:end] for first, end in pairwise(self.triple_starts.tolist()))
+
+    def words(self) -> Iterator[list[NamedTriple]]:
+        """Each path in words."""
+        return map(self.named.path, self.numbers())
+
+    def ends(self) -> Numbers:
+        """Shape (p,): the node at which each path ends."""
+        return self.named.graph.objects[self.triples[self.triple_starts[1:] - 1]]
+
+    def end_labels(self) -> Iterator[str]:
+        """Labels of these nodes."""
+        return (self.named.labels[node] for node in self.ends().tolist())
+
+    def signatures(self) -> Iterator[tuple[str, ...]]:
+        """The predicates of each path, from the hub on."""
+        predicates, names = self.named.graph.predicates[self.triples].tolist(), self.named.predicates
+        bounds = pairwise(self.triple_starts.tolist())
+        return (tuple(names[number] for number in predicates[first:end]) for first, end in bounds)
+
+    def hub_names(self) -> list[str]:
+        """Distinct labels of hubs, ascending; the id of one without a label."""
+        return sorted({self.named.labels[node] or self.named.own_ids[node] for node in self.hubs.tolist()})
+
+    def hash_of(self, path: int) -> str:
+        """Hash of a path, 64 hexadecimal digits."""
+        return bytes(self.hashes[path]).hex()
+
 
 _TEXT_SETTINGS = {"levels", "textualiser"}
 """Settings of the section that change no path."""
@@ -88,7 +470,7 @@ def finish(build: Build) -> Counts:
         read, search = found_hubs(build, connection)
         arrays = path_arrays(search)
         arrays["hashes"] = path_hashes(read.named, arrays)
-        insert(connection, _hubs_table(search, read, arrays), HUBS.name, HUBS.key)
+        insert(connection, _hubs_table(search, read, arrays), HUBS_TABLE.name, HUBS_TABLE.key)
         insert(connection, _candidates_table(read, arrays), HUB_CANDIDATES.name, HUB_CANDIDATES.key)
         covered = Covered.by(arrays["path-triples"], read.named.graph)
         uncovered = [read.relation_ids[triple] for triple in np.flatnonzero(~covered.triples).tolist()]
@@ -174,7 +556,7 @@ def _hubs_table(search: HubSearch, read: ReadGraph, arrays: Arrays) -> pa.Table:
         "left_out_count": [*(hub.left_out for hub in found), *[0] * rest],
         "graph_hash": [sha256(each).hexdigest() for each in [*own, *[b""] * rest]],
     }
-    return pa.Table.from_pydict(columns, schema=HUBS.arrow)
+    return pa.Table.from_pydict(columns, schema=HUBS_TABLE.arrow)
 
 
 def _candidates_table(read: ReadGraph, arrays: Arrays) -> pa.Table:
@@ -220,7 +602,7 @@ HUB_PATH_SEARCH = Stage(
     writes=("hub-paths",),
     finish=finish,
     settings=settings,
-    tables=(HUBS, HUB_CANDIDATES, HUB_COVERAGE, HUB_UNCOVERED),
+    tables=(HUBS_TABLE, HUB_CANDIDATES, HUB_COVERAGE, HUB_UNCOVERED),
     revision=2,
     arrays=PATH_ARRAYS,
     invariants=statements("hub_invariants"),

@@ -1,32 +1,237 @@
 """The stage `hubs`: texts of the paths that `hub-paths` found, by a template or a model, and what of them gets vectors.
 
-Searches nothing. Replies of a model are cached by the words of a path: a changed graph asks for new ones only, and what
+Replies of a model are cached by the words of a path: a changed graph asks for new ones only, and what
 failed has the template's text until a later run gets another. Source: algorithms.md 4.2, 4.6, 4B (units).
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import BaseModel
 
-from polyhop.schemas.chat import ChatRequest, Role
-from polyhop.schemas.columns import Table, count, text
-from polyhop.schemas.ids import content_hash
-from polyhop.tasks.hubs.path_rows import path_tables, text_table
-from polyhop.tasks.hubs.rows import DistinctTexts, RowCollector, value_texts
-from polyhop.tasks.hubs.search_stage import HUB_PATH_SEARCH, found_hubs, searched_paths
-from polyhop.tasks.hubs.searched import SearchedPaths
-from polyhop.tasks.hubs.tables import HUB_PATHS, HUB_TEXTS
-from polyhop.tasks.hubs.textualise import PathText, distinct_lines, path_request, path_text_task, usable_text
-from polyhop.tasks.planning import PlannedStep, Planner, planned_step
-from polyhop.tasks.stage import BatchResult, Counts, Stage, named
-from polyhop.warehouse.batched_list import batch_count, read_batch, row_count, write_batches
-from polyhop.warehouse.build import Build, is_part_done, part_files, write_part
+from polyhop.schemas.chat import ChatRequest, ChatTask, Role
+from polyhop.schemas.graph import NamedTriple
+from polyhop.schemas.hubs import END_KINDS, LEVELS, HubRows
+from polyhop.schemas.tables import Table, count, text_column
+from polyhop.schemas.text import ID_LENGTH, content_hash
+from polyhop.tasks.hubs.paths import Signature, path_json, path_text, signature_texts
+from polyhop.tasks.hubs.search_stage import (
+    HUB_PATH_SEARCH,
+    HUB_PATHS,
+    HUB_TEXTS,
+    SearchedPaths,
+    found_hubs,
+    searched_paths,
+)
+from polyhop.tasks.stage import BatchResult, Counts, PlannedStep, Planner, Stage, named, planned_step
+from polyhop.warehouse.artefacts import save_arrays, text_arrays
+from polyhop.warehouse.build import (
+    Build,
+    batch_count,
+    is_part_done,
+    part_files,
+    read_batch,
+    row_count,
+    write_batches,
+    write_part,
+)
 from polyhop.warehouse.files.disk import writing
-from polyhop.warehouse.graph.arrays import save_arrays, text_arrays
-from polyhop.warehouse.statements import statement, statements
+from polyhop.warehouse.statements import read_prompt, statement, statements
+
+# Source: algorithms.md 4.6 (embedding levels), 4B (units).
+
+_NO_TRIPLE = -1  # in rows of other levels: numbers of triples begin at 0
+
+
+class DistinctTexts:
+    """Texts, numbered as they first come."""
+
+    def __init__(self) -> None:
+        self._number_of: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """The text's number, a new one if it has none."""
+        return self._number_of.setdefault(text, len(self._number_of))
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts by number."""
+        return list(self._number_of)
+
+
+@dataclass(slots=True)
+class RowCollector:
+    """Takes paths one after the other and makes their rows.
+
+    Attributes:
+        levels: Names in LEVELS.
+        texts: Distinct texts of all rows.
+    """
+
+    levels: Collection[str]
+    texts: DistinctTexts = field(default_factory=DistinctTexts)
+    _rows: "array[int]" = field(default_factory=lambda: array("i"))
+    _paths: int = 0
+
+    def add(self, numbers: Sequence[int], triples: Sequence[NamedTriple], text: str) -> None:
+        """The rows of the next path.
+
+        Args:
+            numbers: Of its triples.
+            triples: The same in words.
+            text: Of the path.
+        """
+        seen: set[tuple[int, str]] = set()
+        for level, triple, row_text in self._level_texts(numbers, triples, text):
+            if (level, row_text) not in seen:
+                seen.add((level, row_text))
+                self._rows.extend((self._paths, self.texts.number(row_text), level, triple))
+        self._paths += 1
+
+    def rows(self) -> HubRows:
+        """All rows, in the order of their paths."""
+        paths, texts, levels, triples = np.ascontiguousarray(np.frombuffer(self._rows, dtype=np.int32).reshape(-1, 4).T)
+        return HubRows(paths, texts, levels.astype(np.uint8), triples)
+
+    def _level_texts(
+        self, numbers: Sequence[int], triples: Sequence[NamedTriple], text: str
+    ) -> Iterator[tuple[int, int, str]]:
+        path_level, triple_level, entity_level = range(len(LEVELS))
+        if LEVELS[path_level] in self.levels:
+            yield path_level, _NO_TRIPLE, text
+        if LEVELS[triple_level] in self.levels:
+            for number, triple in zip(numbers, triples, strict=True):
+                yield triple_level, number, f"({triple.subject_words}, {triple.predicate}, {triple.object_words})"
+        if LEVELS[entity_level] in self.levels:
+            for triple in triples:
+                for label in (triple.subject_words, triple.predicate, triple.object_words):
+                    yield entity_level, _NO_TRIPLE, label
+
+
+def value_texts(signatures: Iterable[Signature], values: Iterable[str], distinct: DistinctTexts) -> NDArray[np.int32]:
+    """The number of each path's text for hub-facets, shape (p,): its signature's text, then its value.
+
+    Args:
+        signatures: Of each path.
+        values: Label of the last object of each path.
+        distinct: Takes the texts.
+    """
+    listed = list(signatures)
+    words = signature_texts(set(listed))
+    texts = (f"{words[signature]} {value}".strip() for signature, value in zip(listed, values, strict=True))
+    return np.fromiter(map(distinct.number, texts), dtype=np.int32, count=len(listed))
+
+
+# Source: algorithms.md 4.6.
+
+
+class PathText(BaseModel):
+    """The form of a reply to hub.path_text."""
+
+    text: str
+
+
+@cache
+def path_text_task() -> ChatTask[PathText]:
+    """The task hub.path_text with its prompt; a text is about as long as the statements that it is of."""
+    prompt = read_prompt(Path(__file__).parent / "prompts" / "hub.path_text.md")
+    return ChatTask("hub.path_text", prompt, PathText, max_output_tokens=512, output_per_input=1.2)
+
+
+def path_lines(triples: Iterable[NamedTriple]) -> str:
+    """The path as it is shown to a model: a line per triple, with labels and the predicate as stated."""
+    words = ([triple.subject_words, triple.predicate, triple.object_words] for triple in triples)
+    return "\n".join(json.dumps(row, ensure_ascii=False) for row in words)
+
+
+def path_request(lines: str, unit_id: str) -> ChatRequest[PathText]:
+    """The question about one path.
+
+    Args:
+        lines: Of `path_lines`.
+        unit_id: Hash of the path, or of the first of those with these lines.
+    """
+    return ChatRequest(path_text_task(), unit_id, (("triples", lines),))
+
+
+def usable_text(reply: PathText) -> str:
+    """The reply as one paragraph; "" if it says nothing."""
+    return " ".join(reply.text.split())
+
+
+def distinct_lines(paths: Iterable[Sequence[NamedTriple]]) -> dict[str, int]:
+    """Different lines of paths, with the number of the first path that has them, in the order of the paths."""
+    first: dict[str, int] = {}
+    for number, path in enumerate(paths):
+        first.setdefault(path_lines(path), number)
+    return first
+
+
+CHUNK = 20_000
+"""Paths put into words at once; chosen: some 20 MB."""
+TEMPLATE = "template"
+
+
+def path_tables(
+    searched: SearchedPaths, written: Mapping[str, tuple[str, str]], rows: RowCollector
+) -> Iterator[pa.Table]:
+    """The rows of the table of paths, in emission order.
+
+    Args:
+        searched: The paths.
+        written: Text and its model by the words that the model was shown; other paths get the template's text.
+        rows: Takes the paths, too.
+    """
+    hub_of = np.repeat(np.arange(len(searched.hubs)), np.diff(searched.path_starts))
+    numbers, words = searched.numbers(), searched.words()
+    for first in range(0, searched.path_count, CHUNK):
+        paths = list(islice(words, CHUNK))
+        told = _told(paths, written)
+        for path, (text, _) in zip(paths, told, strict=True):
+            rows.add(next(numbers), path, text)
+        hubs, ends = hub_of[first : first + CHUNK], searched.ends()[first : first + CHUNK]
+        columns = {
+            "hub_id": [searched.entity_ids[node] for node in searched.hubs[hubs].tolist()],
+            "path_hash": [each.tobytes().hex() for each in searched.hashes[first : first + CHUNK]],
+            "ordinal": (np.arange(first, first + len(paths)) - searched.path_starts[hubs]).tolist(),
+            "length": list(map(len, paths)),
+            "triples_json": list(map(path_json, paths)),
+            "text": [text for text, _ in told],
+            "textualiser": [by for _, by in told],
+            "end_kind": [END_KINDS[kind] for kind in searched.end_kinds[first : first + CHUNK].tolist()],
+            "end_entity_id": [searched.entity_ids[node] for node in ends.tolist()],
+        }
+        yield pa.Table.from_pydict(columns, schema=HUB_PATHS.arrow)
+
+
+def _told(paths: Sequence[Sequence[NamedTriple]], written: Mapping[str, tuple[str, str]]) -> list[tuple[str, str]]:
+    """Text of each path and who wrote it: a model, else the template."""
+    told = [(path_text(path), TEMPLATE) for path in paths]
+    if not written:
+        return told
+    return [written.get(path_lines(path), own) for path, own in zip(paths, told, strict=True)]
+
+
+def text_table(texts: Mapping[str, list[str]]) -> pa.Table:
+    """Rows of the table of texts, of the distinct texts by kind."""
+    rows = [(kind, number, text) for kind, of_kind in texts.items() for number, text in enumerate(of_kind)]
+    columns = {
+        "kind": [kind for kind, _, _ in rows],
+        "ordinal": [number for _, number, _ in rows],
+        "text_id": [content_hash("hub text", text)[:ID_LENGTH] for _, _, text in rows],
+        "text": [text for _, _, text in rows],
+    }
+    return pa.Table.from_pydict(columns, schema=HUB_TEXTS.arrow)
+
 
 ARRAYS = "hubs"
 _REPLIES = Table(
@@ -34,9 +239,9 @@ _REPLIES = Table(
     "Paths that a model was asked about, by the words that it was shown.",
     ("lines",),
     (
-        text("lines", "words of the path"),
-        text("text", "the usable reply; empty if there is none"),
-        text("model", "model asked"),
+        text_column("lines", "words of the path"),
+        text_column("text", "the usable reply; empty if there is none"),
+        text_column("model", "model asked"),
         count("prompt_tokens", "tokens sent for it"),
         count("completion_tokens", "tokens received for it"),
     ),

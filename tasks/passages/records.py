@@ -1,18 +1,115 @@
-"""Passages as Arrow tables: the part files that a batch of ingestion writes.
-
-Writes no file; SQL puts the parts together and settles ids that were used twice.
-"""
+"""Records of a source as passages, metadata and quarantined rows: the part files that a batch of ingestion writes."""
 
 import json
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import duckdb
 import pyarrow as pa
 
-from polyhop.schemas.columns import Column, Table
-from polyhop.schemas.corpus import Passage, SourceRecord
-from polyhop.schemas.ids import content_hash
-from polyhop.schemas.sections import location_of
+from polyhop.schemas.errors import QuarantineExceededError
+from polyhop.schemas.records import BadRecord, Passage, Source, SourceRecord, location_of, some_of, values_of
+from polyhop.schemas.tables import METADATA_VALUES, QUARANTINE, Column, Table
+from polyhop.schemas.text import content_hash, plural, printable_line
+from polyhop.tasks.passages.split import split_record
+from polyhop.tasks.stage import fault_reason
+from polyhop.warehouse.build import Build
+from polyhop.warehouse.statements import statement
+
+
+def quarantine_table(bad: Iterable[BadRecord]) -> pa.Table:
+    """A table with the columns of polyhop.schemas.tables.QUARANTINE."""
+    rows = [{"source": b.source, "line": b.line, "reason": b.reason, "excerpt": b.excerpt} for b in bad]
+    return pa.Table.from_pylist(rows, schema=QUARANTINE.arrow)
+
+
+FEWEST_FILES = 20
+"""Fewer unusable files than this never refuse a folder, however small, of which anything can be used. Chosen: with the
+share of .05 it counts from 400 files on, and whoever has fewer reads the list of what was left out."""
+
+
+def check_share(
+    build: Build,
+    good: int,
+    bad: int,
+    refused: Sequence[tuple[object, ...]],
+    lacking: int = 0,
+    files: int = 0,
+    *,
+    source: Source | None = None,
+) -> None:
+    """Refuses a source with too many unusable records.
+
+    Args:
+        build: The build.
+        good: Usable records.
+        bad: Others.
+        refused: File, line (None: not known) and reason of the first ten of these.
+        lacking: How many of the others lack a package that is not installed: they do not count, as files of unknown
+            formats do not, unless nothing else is there.
+        files: How many of the others are whole files: fewer than `FEWEST_FILES` do not count either.
+        source: What they are of; None: the build's source.
+
+    Raises:
+        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first ten bad records.
+    """
+    share = build.settings.corpus.max_quarantine_share
+    counted = bad - (lacking + (files if files < FEWEST_FILES else 0) if good else 0)
+    if counted <= share * (good + counted):
+        return
+    advice = "Fix them."
+    if good:
+        needed = math.ceil(100 * counted / (good + counted)) / 100
+        advice = f"Fix them, or go on without them: --set corpus.max_quarantine_share={needed:g}"
+    lines = "\n  ".join(some_of([refused_words(*row) for row in refused], bad))
+    raise QuarantineExceededError(
+        f"{bad} of {plural(good + bad, 'record')} in {source or build.source or build.index} are unusable, more than "
+        f"the allowed share of {share:g}. {advice}\n  {lines}"
+    )
+
+
+def refused_words(source: object, line: object, reason: object) -> str:
+    """A record of no use in a line: where it is, and why."""
+    place = f"{source} line {line}" if line else str(source)  # a whole file, or a line that is not known
+    return printable_line(f"{place}: {reason}")
+
+
+_EXCERPT = 200  # characters, as the column `excerpt` of the quarantine says (schemas/tables.py)
+Piece = tuple[Passage, SourceRecord]
+Chunk = tuple[list[Piece], list[BadRecord], int]
+"""Passages with their records, bad records, and how many records both were."""
+
+
+def chunks(build: Build, records: Iterable[SourceRecord | BadRecord]) -> Iterator[Chunk]:
+    """Passages, bad records and number of records; a record without an id gets one from title and text."""
+    settings = build.settings.corpus
+    pieces: list[Piece] = []
+    bad: list[BadRecord] = []
+    seen = 0
+    for record in records:
+        seen += 1
+        if isinstance(record, BadRecord):
+            bad.append(record)
+        else:
+            try:
+                split = split_record(
+                    record,
+                    max_characters=settings.max_passage_characters,
+                    overlap_sentences=settings.overlap_sentences,
+                    min_section_characters=settings.min_section_characters,
+                )
+            except Exception as error:  # noqa: BLE001 - one odd text must not end the run; the quarantine says it
+                bad.append(BadRecord(record.source, record.line, fault_reason(error), record.text[:_EXCERPT]))
+            else:
+                pieces.extend((passage, record) for passage in split)
+        if len(pieces) + len(bad) >= build.settings.batch_size:
+            yield pieces, bad, seen
+            pieces, bad, seen = [], [], 0
+    if seen:
+        yield pieces, bad, seen
+
 
 _WORD = re.compile(r"\w+")
 _ASCII_WORDS = bytes(code if _WORD.match(chr(code)) else ord(" ") for code in range(256))
@@ -124,3 +221,40 @@ def _location_columns(passage: Passage, record: SourceRecord) -> tuple[object, .
 def _record_columns(record: SourceRecord) -> tuple[object, ...]:
     """In the order of PASSAGE_PARTS, after those of the passage."""
     return content_hash(record.title, record.text), record.source, record.line, metadata_json(record.metadata)
+
+
+_RECORDS_AT_ONCE = 20_000
+"""Chosen: a few million values take some 100 MB while they become a table."""
+
+
+def fill_records(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[str]]) -> None:
+    """Fills the tables of records, after passages and documents.
+
+    Args:
+        connection: The staging tables; `first_use` says which row of each record counts.
+        parts: Part files of passages, under `passages`.
+    """
+    connection.execute(statement("ingest", "fill_records"), parts)
+    last = ""
+    while found := connection.execute(
+        statement("records", "records_with_metadata"), {"after": last, "limit": _RECORDS_AT_ONCE}
+    ).fetchall():
+        connection.register("found_values", table_of_rows(METADATA_VALUES.arrow, list(_rows(found))))
+        connection.execute(statement("records", "add_values"))
+        connection.unregister("found_values")
+        last = found[-1][0]
+    connection.execute(statement("records", "fill_columns"))
+
+
+def drop_records(connection: duckdb.DuckDBPyConnection) -> None:
+    """Removes records whose passages are all gone."""
+    for name in ("drop_records", "drop_values", "drop_columns", "fill_columns"):
+        connection.execute(statement("records", name))
+
+
+def _rows(records: Iterable[tuple[str, str]]) -> Iterable[tuple[object, ...]]:
+    for record_id, metadata in records:
+        ordinals: Counter[str] = Counter()
+        for name, value in values_of(json.loads(metadata)):
+            yield record_id, name, ordinals[name], value.kind, value.value, value.number, value.moment
+            ordinals[name] += 1

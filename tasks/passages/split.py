@@ -7,11 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from polyhop.schemas.corpus import Passage, SourceRecord
-from polyhop.schemas.ids import document_id, record_id
-from polyhop.schemas.sections import Section, is_heading_only
-from polyhop.schemas.sentences import split_sentences
-from polyhop.schemas.text import norm_ws
+from polyhop.schemas.names import split_sentences
+from polyhop.schemas.records import Passage, Section, SourceRecord, is_heading_only
+from polyhop.schemas.text import document_id, norm_ws, record_id
 
 MIN_SECTION_CHARACTERS = 200
 """Chosen: two sentences; a shorter passage seldom says what it is about. Setting `corpus.min_section_characters`."""

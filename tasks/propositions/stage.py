@@ -1,8 +1,12 @@
-"""The proposition stages: propositions, or triples, and synonyms to the arrays that paths are searched in.
+"""The proposition stages: propositions or triples, and entities with similar names, to arrays.
 
-Weights and walks are ranking's business. Source: algorithms.md 3.2, 3.3.
+The vectors are split into lists around centres (k-means); a search looks into the nearest lists only, so that its
+cost
+grows with the square root of the number of entities. Cosines of what is found are exact. Source: algorithms.md 3.3
+(3).
 """
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -11,18 +15,203 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from polyhop.schemas.columns import Table, real, text
 from polyhop.schemas.errors import InvariantError
-from polyhop.schemas.proposition_origin import GraphName, PropositionOrigin
-from polyhop.tasks.propositions.graph import proposition_graph
-from polyhop.tasks.propositions.synonyms import SynonymRule, Synonyms, find_synonyms
+from polyhop.schemas.propositions import GraphName, PropositionOrigin
+from polyhop.schemas.tables import Table, real, text_column
+from polyhop.tasks.propositions.artefact import proposition_graph
 from polyhop.tasks.stage import Counts, Stage
+from polyhop.warehouse.artefacts import open_array, save_arrays, text_arrays
 from polyhop.warehouse.build import Build
-from polyhop.warehouse.graph.arrays import open_array, save_arrays, text_arrays
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import quoted
 
+SAMPLE = 1000
+"""Entities whose neighbours are also searched in all vectors, to measure the share that is found."""
+
+_EXACT_UP_TO = 8192
+"""Fewer vectors are compared with all others: 3 GFLOP per thousand entities, half a second in all."""
+_PROBES = 16
+"""Lists that a search looks into, of about the square root of the number of entities."""
+_ROUNDS = 6  # of k-means; chosen: rough lists will do, since what they miss is measured (`synonym_recall_per_mille`)
+_TRAINED = 64
+"""Vectors per list that the centres are computed from."""
+_MARGIN = 1e-4
+"""Far above the rounding of float32 products, which find candidates only."""
+_BLOCK = 2048  # rows of a product; chosen: bounds memory (64 MB beside the 8,192 vectors of _EXACT_UP_TO)
+_DECIMALS = 12  # algorithms.md 0.3.
+_SHORT = 2
+"""Names with so few letters and digits search nothing."""
+
+Vectors = NDArray[np.float32]
 Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class SynonymRule:
+    """Which names are synonyms.
+
+    Attributes:
+        threshold: Least cosine, above 0.
+        neighbours: Most similar names that an entity finds, at least 1.
+    """
+
+    threshold: float = 0.8
+    neighbours: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Synonyms:
+    """Pairs of entities with similar names.
+
+    Attributes:
+        pairs: Shape (n, 2), int64: entity numbers, the smaller one first; ascending, each pair once.
+        cosines: Shape (n,), float64.
+        recall: Share of the exact neighbours of a sample of entities that the search found, 1 where it compared all.
+    """
+
+    pairs: Numbers
+    cosines: NDArray[np.float64]
+    recall: float
+
+
+def find_synonyms(vectors: Vectors, names: list[str], rule: SynonymRule) -> Synonyms:
+    """Pairs of which at least one found the other among its nearest.
+
+    Args:
+        vectors: Shape (n, d), float32, length 1: of the names, in number order.
+        names: Shape (n,).
+        rule: Which pairs count.
+
+    Returns:
+        All pairs that reach the threshold, as far as each entity's nearest go (ties: smaller number).
+    Source: algorithms.md 3.3 (3).
+    Cost: O(n sqrt(n) d); memory O(n sqrt(n)) bytes at most a block at a time.
+    """
+    searching = np.array([n for n, name in enumerate(names) if _letters(name) > _SHORT], dtype=np.int64)
+    if len(vectors) <= _EXACT_UP_TO:
+        return _paired(*_nearest(vectors, _all_pairs(vectors, searching, rule), rule), 1.0)
+    found = _nearest(vectors, _listed_pairs(vectors, searching, rule), rule)
+    sample = np.random.default_rng(0).permutation(searching)[:SAMPLE]
+    exact = _nearest(vectors, _all_pairs(vectors, np.sort(sample), rule), rule)
+    return _paired(*found, _recall(found, exact, sample))
+
+
+def _letters(name: str) -> int:
+    return sum(map(str.isalnum, name))
+
+
+def _all_pairs(vectors: Vectors, searching: Numbers, rule: SynonymRule) -> tuple[Numbers, Numbers]:
+    """Candidates of each entity among all others."""
+    found = [
+        _above(vectors, searching[start : start + _BLOCK], np.arange(len(vectors)), rule)
+        for start in range(0, len(searching), _BLOCK)
+    ]
+    return _joined(found)
+
+
+def _listed_pairs(vectors: Vectors, searching: Numbers, rule: SynonymRule) -> tuple[Numbers, Numbers]:
+    """Candidates of each entity in the lists that are nearest to it."""
+    centres = _centres(vectors)
+    nearest = np.concatenate(
+        [_top(vectors[start : start + _BLOCK] @ centres.T) for start in range(0, len(vectors), _BLOCK)]
+    )
+    members = np.argsort(nearest[:, 0], kind="stable")
+    bounds = np.searchsorted(nearest[members, 0], np.arange(len(centres) + 1))
+    asked = nearest[searching].ravel()
+    order = np.argsort(asked, kind="stable")
+    askers = np.repeat(searching, nearest.shape[1])[order]
+    asked_bounds = np.searchsorted(asked[order], np.arange(len(centres) + 1))
+    found = []
+    for each in range(len(centres)):
+        listed = members[bounds[each] : bounds[each + 1]]
+        queries = askers[asked_bounds[each] : asked_bounds[each + 1]]
+        found += [_above(vectors, queries[at : at + _BLOCK], listed, rule) for at in range(0, len(queries), _BLOCK)]
+    return _joined(found)
+
+
+def _centres(vectors: Vectors) -> Vectors:
+    """Shape (about sqrt(n), d): means of near vectors, of length 1; the same for the same vectors."""
+    count = int(np.sqrt(len(vectors)))
+    chosen = np.random.default_rng(0).permutation(len(vectors))
+    sample = vectors[np.sort(chosen[: count * _TRAINED])]
+    centres = vectors[np.sort(chosen[:count])].copy()
+    for _ in range(_ROUNDS):
+        own = np.concatenate(
+            [np.argmax(sample[at : at + _BLOCK] @ centres.T, axis=1) for at in range(0, len(sample), _BLOCK)]
+        )
+        order = np.argsort(own, kind="stable")
+        filled, starts = np.unique(own[order], return_index=True)
+        sums = np.add.reduceat(sample[order], starts, axis=0)
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        centres[filled] = np.divide(sums, lengths, out=centres[filled], where=lengths > 0)
+    return centres
+
+
+def _top(similarities: Vectors) -> Numbers:
+    """Shape (b, probes): columns of the largest, the largest of all first."""
+    probes = min(_PROBES, similarities.shape[1])
+    top = np.argpartition(-similarities, probes - 1, axis=1)[:, :probes]
+    order = np.argsort(-np.take_along_axis(similarities, top, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(top, order, axis=1).astype(np.int64)
+
+
+def _above(vectors: Vectors, sources: Numbers, targets: Numbers, rule: SynonymRule) -> tuple[Numbers, Numbers]:
+    near = vectors[sources] @ vectors[targets].T >= rule.threshold - _MARGIN
+    cells = np.flatnonzero(near)  # several times as fast as two numbers per cell: hardly any cell is true
+    rows, columns = np.divmod(cells, max(1, len(targets)))
+    found = sources[rows], targets[columns]
+    apart = found[0] != found[1]
+    return found[0][apart], found[1][apart]
+
+
+def _joined(found: list[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
+    nothing = np.empty(0, dtype=np.int64)
+    return (
+        np.concatenate([nothing, *(sources for sources, _ in found)]),
+        np.concatenate([nothing, *(targets for _, targets in found)]),
+    )
+
+
+def _nearest(
+    vectors: Vectors, candidates: tuple[Numbers, Numbers], rule: SynonymRule
+) -> tuple[Numbers, Numbers, NDArray[np.float64]]:
+    """Of these candidates the nearest of each source that reach the threshold, with exact cosines."""
+    sources, targets = candidates
+    cosines = np.empty(len(sources))
+    for start in range(0, len(sources), _BLOCK):  # small enough for the processor's cache
+        part = slice(start, start + _BLOCK)
+        left, right = vectors[sources[part]].astype(np.float64), vectors[targets[part]].astype(np.float64)
+        cosines[part] = np.einsum("nd,nd->n", left, right)
+    near = np.round(cosines, _DECIMALS) >= rule.threshold
+    sources, targets, cosines = sources[near], targets[near], cosines[near]
+    order = np.lexsort((targets, -np.round(cosines, _DECIMALS), sources))
+    sources, targets, cosines = sources[order], targets[order], cosines[order]
+    rank = np.arange(len(sources)) - np.searchsorted(sources, sources)
+    kept = rank < rule.neighbours
+    return sources[kept], targets[kept], cosines[kept]
+
+
+def _paired(sources: Numbers, targets: Numbers, cosines: NDArray[np.float64], recall: float) -> Synonyms:
+    pairs = np.sort(np.stack((sources, targets), axis=1), axis=1)
+    distinct, first = np.unique(pairs, axis=0, return_index=True) if len(pairs) else (pairs, np.empty(0, dtype=np.intp))
+    return Synonyms(distinct.reshape(-1, 2), cosines[first], recall)
+
+
+def _recall(
+    found: tuple[Numbers, Numbers, NDArray[np.float64]],
+    exact: tuple[Numbers, Numbers, NDArray[np.float64]],
+    sample: Numbers,
+) -> float:
+    """Share of the exact neighbours that were found, both of the entities of the sample."""
+    if not len(exact[0]):
+        return 1.0
+    width = int(max(exact[1].max(), found[1].max(initial=0))) + 1
+    of_sample = np.isin(found[0], sample)
+    known = found[0][of_sample] * width + found[1][of_sample]
+    return float(np.isin(exact[0] * width + exact[1], known).mean())
+
+
+# Source: algorithms.md 3.2, 3.3.
 
 
 def settings(graph: GraphName, build: Build) -> dict[str, object]:
@@ -101,8 +290,8 @@ def _stage(graph: GraphName, vectors: str, synonyms: str, comment: str) -> Stage
         comment,
         ("entity_id", "synonym_id"),
         (
-            text("entity_id", "entity with the smaller key"),
-            text("synonym_id", "entity with the larger key"),
+            text_column("entity_id", "entity with the smaller key"),
+            text_column("synonym_id", "entity with the larger key"),
             real("cosine", "of the vectors of their names, from propositions.synonym_threshold to 1"),
         ),
     )

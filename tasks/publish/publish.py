@@ -1,4 +1,4 @@
-"""Publishing: invariants checked, views and comments written, checksums taken, vectors synchronised, pointer moved.
+"""Publishing: invariants and checksums, changes, vectors, the pointer moved; and the removal of old versions.
 
 Nothing is visible before the last step; a crash anywhere leaves the published version as it was.
 """
@@ -6,39 +6,313 @@ Nothing is visible before the last step; a crash anywhere leaves the published v
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
-from polyhop.schemas.columns import Table
-from polyhop.schemas.corpus import source_of
-from polyhop.schemas.errors import DamagedStoreError, InvariantError
-from polyhop.schemas.manifest import Manifest, SourceState, StageRecord, TableRecord, VectorRecord
-from polyhop.schemas.redaction import redacted_tree
-from polyhop.schemas.settings import VectorSettings
-from polyhop.schemas.stores import SyncedTable, VectorRows
-from polyhop.schemas.tables import CHANGES, VERSION_STAGES
+from polyhop.schemas.errors import (
+    DamagedStoreError,
+    InvariantError,
+    LossRefusedError,
+    ManifestMismatchError,
+    redacted_tree,
+)
+from polyhop.schemas.manifest import EncoderRecord, Manifest, SourceState, StageRecord, TableRecord, VectorRecord
+from polyhop.schemas.ports import SyncedTable, VectorRows
+from polyhop.schemas.records import source_of
+from polyhop.schemas.settings import LOCAL, EncoderSettings, VectorSettings
+from polyhop.schemas.tables import CHANGES, VERSION_STAGES, VIEWS, Table
 from polyhop.schemas.version import VERSION
-from polyhop.schemas.views import VIEWS
-from polyhop.tasks.cycles import no_search_for_cycles
-from polyhop.tasks.publish.changes import fill_changes
-from polyhop.tasks.publish.checksums import staged_checksums
-from polyhop.tasks.publish.encoder_record import encoder_record
-from polyhop.tasks.publish.removal import version_tag
-from polyhop.tasks.stage import Counts, Stage, tables_of
-from polyhop.warehouse.build import Build, latest_manifest
-from polyhop.warehouse.files.kept_records import kept_count, kept_files
+from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles, tables_of
+from polyhop.warehouse.artefacts import open_array
+from polyhop.warehouse.build import Build, latest_manifest, updated_tables
+from polyhop.warehouse.files.corpora import UNOPENED
+from polyhop.warehouse.files.disk import file_checksum
+from polyhop.warehouse.files.layout import IndexFolder
+from polyhop.warehouse.files.records import kept_count, kept_files
 from polyhop.warehouse.files.sources import place_of
-from polyhop.warehouse.files.versions import publish_folder, published_versions
-from polyhop.warehouse.graph.arrays import open_array
-from polyhop.warehouse.open import open_vector_store
+from polyhop.warehouse.files.versions import (
+    prune_versions,
+    publish_folder,
+    published_versions,
+    read_manifest,
+    surplus_versions,
+)
+from polyhop.warehouse.integrity import Damage
+from polyhop.warehouse.open import open_encoder, open_vector_store, record_of
 from polyhop.warehouse.statements import statement, statements
-from polyhop.warehouse.tables.connection import quoted
-from polyhop.warehouse.tables.definitions import comment_statements
-from polyhop.warehouse.updated_tables import updated_tables
-from polyhop.warehouse.vectors.kinds import VectorKind, kinds_in
+from polyhop.warehouse.tables.connection import (
+    attached,
+    comment_statements,
+    create_statement,
+    quoted,
+    record_since,
+    table_record,
+)
+from polyhop.warehouse.tables.version_rows import compare_records
+from polyhop.warehouse.vectors.kinds import (
+    DIGITS,
+    VectorKind,
+    cosine_scale,
+    kinds_in,
+    sampled_sentences,
+    sampled_texts,
+    spread,
+)
+
+FEWEST_GUARDED = 20
+"""Records of a source below which a run may delete any share of them; chosen: what a person sees at a glance."""
+
+
+def check_deletions(build: Build, before: Manifest, damage: Damage) -> None:
+    """Refuses a run that, once its source is read, would delete too much of what the version before has of it.
+
+    A record whose title and text are still there, under another id or in another source, counts as kept. Of a graph,
+    its relations and its passages count.
+
+    Args:
+        build: The build, its source read.
+        before: Manifest of the version before.
+        damage: What of that version cannot be compared; where its records are damaged, their number is.
+
+    Raises:
+        LossRefusedError: If more than `corpus.max_deleted_share` of at least `FEWEST_GUARDED` records would go, or any
+            records below a folder that cannot be opened.
+    """
+    published = build.folder.version(before.version)
+    with build.tables(read_only=True) as connection:
+        if build.source_name in before.sources:
+            _check_records(build, connection, before, damage)
+        elif not before.sources:  # a graph, or a corpus of which an earlier Polyhop kept no records
+            wanted = {"passages": "deleted_passages"}
+            if build.source_kind == "graph":
+                wanted["relations"] = "deleted_relations"
+            with attached(connection, published.tables, "before"):
+                for what, name in wanted.items():
+                    if what in before.tables and what not in damage.tables:
+                        total, gone = connection.execute(statement("changes", name)).fetchone() or (0, 0)
+                        _refuse(build, what, total, gone)
+
+
+def _check_records(build: Build, connection: duckdb.DuckDBPyConnection, before: Manifest, damage: Damage) -> None:
+    file, held = kept_files(build.source_name)[0], before.sources[build.source_name].records
+    if file in damage.arrays:
+        _refuse(build, "records", held, held - kept_count(build.staging.arrays / file))
+        return
+    now = [str(path) for path in sorted(build.staging.arrays.glob(kept_files("*")[0]))]
+    files = {"before": [str(build.folder.version(before.version).arrays / file)], "after": now}
+    (gone,) = connection.execute(statement("changes", "deleted_ids"), files).fetchone() or (0,)
+    if not gone:
+        return  # the usual case, which reads no text
+    values = {**files, "reason": UNOPENED}
+    gone, below, folder = connection.execute(statement("changes", "deleted_records"), values).fetchone() or (0, 0, "")
+    if below:
+        raise LossRefusedError(
+            f"Folder '{folder}' of {build.source} cannot be opened, and {below:,} "
+            f"{'record' if below == 1 else 'records'} below it would be deleted "
+            f"from index '{build.index}'; nothing was published. Allow opening it, or say --allow-deletions."
+        )
+    _refuse(build, "records", held, gone)
+
+
+def _refuse(build: Build, what: str, total: int, gone: int) -> None:
+    share = build.settings.corpus.max_deleted_share
+    if total >= FEWEST_GUARDED and gone > share * total:
+        raise LossRefusedError(
+            f"{gone:,} of {total:,} {what} of {build.source} in index '{build.index}' would be deleted, more than the "
+            f"allowed share of {share:g} (corpus.max_deleted_share); nothing was published. Check that the source is "
+            "whole; if they are to go, say --allow-deletions."
+        )
+
+
+def fill_changes(
+    build: Build, connection: duckdb.DuckDBPyConnection, before: Manifest | None, number: int
+) -> Mapping[str, int]:
+    """Fills the table of the staged version; returns how many records changed, by kind.
+
+    Where the tables of the version before cannot be read, every record counts as added.
+
+    Args:
+        build: The build, its tables filled.
+        connection: Its tables.
+        before: Manifest of the version before, None if there is none.
+        number: The version that is being published.
+    """
+    connection.execute(create_statement(CHANGES))
+    folders = [build.staging.arrays]
+    published = build.folder.version(before.version) if before is not None else None
+    if published is not None:
+        folders.append(published.arrays)
+    found = compare_records(connection, published.tables if published is not None else None, folders)
+    connection.execute(statement("changes", "fill_changes"), {"version": number})
+    return found
+
+
+_EARLIER = "version_before"
+
+
+@dataclass(frozen=True, slots=True)
+class Checksums:
+    """Of tables and of files of arrays, by name, and of the file of tables."""
+
+    tables: dict[str, TableRecord]
+    arrays: dict[str, str]
+    tables_file: str
+
+
+def staged_checksums(build: Build, tables: Sequence[Table]) -> Checksums:
+    """Of all that was staged; nothing writes to it any more."""
+    before = latest_manifest(build) if build.earlier is not None else None
+    with ThreadPoolExecutor(1) as beside:
+        files = beside.submit(_file_checksums, build, before)
+        records = _table_records(build, tables, before)
+        tables_file, arrays = files.result()
+    return Checksums(records, arrays, tables_file)
+
+
+def _table_records(build: Build, tables: Sequence[Table], before: Manifest | None) -> dict[str, TableRecord]:
+    noted = {name: table.record for name, table in updated_tables(build).items()}
+    known = _known_records(build, before)
+    with build.tables(read_only=True) as connection:
+        records = {table.name: noted[table.name] for table in tables if _holds(connection, table, noted)}
+        left = [table.name for table in tables if table.name not in records]
+        if before is None or not known:
+            return records | {name: table_record(connection, name) for name in left}
+        with attached(connection, build.folder.version(before.version).tables, _EARLIER):
+            return records | {
+                name: record_since(connection, name, _EARLIER, known[name])
+                if name in known
+                else table_record(connection, name)
+                for name in left
+            }
+
+
+def _known_records(build: Build, before: Manifest | None) -> dict[str, TableRecord]:
+    """Of the version before, its undamaged tables only."""
+    if before is None or build.earlier is None:
+        return {}
+    return {name: record for name, record in before.tables.items() if name in build.earlier.tables}
+
+
+def _holds(connection: duckdb.DuckDBPyConnection, table: Table, noted: Mapping[str, TableRecord]) -> bool:
+    """Whether a table was noted when rows came and went, and has as many rows as were noted."""
+    if table.name not in noted:
+        return False
+    (rows,) = connection.execute(f"SELECT count(*) FROM {quoted(table.name)}").fetchone() or (0,)
+    return bool(rows == noted[table.name].rows)
+
+
+def _file_checksums(build: Build, before: Manifest | None) -> tuple[str, dict[str, str]]:
+    arrays = sorted(build.staging.arrays.iterdir())
+    return file_checksum(build.staging.tables), {file.name: _checksum_of(build, file, before) for file in arrays}
+
+
+def _checksum_of(build: Build, file: Path, before: Manifest | None) -> str:
+    """Of one array; a file that the version before has, too, was looked at when the run began."""
+    if before is not None:
+        for published in build.earlier_files(file.name):
+            if published.samefile(file):
+                return before.arrays[file.name]
+    return file_checksum(file)
+
+
+Row = tuple[str, str]
+"""What is embedded of a thing: first and second."""
+
+
+def encoder_record(build: Build, kind: VectorKind, rows: Sequence[Row], matrix: NDArray[np.float32]) -> EncoderRecord:
+    """The record of a kind's encoder; that of the version before, if its vectors are taken over.
+
+    Args:
+        build: The build, all stages done.
+        kind: Of vectors.
+        rows: What is embedded, in the order of the matrix.
+        matrix: Shape (n, d), rows of length 1.
+    """
+    current, stage = latest_manifest(build), f"embed-{kind.name}"
+    record = current.stages.get(stage) if current is not None else None
+    before = current.vectors.get(kind.name) if current is not None else None
+    if before is not None and record is not None and record.fingerprint == dict(build.fingerprints).get(stage):
+        return before.encoder
+    choice = build.settings.encoder.choice_of(kind.space)
+    made = record_of(build.settings, choice, open_encoder(build.settings, kind.space).encoder.max_tokens)
+    if kind.name != "passage" or choice.name == LOCAL:
+        return made
+    own, reference = _spreads(build, kind, rows, matrix)
+    return made.model_copy(update={"spread": round(own, DIGITS), "cosine_scale": cosine_scale(own, reference)})
+
+
+def _spreads(build: Build, kind: VectorKind, rows: Sequence[Row], matrix: NDArray[np.float32]) -> tuple[float, float]:
+    """Of the configured encoder and of the local one, over the same sample."""
+    chosen = sampled_texts([kind.text(*row) for row in rows])
+    texts = [kind.text(*rows[number]) for number in chosen]
+    questions = sampled_sentences([rows[number][1] for number in chosen])
+    encoder = open_encoder(build.settings)
+    asked = EncoderSettings(threads=build.settings.encoder.threads, batch_size=0)
+    local = open_encoder(build.settings.model_copy(update={"encoder": asked}))
+    own = spread(encoder.encode_cached_questions(questions), matrix[chosen])
+    of_texts = local.encode(texts, kind.encoded_as or kind.name)
+    return own, spread(local.encode_cached_questions(questions), of_texts)
+
+
+def prune(build: Build, *, is_after_kill: bool = False) -> list[int]:
+    """Removes versions beyond `keep_versions` that nobody uses, and the vectors that only they held.
+
+    Args:
+        build: The build.
+        is_after_kill: Whether an earlier process was killed while it changed vectors: what it left goes, too.
+    """
+    begin_removal(build.folder)
+    removed = prune_versions(build.folder, build.settings.keep_versions)
+    clean_vectors(build.folder, at_once=is_after_kill)
+    return removed
+
+
+def tidy(build: Build, *, is_after_kill: bool) -> list[int]:
+    """What `prune` does, for a run that publishes nothing: only if there is something to remove."""
+    if is_after_kill or surplus_versions(build.folder, build.settings.keep_versions):
+        return prune(build, is_after_kill=is_after_kill)
+    return []
+
+
+def begin_removal(index: IndexFolder) -> None:
+    """Notes that versions and then their vectors go, so that a kill in between is known (`was_killed`)."""
+    if index.vectors.is_dir():
+        open_vector_store(index).begin_changes()
+
+
+def was_killed(index: IndexFolder) -> bool:
+    """Whether the last process that changed the vectors of an index was killed. For who holds the writer's lease."""
+    return index.vectors.is_dir() and open_vector_store(index).is_changing()
+
+
+def clean_vectors(index: IndexFolder, *, at_once: bool = False) -> None:
+    """Frees the vectors that no published version holds, also those of versions that a killed run removed.
+
+    Only for who holds the writer's lease; `at_once`: also files of no version at all, which killed runs left.
+    """
+    if not index.vectors.is_dir():
+        return
+    numbers = published_versions(index)
+    try:
+        manifests = [read_manifest(index.version(number)) for number in numbers]
+    except ManifestMismatchError:
+        return  # nobody knows what the damaged one holds
+    tables = {record.table for manifest in manifests for record in manifest.vectors.values()}
+    store = open_vector_store(index)
+    store.begin_changes()
+    store.clean([version_tag(number) for number in numbers], tables, at_once=at_once)
+    store.end_changes()
+
+
+def version_tag(number: int) -> str:
+    """The name by which a version pins its vectors."""
+    return f"v{number:06d}"
+
 
 _UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "maintenance", "queue", "runner", "worker", "reader"}
 

@@ -8,12 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.names import FUNCTION_WORDS
-from polyhop.schemas.resolution import Decision
-from polyhop.tasks.resolution.candidates import name_words
-from polyhop.tasks.resolution.links import link_key
-from polyhop.tasks.resolution.verdict import quoted
-from polyhop.warehouse.tables.decisions import NameRecords
+from polyhop.schemas.names import FUNCTION_WORDS, Decision
+from polyhop.tasks.resolution.candidates import name_words, quoted_name
+from polyhop.tasks.resolution.resolve import link_key
+from polyhop.warehouse.tables.version_rows import NameRecords
 
 _NO_NODE = "the graph that this index was made from has no node, or several, of the name"
 
@@ -89,7 +87,7 @@ def explain(a: str, b: str, records: NameRecords) -> Explanation:
 
 def _why_one_key(a: str, b: str, key: str) -> str:
     dropped = "case, accents and punctuation" if link_key(a) == link_key(b) else "function words in front"
-    return f"both are {quoted(key)} once {dropped} are dropped"
+    return f"both are {quoted_name(key)} once {dropped} are dropped"
 
 
 def _why_unseen(names: Iterable[str], records: NameRecords) -> str:
@@ -98,7 +96,7 @@ def _why_unseen(names: Iterable[str], records: NameRecords) -> str:
     if any(decision.kind == "identity" for decision in records.decisions):
         return told
     missing = "no passage of this index mentions" if records.is_resolved else _NO_NODE
-    said = f"{missing} {' and '.join(quoted(name) for name in names)}"
+    said = f"{missing} {' and '.join(quoted_name(name) for name in names)}"
     return f"{said}; {told}" if told else said
 
 
@@ -136,7 +134,9 @@ def _told_of_both(keys: tuple[str, str], meant: list[str], records: NameRecords)
 
 
 def _difference_of_types(meant: Sequence[str], types: Sequence[str | None]) -> str:
-    kinds = " and ".join(f"{quoted(k)} is {t or 'of no known type'}" for k, t in sorted(zip(meant, types, strict=True)))
+    kinds = " and ".join(
+        f"{quoted_name(k)} is {t or 'of no known type'}" for k, t in sorted(zip(meant, types, strict=True))
+    )
     return f"names are one only within one type, or where a guess adds a form of address or of company: {kinds}"
 
 
@@ -154,7 +154,7 @@ def _is_about_other(decision: Decision, keys: tuple[str, str], meant: list[str])
     if decision.key not in keys:
         return False
     place = 1 - keys.index(decision.key)
-    return any(quoted(other) in decision.reason for other in (keys[place], meant[place]))
+    return any(quoted_name(other) in decision.reason for other in (keys[place], meant[place]))
 
 
 def _reasons(decisions: Iterable[Decision]) -> str:

@@ -1,21 +1,223 @@
-"""Names to entities: candidates, a judge's verdict and people's links, every decision with its reason (pure).
+"""Names to entities: what is accepted, people's links, every decision with its reason (pure).
 
 Same names in another order give the same result. Automatic merges
 never cross types that are nearly certain; links may (links.py).
 Source: algorithms.md 1.4.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from polyhop.schemas.chat import Usage
-from polyhop.schemas.resolution import Decision, NamePair
-from polyhop.tasks.resolution.acceptance import preferred
-from polyhop.tasks.resolution.candidates import Name, candidate_pairs, pairs_across_types
-from polyhop.tasks.resolution.clusters import DisjointSets, clusters_of
-from polyhop.tasks.resolution.links import Links, cannot_links_of, check_contradictions, link_key, path, unused_reason
-from polyhop.tasks.resolution.verdict import Judge, Verdict, quoted
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.names import Decision, NamePair, name_tokens
+from polyhop.schemas.types import LOCATION, PERSON
+from polyhop.tasks.resolution.candidates import (
+    COMPANY_WORDS,
+    FORM_WORDS,
+    DisjointSets,
+    Judge,
+    Name,
+    Pair,
+    Verdict,
+    candidate_pairs,
+    clusters_of,
+    pairs_across_types,
+    quoted_name,
+)
+
+# Source: algorithms.md 1.4, token-free acceptance.
+
+MIN_SIMILARITY = 0.80  # algorithms.md 1.4, token-free acceptance (iii).
+_HARMLESS = "king queen prince princess president saint film novel band album"
+HARMLESS_WORDS = FORM_WORDS | frozenset(_HARMLESS.split())
+"""Words that a longer form of a name may add without meaning something else."""
+
+Similarity = Callable[[Name, Name], float | None]
+"""Cosine of two names' descriptions, None if one of them is not embedded."""
+
+
+def accept(names: Sequence[Name], pairs: Iterable[Pair], similarity: Similarity | None = None) -> Verdict:
+    """Decides on candidate pairs.
+
+    Args:
+        names: All names.
+        pairs: Candidates (a, b), the words of a among those of b, of clusters that are small enough.
+        similarity: Similarity of two descriptions, None to do without.
+
+    Returns:
+        At most one merge per name: into the preferred one of its longest acceptable forms.
+    Source: algorithms.md 1.4, token-free acceptance.
+    Cost: O(sum over names of the squared number of its acceptable forms).
+    """
+    longer: dict[int, list[int]] = defaultdict(list)
+    for a, b in pairs:
+        longer[a].append(b)
+    merges = []
+    refusals = {}
+    ambiguous = set()
+    for a in sorted(longer):
+        forms = {b: why for b in sorted(longer[a]) if (why := _reason(names[a], names[b], similarity))}
+        largest = _largest(names, forms)
+        if not forms:
+            refusals[a] = _refusal(names, a, longer[a])
+        elif len({names[b].tokens for b in largest}) > 1:
+            shown = ", ".join(quoted_name(names[b].key) for b in largest[:5])
+            refusals[a] = f"several longer forms fit {quoted_name(names[a].key)}: {shown}"
+            ambiguous.add(a)
+        else:
+            b = preferred(names, largest)
+            merges.append((a, b, forms[b]))
+    return Verdict(merges, refusals, frozenset(ambiguous))
+
+
+def preferred(names: Sequence[Name], numbers: Iterable[int]) -> int:
+    """The best name for an entity: most words, then most mentions, no comma, longest, smallest.
+
+    Source: algorithms.md 1.4, last lines.
+    """
+
+    def rank(number: int) -> tuple[int, int, bool, int, str, str]:
+        name = names[number]
+        return (-len(name.tokens), -name.mention_count, "," in name.form, -len(name.form), name.form, name.key)
+
+    return min(numbers, key=rank)
+
+
+def _reason(a: Name, b: Name, similarity: Similarity | None) -> str:
+    """Why a may be another form of b, "" if it may not."""
+    why = _reason_of_words(a, b)
+    if not why or similarity is None:
+        return why
+    cosine = similarity(a, b)
+    return why if cosine is None or cosine >= MIN_SIMILARITY else ""
+
+
+def _reason_of_words(a: Name, b: Name) -> str:
+    extras = b.tokens - a.tokens
+    if not extras:
+        return f"{quoted_name(a.key)} has the same words as {quoted_name(b.key)}"
+    if a.type == LOCATION and not (a.is_guess and extras <= COMPANY_WORDS):
+        return ""
+    if extras <= HARMLESS_WORDS:
+        return f"{quoted_name(b.key)} only adds {', '.join(sorted(extras))} to {quoted_name(a.key)}"
+    if a.type == PERSON and len(a.tokens) >= 2 and b.form.startswith(f"{a.form} of "):
+        return f"{quoted_name(b.key)} says of what {quoted_name(a.key)} is"
+    return ""
+
+
+def _largest(names: Sequence[Name], forms: Mapping[int, str]) -> list[int]:
+    """The forms whose words no other form has all of, and more."""
+    return [b for b in forms if not any(names[b].tokens < names[c].tokens for c in forms)]
+
+
+def _refusal(names: Sequence[Name], a: int, longer: Sequence[int]) -> str:
+    if names[a].type == LOCATION:
+        shown = ", ".join(quoted_name(names[b].key) for b in sorted(longer)[:3])
+        return f"places are one only with the same words: {quoted_name(names[a].key)} is not {shown}"
+    added = [
+        f"{quoted_name(names[b].key)} adds {', '.join(sorted(names[b].tokens - names[a].tokens))}" for b in longer[:3]
+    ]
+    return f"every longer form may be another thing: {'; '.join(added)}"
+
+
+# Source: algorithms.md 1.4.
+
+Edges = Mapping[int, Sequence[tuple[int, str]]]
+"""Number of a name to (other name, reason)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """What people said: pairs that are one entity, pairs that are not."""
+
+    must: tuple[NamePair, ...] = ()
+    cannot: tuple[NamePair, ...] = ()
+
+    @property
+    def pairs(self) -> tuple[NamePair, ...]:
+        """All of them."""
+        return (*self.must, *self.cannot)
+
+
+def link_key(name: str) -> str:
+    """The key under which a name of a link file is known."""
+    return " ".join(name_tokens(name))
+
+
+def unused_reason(pair: NamePair, name_of: Callable[[str], Name | None]) -> str:
+    """Why a pair has no effect, "" if it has one.
+
+    Args:
+        pair: The pair.
+        name_of: Key to its name, None if no passage mentions it.
+    """
+    for written in (pair.a, pair.b):
+        name = name_of(link_key(written))
+        if pair.type and name is not None and name.mention_count and name.type != pair.type:
+            return f"not used, because {quoted_name(name.key)} is of type {name.type or 'unknown'}"
+    return ""
+
+
+def cannot_links_of(cannot: Iterable[NamePair], number_of: Mapping[str, int]) -> dict[int, dict[int, str]]:
+    """Number to the numbers that must stay apart from it, with the place that says so.
+
+    Raises:
+        ConfigurationError: If both names of a pair have one key: nothing can keep them apart.
+    """
+    cannot_links: dict[int, dict[int, str]] = {}
+    for pair in cannot:
+        a, b = number_of[link_key(pair.a)], number_of[link_key(pair.b)]
+        if a == b:
+            raise ConfigurationError(
+                f"{pair.place}: '{pair.a}' and '{pair.b}' are the same name ('{link_key(pair.a)}') once case, accents "
+                "and punctuation are dropped; they cannot be kept apart. Remove the pair."
+            )
+        cannot_links.setdefault(a, {}).setdefault(b, pair.place)
+        cannot_links.setdefault(b, {}).setdefault(a, pair.place)
+    return cannot_links
+
+
+def check_contradictions(
+    names: Sequence[Name], sets: DisjointSets, edges: Edges, cannot_links: Mapping[int, Mapping[int, str]]
+) -> None:
+    """Refuses pairs that are both linked and kept apart.
+
+    Args:
+        names: All names.
+        sets: Joined by must-links only.
+        edges: The must-links.
+        cannot_links: The cannot-links.
+
+    Raises:
+        ConfigurationError: Naming both names and the chain that joins them.
+    """
+    for a in sorted(cannot_links):
+        for b in sorted(cannot_links[a]):
+            if a < b and sets.find(a) == sets.find(b):
+                chain = "; ".join(path(edges, a, b))
+                raise ConfigurationError(
+                    f"Links contradict each other: {cannot_links[a][b]} keeps {quoted_name(names[a].key)} and "
+                    f"{quoted_name(names[b].key)} apart, but they are joined ({chain}). Remove one of these pairs."
+                )
+
+
+def path(edges: Edges, start: int, goal: int) -> list[str]:
+    """Reasons along a shortest way from one name to another, [] if there is none."""
+    came_from: dict[int, tuple[int, str]] = {start: (start, "")}
+    waiting = deque([start])
+    while waiting and goal not in came_from:
+        here = waiting.popleft()
+        for there, reason in sorted(edges.get(here, ())):
+            if there not in came_from:
+                came_from[there] = (here, reason)
+                waiting.append(there)
+    reasons = []
+    while goal != start and goal in came_from:
+        goal, reason = came_from[goal]
+        reasons.append(reason)
+    return reasons[::-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +317,7 @@ class _Merging:
         """Notes names that were left out of too large a cluster."""
         for number in numbers:
             self._notes.refusals[number] = (
-                f"more than {max_cluster} names are linked through the words of {quoted(self.names[number].key)}; "
+                f"more than {max_cluster} names are linked through the words of {quoted_name(self.names[number].key)}; "
                 "it was left out of their cluster (resolution.max_cluster)"
             )
 
@@ -133,7 +335,9 @@ class _Merging:
                 continue
             certain = [self._types.get(self._sets.find(number), set()) for number in (a, b)]
             if all(certain) and certain[0].isdisjoint(certain[1]):
-                notes.refusals[a] = f"other forms of {quoted(self.names[b].key)} are of another type, although {reason}"
+                notes.refusals[a] = (
+                    f"other forms of {quoted_name(self.names[b].key)} are of another type, although {reason}"
+                )
                 notes.descriptions.pop(b, None)
                 continue
             self._join(a, b, reason)
@@ -225,11 +429,11 @@ class _Merging:
 
 
 def _must_reason(pair: NamePair) -> str:
-    return f"must-link {quoted(link_key(pair.a))} = {quoted(link_key(pair.b))} ({pair.place})"
+    return f"must-link {quoted_name(link_key(pair.a))} = {quoted_name(link_key(pair.b))} ({pair.place})"
 
 
 def _cannot_reason(pair: NamePair) -> str:
-    return f"cannot-link {quoted(link_key(pair.a))} is not {quoted(link_key(pair.b))} ({pair.place})"
+    return f"cannot-link {quoted_name(link_key(pair.a))} is not {quoted_name(link_key(pair.b))} ({pair.place})"
 
 
 def _order(decision: Decision) -> tuple[str, str, str]:

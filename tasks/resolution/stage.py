@@ -1,41 +1,313 @@
-"""The resolution stage: raw parts of any extractor to the tables of entities and of all that names them.
+"""The resolution stage: raw parts and people's edits to the tables of entities, all or what changed.
 
-The statements are in warehouse/tables/sql/resolve.sql, the decisions in resolve.py; order of the parts does not matter.
+The statements are in warehouse/tables/sql/resolve.sql, the decisions in resolve.py; order of the parts does not
+matter.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
 
 from polyhop.schemas.chat import ChatModel, Role
-from polyhop.schemas.entity_edits import EntityEdit
-from polyhop.schemas.ids import content_hash
-from polyhop.schemas.model_settings import ReplySettings
-from polyhop.schemas.tables import ALIASES
-from polyhop.tasks.cycles import no_search_for_cycles
-from polyhop.tasks.raw_rows import RAW, raw_rows, raw_rows_before, read_changed
-from polyhop.tasks.resolution.acceptance import accept
-from polyhop.tasks.resolution.candidates import Name, Pair
-from polyhop.tasks.resolution.edits import EditedEntity, edited_entities, edited_links
-from polyhop.tasks.resolution.filling import FILLED, describe_names, fill_all, fill_changed
-from polyhop.tasks.resolution.kept import Before, are_names_kept, keep_decisions, showing
-from polyhop.tasks.resolution.links import Links
-from polyhop.tasks.resolution.namesake_rows import tell_apart
-from polyhop.tasks.resolution.namesakes import Senses, with_senses
-from polyhop.tasks.resolution.resolve import Resolution, resolve
-from polyhop.tasks.resolution.titles import title_aliases
-from polyhop.tasks.resolution.verdict import Judge, Verdict
+from polyhop.schemas.names import NO_TYPE, EntityEdit, NamePair, title_keys
+from polyhop.schemas.settings import ReplySettings
+from polyhop.schemas.tables import (
+    ALIASES,
+    ENTITIES,
+    MENTIONS,
+    PROPOSITION_ENTITIES,
+    PROPOSITION_PASSAGES,
+    PROPOSITIONS,
+    RELATION_SOURCES,
+    RELATIONS,
+    TRIPLE_ENTITIES,
+    TRIPLE_PASSAGES,
+    TRIPLES,
+    Table,
+)
+from polyhop.schemas.text import content_hash, norm_simple, without_last_parenthesis
+from polyhop.tasks.raw_rows import RAW, RawRows, raw_rows, raw_rows_before, read_changed
+from polyhop.tasks.resolution.candidates import Judge, Name, Pair, Verdict
+from polyhop.tasks.resolution.namesakes import Senses, tell_apart, with_senses
+from polyhop.tasks.resolution.resolve import Links, Resolution, accept, link_key, resolve
 from polyhop.tasks.resolution.verification import cluster_request, resolve_task, verdict_of
-from polyhop.tasks.stage import Counts, Stage
-from polyhop.warehouse.build import Build, part_file, write_part
-from polyhop.warehouse.edit_file import edits_hash, read_edits
-from polyhop.warehouse.link_files import links_hash, read_links
+from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles
+from polyhop.warehouse.build import (
+    Build,
+    begin_updates,
+    clear_tables,
+    insert_sorted,
+    part_file,
+    replace_rows,
+    write_part,
+)
 from polyhop.warehouse.statements import statement, statements
-from polyhop.warehouse.tables.connection import quoted
-from polyhop.warehouse.updated_tables import begin_updates, clear_tables
+from polyhop.warehouse.tables.connection import attached, quoted
+from polyhop.warehouse.user_files import edits_hash, links_hash, read_edits, read_links
+
+# Source: algorithms.md 2.7 (EL).
+
+
+def title_aliases(titles: Iterable[str]) -> list[tuple[str, str]]:
+    """(alias, key of the title it may mean) pairs, distinct and sorted; an alias with several keys is ambiguous.
+
+    Args:
+        titles: Titles; equal ones count once.
+    """
+    pairs = set()
+    for title in set(titles):
+        keys = title_keys(title)
+        if not keys:
+            continue
+        for form in (title, without_last_parenthesis(title)):
+            alias = norm_simple(form)
+            if alias:
+                pairs.add((alias, keys[0]))
+    return sorted(pairs)
+
+
+class EditedEntity(NamedTuple):
+    """What edits say of one entity.
+
+    Attributes:
+        key: Its key, after names were merged.
+        name: Its new name, None to keep it.
+        is_retyped: Whether `type` counts.
+        type: Its new type, None for none.
+        is_deleted: Whether nothing mentions it any more.
+    """
+
+    key: str
+    name: str | None = None
+    is_retyped: bool = False
+    type: str | None = None
+    is_deleted: bool = False
+
+
+def edited_links(links: Links, edits: Iterable[EntityEdit], mentioned: Collection[str]) -> Links:
+    """The links of files, and those that edits add.
+
+    Args:
+        links: What files say.
+        edits: What people decided with `polyhop entities edit`.
+        mentioned: Keys of all names that passages mention: a new name that is one of them leads to its own entity.
+    """
+    must, cannot = list(links.must), list(links.cannot)
+    for edit in edits:
+        pair = NamePair(edit.key, edit.other, place=edit.place)
+        is_alias = edit.kind == "rename" and link_key(edit.other) not in {edit.key, ""}
+        if edit.kind == "split":
+            cannot.append(pair)
+        elif edit.kind == "merge" or (is_alias and link_key(edit.other) not in mentioned):
+            must.append(pair)
+    return Links(tuple(must), tuple(cannot))
+
+
+def edited_entities(edits: Iterable[EntityEdit], canonical_of: Mapping[str, str]) -> list[EditedEntity]:
+    """What is said of each entity, in order of their keys.
+
+    Args:
+        edits: In the order in which they were made.
+        canonical_of: Key of a merged-away name to the key of its entity.
+    """
+    found: dict[str, EditedEntity] = {}
+    for edit in edits:
+        key = canonical_of.get(edit.key, edit.key)
+        entity = found.get(key, EditedEntity(key))
+        if edit.kind == "rename":
+            found[key] = entity._replace(name=edit.other)
+        elif edit.kind == "retype":
+            found[key] = entity._replace(is_retyped=True, type=None if edit.other == NO_TYPE else edit.other)
+        elif edit.kind == "delete":
+            found[key] = entity._replace(is_deleted=True)
+    return [found[key] for key in sorted(found)]
+
+
+_DIFFERENCES = (
+    "moved_passages",
+    "mentions_that_differ",
+    "relations_that_differ",
+    "propositions_that_differ",
+    "triples_that_differ",
+    "named_keys",
+    "key_map_before",
+)
+"""Statements that compare the raw rows of changed passages: most of them are as they were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The version before.
+
+    Attributes:
+        tables: File of its tables.
+        raw: Its raw rows by name.
+        passages: Ids of passages whose raw rows are others now, removed ones among them.
+        counts: What resolution counted in it.
+    """
+
+    tables: Path
+    raw: Mapping[str, RawRows]
+    passages: Sequence[str]
+    counts: Mapping[str, int]
+
+
+@contextmanager
+def showing(connection: duckdb.DuckDBPyConnection, raw: Mapping[str, RawRows], before: Before | None) -> Iterator[None]:
+    """For the block: raw rows as `all_mentions` and so on, and what is known of the version before.
+
+    That is its tables as `published`, its raw rows as `mentions_before` and so on, which passages changed since, and
+    keys of the names in these.
+    """
+    _show_raw(connection, {f"all_{name}": rows for name, rows in raw.items()})
+    if before is None:
+        yield
+        return
+    with attached(connection, before.tables, "published"):
+        _show_raw(connection, {f"{name}_before": rows for name, rows in before.raw.items()})
+        passages = {"passages": list(before.passages)}
+        connection.execute(statement("resolve_update", "changed_passages"), passages)
+        for name in _DIFFERENCES:
+            connection.execute(statement("resolve_update", name))
+        yield
+
+
+def _show_raw(connection: duckdb.DuckDBPyConnection, views: Mapping[str, RawRows]) -> None:
+    for name, rows in views.items():
+        connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS {rows.query}")
+
+
+def are_names_kept(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether every name has the spelling, the type and the number of mentions that it had.
+
+    Only names that changed passages mention, before or now, can have others. Rules decide by these alone.
+
+    Cost: O(mentions) to look through.
+    """
+    for moment, mentions in (("before", "named_before"), ("now", "named_now")):
+        connection.execute(statement("resolve_update", mentions))
+        for name in ("names_of_keys", "types_of_keys"):
+            connection.execute(statement("resolve", name))
+        names = statement("resolve", "names_to_resolve")
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE names_{moment} AS {names}")
+    connection.execute("DROP TABLE resolved_mentions")
+    (changed,) = connection.execute(statement("resolve_update", "count_changed_names")).fetchone() or (1,)
+    return not changed
+
+
+def keep_decisions(connection: duckdb.DuckDBPyConnection) -> None:
+    """Takes over what was decided about names: the key map, and every decision with its reason."""
+    for name in ("keep_key_map", "keep_decisions"):
+        connection.execute(statement("resolve_update", name))
+
+
+_STATED = {
+    "propositions": (PROPOSITIONS, PROPOSITION_PASSAGES, PROPOSITION_ENTITIES),
+    "triples": (TRIPLES, TRIPLE_PASSAGES, TRIPLE_ENTITIES),
+}
+"""Raw rows and the tables that they fill: texts, passages, entities."""
+
+FILLED = (ENTITIES, MENTIONS, RELATIONS, RELATION_SOURCES, *(table for tables in _STATED.values() for table in tables))
+"""Tables that an update takes from the version before, but for what changed."""
+
+
+def describe_names(connection: duckdb.DuckDBPyConnection) -> None:
+    """Name and type of each key of all mentions, while nothing is decided."""
+    _run(connection, "resolve", "own_mentions")
+    _view(connection, "resolved_mentions", "own_mentions")
+    _run(connection, "resolve", "names_of_keys", "types_of_keys")
+
+
+def fill_all(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
+    """Fills the tables from all raw rows, once it is decided which names are which entity."""
+    clear_tables(build, connection, FILLED)
+    _run(connection, "resolve", "keyed_mentions", "drop_deleted_mentions")
+    _view(connection, "resolved_mentions", "keyed_mentions")
+    _view(connection, "placed_mentions", "keyed_mentions")
+    _describe(connection)
+    _insert_rows(connection, ENTITIES, "entities")
+    _insert_rows(connection, MENTIONS, "mentions")
+    _view(connection, "stated_relations", "all_relations")
+    _run(connection, "resolve", "raw_relations")
+    _insert_rows(connection, RELATIONS, "relations")
+    _insert_rows(connection, RELATION_SOURCES, "relation_sources")
+    for name, (texts, passages, entities) in _STATED.items():
+        for view in ("stated", "naming"):
+            _view(connection, view, f"all_{name}")
+        _insert_rows(connection, texts, "distinct_propositions")
+        _insert_rows(connection, passages, "passages_of_propositions")
+        _insert_rows(connection, entities, "entities_of_propositions")
+
+
+def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
+    """Changes the rows of the tables that differ: they begin as those of the version before, which is shown.
+
+    Cost: O(rows) to look through, O(rows of what changed) to derive and to write.
+    """
+    connection.execute("DROP VIEW IF EXISTS resolved_mentions")
+    _run(connection, "resolve_update", "remapped_keys", "changed_keys", "touched_entities")
+    _run(connection, "resolve_update", "keyed_mentions_of_changes")
+    _run(connection, "resolve", "drop_deleted_mentions")
+    _run(connection, "resolve_update", "resolved_mentions")
+    _describe(connection)
+    _replace(build, connection, ENTITIES, "entities", "key IN (FROM touched_entities)")
+    _run(connection, "resolve_update", "moved_keys", "moved_entities", "placed_mentions")
+    outdated = "unit_id IN (FROM changed_passages) OR entity_id IN (SELECT entity_id FROM moved_entities)"
+    _replace(build, connection, MENTIONS, "mentions", outdated)
+    _update_relations(build, connection)
+    for name, tables in _STATED.items():
+        _update_stated(build, connection, name, tables)
+
+
+def _update_relations(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
+    _run(connection, "resolve_update", "relations_of_changes")
+    _run(connection, "resolve", "raw_relations")
+    _run(connection, "resolve_update", "relations_not_stated", "touched_relations", "relations_beside")
+    _run(connection, "resolve", "raw_relations")
+    _run(connection, "resolve_update", "drop_other_relations")
+    for table in (RELATIONS, RELATION_SOURCES):
+        _replace(build, connection, table, table.name, "relation_id IN (FROM touched_relations)")
+
+
+def _update_stated(
+    build: Build, connection: duckdb.DuckDBPyConnection, name: str, tables: tuple[Table, Table, Table]
+) -> None:
+    texts, passages, entities = tables
+    _view(connection, "stated_now", f"all_{name}")
+    _view(connection, "differing", f"differing_{name}")
+    _run(connection, "resolve_update", "touched_texts", "stated", "touched_names", "naming")
+    _replace(build, connection, texts, "distinct_propositions", "proposition_id IN (FROM touched_texts)")
+    _replace(build, connection, passages, "passages_of_propositions", "proposition_id IN (FROM touched_texts)")
+    _replace(build, connection, entities, "entities_of_propositions", "proposition_id IN (FROM touched_names)")
+
+
+def _describe(connection: duckdb.DuckDBPyConnection) -> None:
+    """Name, type and description of the entities that are derived, and which of them occur in propositions."""
+    _run(connection, "resolve", "names_of_keys", "types_of_keys", "descriptions_of_keys", "phrases")
+    _run(connection, "resolve", "rename_keys", "drop_retyped_keys", "retype_keys")
+
+
+def _run(connection: duckdb.DuckDBPyConnection, file: str, *names: str) -> None:
+    for name in names:
+        connection.execute(statement(file, name))
+
+
+def _view(connection: duckdb.DuckDBPyConnection, name: str, source: str) -> None:
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS FROM {quoted(source)}")
+
+
+def _insert_rows(connection: duckdb.DuckDBPyConnection, table: Table, rows: str) -> None:
+    insert_sorted(connection, table, statement("resolve", rows))
+
+
+def _replace(build: Build, connection: duckdb.DuckDBPyConnection, table: Table, rows: str, outdated: str) -> None:
+    replace_rows(build, connection, table, statement("resolve", rows), outdated)
+
 
 REVISION = 5  # raise it with every change of resolution's code that changes its tables (decision 0001)
 

@@ -12,9 +12,8 @@ from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Usage
 from polyhop.schemas.text import norm_ws
-from polyhop.tasks.resolution.candidates import Name
-from polyhop.tasks.resolution.verdict import Verdict, quoted
-from polyhop.warehouse.prompt_files import read_prompt
+from polyhop.tasks.resolution.candidates import Name, Verdict, quoted_name
+from polyhop.warehouse.statements import read_prompt
 
 MAX_DESCRIPTIONS = 5  # algorithms.md 1.4, step 6.
 DESCRIPTION_CHARACTERS = 120  # algorithms.md 1.4, step 6.
@@ -81,8 +80,8 @@ def verdict_of(
         for canonical, members, description in valid_groups(names, cluster, outcome.reply.groups):
             descriptions[canonical] = description
             grouped.update(members)
-            why = f"{outcome.model} takes {{}} and {quoted(names[canonical].key)} for one"
-            merges += [(m, canonical, why.format(quoted(names[m].key))) for m in members if m != canonical]
+            why = f"{outcome.model} takes {{}} and {quoted_name(names[canonical].key)} for one"
+            merges += [(m, canonical, why.format(quoted_name(names[m].key))) for m in members if m != canonical]
         refusals.update(_apart(names, cluster, grouped, outcome.model))
     failed = sum(outcome.reply is None for outcome in outcomes)
     usage = sum((outcome.usage for outcome in outcomes if outcome.reply is not None), Usage())
@@ -118,8 +117,8 @@ def _apart(names: Sequence[Name], cluster: Sequence[int], grouped: set[int], mod
     reasons = {}
     for number in cluster:
         if number not in grouped:
-            others = ", ".join(quoted(names[other].key) for other in cluster if other != number)
-            reasons[number] = f"{model} keeps {quoted(names[number].key)} apart from {others}"
+            others = ", ".join(quoted_name(names[other].key) for other in cluster if other != number)
+            reasons[number] = f"{model} keeps {quoted_name(names[number].key)} apart from {others}"
     return reasons
 
 

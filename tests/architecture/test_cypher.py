@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from graph_fixture import connect_to
 
-from polyhop.schemas.stores import GRAPH_KINDS
-from polyhop.warehouse.graph.neo4j_layout import entity_label, file_of
-from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
-from polyhop.warehouse.graph.statements import CYPHER_FOLDER, activation_query, cypher_statements
+from polyhop.schemas.ports import GRAPH_KINDS
+from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, entity_label, file_of
+from polyhop.warehouse.statements import CYPHER_FOLDER, activation_query, cypher_statements
 
 PROJECT = Path(__file__).resolve().parents[2]
 FILES = sorted(path.stem for path in CYPHER_FOLDER.glob("*.cypher"))

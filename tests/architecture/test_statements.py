@@ -7,18 +7,18 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
+from polyhop.schemas.graph import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES
 from polyhop.schemas.tables import CHANGES, LOCATIONS, NODE_PASSAGES, NODES, TABLES
-from polyhop.tasks.corpus.records import RECORD_PARTS
-from polyhop.tasks.embeddings.things import SCHEMA as THINGS
-from polyhop.tasks.extraction.kept import EXTRACTED
-from polyhop.tasks.graph.chunk_stage import TITLE_CHUNKS
-from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS
-from polyhop.tasks.graph_source.texts import ATTACHED_PARTS
-from polyhop.tasks.hubs.tables import HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS, HUBS
+from polyhop.tasks.corpus.stage import RECORD_PARTS
+from polyhop.tasks.embeddings.stage import SCHEMA as THINGS
+from polyhop.tasks.extraction.stage import EXTRACTED
+from polyhop.tasks.graph.stage import TITLE_CHUNKS
+from polyhop.tasks.graph_source.stage import ATTACHED_PARTS, NODE_PARTS, STATEMENT_PARTS
+from polyhop.tasks.hubs.search_stage import HUB_CANDIDATES, HUB_PATHS, HUB_TEXTS
+from polyhop.tasks.hubs.search_stage import HUBS_TABLE as HUBS
 from polyhop.tasks.passages.records import PASSAGE_PARTS
 from polyhop.warehouse.statements import SQL_FOLDER, statements
-from polyhop.warehouse.tables.definitions import create_statement
+from polyhop.warehouse.tables.connection import create_statement
 
 PROJECT = Path(__file__).resolve().parents[2]
 FILES = sorted(path.stem for path in SQL_FOLDER.glob("*.sql"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.warehouse.models.weights import WEIGHTS_SHA256
+from polyhop.warehouse.models.local_encoder import WEIGHTS_SHA256
 
 PROJECT = Path(__file__).resolve().parents[2]
 FOLDERS = ("flows", "tasks", "schemas", "warehouse", "worker")
@@ -28,7 +28,7 @@ def test_a_wheel_installs_one_name(wheels: tuple[Path, Path], tmp_path: Path) ->
     names = {name.split("/")[0] for name in zipfile.ZipFile(wheels[0]).namelist()}
     assert {name for name in names if not name.endswith(".dist-info")} == {"polyhop"}
     zipfile.ZipFile(wheels[0]).extractall(tmp_path)
-    code = "import polyhop.schemas.ids as ids, importlib.util as util\n" + "".join(
+    code = "import polyhop.schemas.text as ids, importlib.util as util\n" + "".join(
         f"assert util.find_spec('{name}') is None, '{name}'\nimport polyhop.{name}\n" for name in FOLDERS
     )
     # -P and -I leave out the present folder and the environment, -S the editable install of this checkout.

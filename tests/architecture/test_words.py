@@ -13,7 +13,7 @@ GLOSSARY = PROJECT / "docs" / "glossary.md"
 ROOMS = ("flows", "tasks", "schemas", "warehouse", "worker", "polyhop/commands", "polyhop/pages")
 PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/how-to/*.md", "docs/reference/*.md", "docs/extending/*.md")
 NOT_OURS = {
-    "schemas/name_words.py": "a list of English words",
+    "schemas/names.py": "a list of English words",
     "docs/glossary.md": "it forbids them",
     "docs/house-style.md": "it says what was wrong",
     "docs/left.md": "notes among developers",
@@ -60,7 +60,7 @@ FILES += [*PROJECT.glob("polyhop/*.py"), *(file for glob in PAGES for file in PR
 
 def test_no_forbidden_word_is_written() -> None:
     files = [file for file in FILES if str(file.relative_to(PROJECT)) not in NOT_OURS]
-    assert len(files) > 500
+    assert len(files) > 300
     assert [hit for file in files for hit in found_in(file)] == []
 
 

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 from queue_parts import Clock, Make
 
-from polyhop.warehouse.queue.dialects import sqlite_url
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
+from polyhop.warehouse.queue.schema import sqlite_url
 
 PROJECT = Path(__file__).resolve().parents[2]
 

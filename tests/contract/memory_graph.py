@@ -13,10 +13,9 @@ import numpy as np
 from graph_fixture import Arrays, SmallGraph
 
 from polyhop.schemas.errors import ContractError, MissingArtefactError, StoreConflictError
-from polyhop.schemas.graph import Entity
-from polyhop.schemas.spreading import Activation, ChainRule, SeedRule, SpreadQuestion, SpreadRule
-from polyhop.schemas.stores import NODE_KINDS, RELATIONSHIP_KINDS, GraphKind, GraphRecord, GraphRow, HeldRow, NodeKind
-from polyhop.worker.strategies.spreading import EmbeddedEngine, QasaRules
+from polyhop.schemas.graph import Activation, ChainRule, Entity, SeedRule, SpreadQuestion, SpreadRule
+from polyhop.schemas.ports import NODE_KINDS, RELATIONSHIP_KINDS, GraphKind, GraphRecord, GraphRow, HeldRow, NodeKind
+from polyhop.worker.strategies.qasa import EmbeddedEngine, QasaRules
 
 ENDS: Mapping[GraphKind, tuple[NodeKind, NodeKind]] = {
     "document_paragraphs": ("documents", "paragraphs"),
@@ -49,7 +48,7 @@ class MemoryDatabase:
 
 
 class MemoryGraph:
-    """Implements polyhop.schemas.stores.GraphStore."""
+    """Implements polyhop.schemas.ports.GraphStore."""
 
     def __init__(self, database: MemoryDatabase, index: str) -> None:
         self._name = index

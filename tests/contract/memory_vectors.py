@@ -12,10 +12,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import DamagedStoreError
-from polyhop.schemas.ids import content_hash
 from polyhop.schemas.manifest import HnswRecord
+from polyhop.schemas.ports import SyncedTable, VectorRows
 from polyhop.schemas.settings import VectorSettings
-from polyhop.schemas.stores import SyncedTable, VectorRows
+from polyhop.schemas.text import content_hash
 from polyhop.warehouse.files.layout import IndexFolder
 
 
@@ -55,7 +55,7 @@ class MemoryDatabase:
 
 
 class MemoryVectors:
-    """Implements polyhop.schemas.stores.VectorStore."""
+    """Implements polyhop.schemas.ports.VectorStore."""
 
     def __init__(self, database: MemoryDatabase) -> None:
         self._database = database
@@ -130,7 +130,7 @@ class MemoryVectors:
 
 
 class MemoryTable:
-    """Implements polyhop.schemas.stores.PinnedTable."""
+    """Implements polyhop.schemas.ports.PinnedTable."""
 
     def __init__(self, version: Version) -> None:
         self._rows = dict(version.rows)

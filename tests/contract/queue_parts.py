@@ -2,14 +2,7 @@
 
 from typing import Any
 
-from polyhop.schemas.queue import (
-    ClaimedQuestion,
-    FailedQuestion,
-    FinishedQuestion,
-    JobSpec,
-    NewQuestion,
-    ResultRow,
-)
+from polyhop.schemas.queue import ClaimedQuestion, FailedQuestion, FinishedQuestion, JobSpec, NewQuestion, ResultRow
 from polyhop.warehouse.queue.queue import QuestionQueue
 
 SPEC = JobSpec(index="wiki")

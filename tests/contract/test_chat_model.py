@@ -8,11 +8,9 @@ import pytest
 from fakes import classes_with, loaded
 from pydantic import BaseModel
 
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Role, Rung, Usage, UsageCheck
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Role, Rung, Usage, UsageCheck
 from polyhop.schemas.errors import BudgetExceededError
-from polyhop.schemas.model_settings import ModelSettings
-from polyhop.schemas.prompts import Prompt
-from polyhop.schemas.settings import Settings
+from polyhop.schemas.settings import ModelSettings, Settings
 from polyhop.warehouse.models.chat import ChatGateway
 from polyhop.warehouse.open_models import close_chats, open_chat
 

@@ -13,10 +13,9 @@ from fakes import classes_with, loaded
 from memory_index import PASSAGES, MemoryIndex
 from numpy.typing import NDArray
 
-from polyhop.schemas.encoder_settings import EncoderChoice
 from polyhop.schemas.errors import InvalidVectorError
-from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.ports import Encoder, KeepingEncoder, KeepVectors
+from polyhop.schemas.settings import EncoderChoice, ModelSettings
 from polyhop.warehouse.models import encoder_kinds
 from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, open_model
 from polyhop.warehouse.open_models import close_chats

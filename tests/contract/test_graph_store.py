@@ -10,12 +10,10 @@ from graph_databases import INDEX, PROBE, Kept, claimed, held, row
 from graph_fixture import EIGHT, FINAL, SEEDS, Arrays
 
 from polyhop.schemas.errors import ContractError, MissingArtefactError, StoreConflictError
-from polyhop.schemas.graph import Entity
-from polyhop.schemas.spreading import ChainRule, SeedRule, SpreadRule
-from polyhop.schemas.stores import GRAPH_KINDS, GraphRecord, GraphRow, GraphStore, HeldRow
-from polyhop.tasks.export.delta import compare
-from polyhop.worker.strategies.spreading import EmbeddedEngine, QasaRules
-from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
+from polyhop.schemas.graph import ChainRule, Entity, SeedRule, SpreadRule
+from polyhop.schemas.ports import GRAPH_KINDS, GraphRecord, GraphRow, GraphStore, HeldRow
+from polyhop.tasks.export.rows import compare
+from polyhop.worker.strategies.qasa import EmbeddedEngine, Neo4jEngine, QasaRules
 
 pytestmark = pytest.mark.slow
 

@@ -16,9 +16,9 @@ from polyhop.flows.export import DirectSteps, ExportReport, Published, export_ve
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import graph_differences, repair_graph
+from polyhop.schemas.ports import GRAPH_KINDS, HUB_KINDS, GraphKind, GraphRow, GraphStore
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.stores import GRAPH_KINDS, HUB_KINDS, GraphKind, GraphRow, GraphStore
 from polyhop.warehouse.graph import neo4j_store
 
 pytestmark = pytest.mark.slow

@@ -17,10 +17,10 @@ from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.errors import MissingArtefactError
 from polyhop.schemas.graph import BipartiteGraph, LexicalIndex
-from polyhop.schemas.ids import entity_id
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
+from polyhop.schemas.text import entity_id
 from polyhop.tasks.hubs.artefact import STORED_HUBS
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES
 from polyhop.warehouse import index_reader
@@ -38,8 +38,7 @@ from polyhop.warehouse.artefacts import (
     lexical_of,
     vectors_of,
 )
-from polyhop.warehouse.index_reader import PublishedIndex
-from polyhop.warehouse.open import open_published
+from polyhop.warehouse.index_reader import PublishedIndex, open_published
 
 pytestmark = pytest.mark.slow
 

@@ -11,12 +11,9 @@ import pytest
 from queue_parts import Clock, Make, result_of
 from sqlalchemy import text
 
-from polyhop.schemas.errors import StoreError
-from polyhop.schemas.queue import QuestionState, ResultRow
-from polyhop.schemas.queue_errors import RetryRefusedError, SubmissionError, UnknownJobError
-from polyhop.schemas.stored import Damage
-from polyhop.warehouse.queue.health import examine_queue
-from polyhop.warehouse.queue.queue import QuestionQueue
+from polyhop.schemas.errors import RetryRefusedError, StoreError, SubmissionError, UnknownJobError
+from polyhop.schemas.queue import Damage, QuestionState, ResultRow
+from polyhop.warehouse.queue.queue import QuestionQueue, examine_queue
 
 ANSWER = {"question": "Who?", "answer": "yes", "strategy": "bridge", "version": 7}
 ANSWER |= {"passages": [], "evidence": {}, "seconds": {}}

@@ -20,8 +20,8 @@ from polyhop.schemas.queue import (
     NewQuestion,
     QuestionState,
 )
-from polyhop.warehouse.queue.dialects import sqlite_url
 from polyhop.warehouse.queue.queue import open_queue
+from polyhop.warehouse.queue.schema import sqlite_url
 
 pytestmark = pytest.mark.slow
 

@@ -15,11 +15,9 @@ from queue_parts import Make
 from sqlalchemy import text
 
 from polyhop.schemas.errors import ConfigurationError, ManifestMismatchError, StoreError, StoreUnavailableError
-from polyhop.warehouse.queue import migrations
-from polyhop.warehouse.queue.dialects import connect, sqlite_url
+from polyhop.warehouse.queue import schema as migrations
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
-from polyhop.warehouse.queue.statements import SQL_FOLDER, statement
-from polyhop.warehouse.queue.transactions import Transaction, transact
+from polyhop.warehouse.queue.schema import SQL_FOLDER, Transaction, connect, sqlite_url, statement, transact
 from polyhop.warehouse.statements import read_statements
 
 pytestmark = pytest.mark.slow

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from queue_parts import Clock, Make, result_of
 
-from polyhop.schemas.errors import ContractError
+from polyhop.schemas.errors import ContractError, UnknownJobError
 from polyhop.schemas.queue import ErrorCount, QuestionState, QueueMetrics, WorkerRow
-from polyhop.schemas.queue_errors import UnknownJobError
-from polyhop.warehouse.queue import jobs, outcomes
+from polyhop.warehouse.queue import jobs
+from polyhop.warehouse.queue import leases as outcomes
 from polyhop.warehouse.queue.queue import QuestionQueue
 
 DAY = 86_400.0

@@ -20,7 +20,7 @@ from sqlalchemy import event
 from polyhop.schemas.errors import StoreUnavailableError
 from polyhop.schemas.queue import QuestionState
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
-from polyhop.warehouse.queue.transactions import Transaction
+from polyhop.warehouse.queue.schema import Transaction
 
 pytestmark = pytest.mark.slow
 

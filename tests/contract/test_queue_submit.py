@@ -10,10 +10,9 @@ import pytest
 from command_processes import line_of
 from queue_parts import Clock, Make, result_of
 
-from polyhop.schemas.errors import ContractError
+from polyhop.schemas.errors import ContractError, IdempotencyKeyError, QueueFullError, SubmissionError, UnknownJobError
 from polyhop.schemas.queue import NewQuestion, QuestionState, ResultRow
-from polyhop.schemas.queue_errors import IdempotencyKeyError, QueueFullError, SubmissionError, UnknownJobError
-from polyhop.warehouse.queue import submission
+from polyhop.warehouse.queue import jobs as submission
 from polyhop.warehouse.queue.queue import QuestionQueue
 
 pytestmark = pytest.mark.slow

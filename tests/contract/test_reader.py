@@ -9,22 +9,24 @@ import pytest
 from fakes import classes_with, loaded
 from memory_index import PASSAGES, MemoryIndex
 
-import polyhop.worker.reading.model
+import polyhop.worker.reading.models
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.ports import Reader
-from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval
-from polyhop.schemas.reading_row import reading_row
-from polyhop.warehouse.prompt_files import read_prompt
-from polyhop.worker.reading.chains import ChainReader, chains_task
-from polyhop.worker.reading.closed_book import ClosedBookReader, closed_book_task
-from polyhop.worker.reading.facets import FacetReader
-from polyhop.worker.reading.hub_steps import hub_tasks
-from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
-from polyhop.worker.reading.model import ModelReader, answer_task
+from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval, reading_row
+from polyhop.warehouse.statements import read_prompt
+from polyhop.worker.reading.hubs import FacetReader, HubModel, HubReader, HubReadingRule, hub_tasks
+from polyhop.worker.reading.models import (
+    ChainReader,
+    ClosedBookReader,
+    ModelReader,
+    SpanReader,
+    answer_task,
+    chains_task,
+    closed_book_task,
+)
 from polyhop.worker.reading.reader import RuleReader
-from polyhop.worker.reading.spans import SpanReader
 
-FOLDER = Path(polyhop.worker.reading.model.__file__).parent / "prompts"
+FOLDER = Path(polyhop.worker.reading.models.__file__).parent / "prompts"
 INDEX = MemoryIndex(PASSAGES)
 CHAINS = "Chains:\nMarie Curie --[born in]--> Warsaw"
 KINDS = {"extracted", "computed", "generated", "span", "none"}

@@ -12,9 +12,8 @@ import pytest
 from command_processes import line_of, remaining_output
 
 from polyhop.schemas.chat import Rung, Usage
-from polyhop.schemas.ids import content_hash
-from polyhop.warehouse.cache.claims import claims_of
-from polyhop.warehouse.cache.replies import ReplyCache
+from polyhop.schemas.text import content_hash
+from polyhop.warehouse.cache.replies import ReplyCache, claims_of
 
 pytestmark = pytest.mark.slow
 
@@ -23,10 +22,10 @@ import sys, time
 from pathlib import Path
 from pydantic import BaseModel
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Rung, Usage
-from polyhop.schemas.prompts import Prompt
+from polyhop.schemas.chat import Prompt
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import Budget, Price
-from polyhop.warehouse.models.cached_chat import CachedChat
+from polyhop.warehouse.models.chat import CachedChat
 
 class Reply(BaseModel):
     text: str
@@ -57,7 +56,7 @@ WRITE_FOR_EVER = """
 import sys
 from pathlib import Path
 from polyhop.schemas.chat import Rung, Usage
-from polyhop.schemas.ids import content_hash
+from polyhop.schemas.text import content_hash
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 cache, n = ReplyCache(Path(sys.argv[1])), 0
 while True:

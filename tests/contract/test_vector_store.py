@@ -11,8 +11,8 @@ from memory_vectors import MemoryDatabase, MemoryVectors
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import DamagedStoreError
+from polyhop.schemas.ports import PinnedTable, VectorRows, VectorStore
 from polyhop.schemas.settings import VectorSettings
-from polyhop.schemas.stores import PinnedTable, VectorRows, VectorStore
 from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.open import open_vector_store
 

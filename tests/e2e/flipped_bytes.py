@@ -24,13 +24,11 @@ from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse.cache.calls import ReplySource
 from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches
-from polyhop.warehouse.cache.replies import ReplyCache
+from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import point_to, published_versions, read_manifest, require_version
-from polyhop.warehouse.open import open_vector_store
-from polyhop.warehouse.open_encoders import close_encoders
+from polyhop.warehouse.open import close_encoders, open_vector_store
 
 INDEX = "towns"
 STRATEGIES = ("bridge", "qasa", "dense-ann")

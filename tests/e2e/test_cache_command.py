@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from polyhop.schemas.chat import Rung, Usage
-from polyhop.schemas.ids import content_hash
-from polyhop.warehouse.cache.calls import ReplySource
-from polyhop.warehouse.cache.replies import ReplyCache, StoredFailure
+from polyhop.schemas.text import content_hash
+from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, StoredFailure
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from polyhop.api import Index, open_index
-from polyhop.commands.connect import connect
+from polyhop.commands.ask import connect
 from polyhop.schemas.errors import ConfigurationError, MissingArtefactError, UnknownIdError
 from polyhop.schemas.settings import Settings
 

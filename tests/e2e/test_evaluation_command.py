@@ -12,15 +12,14 @@ from click.testing import Result
 from polyhop.api import open_index
 from polyhop.flows.deployments import DeployedIndex, deployments
 from polyhop.flows.evaluate import evaluate_index, left_out_sentences
-from polyhop.flows.evaluation.asked import labels_of, with_strategies
-from polyhop.flows.evaluation.run import run_evaluation
+from polyhop.flows.evaluation.run import labels_of, run_evaluation, with_strategies
 from polyhop.schemas.errors import ConfigurationError, GateFailedError, SourceError, StoreError, UnknownIdError
 from polyhop.schemas.requests import EvaluationRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.open import open_questions
 from polyhop.worker.loop import Worker, WorkerOptions
 from polyhop.worker.metrics import WorkerMetrics
-from polyhop.worker.pool import IndexPool
+from polyhop.worker.session import IndexPool
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Command = Callable[..., Result]

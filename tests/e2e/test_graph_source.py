@@ -16,16 +16,16 @@ from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import run_verify
-from polyhop.schemas.corpus import SourceKind
 from polyhop.schemas.errors import LossRefusedError, SourceError
-from polyhop.schemas.ids import node_id
+from polyhop.schemas.records import SourceKind
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
+from polyhop.schemas.text import node_id
 from polyhop.tasks.resolution.explain import explain, keys_of
 from polyhop.warehouse.artefacts import GRAPH as BIPARTITE
 from polyhop.warehouse.artefacts import RELATIONS
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.tables.decisions import read_name_records
+from polyhop.warehouse.tables.version_rows import read_name_records
 from polyhop.worker.strategies.registry import STRATEGIES
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -13,8 +13,8 @@ from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import run_verify
-from polyhop.schemas.corpus import GraphServer, SourceKind
 from polyhop.schemas.errors import SourceError
+from polyhop.schemas.records import GraphServer, SourceKind
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from polyhop.commands.plan import print_plan
+from polyhop.commands.index import print_plan
 from polyhop.flows.index import run_index
 from polyhop.flows.plan import plan_index
 from polyhop.flows.reports import IndexReport

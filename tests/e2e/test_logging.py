@@ -16,7 +16,7 @@ import polyhop as polyhop_package
 from polyhop.api import open_index
 from polyhop.warehouse.open import open_questions
 from polyhop.worker.loop import Worker, WorkerOptions
-from polyhop.worker.pool import IndexPool
+from polyhop.worker.session import IndexPool
 
 Run = Callable[..., Any]
 RECORDS: list[dict[str, object]] = [

@@ -9,15 +9,15 @@ import pytest
 from polyhop.api import open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.entity_edits import EntityEdit
+from polyhop.schemas.names import EntityEdit
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.tasks.resolution.explain import explain, keys_of
-from polyhop.warehouse.edit_file import change_edits
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
 from polyhop.warehouse.tables.connection import connect
-from polyhop.warehouse.tables.decisions import read_name_records
+from polyhop.warehouse.tables.version_rows import read_name_records
+from polyhop.warehouse.user_files import change_edits
 
 ROWS = [
     ("a1", "Mercury (planet)", "Mercury is the smallest planet. It orbits the Sun near Venus."),

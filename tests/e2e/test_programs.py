@@ -11,7 +11,7 @@ import pytest
 import polyhop
 from polyhop.warehouse.open import open_questions
 from polyhop.worker.loop import Worker, WorkerOptions
-from polyhop.worker.pool import IndexPool
+from polyhop.worker.session import IndexPool
 
 RECORDS: list[dict[str, object]] = [
     {"id": "p1", "title": "The Nile", "text": "The Nile flows through Cairo."},

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command_processes import Commands
 
-from polyhop.commands.sql import sql
+from polyhop.commands.stores import sql
 
 PROJECT = Path(__file__).resolve().parents[2]
 PAGE = PROJECT / "docs" / "sql.md"

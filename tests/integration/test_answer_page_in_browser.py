@@ -244,7 +244,7 @@ def _answered(root: FilePath, questions: FilePath) -> None:
     from polyhop.schemas.settings import Settings
     from polyhop.warehouse.open import open_questions
     from polyhop.worker.loop import Worker, WorkerOptions
-    from polyhop.worker.pool import IndexPool
+    from polyhop.worker.session import IndexPool
 
     submitted = CliRunner().invoke(app, ["submit", str(questions), "--index", "tiny", "--root", str(root)])
     assert submitted.exit_code == 0, submitted.output
@@ -259,7 +259,7 @@ def test_a_stored_answer_becomes_the_same_page_and_survives_its_version(
     from typer.testing import CliRunner
 
     from polyhop.cli import app
-    from polyhop.pages.material import write_stored_page
+    from polyhop.pages.answer_page import write_stored_page
     from polyhop.schemas.settings import Settings
     from polyhop.warehouse.open import open_questions
 

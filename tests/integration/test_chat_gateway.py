@@ -15,15 +15,18 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Rung, Usage, UsageCheck
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Rung, Usage, UsageCheck
 from polyhop.schemas.errors import BudgetExceededError, ModelKeyError
-from polyhop.schemas.model_settings import ModelSettings
-from polyhop.schemas.prompts import Prompt
+from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.models.chat import ChatGateway
-from polyhop.warehouse.models.completion import reply_schema
-from polyhop.warehouse.models.embedding_calls import EmbeddingCalls
-from polyhop.warehouse.models.failed_calls import parse_retry_after
-from polyhop.warehouse.models.litellm_client import CallFailedError, close_connections, import_litellm
+from polyhop.warehouse.models.litellm_client import (
+    CallFailedError,
+    close_connections,
+    import_litellm,
+    parse_retry_after,
+    reply_schema,
+)
+from polyhop.warehouse.models.litellm_encoder import EmbeddingCalls
 
 
 class Names(BaseModel):
@@ -560,8 +563,8 @@ def resolved(host, *given, **more):
     return resolve(host, *given, **more)
 socket.getaddrinfo = resolved
 from polyhop.schemas.chat import ChatRequest, ChatTask
-from polyhop.schemas.prompts import Prompt
-from polyhop.schemas.model_settings import ModelSettings
+from polyhop.schemas.chat import Prompt
+from polyhop.schemas.settings import ModelSettings
 from pydantic import BaseModel
 from polyhop.warehouse.models.chat import ChatGateway
 class Names(BaseModel):

@@ -5,8 +5,7 @@ from importlib.metadata import version
 import pytest
 from neo4j_process import Neo4jServer
 
-from polyhop.installation_health import check_neo4j
-from polyhop.prefect_health import check_deployments, check_prefect
+from polyhop.doctor import check_deployments, check_neo4j, check_prefect
 from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.settings import Settings
 
@@ -21,7 +20,7 @@ def test_a_prefect_server_says_its_version_and_database(
         monkeypatch.setenv(name, value)
     url = prefect_server["PREFECT_API_URL"]
     assert check_prefect(SETTINGS) == f"server {version('prefect')} at {url} answers, database SQLite"
-    monkeypatch.setattr("polyhop.prefect_health._OUR_FLOWS", "no flow has this in its entrypoint")
+    monkeypatch.setattr("polyhop.doctor._OUR_FLOWS", "no flow has this in its entrypoint")
     assert check_deployments(SETTINGS) == "none of Polyhop's flows; make them with: polyhop deploy --index NAME"
 
 

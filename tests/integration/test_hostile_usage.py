@@ -8,15 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from polyhop.schemas.chat import ChatRequest, ChatTask
+from polyhop.schemas.chat import ChatRequest, ChatTask, Prompt
 from polyhop.schemas.errors import BudgetExceededError
-from polyhop.schemas.model_settings import ModelSettings
-from polyhop.schemas.prompts import Prompt
+from polyhop.schemas.settings import ModelSettings
 from polyhop.warehouse.cache.replies import ReplyCache
-from polyhop.warehouse.models.budget import Budget, Price
-from polyhop.warehouse.models.cached_chat import CachedChat
-from polyhop.warehouse.models.chat import ChatGateway
-from polyhop.warehouse.models.prices import count_prompt_tokens, count_tokens
+from polyhop.warehouse.models.budget import Budget, Price, count_prompt_tokens, count_tokens
+from polyhop.warehouse.models.chat import CachedChat, ChatGateway
 
 
 class Names(BaseModel):

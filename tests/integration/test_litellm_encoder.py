@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyhop.commands.plan import print_plan
+from polyhop.commands.index import print_plan
+from polyhop.doctor import check_encoder
 from polyhop.flows.index import run_index
 from polyhop.flows.plan import plan_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.installation_health import check_encoder
 from polyhop.schemas.errors import (
     BudgetExceededError,
     ConfigurationError,
@@ -34,9 +34,9 @@ from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest
-from polyhop.warehouse.models.encoder import LocalEncoder
-from polyhop.warehouse.open import open_published
-from polyhop.warehouse.open_encoders import close_encoders
+from polyhop.warehouse.index_reader import open_published
+from polyhop.warehouse.models.local_encoder import LocalEncoder
+from polyhop.warehouse.open import close_encoders
 from polyhop.warehouse.open_models import close_chats
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import STRATEGIES
@@ -393,7 +393,7 @@ def test_the_manifest_says_how_questions_are_encoded(
     folder = Layout(settings.root).index("i").version(1)
     encoder = read_manifest(folder).vectors["passage"].encoder
     assert (encoder.max_tokens, encoder.passage_prefix, encoder.api_base) == (8, "text: ", model_server.url)
-    from polyhop.warehouse.models.prices import count_tokens
+    from polyhop.warehouse.models.budget import count_tokens
 
     assert (
         max(count_tokens(text, "openai/scripted") for one in model_server.requests for text in one.body["input"]) == 8

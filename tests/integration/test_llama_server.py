@@ -11,19 +11,19 @@ from collections.abc import Iterator
 import pytest
 from llama_process import LlamaServer
 
+from polyhop.doctor import check_encoder
 from polyhop.flows.index import run_index
 from polyhop.flows.plan import plan_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.installation_health import check_encoder
 from polyhop.schemas.query import Question
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.warehouse.cache.replies import ReplyCache, TaskCounts
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest
-from polyhop.warehouse.open import open_published
-from polyhop.warehouse.open_encoders import close_encoders
+from polyhop.warehouse.index_reader import open_published
+from polyhop.warehouse.open import close_encoders
 from polyhop.warehouse.open_models import close_chats
 from polyhop.worker.session import IndexSession
 

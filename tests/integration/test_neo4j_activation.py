@@ -9,12 +9,10 @@ import pytest
 from graph_fixture import EIGHT, FINAL, SEEDS, Rules, SmallGraph, ask, connect_to, on_axes
 
 from polyhop.schemas.errors import AlgorithmError, ContractError, StatementRejectedError, StoreError
-from polyhop.schemas.spreading import Activation, ChainRule, Hop, SeedName, SeedRule, SpreadQuestion, SpreadRule
-from polyhop.warehouse.graph.neo4j_graph import Neo4jGraph
+from polyhop.schemas.graph import Activation, ChainRule, Hop, SeedName, SeedRule, SpreadQuestion, SpreadRule
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
-from polyhop.warehouse.graph.neo4j_store import Neo4jStore
-from polyhop.worker.strategies.spreading import QasaRules
-from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
+from polyhop.warehouse.graph.neo4j_store import Neo4jGraph, Neo4jStore
+from polyhop.worker.strategies.qasa import Neo4jEngine, QasaRules
 
 pytestmark = pytest.mark.neo4j
 STAR = SmallGraph(

@@ -13,12 +13,11 @@ from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import run_verify
-from polyhop.schemas.corpus import BadRecord, GraphServer
 from polyhop.schemas.errors import ConfigurationError, SourceError
-from polyhop.schemas.iris import XSD
+from polyhop.schemas.graph import XSD, Description, GraphLine, Neo4jMapping, Node, Statement
+from polyhop.schemas.records import BadRecord, GraphServer
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import GraphSettings, Settings
-from polyhop.schemas.statements import Description, GraphLine, Neo4jMapping, Node, Statement
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 from polyhop.warehouse.open import read_graph_server

@@ -18,8 +18,7 @@ from polyhop.schemas.errors import ConfigurationError, StoreConflictError, Store
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.graph.address import Address, find_address
-from polyhop.warehouse.graph.neo4j_layout import entity_label
-from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, require_version
+from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, entity_label, require_version
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 
 pytestmark = pytest.mark.neo4j

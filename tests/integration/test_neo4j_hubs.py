@@ -14,10 +14,10 @@ from polyhop.flows.export import DirectSteps, ExportReport, ExportRequest, run_e
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import run_verify
-from polyhop.schemas.ids import node_id
+from polyhop.schemas.ports import HUB_KINDS
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import parse_settings
-from polyhop.schemas.stores import HUB_KINDS
+from polyhop.schemas.text import node_id
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 
 pytestmark = pytest.mark.neo4j

@@ -20,20 +20,17 @@ from numpy.typing import NDArray
 from polyhop.api import open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
+from polyhop.schemas.graph import SeedName, SpreadQuestion
 from polyhop.schemas.query import Question
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import ExtractionSettings, Settings
-from polyhop.schemas.spreading import SeedName, SpreadQuestion
 from polyhop.warehouse.artefacts import GRAPH, NAMES
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.graph.neo4j_graph import Neo4jGraph
-from polyhop.warehouse.index_reader import PublishedIndex
-from polyhop.warehouse.open import open_published
-from polyhop.worker.questions.names import RuleNaming
-from polyhop.worker.strategies.lookup import NameLookup
-from polyhop.worker.strategies.qasa import QasaParameters, rules_of
-from polyhop.worker.strategies.spreading import EmbeddedEngine
-from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
+from polyhop.warehouse.graph.neo4j_store import Neo4jGraph
+from polyhop.warehouse.index_reader import PublishedIndex, open_published
+from polyhop.worker.questions.parts import RuleNaming
+from polyhop.worker.strategies.entities import NameLookup
+from polyhop.worker.strategies.qasa import EmbeddedEngine, Neo4jEngine, QasaParameters, rules_of
 
 pytestmark = [pytest.mark.neo4j, pytest.mark.shared_data]
 WIDTH = 48

@@ -9,11 +9,10 @@ from agreement import disagreement
 from graph_fixture import Arrays, SmallGraph, connect_to
 from numpy.typing import NDArray
 
-from polyhop.schemas.spreading import ChainRule, SeedName, SeedRule, SeedScore, SpreadQuestion, SpreadRule
-from polyhop.warehouse.graph.neo4j_graph import Neo4jGraph
+from polyhop.schemas.graph import ChainRule, SeedName, SeedRule, SeedScore, SpreadQuestion, SpreadRule
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
-from polyhop.worker.strategies.spreading import EmbeddedEngine, QasaRules
-from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
+from polyhop.warehouse.graph.neo4j_store import Neo4jGraph
+from polyhop.worker.strategies.qasa import EmbeddedEngine, Neo4jEngine, QasaRules
 
 pytestmark = pytest.mark.neo4j
 GRAPHS = 200

@@ -14,15 +14,13 @@ from polyhop.flows.export import DirectSteps, ExportRequest, Published, run_expo
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import repair, run_verify
-from polyhop.schemas.encoder_settings import EncoderSettings
 from polyhop.schemas.errors import ContractError, MissingArtefactError
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import Settings
+from polyhop.schemas.settings import EncoderSettings, Settings
 from polyhop.warehouse.artefacts import GRAPH, vectors_of
-from polyhop.warehouse.graph.neo4j_layout import vector_index
-from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, vector_index
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
-from polyhop.warehouse.open import open_published
+from polyhop.warehouse.index_reader import open_published
 
 pytestmark = pytest.mark.neo4j
 TEXTS = [

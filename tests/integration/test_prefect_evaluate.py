@@ -22,7 +22,7 @@ SCRIPT = """
 import json, sys
 started = []
 sys.addaudithook(lambda event, given: event == "subprocess.Popen" and started.append([str(part) for part in given[1]]))
-from polyhop.flows.prefect_evaluate import evaluate_flow
+from polyhop.flows.prefect_answer import evaluate_flow
 from polyhop.schemas.errors import PolyhopError
 
 first = evaluate_flow("questions.jsonl", "lakes", "bm25,bridge-lexical", fail_below=["recall@5=.5"])

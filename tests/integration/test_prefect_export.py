@@ -10,7 +10,7 @@ import pytest
 import yaml
 from prefect_rest import post
 
-from polyhop.schemas.stores import GRAPH_KINDS, HUB_KINDS
+from polyhop.schemas.ports import GRAPH_KINDS, HUB_KINDS
 
 PREFECT_FILE = Path(__file__).resolve().parents[2] / "prefect.yaml"
 RECORDS: list[dict[str, object]] = [

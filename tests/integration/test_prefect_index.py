@@ -150,7 +150,7 @@ def test_a_server_that_does_not_answer_is_one_sentence(new_polyhop: Run, write_c
 
 
 def test_only_errors_that_may_go_away_are_retried() -> None:
-    from polyhop.flows.prefect_steps import is_retryable
+    from polyhop.flows.prefect_run import is_retryable
     from polyhop.schemas.errors import SourceError, StoreConflictError
 
     class State:

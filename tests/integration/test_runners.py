@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 from dying_batches import NotingRunner
 
-from polyhop.flows.batch_work import do_batch, portable_work
 from polyhop.flows.index import run_index
-from polyhop.flows.pools import MOST_DEATHS, batch_pool
-from polyhop.flows.runner import DirectRunner
+from polyhop.flows.runner import MOST_DEATHS, DirectRunner, batch_pool, do_batch, portable_work
 from polyhop.schemas.errors import ConfigurationError, StoreError, StoreUnavailableError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
@@ -100,7 +98,7 @@ def _noted(folder: Path, settings: Settings) -> dict[str, list[int]]:
 def test_by_default_a_long_extraction_is_done_in_other_processes_and_all_else_here(
     tmp_path: Path, local: tuple[object, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polyhop.flows.pools.LEAST_UNITS", BATCHES * SIZE)
+    monkeypatch.setattr("polyhop.flows.runner.LEAST_UNITS", BATCHES * SIZE)
     settings = _settings(tmp_path / "root")
     assert settings.runner.kind == "auto"
     done = _noted(tmp_path, settings)
@@ -150,7 +148,7 @@ def test_what_a_run_has_done_or_what_is_one_batch_starts_no_process(tmp_path: Pa
 
 
 def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.flows.dask_pool.CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr("polyhop.flows.runner.CONNECT_SECONDS", 0.3)
     settings = _settings(tmp_path / "root", runner__kind="dask", runner__address="tcp://127.0.0.1:9")
     with (
         batch_pool(settings) as pool,
@@ -179,7 +177,7 @@ def test_what_travels_holds_no_address_of_a_queue_or_a_model_and_absolute_paths(
 def test_processes_of_a_run_that_is_killed_end_with_it(tmp_path: Path) -> None:
     program = (
         "import sys, time\n"
-        "from polyhop.flows.pools import ProcessPool\n"
+        "from polyhop.flows.runner import ProcessPool\n"
         "if __name__ == '__main__':\n"
         "    pool = ProcessPool(2)\n"
         "    executor = pool._started()\n"

@@ -6,14 +6,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from polyhop.schemas.chat import ChatRequest, ChatTask
+from polyhop.schemas.chat import ChatRequest, ChatTask, Prompt
 from polyhop.schemas.errors import ModelTimeoutError
-from polyhop.schemas.model_settings import ModelSettings, ReplySettings
-from polyhop.schemas.prompts import Prompt
+from polyhop.schemas.settings import ModelSettings, ReplySettings
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import Budget
-from polyhop.warehouse.models.cached_chat import CachedChat
-from polyhop.warehouse.models.chat import ChatGateway
+from polyhop.warehouse.models.chat import CachedChat, ChatGateway
 from polyhop.warehouse.models.litellm_client import import_litellm
 
 pytestmark = pytest.mark.real_time

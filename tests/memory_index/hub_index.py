@@ -5,15 +5,12 @@ from itertools import accumulate
 
 import numpy as np
 
+from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.hubs import END_KINDS, HubGraph, HubPaths, HubRows
-from polyhop.schemas.statements import NamedTriple
-from polyhop.schemas.stored_texts import StoredTexts
-from polyhop.tasks.hubs.adjacency import Adjacency
+from polyhop.schemas.propositions import StoredTexts
 from polyhop.tasks.hubs.artefact import StoredHubs
-from polyhop.tasks.hubs.facets import signature_texts
-from polyhop.tasks.hubs.paths import find_paths_in_hub
-from polyhop.tasks.hubs.text import path_hash, path_text
-from polyhop.warehouse.graph.arrays import text_arrays
+from polyhop.tasks.hubs.paths import Adjacency, find_paths_in_hub, path_hash, path_text, signature_texts
+from polyhop.warehouse.artefacts import text_arrays
 
 Written = tuple[str, str, str]
 

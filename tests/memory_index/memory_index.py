@@ -16,18 +16,19 @@ from numpy.typing import NDArray
 from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.evidence import Evidence, QuestionNames
 from polyhop.schemas.graph import BipartiteGraph, Entity, LexicalIndex, Mention, RelationGraph
-from polyhop.schemas.ids import entity_id
-from polyhop.schemas.languages import ENGLISH
+from polyhop.schemas.languages import ANALYSERS, ENGLISH
 from polyhop.schemas.names import NameFinder, title_forms, title_keys
-from polyhop.schemas.origins import PassageOrigin
-from polyhop.schemas.sections import Location
-from polyhop.schemas.stems import ANALYSERS
-from polyhop.schemas.stored_texts import StoredTexts
-from polyhop.schemas.text import norm_ws
-from polyhop.tasks.graph.title_chunks import chunk_keys
+from polyhop.schemas.propositions import StoredTexts
+from polyhop.schemas.records import Location, PassageOrigin
+from polyhop.schemas.text import entity_id, norm_ws
+from polyhop.tasks.graph.stage import chunk_keys
 from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
-from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES, StoredPropositions
-from polyhop.tasks.propositions.graph import proposition_graph
+from polyhop.tasks.propositions.artefact import (
+    STORED_PROPOSITIONS,
+    STORED_TRIPLES,
+    StoredPropositions,
+    proposition_graph,
+)
 from polyhop.warehouse.artefacts import (
     ALIASES,
     CHUNK_GRAPH,
@@ -38,6 +39,7 @@ from polyhop.warehouse.artefacts import (
     EXACT_NAMES,
     GRAPH,
     LANGUAGE,
+    METADATA_OF_NODES,
     NAMES,
     NAMESAKES,
     NEAREST_PASSAGES,
@@ -46,11 +48,10 @@ from polyhop.warehouse.artefacts import (
     SURFACES,
     lexical_of,
     passages_of_statements,
+    text_arrays,
     vectors_of,
 )
-from polyhop.warehouse.graph.arrays import text_arrays
-from polyhop.warehouse.triples import METADATA_OF_NODES
-from polyhop.worker.strategies.no_services import NoServices
+from polyhop.worker.strategies.base import NoServices
 
 T = TypeVar("T")
 Passage = tuple[str, str, str]

@@ -5,7 +5,7 @@ Order of chains counts, their scores only as far as they decide it.
 
 import numpy as np
 
-from polyhop.schemas.spreading import Activation
+from polyhop.schemas.graph import Activation
 
 TOLERANCE = 1e-4
 

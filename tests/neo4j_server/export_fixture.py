@@ -7,10 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from polyhop.flows.export import DirectSteps, Published
+from polyhop.schemas.ports import GRAPH_KINDS, HeldRow
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.stores import GRAPH_KINDS, HeldRow
-from polyhop.warehouse.graph.neo4j_layout import BATCH_ROWS
-from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
+from polyhop.warehouse.graph.neo4j_server import BATCH_ROWS, Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 
 _LABELS = "Document|Paragraph|Entity|Hub|HubPath"

@@ -9,17 +9,15 @@ from neo4j_process import Neo4jServer
 from numpy.typing import NDArray
 
 from polyhop.schemas.artefacts import Artefact
-from polyhop.schemas.graph import RelationGraph
-from polyhop.schemas.ids import ID_LENGTH, content_hash, entity_id
-from polyhop.schemas.spreading import Activation, ChainRule, SeedName, SeedRule, SpreadQuestion, SpreadRule
-from polyhop.schemas.stores import GraphKind, GraphStore
+from polyhop.schemas.graph import Activation, ChainRule, RelationGraph, SeedName, SeedRule, SpreadQuestion, SpreadRule
+from polyhop.schemas.ports import GraphKind, GraphStore
+from polyhop.schemas.text import ID_LENGTH, content_hash, entity_id
 from polyhop.tasks.export.rows import MAKERS, graph_row
-from polyhop.tasks.graph.relations import relation_arrays
+from polyhop.tasks.graph.stage import relation_arrays
 from polyhop.warehouse.artefacts import RELATIONS, vectors_of
 from polyhop.warehouse.graph.address import Address
-from polyhop.warehouse.graph.neo4j_graph import Neo4jGraph
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
-from polyhop.warehouse.graph.neo4j_store import Neo4jStore
+from polyhop.warehouse.graph.neo4j_store import Neo4jGraph, Neo4jStore
 
 Edge = tuple[str, str, str]
 

@@ -17,14 +17,13 @@ import pytest
 from polyhop.api import open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.ids import content_hash
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import CorpusSettings, Settings
+from polyhop.schemas.text import content_hash
 from polyhop.tasks.raw_rows import RAW, RawRows
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
-from polyhop.warehouse.tables.checksum import table_record
-from polyhop.warehouse.tables.connection import connect
+from polyhop.warehouse.tables.connection import connect, table_record
 
 SEQUENCES = int(os.environ.get("POLYHOP_EDIT_SEQUENCES", "2"))
 PASSAGES = int(os.environ.get("POLYHOP_EDIT_PASSAGES", "8"))
@@ -154,7 +153,7 @@ def test_any_sequence_of_edits_ends_like_a_fresh_build(
             "extraction.rule_batches.MOST_REPLACED",
         ):
             monkeypatch.setattr(f"polyhop.tasks.{limit}", math.inf)
-        monkeypatch.setattr("polyhop.warehouse.updated_tables.MOST_APPENDED", math.inf)
+        monkeypatch.setattr("polyhop.warehouse.build.MOST_APPENDED", math.inf)
     (edited := tmp_path / "edited").mkdir()
     corpus = Corpus(edited, seed)
     for _ in range(EDITS):

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyhop.schemas.iris import RDF_TYPE, RDFS_LABEL
+from polyhop.schemas.graph import RDF_TYPE, RDFS_LABEL
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.graph_source.stage import INGEST_GRAPH
 from polyhop.tasks.publish.publish import check_invariants

@@ -13,42 +13,30 @@ from time import sleep
 
 import pytest
 
-from polyhop.schemas.corpus import Passage, SourceRecord
-from polyhop.schemas.language_names import LanguageNames
-from polyhop.schemas.languages import language
-from polyhop.schemas.names import NameFinder, title_forms
+from polyhop.schemas.languages import LanguageNames, language, plain_tokens, stem_tokens
+from polyhop.schemas.names import NameFinder, split_sentences, title_forms
 from polyhop.schemas.query import ContextPassage, Question, RankedPassage
-from polyhop.schemas.sections import Section
-from polyhop.schemas.sentences import split_sentences
-from polyhop.schemas.stems import plain_tokens, stem_tokens
+from polyhop.schemas.records import Passage, Section, SourceRecord
 from polyhop.schemas.text import fold, norm_answer, norm_simple, norm_ws, without_last_parenthesis
-from polyhop.schemas.type_cues import mention_type
-from polyhop.schemas.types import name_type, title_type
+from polyhop.schemas.types import mention_type, name_type, title_type
 from polyhop.schemas.values import find_dates, find_numbers
-from polyhop.tasks.extraction.places import PlacedText, key_of
 from polyhop.tasks.extraction.rows import bundle_of, cut
 from polyhop.tasks.extraction.rules import rules_page
-from polyhop.tasks.extraction.stated import Stated, clean, distribute, named, stated_page
+from polyhop.tasks.extraction.stated import PlacedText, Stated, clean, distribute, key_of, named, stated_page
 from polyhop.tasks.passages.records import count_words, passages_table
 from polyhop.tasks.passages.split import split_record
-from polyhop.warehouse.documents.tables import table_lines
-from polyhop.warehouse.files.markup import read_markdown
+from polyhop.warehouse.documents.building import table_lines
 from polyhop.warehouse.files.records import FaultError
-from polyhop.warehouse.files.web_pages import read_html
+from polyhop.warehouse.files.web_pages import read_html, read_markdown
 from polyhop.warehouse.names import RegexNames
-from polyhop.worker.questions.names import RuleNaming
-from polyhop.worker.reading.asked import asked_of
-from polyhop.worker.reading.attributes import stated_date
+from polyhop.worker.questions.parts import RuleNaming
 from polyhop.worker.reading.candidates import find_candidates
-from polyhop.worker.reading.comparisons import compare
-from polyhop.worker.reading.context import lines_within_tokens, pack_context, within_tokens
-from polyhop.worker.reading.corpus_pages import is_person_page, own_page
-from polyhop.worker.reading.countries import places_in
-from polyhop.worker.reading.direct import answer_directly
-from polyhop.worker.reading.pages import pages_of
-from polyhop.worker.reading.parsing import ParsedQuestion, parse_question
-from polyhop.worker.reading.quantities import stated_measure
-from polyhop.worker.reading.word_lists import date_attributes, measures
+from polyhop.worker.reading.comparisons import answer_directly, compare
+from polyhop.worker.reading.models import lines_within_tokens, pack_context, within_tokens
+from polyhop.worker.reading.pages import is_person_page, own_page, pages_of
+from polyhop.worker.reading.quantities import stated_date, stated_measure
+from polyhop.worker.reading.question import ParsedQuestion, asked_of, parse_question
+from polyhop.worker.reading.word_lists import date_attributes, measures, places_in
 from polyhop.worker.reading.yes_no import answer_yes_no
 
 FINDER = NameFinder(["Al", "Alpha of the Beta", "The Beatles", "New York", "New York City Hall", "A A A A", "of the"])

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.hubs import HUB, LEAF, LIMIT, REVISIT, HubGraph
-from polyhop.tasks.hubs.adjacency import Adjacency
-from polyhop.tasks.hubs.paths import Path, PathsOfHub, find_paths_in_hub
+from polyhop.tasks.hubs.paths import Adjacency, Path, PathsOfHub, find_paths_in_hub
 
 Triple = tuple[int, int, int]
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.corpus import Passage
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.names import NameFinder
+from polyhop.schemas.records import Passage
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.tasks.extraction.changed_titles import ChangedTitles
-from polyhop.tasks.extraction.parts import raw_tables
+from polyhop.tasks.extraction.rows import raw_tables
 from polyhop.tasks.extraction.rules import rules_page
+from polyhop.tasks.extraction.stage import ChangedTitles
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest
 

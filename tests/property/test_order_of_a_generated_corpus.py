@@ -11,10 +11,9 @@ from polyhop.api import Index, open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.query import Question
-from polyhop.schemas.questions import QuestionRecord
-from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.records import QuestionRecord
+from polyhop.schemas.requests import IndexRequest, parse_variant
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.variants import parse_variant
 from polyhop.tasks.evaluation.metrics import hit_at, recall_at, reciprocal_rank
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.worker.strategies.registry import STRATEGIES as REGISTERED

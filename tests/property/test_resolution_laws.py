@@ -6,12 +6,9 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyhop.schemas.resolution import NamePair
-from polyhop.tasks.resolution.acceptance import accept
-from polyhop.tasks.resolution.candidates import Name, candidate_pairs
-from polyhop.tasks.resolution.clusters import clusters_of
-from polyhop.tasks.resolution.links import Links
-from polyhop.tasks.resolution.resolve import Resolution, resolve
+from polyhop.schemas.names import NamePair
+from polyhop.tasks.resolution.candidates import Name, candidate_pairs, clusters_of
+from polyhop.tasks.resolution.resolve import Links, Resolution, accept, resolve
 
 WORDS = st.sampled_from(["ada", "king", "louis", "xiii", "of", "france", "the", "acme", "corp", "film", "x", "y"])
 TYPES = st.sampled_from(["PERSON", "ORGANIZATION", "LOCATION", None])

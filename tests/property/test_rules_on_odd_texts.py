@@ -14,30 +14,24 @@ from hypothesis import strategies as st
 from memory_index import MemoryIndex
 
 from polyhop.schemas import text as normalisers
-from polyhop.schemas.corpus import Passage, SourceRecord
 from polyhop.schemas.graph import Mention
-from polyhop.schemas.names import FUNCTION_WORDS, NameFinder, name_tokens, title_forms
+from polyhop.schemas.languages import plain_tokens, stem_tokens
+from polyhop.schemas.names import FUNCTION_WORDS, NameFinder, name_tokens, split_sentences, title_forms
 from polyhop.schemas.query import ContextPassage, Question, ReadingItem, Retrieval
-from polyhop.schemas.sentences import split_sentences
-from polyhop.schemas.stems import plain_tokens, stem_tokens
-from polyhop.schemas.type_cues import mention_type
-from polyhop.schemas.type_words import HEADS, PLACES, TITLES_OF_PERSONS
-from polyhop.schemas.types import name_type, title_type
+from polyhop.schemas.records import Passage, SourceRecord
+from polyhop.schemas.types import HEADS, PLACES, TITLES_OF_PERSONS, mention_type, name_type, title_type
 from polyhop.schemas.values import find_dates, find_numbers
-from polyhop.tasks.extraction.places import PlacedText, key_of
 from polyhop.tasks.extraction.rows import bundle_of
 from polyhop.tasks.extraction.rules import rules_page
-from polyhop.tasks.extraction.stated import Stated, distribute, named, stated_page
+from polyhop.tasks.extraction.stated import PlacedText, Stated, distribute, key_of, named, stated_page
 from polyhop.tasks.passages.split import split_record
 from polyhop.warehouse.names import RegexNames
-from polyhop.worker.questions.names import RuleNaming
-from polyhop.worker.reading.attributes import stated_date
-from polyhop.worker.reading.corpus_pages import own_page
-from polyhop.worker.reading.countries import nationalities, places_in
-from polyhop.worker.reading.pages import pages_of
-from polyhop.worker.reading.parsing import parse_question
+from polyhop.worker.questions.parts import RuleNaming
+from polyhop.worker.reading.pages import own_page, pages_of
+from polyhop.worker.reading.quantities import stated_date
+from polyhop.worker.reading.question import parse_question
 from polyhop.worker.reading.reader import RuleReader
-from polyhop.worker.reading.word_lists import date_attributes
+from polyhop.worker.reading.word_lists import date_attributes, nationalities, places_in
 
 TYPES = {"PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK", None}
 TITLES = ["The Beatles", "Springfield, Illinois", "Paris (mythology)", "What If", "Of Mice and Men", "中国", "A"]

@@ -14,8 +14,7 @@ from typing import Any
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from polyhop.schemas.errors import DamagedStoreError, StoreError, StoreUnavailableError
-from polyhop.warehouse.files.disk import READ_ONLY, disk_sentence, writing
-from polyhop.warehouse.files.sqlite_files import connect_read_only, is_writable
+from polyhop.warehouse.files.disk import READ_ONLY, connect_read_only, disk_sentence, is_writable, writing
 from polyhop.warehouse.statements import read_statements
 
 # chosen: transactions of a cache take milliseconds, so that a longer wait means a process that hangs or is stopped.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from polyhop.schemas.errors import StoreError
-from polyhop.schemas.sections import Document, document_json, document_of
+from polyhop.schemas.records import Document, document_json, document_of
 from polyhop.warehouse.cache.database import SharedDatabase
 
 T = TypeVar("T")

@@ -16,12 +16,10 @@ from typing import Any
 from polyhop.schemas.errors import StoreUnavailableError
 from polyhop.warehouse.cache.database import REPAIR_COMMAND
 from polyhop.warehouse.cache.documents import DocumentCache, sound_document
-from polyhop.warehouse.cache.replies import RUNGS, ReplyCache
-from polyhop.warehouse.cache.reply_rows import sound_reply, unpacked
+from polyhop.warehouse.cache.replies import RUNGS, ReplyCache, sound_reply, unpacked
 from polyhop.warehouse.cache.vectors import VectorCache, sound_vector
-from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.disk import connect_read_only, is_writable, writing
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.sqlite_files import connect_read_only, is_writable
 
 _ROWS_PER_READ = 500  # chosen: any number saves the same rows, because a read that fails is done row by row
 _LEAST_ROW_BYTES = 32

@@ -1,22 +1,236 @@
-"""Replies of chat models by content hash in one SQLite file, shared by all indexes and processes.
+"""Replies of chat models by content hash, the journal of calls, the lock per key, export and import.
 
-Asks no model (models/cached_chat.py joins model and cache). Invariant: only valid replies are results; a failure is
+Invariant: only valid replies are results; a failure is
 kept beside them with its reason, and every text that was paid for is kept as it came. Clocks serve the journal and
 eviction, no returned value. Source: algorithms.md 0.3 (5).
 """
 
+import fcntl
 import json
 import logging
+import math
+import os
+import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import blake2b
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from polyhop.schemas.chat import Rung, Usage
-from polyhop.warehouse.cache.calls import CallJournal, ReplySource
+from polyhop.schemas.errors import SourceError
 from polyhop.warehouse.cache.database import REPAIR_COMMAND, SharedDatabase
-from polyhop.warehouse.cache.reply_rows import packed, reply_checksum, sound_reply, unpacked, usage_of, usage_values
+from polyhop.warehouse.files.disk import is_writable, named_file, writing
+
+_USAGE = ("calls", "prompt_tokens", "completion_tokens", "cost_usd", "seconds")
+
+
+UNKNOWN_COST = -1.0
+"""Stands for the cost of calls at an unknown price: files of older versions allow no NULL in the column."""
+
+
+def usage_values(usage: Usage) -> dict[str, float]:
+    """The numbers of a usage that have a column, in the order of the columns."""
+    values = {name: getattr(usage, name) for name in _USAGE}
+    return values | ({"cost_usd": UNKNOWN_COST} if usage.cost_usd is None else {})
+
+
+def usage_of(numbers: Iterable[Any]) -> Usage:
+    """The usage whose `usage_values` these are."""
+    usage = Usage(*numbers)
+    return replace(usage, cost_usd=None) if usage.cost_usd == UNKNOWN_COST else usage
+
+
+def packed(text: str) -> bytes:
+    """A text, compressed; zlib's own checksum is in it."""
+    return zlib.compress(text.encode("utf-8", "surrogatepass"))
+
+
+def unpacked(data: object) -> str | None:
+    """The text of `packed`; None if it is damaged."""
+    if not isinstance(data, bytes):
+        return None
+    unpacking = zlib.decompressobj()
+    try:
+        text = unpacking.decompress(data).decode("utf-8", "surrogatepass")
+    except (zlib.error, UnicodeDecodeError):
+        return None
+    return text if unpacking.eof and not unpacking.unused_data else None  # not cut short, nothing after it
+
+
+def reply_checksum(values: Sequence[object]) -> bytes:
+    """Eight bytes that tell a damaged row.
+
+    Args:
+        values: key, model, packed reply, rung, attempts, then the numbers of the usage.
+    """
+    return blake2b(repr(_plain(values)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def sound_reply(row: Sequence[Any], rungs: Sequence[str]) -> str | None:
+    """The reply's text, None if the row is not as it was written.
+
+    Args:
+        row: As for `reply_checksum`, and the checksum last; None in rows of older versions.
+        rungs: Those that there are.
+    """
+    *values, checksum = row
+    _, model, reply, rung, attempts, *usage = values
+    if checksum is not None and checksum != reply_checksum(values):
+        return None
+    is_typed = isinstance(model, str) and rung in rungs and isinstance(attempts, int)
+    return unpacked(reply) if is_typed and all(isinstance(number, int | float) for number in usage) else None
+
+
+def _plain(values: Sequence[object]) -> list[object]:
+    """The same whether a number came from Python or, as a REAL, from SQLite."""
+    *others, cost, seconds = values
+    return [*others, float(str(cost)), float(str(seconds))]
+
+
+# chosen: short beside a model's reply of a second or more, and a lock that is tried costs microseconds
+POLL_SECONDS = 0.05
+_KEY_DIGITS = 15  # hexadecimal: 60 bits, because a lock's offset is a signed number of 64 (fcntl)
+
+
+class Claims:
+    """Claims on keys by this process; get one with `claims_of`, since closing a lock file twice would drop locks."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = Lock()
+        self._held: set[int] = set()
+        self._descriptor: int | None = None
+
+    @contextmanager
+    def held(self, key: str, is_stopped: Callable[[], bool]) -> Iterator[bool]:
+        """Waits until nobody else asks for `key`, then holds it for the block.
+
+        Args:
+            key: Hexadecimal digits.
+            is_stopped: Asked while waiting.
+
+        Yields:
+            True; or False, without holding it, if `is_stopped` said so first.
+
+        Raises:
+            StoreError: If the lock file cannot be written.
+        """
+        place = int(key[:_KEY_DIGITS], 16)
+        while not (is_held := self._try(place)) and not is_stopped():
+            time.sleep(POLL_SECONDS)
+        try:
+            yield is_held
+        finally:
+            if is_held:
+                self._release(place)
+
+    def _try(self, place: int) -> bool:
+        with self._lock:
+            if place in self._held:
+                return False
+            if not is_writable(self._path):  # nothing is kept there, so nobody can wait for what is kept
+                self._held.add(place)
+                return True
+            if self._descriptor is None:
+                with writing("the claims on model replies", self._path):
+                    self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+            except (BlockingIOError, PermissionError):
+                self._close_if_unused()
+                return False
+            self._held.add(place)
+            return True
+
+    def _release(self, place: int) -> None:
+        with self._lock:
+            self._held.remove(place)
+            if self._descriptor is not None:
+                fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, place)
+            self._close_if_unused()
+
+    def _close_if_unused(self) -> None:
+        """Closing drops every lock of this process on the file, so only the last claim may."""
+        if self._descriptor is not None and not self._held:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def claims_of(path: Path) -> Claims:
+    """The claims of this process on the keys of the cache at `path`."""
+    return _claims(path.resolve().with_name(path.name + ".claims"))
+
+
+@cache
+def _claims(path: Path) -> Claims:
+    return Claims(path)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySource:
+    """What a reply answers: its key, the model, and the parts of the key that people ask about."""
+
+    key: str
+    model: str
+    task: str
+    prompt_hash: str
+    schema_version: int
+
+
+class CallJournal:
+    """The calls in the database of the reply cache; safe for threads and processes."""
+
+    def __init__(self, database: SharedDatabase) -> None:
+        self._database = database
+
+    def begin(self, source: ReplySource, worst: Usage) -> int:
+        """Writes a call that is about to be sent, at its worst case; returns its number."""
+        return self._database.add("begin_call", _values(source, worst))
+
+    def end(self, call_id: int, source: ReplySource, text: str, usage: Usage, error: str) -> None:
+        """Writes what a call took, and its raw text beside the replies if one came.
+
+        Args:
+            call_id: From `begin`.
+            source: What was asked.
+            text: The raw reply, "" if none came.
+            usage: What this one call took.
+            error: Class of the error that it led to, "" if none.
+        """
+        values = {**_values(source, usage), "call_id": call_id, "error": error}
+        raw = [("write_raw_reply", {**values, "text": packed(text)})] if text else []
+        self._database.write(("end_call", values), *raw)
+
+    def abandon_dead(self, claims: Claims) -> Usage:
+        """Marks the calls that died with their process as of unknown outcome; returns them at their worst case.
+
+        A call whose process lives holds the claim on its key (cached_chat.py), so a free claim means a dead process.
+        """
+        found = Usage()
+        for call_id, key, prompt_tokens, completion_tokens, cost_usd in self._database.read("read_open_calls"):
+            with claims.held(key, lambda: True) as is_free:
+                if is_free and self._database.write(("abandon_call", {"call_id": call_id}))[0]:
+                    found += usage_of((1, prompt_tokens, completion_tokens, cost_usd))
+        return found
+
+    def answered(self, model: str) -> dict[str, Usage]:
+        """What the calls of a model took that brought a text, by task."""
+        return {task: usage_of(usage) for task, *usage in self._database.read("sum_answered_calls", {"model": model})}
+
+
+def _values(source: ReplySource, usage: Usage) -> dict[str, Any]:
+    about = {"key": source.key, "task": source.task, "model": source.model, "now": time.time()}
+    return about | usage_values(usage)
+
 
 KEYS_PER_READ = 2_000  # chosen: bounds the replies in memory; keys are one JSON variable, so SQLite sets no limit
 ROWS_PER_PAGE = 1_000  # chosen: bounds the replies in memory, and any number gives the same
@@ -301,3 +515,149 @@ def _stored(row: Sequence[Any]) -> StoredReply | None:
         return None
     _, model, _, rung, attempts, *usage, _ = row
     return StoredReply(text, model, Rung(rung), attempts, usage_of(usage))
+
+
+ROWS_PER_BATCH = 1_000  # chosen: bounds memory, and any number reads the same rows
+SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("model", pa.string(), nullable=False),
+        pa.field("task", pa.string(), nullable=False),
+        pa.field("prompt_hash", pa.string(), nullable=False),
+        pa.field("schema_version", pa.int64(), nullable=False),
+        pa.field("reply", pa.string(), nullable=False),
+        pa.field("rung", pa.string(), nullable=False),
+        pa.field("attempts", pa.int64(), nullable=False),
+        pa.field("calls", pa.int64(), nullable=False),
+        pa.field("prompt_tokens", pa.int64(), nullable=False),
+        pa.field("completion_tokens", pa.int64(), nullable=False),
+        pa.field("cost_usd", pa.float64()),
+        pa.field("seconds", pa.float64(), nullable=False),
+    ]
+)
+
+_KEY = re.compile(r"[0-9a-f]{64}")
+_RUNGS = frozenset(rung.value for rung in Rung)
+_NUMBERS = tuple(field.name for field in SCHEMA if not pa.types.is_string(field.type))
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Replies of a file that were new to the cache, and replies that it knew."""
+
+    added: int
+    known: int
+
+
+def export_replies(cache: ReplyCache, path: Path) -> int:
+    """Writes all valid replies, sorted by key, as a whole file or none; returns how many.
+
+    Raises:
+        StoreError: If the file cannot be written.
+    """
+    count = 0
+    with named_file(path, "the replies") as place, pq.ParquetWriter(place, SCHEMA, compression="zstd") as writer:
+        for page in cache.pages():
+            writer.write_table(pa.Table.from_pylist([_document(*pair) for pair in page], schema=SCHEMA))
+            count += len(page)
+    return count
+
+
+def import_replies(cache: ReplyCache, path: Path) -> Imported:
+    """Adds the replies of a file that the cache does not know, all or none.
+
+    Raises:
+        SourceError: If the file is missing, is not an export of replies, or has a row that cannot be one.
+    """
+    with _readable(path) as file:
+        count = sum(len(rows) for rows in _checked_batches(file, path))
+        added = cache.add_replies([_row(row) for row in rows] for rows in _checked_batches(file, path))
+    return Imported(added=added, known=count - added)
+
+
+def _document(source: ReplySource, reply: StoredReply) -> dict[str, Any]:
+    usage = reply.usage
+    return {
+        "key": source.key,
+        "model": source.model,
+        "task": source.task,
+        "prompt_hash": source.prompt_hash,
+        "schema_version": source.schema_version,
+        "reply": reply.text,
+        "rung": reply.rung.value,
+        "attempts": reply.attempts,
+        "calls": usage.calls,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost_usd": usage.cost_usd,
+        "seconds": usage.seconds,
+    }
+
+
+def _row(document: dict[str, Any]) -> dict[str, Any]:
+    usage = Usage(*(document[name] for name in ("calls", "prompt_tokens", "completion_tokens", "cost_usd", "seconds")))
+    source = ReplySource(*(document[name] for name in ("key", "model", "task", "prompt_hash", "schema_version")))
+    reply = StoredReply(document["reply"], source.model, Rung(document["rung"]), document["attempts"], usage)
+    return reply_row(source, reply)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[pq.ParquetFile]:
+    if not path.is_file():
+        raise SourceError(f"There is no file {path}.")
+    try:
+        with pq.ParquetFile(path) as file:
+            _require_columns(file.schema_arrow, path)
+            yield file
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0]
+        raise SourceError(f"{path} is not a readable parquet file ({reason}); nothing was imported.") from error
+
+
+def _require_columns(found: pa.Schema, path: Path) -> None:
+    wrong = [
+        field.name for field in SCHEMA if field.name not in found.names or found.field(field.name).type != field.type
+    ]
+    if wrong:
+        raise SourceError(
+            f"{path} is not an export of replies: column {', '.join(wrong)} is missing or of another type; "
+            "nothing was imported. Write one with: polyhop cache export FILE.parquet"
+        )
+
+
+def _checked_batches(file: pq.ParquetFile, path: Path) -> Iterator[list[dict[str, Any]]]:
+    number = 0
+    for batch in file.iter_batches(batch_size=ROWS_PER_BATCH, columns=SCHEMA.names):
+        rows = batch.to_pylist()
+        for row in rows:
+            number += 1
+            fault = _fault(row)
+            if fault:
+                raise SourceError(f"Row {number} of {path} is not a reply: {fault}; nothing was imported.")
+        yield rows
+
+
+def _fault(row: dict[str, Any]) -> str | None:
+    """What is wrong with a row, None if nothing is."""
+    empty = [name for name, value in row.items() if value == "" or (value is None and name != "cost_usd")]
+    if empty:
+        return f"{empty[0]} is empty"
+    if not _KEY.fullmatch(row["key"]):
+        return "key is not 64 hexadecimal digits"
+    if row["rung"] not in _RUNGS:
+        return f"rung is '{row['rung'][:40]}'"
+    return _number_fault(row) or _json_fault(row["reply"])
+
+
+def _number_fault(row: dict[str, Any]) -> str | None:
+    numbers = {name: row[name] for name in _NUMBERS if row[name] is not None}
+    wrong = [name for name, number in numbers.items() if not math.isfinite(number) or number < 0]
+    return f"{wrong[0]} is {row[wrong[0]]}" if wrong else None
+
+
+def _json_fault(text: str) -> str | None:
+    try:
+        reply = json.loads(text)
+    except (ValueError, RecursionError):
+        return "reply is not JSON"
+    return None if isinstance(reply, dict) else "reply is not a JSON object"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.errors import InvalidVectorError
-from polyhop.schemas.ids import content_hash
+from polyhop.schemas.text import content_hash
 from polyhop.warehouse.cache.database import SharedDatabase
 
 _KEYS_PER_PAGE = 10_000  # 64 bytes each; chosen: bounds memory, and any number gives the same keys

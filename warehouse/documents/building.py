@@ -1,16 +1,17 @@
-"""A text with its sections as a reader of a format puts it together, and the words for what went wrong.
-
-Knows no format.
-"""
+"""A text with its sections as readers build it, zipped containers within limits, table rows as lines."""
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
 
-from polyhop.schemas.sections import Document, Section
-from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, size_words
-from polyhop.warehouse.files.records import FaultError
+from lxml import etree
+
+from polyhop.schemas.records import Document, Section
+from polyhop.warehouse.files.records import FaultError, damage
+from polyhop.warehouse.files.sources import MAX_RECORD_BYTES, size_words
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 _STOPS = frozenset(".!?:。！？؟”\"'»)")
@@ -147,3 +148,207 @@ def clean_line(text: str) -> str:
 def clean_name(text: str) -> str:
     """The same without characters that show as nothing, or that turn the direction of what follows."""
     return "".join(character for character in clean_line(text) if character.isprintable())
+
+
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+"""How files of Microsoft's older container begin: Office before 2007, and any Office file with a password."""
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+"""A member, or of an empty file the end of its list (ZIP's APPNOTE, 4.3.6); a CSV file may begin with PK."""
+_HEAD_BYTES = 1024  # in which Acrobat looks for `%PDF-` (PDF Reference 1.7, appendix H); DOCTYPEs stand there, too
+_MOST_MEMBERS = 20_000
+"""Chosen: a book of 5,000 pictures has some 6,000."""
+_MEGABYTE = 1024 * 1024  # as `max_unpacked_mb` counts
+_KINDS = (("word/", ".docx"), ("ppt/", ".pptx"), ("xl/", ".xlsx"))
+_ENCRYPTED_FLAG = 1  # bit 0 of a member's flags (ZIP's APPNOTE, 4.4.4)
+
+
+def kind_of_content(stream: BinaryIO) -> str:
+    """What a file is by its content, as the ending of its format; "" if it is none of those with a signature.
+
+    Raises:
+        FaultError: If it is protected by a password, or an Office file of before 2007.
+    """
+    head = stream.read(_HEAD_BYTES)
+    if b"%PDF-" in head:
+        return ".pdf"
+    if head.startswith(OLE):
+        raise FaultError(_why_ole_is_refused(head + stream.read()))
+    return _kind_of_zip(stream) if head.startswith(_ZIP) else ""
+
+
+def _why_ole_is_refused(data: bytes) -> str:
+    if _ENCRYPTED in data:
+        return "it is encrypted with a password; save it without one"
+    return "it is in the format of Office 97 to 2003; save it in a format of today (.docx, .pptx, .xlsx)"
+
+
+def _kind_of_zip(stream: BinaryIO) -> str:
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        raise FaultError(f"it is damaged ({damage(error)})") from error
+    if "META-INF/container.xml" in names or "mimetype" in names:
+        return ".epub"
+    return next((ending for folder, ending in _KINDS if any(name.startswith(folder) for name in names)), "")
+
+
+def open_container(stream: BinaryIO, max_unpacked_mb: int, *, allows_doctype: bool = False) -> zipfile.ZipFile:
+    """Opens a zipped document whose members are few and small enough, and not encrypted.
+
+    Args:
+        stream: The file.
+        max_unpacked_mb: Most megabytes of all members together, unpacked.
+        allows_doctype: Whether its XML may declare a document type (EPUB may; Office never does).
+
+    Raises:
+        FaultError: If it is too large, encrypted or damaged, or defines entities.
+    """
+    try:
+        archive = zipfile.ZipFile(stream)
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        raise FaultError(f"it is damaged ({damage(error)})") from error
+    try:
+        members = archive.infolist()
+        if len(members) > _MOST_MEMBERS:
+            raise FaultError(f"it holds {len(members):,} files, more than {_MOST_MEMBERS:,}")
+        size = sum(member.file_size for member in members)
+        if size > max_unpacked_mb * _MEGABYTE:
+            raise FaultError(
+                f"it would unpack to {size / _MEGABYTE:,.0f} MB, more than {max_unpacked_mb:,} (corpus.max_unpacked_mb)"
+            )
+        if any(member.flag_bits & _ENCRYPTED_FLAG for member in members):
+            raise FaultError("it is encrypted with a password; save it without one")
+        if not allows_doctype:
+            _refuse_doctypes(archive)
+    except BaseException:
+        archive.close()
+        raise
+    return archive
+
+
+def _refuse_doctypes(archive: zipfile.ZipFile) -> None:
+    for member in archive.infolist():
+        if member.filename.endswith((".xml", ".rels")):
+            with archive.open(member) as file:
+                head = file.read(_HEAD_BYTES)
+            # UTF-16 has a zero byte beside each letter
+            if b"<!DOCTYPE" in head.replace(b"\0", b""):
+                raise FaultError(f"{member.filename[:100]} in it declares a document type, which Office files never do")
+
+
+def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
+    """The content of a member.
+
+    Raises:
+        FaultError: If it is missing or damaged.
+    """
+    try:
+        return archive.read(name)
+    except KeyError as error:
+        raise FaultError(f"it is damaged ({name[:100]} is missing in it)") from error
+
+
+def parse_xml(data: bytes) -> Any:
+    """The root of an XML file; no entity of its own is resolved, nothing else is read.
+
+    Raises:
+        FaultError: If it is not XML.
+    """
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        return etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as error:
+        raise FaultError(f"it is damaged ({damage(error)})") from error
+
+
+_LONGEST_HEADING = 60
+"""Characters; a longer first cell is a text, not the name of a column. Chosen."""
+
+
+def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A line for each row that holds anything, `Name: Ada; Born: 1815` if the first row names columns, else by `|`.
+
+    The first row names columns if its cells (two or more) are different short words without a number in front.
+    """
+    names: Sequence[str] | None = None
+    is_first = True
+    for row in rows:
+        cells = _cells(row)
+        if not cells:
+            continue
+        if is_first:
+            is_first = False
+            names = cells if _are_names(cells) else None
+        elif names is not None:
+            yield "; ".join(_named(cells, names))
+            continue
+        yield " | ".join(cell for cell in cells if cell)
+
+
+def table_groups(rows: Iterable[Sequence[str]], characters: int) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The rows of a sheet in groups of one passage, each below the names of the columns, with its first and last row.
+
+    The first row of two cells or more may name the columns, as in `table_lines`. Names that would take more than a
+    quarter of each passage stand before each value instead.
+
+    Args:
+        rows: All rows from the first, empty ones included.
+        characters: Most characters of a group, unless a single row is longer.
+    """
+    group: list[str] = []
+    first = last = size = 0
+    for number, line, head in _lines_below_heads(rows, characters):
+        if group not in ([], [head]) and size + len(line) > characters:
+            yield "\n".join(group), (first, last)
+            group, size, first = [head] * bool(head), len(head) + 1, number
+        group.append(line)
+        size += len(line) + 1
+        first, last = first or number, number
+    if group:
+        yield "\n".join(group), (first, last)
+
+
+def _lines_below_heads(rows: Iterable[Sequence[str]], characters: int) -> Iterator[tuple[int, str, str]]:
+    """Each row that holds anything: its number, its line, and the line of names that it needs above it."""
+    names: Sequence[str] | None = None
+    head = ""
+    for number, row in enumerate(rows, start=1):
+        cells = _cells(row)
+        if names is None and len(cells) > 1:
+            names = cells if _are_names(cells) else ()
+            joined = " | ".join(names)
+            head = joined if len(joined) <= characters / _LARGEST_HEAD else ""
+            yield number, joined or _line(cells, names, head), ""
+        elif cells:
+            yield number, _line(cells, names or (), head), head
+
+
+_LARGEST_HEAD = 4  # passages have room for this many heads; chosen: wider tables have few rows a passage anyway
+
+
+def _line(cells: Sequence[str], names: Sequence[str], head: str) -> str:
+    """A row: below a head empty cells keep their place, else they are left out."""
+    if head:
+        return " | ".join(cells)
+    return "; ".join(_named(cells, names)) if names else " | ".join(cell for cell in cells if cell)
+
+
+def _cells(row: Sequence[str]) -> list[str]:
+    """The cells of a row with single spaces, without the empty ones at its end."""
+    cells = [" ".join(cell.split()) for cell in row]
+    while cells and not cells[-1]:
+        cells.pop()
+    return cells
+
+
+def _are_names(cells: Sequence[str]) -> bool:
+    is_short = all(cell and len(cell) <= _LONGEST_HEADING and not cell[0].isdigit() for cell in cells)
+    return len(cells) > 1 and is_short and len(set(cells)) == len(cells)
+
+
+def _named(cells: Sequence[str], names: Sequence[str]) -> Iterator[str]:
+    for number, cell in enumerate(cells):
+        if cell:
+            yield f"{names[number].rstrip(':')}: {cell}" if number < len(names) else cell

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from polyhop.schemas.ids import content_hash
-from polyhop.schemas.sections import Document, document_of
+from polyhop.schemas.records import Document, document_of
+from polyhop.schemas.text import content_hash
 from polyhop.warehouse.cache.documents import DocumentCache
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.formats import DOCUMENTS, DocumentFormat, NotInstalledError

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
-from polyhop.schemas.sections import Document
+from polyhop.schemas.records import Document
 from polyhop.warehouse.documents.building import Reading, TextBuilder, clean_line, clean_text
 from polyhop.warehouse.files.records import FaultError, damage
 

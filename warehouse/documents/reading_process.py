@@ -18,7 +18,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
-    from polyhop.schemas.sections import Document
+    from polyhop.schemas.records import Document
 
 _NEARLY_ALL = 0.8
 """A library asks for blocks of some size: what was refused may have been a fifth. Chosen."""
@@ -53,7 +53,7 @@ def _answer(request: Mapping[str, Any], replies: BinaryIO) -> None:
 
 def _reply(request: Mapping[str, Any]) -> dict[str, Any]:
     """The document, or why there is none."""
-    from polyhop.schemas.sections import document_json
+    from polyhop.schemas.records import document_json
     from polyhop.warehouse.files.formats import NotInstalledError
 
     try:
@@ -67,8 +67,7 @@ def _reply(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read(stream: BinaryIO, stated: str, request: Mapping[str, Any], depth: int = 0) -> "Document":
     """The document that a file holds; what is attached to it is read likewise, unless `attached_fault` says why not."""
-    from polyhop.warehouse.documents.building import Reading
-    from polyhop.warehouse.documents.containers import kind_of_content
+    from polyhop.warehouse.documents.building import Reading, kind_of_content
     from polyhop.warehouse.files.formats import DOCUMENTS
     from polyhop.warehouse.files.records import FaultError
 

@@ -1,20 +1,22 @@
-"""Writing whole files or none, and saying in words what a disk refused.
-
-Knows no format.
-"""
+"""Writing whole files or none, what files and folders take on the disk, and a disk's refusals in words."""
 
 import errno
 import fcntl
 import hashlib
+import json
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+from urllib.parse import quote
 
 from polyhop.schemas.errors import ConfigurationError, SourceError, StoreError
-from polyhop.warehouse.files.layout import owner_of
+from polyhop.schemas.requests import Size
+from polyhop.warehouse.files.layout import IndexFolder, owner_of
 
 READ_ONLY = "it, or its folder, may only be read; choose another place (--root) or change the owner"
 _REASONS = {
@@ -180,3 +182,138 @@ def link_or_copy(source: Path, target: Path) -> None:
         os.link(source, target)
     except OSError:
         shutil.copyfile(source, target)
+
+
+_SECONDS_PER_DAY = 86_400.0  # 24 * 3600, in units of time.time()
+_TEMPORARY_DAYS = 1.0
+"""Chosen: a file that is written under another name takes its own within seconds."""
+
+
+def size_of(*paths: Path) -> Size:
+    """Files and bytes of files and of folders with all that is in them; a file with several names counts once."""
+    seen: dict[tuple[int, int], int] = {}
+    for path in paths:
+        for file in [path, *path.rglob("*")] if path.is_dir() else [path]:
+            try:
+                state = file.lstat()
+            except FileNotFoundError:
+                continue  # removed meanwhile
+            if not file.is_dir():
+                seen[state.st_dev, state.st_ino] = state.st_size
+    return Size(len(seen), sum(seen.values()))
+
+
+def age_days(path: Path) -> float:
+    """Days since a file, or the newest file in a folder, was written; 0 if it is gone."""
+    try:
+        newest = max([path.stat().st_mtime, *(file.stat().st_mtime for file in path.rglob("*"))])
+    except FileNotFoundError:
+        return 0.0
+    return max(0.0, (time.time() - newest) / _SECONDS_PER_DAY)
+
+
+def old_leftovers(index: IndexFolder, staging_days: float) -> list[Path]:
+    """Parts of an interrupted run that nobody has continued for so long, and files that were never renamed.
+
+    Only for who holds the writer's lease.
+    """
+    temporary = [*index.path.glob(".*.tmp"), *index.vectors.glob(".*.tmp")]
+    left = [path for path in temporary if age_days(path) >= _TEMPORARY_DAYS]
+    return [*([index.staging] if index.staging.exists() and age_days(index.staging) >= staging_days else []), *left]
+
+
+def remove_paths(paths: Sequence[Path]) -> None:
+    """Removes files, and folders with all that is in them."""
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def empty_bytes(path: Path) -> int:
+    """Bytes of a file that hold nothing any more; 0 if there is no file.
+
+    Raises:
+        sqlite3.DatabaseError: If it is busy, or is not as SQLite wrote it.
+    """
+    if not path.is_file():
+        return 0
+    with closing(sqlite3.connect(path, timeout=0)) as connection:
+        return _number(connection, "freelist_count") * _number(connection, "page_size")
+
+
+def compact_file(path: Path) -> bool:
+    """Writes a file again without its empty pages; False if another connection has it open: then nothing is done.
+
+    Raises:
+        sqlite3.DatabaseError: If it is not as SQLite wrote it, or the disk has no room for a second copy.
+    """
+    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchone()  # refused while anybody else has it open
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+                return False
+            raise
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()  # in a write-ahead log the file shrinks now
+        return True
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+
+def is_writable(path: Path) -> bool:
+    """Whether a file, and SQLite's two beside it, can be made or changed; by a missing folder's nearest parent."""
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    return os.access(folder, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
+
+
+def connect_read_only(path: Path, **options: Any) -> sqlite3.Connection:
+    """A connection that only reads, for a file whose folder may not be written.
+
+    Raises:
+        sqlite3.OperationalError: If the file does not exist, or needs what a killed process left in its log.
+    """
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro"
+    connection: sqlite3.Connection = sqlite3.connect(uri, uri=True, **options)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_schema")
+    except sqlite3.OperationalError:
+        connection.close()
+        log = path.with_name(f"{path.name}-wal")
+        if not path.exists() or (log.exists() and log.stat().st_size):
+            raise
+        connection = sqlite3.connect(f"{uri}&immutable=1", uri=True, **options)  # else it wants to make a log
+    return connection
+
+
+def write_json_lines(path: Path, rows: Iterable[Mapping[str, object]], what: str) -> int:
+    """Writes rows one a line, as they come; a reader sees the whole file or the one before it.
+
+    Args:
+        path: The file; its folder must exist. A pipe, a device or a symbolic link is written in place.
+        rows: Values that JSON can hold.
+        what: What the rows are, for the error: `the scores`.
+
+    Returns:
+        How many rows there were.
+
+    Raises:
+        StoreError: If the disk refuses.
+    """
+    with named_file(path, what) as place:
+        return _write(place, rows)
+
+
+def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
+    count = 0
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            count += 1
+    return count

@@ -13,8 +13,8 @@ from typing import Any
 
 from polyhop.schemas.errors import PolyhopError, SourceError
 from polyhop.warehouse.files.disk import named_file
-from polyhop.warehouse.files.lines import open_bytes, read_lines
 from polyhop.warehouse.files.records import damage
+from polyhop.warehouse.files.sources import open_bytes, read_lines
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import connect
 

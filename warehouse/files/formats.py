@@ -13,10 +13,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import cast
 
-from polyhop.schemas.corpus import BadRecord, SourceRecord
-from polyhop.schemas.errors import PolyhopError, SourceError
-from polyhop.schemas.extensions import described, extensions, load_extension, unusable_extension
-from polyhop.schemas.sections import Document
+from polyhop.schemas.errors import PolyhopError, SourceError, described, extensions, load_extension, unusable_extension
+from polyhop.schemas.records import BadRecord, Document, SourceRecord
 from polyhop.warehouse.files.records import FaultError, Row, bad_record, to_record
 
 GROUP = "polyhop.formats"
@@ -33,16 +31,16 @@ ROWS: Mapping[str, str] = {
     ".jsonl.gz": "rows:json_lines",
     ".json": "rows:json_document",
     ".json.gz": "rows:json_document",
-    ".csv": "tabular:csv_rows",
-    ".csv.gz": "tabular:csv_rows",
-    ".parquet": "tabular:parquet_rows",
+    ".csv": "rows:csv_rows",
+    ".csv.gz": "rows:csv_rows",
+    ".parquet": "rows:parquet_rows",
 }
 """Formats of rows: a reader of (file, names of fields of which a table must have one as a column)."""
 
 TEXTS: Mapping[str, str] = {
-    ".txt": "markup:read_text",
-    ".md": "markup:read_markdown",
-    ".markdown": "markup:read_markdown",
+    ".txt": "web_pages:read_text",
+    ".md": "web_pages:read_markdown",
+    ".markdown": "web_pages:read_markdown",
     ".html": "web_pages:read_html",
     ".htm": "web_pages:read_html",
     ".xhtml": "web_pages:read_html",
@@ -83,12 +81,12 @@ INSTALL_OFFICE = 'install it with: pip install "polyhop[office]"'
 
 DOCUMENTS: Mapping[str, DocumentFormat] = {
     ".pdf": DocumentFormat("pdf:read_pdf", package="pypdfium2", module="pypdfium2"),
-    ".docx": DocumentFormat("word:read_word", package="python-docx", module="docx"),
-    ".pptx": DocumentFormat("slides:read_slides", package="python-pptx", module="pptx"),
-    ".xlsx": DocumentFormat("sheets:read_sheets", package="openpyxl", module="openpyxl", revision=2),
-    ".epub": DocumentFormat("epub:read_epub"),
-    ".eml": DocumentFormat("mail:read_mail", has_signature=False, revision=2),
-    ".csv": DocumentFormat("sheets:read_csv", has_signature=False),
+    ".docx": DocumentFormat("office:read_word", package="python-docx", module="docx"),
+    ".pptx": DocumentFormat("office:read_slides", package="python-pptx", module="pptx"),
+    ".xlsx": DocumentFormat("office:read_sheets", package="openpyxl", module="openpyxl", revision=2),
+    ".epub": DocumentFormat("epub_mail:read_epub"),
+    ".eml": DocumentFormat("epub_mail:read_mail", has_signature=False, revision=2),
+    ".csv": DocumentFormat("office:read_csv", has_signature=False),
 }
 """Formats of documents, which folders are searched for: each file is one record, and so is each attached to it.
 

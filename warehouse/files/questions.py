@@ -1,19 +1,21 @@
-"""Question files as records, whatever their format.
+"""Question files, published question sets, gold answers and triples, and files of predictions, as records.
 
-Answers nothing. Gold paragraphs of question sets become record ids as the corpus reader makes them of the same file.
+A set is recognised by the fields of an item, never by a file's name.
+Source: algorithms.md 6.5; NQ and PopQA as HippoRAG stores them (the fields that its main.py, `get_gold_docs`,
+reads).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeGuard
 
-from polyhop.schemas.corpus import BadRecord
-from polyhop.schemas.errors import SourceError
-from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS, QuestionRecord
+from polyhop.schemas.errors import MAX_QUESTION_CHARACTERS, SourceError
+from polyhop.schemas.records import BadRecord, GoldenTriple, Prediction, QuestionRecord, SourceRecord
+from polyhop.schemas.text import record_id
 from polyhop.warehouse.files.formats import ROWS, row_reader
-from polyhop.warehouse.files.gold_answers import with_gold_answers
-from polyhop.warehouse.files.golden_triples import golden_triples
-from polyhop.warehouse.files.lines import MAX_RECORD_BYTES, encoding_fault, open_bytes, read_lines, size_words
-from polyhop.warehouse.files.question_sets import question_set_of, supporting_ids
 from polyhop.warehouse.files.records import (
     ID_FIELDS,
     FaultError,
@@ -26,13 +28,293 @@ from polyhop.warehouse.files.records import (
     kind_of,
     metadata_of,
     storable,
+    to_record,
 )
-from polyhop.warehouse.files.sources import check_source, guarded, suffix_of
+from polyhop.warehouse.files.sources import (
+    MAX_RECORD_BYTES,
+    check_source,
+    encoding_fault,
+    guarded,
+    open_bytes,
+    read_lines,
+    size_words,
+    suffix_of,
+)
+
+# Source: the fields that HippoRAG's experiments read (main.py, `get_gold_answers`); algorithms.md 6.5.
+
+REFERENCE = "reference"
+POSSIBLE_ANSWERS = "possible_answers"
+_OBJECT_FIELDS = ("obj", "o_wiki_title", POSSIBLE_ANSWERS, "o_aliases")
+"""PopQA: the object of the triple that a question was made of, and all its names."""
+_ALIASES = "answer_aliases"
+_IN_REFERENCES = ("answers", "answer", "aliases", _ALIASES)
+_USED = frozenset({REFERENCE, *_OBJECT_FIELDS, _ALIASES})
+
+
+def has_references(item: Mapping[str, object]) -> bool:
+    """Whether an item lists its gold answers as `reference`; a string of that name may be anything."""
+    return isinstance(item.get(REFERENCE), (list, tuple))
+
+
+def with_gold_answers(item: Mapping[str, object]) -> Mapping[str, object]:
+    """The item with `answers` in place of the fields of NQ and PopQA; unchanged if it has answers, or none of these.
+
+    Raises:
+        FaultError: If one of these fields is not written so.
+    """
+    if item.get("answers") or item.get("answer") or not (has_references(item) or item.get(POSSIBLE_ANSWERS)):
+        return item
+    return {**{name: value for name, value in item.items() if name not in _USED}, "answers": _gold_answers(item)}
+
+
+def _gold_answers(item: Mapping[str, object]) -> list[str]:
+    """All spellings, in the order of the fields: `reference` or PopQA's names of the object, then the aliases."""
+    if has_references(item):
+        found = _references(item[REFERENCE])
+    else:
+        found = [text for name in _OBJECT_FIELDS for text in _strings(name, _unpacked(name, item.get(name)))]
+    return [*found, *_strings(_ALIASES, item.get(_ALIASES))]
+
+
+def _references(value: object) -> list[str]:
+    """Spellings, or objects that hold them."""
+    found: list[str] = []
+    for each in value if isinstance(value, (list, tuple)) else ():
+        if not isinstance(each, Mapping):
+            found += _strings(REFERENCE, [each])
+            continue
+        names = [name for name in _IN_REFERENCES if each.get(name) is not None]
+        if not names:
+            raise FaultError("an object in reference has no field named answers or answer")
+        found += [text for name in names for text in _strings(REFERENCE, each[name])]
+    return found
+
+
+def _unpacked(name: str, value: object) -> object:
+    """The list that a string holds as JSON, as PopQA's published file has them; anything else as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith("["):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise FaultError(f"the answers in {name} begin like a JSON list but are not valid JSON: {error}") from error
+
+
+def _strings(name: str, value: object) -> list[str]:
+    values = value if isinstance(value, (list, tuple)) else () if value is None else (value,)
+    for each in values:
+        if isinstance(each, bool) or not isinstance(each, (str, int, float)):
+            raise FaultError(f"the answers in {name} are not strings but hold {kind_of(each)}")
+    return [str(each) for each in values]
+
+
+FIELD = "golden_triples"
+_PARTS = ("subject", "predicate", "object")
+
+
+def golden_triples(fields: Mapping[str, object]) -> tuple[GoldenTriple, ...]:
+    """The golden triples of a question, each once, without empty texts.
+
+    Args:
+        fields: `golden_triples` is a list (or one) of texts, of lists [subject id, predicate, object id], or of objects
+            {subject, predicate, object} whose ends are ids, values or {id}.
+
+    Raises:
+        FaultError: If one is none of these.
+    """
+    value = fields.get(FIELD)
+    values = () if value is None else value if isinstance(value, (list, tuple)) else (value,)
+    return tuple(dict.fromkeys(triple for item in values if (triple := _triple(item))))
+
+
+def _triple(item: object) -> GoldenTriple:
+    if isinstance(item, str):
+        return storable(item).strip()
+    if isinstance(item, Mapping):
+        return _ids([item.get(part) for part in _PARTS])
+    if isinstance(item, (list, tuple)) and len(item) == len(_PARTS):
+        return _ids(item)
+    raise FaultError(f"a golden triple is neither a text nor subject, predicate and object, but holds {kind_of(item)}")
+
+
+def _ids(parts: Sequence[object]) -> tuple[str, str, str]:
+    subject, predicate, value = (_end(name, part) for name, part in zip(_PARTS, parts, strict=True))
+    return subject, predicate, value
+
+
+def _end(name: str, value: object) -> str:
+    """An id, a value, or the id (else the name) of a node."""
+    found = value.get("id") or value.get("name") if isinstance(value, Mapping) else value
+    if isinstance(found, bool) or not isinstance(found, (str, int, float)) or not str(found).strip():
+        raise FaultError(f"the {name} of a golden triple holds no id but {kind_of(found)}")
+    return storable(str(found))
+
+
+Item = Mapping[str, object]
+_MUSIQUE_ID = re.compile(r"((\d)hop\d*)__")
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph of an item, as the item gives it."""
+
+    title: object
+    text: object
+    is_gold: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSet:
+    """How one set writes its items: `paragraphs` raises FaultError if an item is not written so."""
+
+    name: str
+    paragraphs: Callable[[Item], list[Paragraph]]
+    question: Callable[[Item], dict[str, object]]
+
+
+def question_set_of(item: Item) -> QuestionSet | None:
+    """The set that an item belongs to, or None if it is not an item of a question set."""
+    if not isinstance(item.get("question"), str):
+        return None
+    if _passages_of(item) is not None and item.get(POSSIBLE_ANSWERS) is not None:
+        return POPQA
+    if _passages_of(item) is not None and (has_references(item) or "paragraphs" not in item):
+        return NQ
+    if isinstance(item.get("paragraphs"), list):
+        return MUSIQUE
+    if isinstance(item.get("context"), (list, Mapping)):
+        return WIKI2 if "evidences" in item else HOTPOTQA
+    return None
+
+
+def paragraph_record(paragraph: Paragraph, line: int, source: str) -> SourceRecord | BadRecord:
+    """A paragraph as a record of the corpus; its id is made of title and text, so that equal ones are one record."""
+    record = to_record(Row(line, {"title": paragraph.title, "text": paragraph.text}), source)
+    if isinstance(record, SourceRecord):
+        return replace(record, id=record_id(record.title, record.text))
+    return record
+
+
+def supporting_ids(paragraphs: Iterable[Paragraph]) -> list[str]:
+    """Record ids of the gold paragraphs that can be used, in the item's order, each once."""
+    records = (paragraph_record(paragraph, 0, "") for paragraph in paragraphs if paragraph.is_gold)
+    return list(dict.fromkeys(record.id for record in records if isinstance(record, SourceRecord)))
+
+
+def _list_of(item: Item, name: str) -> list[object]:
+    value = item.get(name)
+    if not isinstance(value, (list, tuple)):
+        raise FaultError(f"the {name} is not a list but {kind_of(value)}")
+    return list(value)
+
+
+def _context_paragraphs(item: Item, joiner: str) -> list[Paragraph]:
+    """Paragraphs of `context`: [title, sentences] pairs, or the two columns that parquet files have."""
+    gold = _gold_titles(item)
+    context = item.get("context")
+    if isinstance(context, Mapping):
+        sentences = "content" if "content" in context else "sentences"
+        pairs: list[object] = list(zip(_list_of(context, "title"), _list_of(context, sentences), strict=False))
+    else:
+        pairs = _list_of(item, "context")
+    return [_context_paragraph(pair, joiner, gold) for pair in pairs]
+
+
+def _context_paragraph(pair: object, joiner: str, gold: set[str]) -> Paragraph:
+    if not _is_pair(pair):
+        raise FaultError("the context is not a list of [title, sentences]")
+    title, sentences = pair
+    if isinstance(sentences, (list, tuple)) and all(isinstance(sentence, str) for sentence in sentences):
+        return Paragraph(title, joiner.join(sentences), isinstance(title, str) and title in gold)
+    raise FaultError("the sentences of a context are not a list of strings")
+
+
+def _gold_titles(item: Item) -> set[str]:
+    facts = item.get("supporting_facts") or []
+    if isinstance(facts, Mapping):
+        titles = _list_of(facts, "title")
+    else:
+        titles = [fact[0] for fact in _list_of({"supporting facts": facts}, "supporting facts") if _is_pair(fact)]
+    return {title for title in titles if isinstance(title, str)}
+
+
+def _is_pair(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, (list, tuple)) and len(value) == 2
+
+
+def _context_question(item: Item) -> dict[str, object]:
+    return {name: value for name, value in item.items() if name not in {"context", "supporting_facts"}}
+
+
+def _musique_paragraphs(item: Item) -> list[Paragraph]:
+    paragraphs = []
+    for entry in _list_of(item, "paragraphs"):
+        if not isinstance(entry, Mapping):
+            raise FaultError(f"a paragraph is not an object but {kind_of(entry)}")
+        is_gold = entry.get("is_supporting") is True
+        paragraphs.append(Paragraph(entry.get("title"), entry.get("paragraph_text"), is_gold))
+    return paragraphs
+
+
+def _musique_question(item: Item) -> dict[str, object]:
+    """The fields of a plain question: all spellings of the answer; hops and type from the id (`3hop1__…`).
+
+    Raises:
+        FaultError: If the item says that its paragraphs do not hold the answer.
+    """
+    if item.get("answerable") is False:
+        raise FaultError("marked as not answerable, so it is left out")
+    used = {"paragraphs", "answer_aliases", "answerable"}
+    question = {name: value for name, value in item.items() if name not in used}
+    aliases = item.get("answer_aliases") or []
+    if item.get("answer") is not None and isinstance(aliases, (list, tuple)):
+        question["answer"] = [item["answer"], *aliases]
+    match = _MUSIQUE_ID.match(str(item.get("id", "")))
+    if match:
+        question.setdefault("hops", int(match[2]))
+        question.setdefault("type", match[1])
+    return question
+
+
+def _passages_of(item: Item) -> list[object] | None:
+    """The passages of an NQ or a PopQA item: a list `contexts` of objects, or a list `paragraphs`; None without one."""
+    contexts = item.get("contexts")
+    if isinstance(contexts, list) and contexts and isinstance(contexts[0], Mapping):
+        return contexts
+    paragraphs = item.get("paragraphs")
+    return paragraphs if isinstance(paragraphs, list) else None
+
+
+def _supporting_paragraphs(item: Item) -> list[Paragraph]:
+    """Passages that say whether they support the answer; one that does not say so does."""
+    paragraphs = []
+    for entry in _passages_of(item) or []:
+        if not isinstance(entry, Mapping):
+            raise FaultError(f"a paragraph is not an object but {kind_of(entry)}")
+        stated = entry.get("is_supporting")
+        if stated is not None and not isinstance(stated, bool):
+            raise FaultError(f"the is_supporting of a paragraph is neither true nor false but {kind_of(stated)}")
+        text = entry.get("paragraph_text") if entry.get("text") is None else entry["text"]
+        paragraphs.append(Paragraph(entry.get("title"), text, stated is not False))
+    return paragraphs
+
+
+def _question_without_passages(item: Item) -> dict[str, object]:
+    return {name: value for name, value in item.items() if name not in {"contexts", "paragraphs"}}
+
+
+HOTPOTQA = QuestionSet("HotpotQA", lambda item: _context_paragraphs(item, ""), _context_question)
+WIKI2 = QuestionSet("2WikiMultiHopQA", lambda item: _context_paragraphs(item, " "), _context_question)
+MUSIQUE = QuestionSet("MuSiQue", _musique_paragraphs, _musique_question)
+NQ = QuestionSet("NQ", _supporting_paragraphs, _question_without_passages)
+POPQA = QuestionSet("PopQA", _supporting_paragraphs, _question_without_passages)
+
 
 _Reader = Callable[[Path], Iterator[Row | BadRecord]]
 _LISTS = {"answers", "answer", "supporting", "golden_triples"}
 """Fields whose cells in a CSV file hold several values."""
-_USED = {*ID_FIELDS, "question", "answers", "answer", "supporting", "hops", "type", "topic", "topic_entity"}
+_USED_FIELDS = {*ID_FIELDS, "question", "answers", "answer", "supporting", "hops", "type", "topic", "topic_entity"}
 
 
 def read_questions(path: Path) -> tuple[list[QuestionRecord], list[BadRecord]]:
@@ -72,12 +354,12 @@ def _question(row: Row, _source: str) -> QuestionRecord:
     return QuestionRecord(
         id=checked_id(fields, ID_FIELDS) or f"q{row.line:06d}",
         question=_checked_question(fields),
-        answers=_strings(fields, "answers") or _strings(fields, "answer"),
-        supporting=_strings(fields, "supporting"),
+        answers=_string_list(fields, "answers") or _string_list(fields, "answer"),
+        supporting=_string_list(fields, "supporting"),
         hops=_hops(fields.get("hops")),
         type=_word(fields, "type"),
         topic=_word(fields, "topic") or _word(fields, "topic_entity"),
-        metadata=metadata_of(fields, _USED),
+        metadata=metadata_of(fields, _USED_FIELDS),
         golden_triples=golden_triples(fields),
     )
 
@@ -98,7 +380,7 @@ def _plain_fields(fields: Mapping[str, object]) -> Mapping[str, object]:
     return with_gold_answers({**question_set.question(fields), "supporting": supporting})
 
 
-def _strings(fields: Mapping[str, object], name: str) -> tuple[str, ...]:
+def _string_list(fields: Mapping[str, object], name: str) -> tuple[str, ...]:
     """A string, a number or a list of them as strings, each once, without empty ones."""
     value = fields.get(name)
     values = value if isinstance(value, (list, tuple)) else () if value is None else (value,)
@@ -161,3 +443,70 @@ QUESTION_FORMATS: dict[str, _Reader] = {
     ".txt": _lines_of_text,
 }
 """The registry of question formats: suffix to reader of rows."""
+
+
+def read_predictions(path: Path) -> tuple[list[Prediction], list[BadRecord]]:
+    """The predictions of a file in its order, and the records that hold no usable one.
+
+    Fields: id or _id (default q000001… by line); prediction (null, or an empty cell: nothing was answered); answers or
+    answer, a string or a list (in CSV separated by `|`). Other fields are skipped.
+
+    Args:
+        path: A file of a known format.
+
+    Raises:
+        SourceError: If it cannot be read to its end or holds no record at all.
+    """
+    check_source(path, PREDICTION_FORMATS, accepts_folder=False)
+    rows = guarded(path, PREDICTION_FORMATS[suffix_of(path)](path), "prediction")
+    return distinct_records(path.name, rows, _prediction, lambda prediction: prediction.prediction)
+
+
+def _prediction(row: Row, _source: str) -> Prediction:
+    if "prediction" not in row.fields:
+        raise FaultError("there is no prediction: expected a field named prediction")
+    name = next((name for name in ("answers", "answer") if row.fields.get(name) is not None), None)
+    if name is None:
+        raise FaultError("there are no gold answers: expected a field named answers or answer")
+    return Prediction(
+        id=checked_id(row.fields, ID_FIELDS) or f"q{row.line:06d}",
+        prediction=_text("prediction", row.fields["prediction"]),
+        answers=_texts(name, row.fields[name]),
+    )
+
+
+def _texts(name: str, value: object) -> tuple[str, ...]:
+    """A string or a list of them, each once; an empty one is an answer as well (algorithms.md, G-EVAL)."""
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    return tuple(dict.fromkeys(_text(name, item) for item in values))
+
+
+def _text(name: str, value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise FaultError(f"the {name} is neither a string nor a number but {kind_of(value)}")
+    return storable(str(value))
+
+
+def _cells(rows: Iterator[Row | BadRecord], *, splits: bool) -> Iterator[Row | BadRecord]:
+    """Rows of a table: an empty cell is an empty prediction; in CSV lists of answers are taken apart."""
+    for row in rows:
+        if isinstance(row, BadRecord):
+            yield row
+            continue
+        fields: dict[str, object] = {"prediction": "", **row.fields}
+        if splits:
+            fields |= {n: str(fields[n]).split("|") for n in ("answers", "answer") if n in fields}
+        yield Row(row.line, fields, row.raw)
+
+
+def _reader(suffix: str) -> _Reader:
+    if "json" in suffix:
+        return lambda path: row_reader(suffix)(path, ("prediction",))
+    splits = "csv" in suffix
+    return lambda path: _cells(row_reader(suffix)(path, ("prediction",)), splits=splits)
+
+
+PREDICTION_FORMATS: Mapping[str, _Reader] = {suffix: _reader(suffix) for suffix in ROWS}
+"""The registry of formats of predictions: suffix to reader of rows."""

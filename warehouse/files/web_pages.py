@@ -1,6 +1,6 @@
-"""The text of an HTML file: its main part, with headings, list items, table rows and code as lines.
+"""The text of HTML, Markdown and plain text files: the main part, with headings, items, rows and code.
 
-Opens nothing. What stands around the main part (navigation, footers, asides, lists of links) is left out, unless
+What stands around the main part (navigation, footers, asides, lists of links) is left out, unless
 nothing else is there. Measured against trafilatura and readability with benchmarks/document_formats.py.
 """
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from bs4.dammit import EncodingDetector
 from lxml import etree
 
-from polyhop.schemas.sections import Document, Section
-from polyhop.warehouse.files.lines import encoding_fault
+from polyhop.schemas.records import Document, Section
 from polyhop.warehouse.files.records import FaultError
+from polyhop.warehouse.files.sources import encoding_fault
 
 MOST_NESTED = 6_000
 """Open tags: libxml2 looks for each end tag among them (some 2 ns each, measured), so no character costs over 2 µs."""
@@ -289,3 +289,40 @@ def _is_western(text: str) -> bool:
 
 
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1a]")
+
+
+_FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_FRONT_FIELD = re.compile(r"^([A-Za-z][\w-]{0,63}):[ \t]*(\S.*)", re.MULTILINE)
+_OWN_FIELDS = frozenset(("title", "text", "id"))
+
+
+def read_text(data: bytes, stem: str) -> Document:
+    """Title (the file's stem) and text of a plain text file.
+
+    Raises:
+        FaultError: If it is in no known encoding.
+    """
+    return Document(stem, decode(data))
+
+
+def read_markdown(data: bytes, stem: str) -> Document:
+    """Title, text and headings of a Markdown file (CommonMark and tables), and the front matter's fields as metadata.
+
+    Markup is gone: a line for each list item and each row of a table, cells apart by `|`, code as it is. The title is
+    the first heading of the first level, else the front matter's, else the file's stem.
+
+    Raises:
+        FaultError: If it is in no known encoding, or is nested too deeply.
+    Cost: O(characters), whatever the markup.
+    """
+    import pyromark
+
+    text = decode(data)
+    front = _FRONT_MATTER.match(text)
+    fields = dict(_FRONT_FIELD.findall(front[1] or "")) if front else {}
+    stated = {name: value.strip().strip("\"'") for name, value in fields.items()}
+    markup = pyromark.html(text[front.end() :] if front else text, options=pyromark.Options.ENABLE_TABLES)
+    page = parse_page(markup)
+    found = page.document(page.heading("h1") or stated.get("title", "") or stem, is_whole=True)
+    metadata: dict[str, object] = {name: value for name, value in stated.items() if name not in _OWN_FIELDS}
+    return Document(found.title, found.text, found.sections, metadata)

@@ -4,8 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.redaction import remember_secrets
+from polyhop.schemas.errors import ConfigurationError, remember_secrets
 
 BY_OPTION = "--uri"
 """How commands name a server that they write to; these have options for user and password, too."""

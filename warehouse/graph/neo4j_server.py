@@ -1,22 +1,59 @@
-"""One Neo4j server: connecting, running named statements, and turning what its driver says into our own errors.
-
-Knows no statement by name but the one that asks for its version.
-"""
+"""One Neo4j server: layout of labels, connecting, named statements, its errors in our words, and its health."""
 
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from polyhop.schemas.errors import ConfigurationError, StatementRejectedError, StoreError, StoreUnavailableError
+from polyhop.schemas.ports import HUB_KINDS, NODE_KINDS, GraphKind
+from polyhop.schemas.text import content_hash
 from polyhop.warehouse.graph.address import Address
-from polyhop.warehouse.graph.neo4j_layout import MINIMUM_VERSION
-from polyhop.warehouse.graph.statements import cypher
-from polyhop.warehouse.slow import slow_noted
+from polyhop.warehouse.statements import cypher, slow_noted
 
 if TYPE_CHECKING:
     from neo4j import Driver
+
+
+MINIMUM_VERSION = (5, 26)  # the LTS of Neo4j 5, against which all statements are tested; architecture.md 7.
+
+
+BATCH_ROWS: Mapping[GraphKind, int] = {
+    "documents": 2000,
+    "paragraphs": 1000,
+    "entities": 500,
+    "document_paragraphs": 5000,
+    "document_mentions": 5000,
+    "paragraph_mentions": 5000,
+    "relations": 5000,
+    "hubs": 2000,
+    "hub_paths": 1000,
+    "hub_entities": 5000,
+    "paths_of_hubs": 5000,
+    "hub_path_entities": 5000,
+    "hub_candidates": 5000,
+}
+"""Rows per transaction."""
+
+
+def file_of(kind: GraphKind) -> str:
+    """File of the statements on a kind, whose names end with that of the kind."""
+    if kind in HUB_KINDS:
+        return "hubs"
+    return "nodes" if kind in NODE_KINDS else "relationships"
+
+
+def entity_label(index: str) -> str:
+    """The label that only this index's entities have: letters and hexadecimal digits, whatever the index is called."""
+    return f"Entity_{content_hash('neo4j', index)[:16]}"
+
+
+def vector_index(index: str) -> str:
+    """Name of the index's vector index."""
+    return f"polyhop_{entity_label(index)}"
+
 
 CONNECT_SECONDS = 15.0  # chosen: servers that run answer in milliseconds, far away ones in a second or two
 _LOG = logging.getLogger(__name__)
@@ -180,3 +217,25 @@ def translated(address: Address) -> Iterator[None]:
 
 def _first_line(error: BaseException) -> str:
     return (str(getattr(error, "message", None) or error).strip() or type(error).__name__).split("\n", 1)[0].rstrip(".")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphServerHealth:
+    """A server that answers.
+
+    Attributes:
+        version: Its version.
+        edition: community or enterprise.
+        indexes: State of Polyhop's indexes by name: ONLINE, POPULATING, FAILED.
+    """
+
+    version: str
+    edition: str
+    indexes: dict[str, str]
+
+
+def examine(connection: Neo4jConnection) -> GraphServerHealth:
+    """Asks the server."""
+    (edition,) = connection.read(cypher("schema", "server_edition"))
+    rows = connection.read(cypher("schema", "index_states"))
+    return GraphServerHealth(connection.version, str(edition["edition"]), {row["name"]: row["state"] for row in rows})

@@ -7,13 +7,12 @@ Source: decisions/0016-rdf-and-neo4j-graphs.md.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.errors import SourceError
-from polyhop.schemas.iris import XSD
-from polyhop.schemas.statements import Description, GraphLine, Neo4jMapping, Node, Statement
+from polyhop.schemas.graph import XSD, Description, GraphLine, Neo4jMapping, Node, Statement
+from polyhop.schemas.records import BadRecord
 from polyhop.warehouse.files.records import FaultError, bad_record, check_characters, checked_name
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
-from polyhop.warehouse.graph.statements import cypher
+from polyhop.warehouse.statements import cypher
 
 MOST_NUMBERS = 16
 """Longer lists of fractions are vectors, which are not read; chosen: encoders have hundreds of numbers."""

@@ -1,14 +1,26 @@
-"""What a run may spend on models: a call is let through only if it fits beside those in flight.
+"""What a run may spend on models, what a model costs, and which token counts to believe.
 
 Calls nobody and knows no history; its caller says how long an output may become.
 Invariant: what was spent exceeds a limit by no more than calls in flight took beyond what was reserved for them.
 """
 
+import importlib.util
+import json
+import os
+import re
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from threading import Condition
+from typing import TYPE_CHECKING, Any
 
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import BudgetExceededError, ConfigurationError
+from polyhop.schemas.settings import ModelSettings
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
+
 
 TOKENS_PER_PRICE = 1_000_000  # prices are in USD per million tokens, as providers list them
 
@@ -131,3 +143,180 @@ class Budget:
             f"are spent, and the next call may take {wanted.tokens} tokens and {wanted.cost_usd:.4f} USD. Everything "
             "so far is kept; to continue, run the same command again, or raise max_tokens or max_cost_usd."
         )
+
+
+# frame of a chat with one message: three, one for the role, three before the reply, as OpenAI's cookbook counts for its
+# models.
+MESSAGE_TOKENS = 7
+
+_TOKENIZER_FILES = {
+    "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
+    "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+}
+_OLDER = re.compile(r"(?:^|/)(?:gpt-4(?:-|$)|gpt-3\.5|text-embedding)")
+_PIECE = re.compile(r"[A-Za-z]+|\d|[^\sA-Za-z\d]")
+# characters, some 50,000 tokens; chosen: requests of ours are shorter, and an odd text must not hold up the estimate.
+_LONG_TEXT = 200_000
+_CHARACTERS_PER_TOKEN = 4
+"""Of English text, where no tokenizer is at hand."""
+
+
+def price_of(model: str, settings: ModelSettings) -> tuple[float, float] | None:
+    """USD per million prompt and completion tokens: as set, else by litellm's table; None if neither knows.
+
+    Args:
+        model: Provider and model, as litellm names them.
+        settings: May set one or both prices.
+    """
+    entry = _table_entry(model)
+    prompt = settings.prompt_price if settings.prompt_price is not None else _listed(entry, "input_cost_per_token")
+    completion = (
+        settings.completion_price if settings.completion_price is not None else _listed(entry, "output_cost_per_token")
+    )
+    return None if prompt is None or completion is None else (prompt, completion)
+
+
+def embedding_price(model: str, price: float | None) -> float | None:
+    """USD per million tokens of texts for an encoder: as set, else by litellm's table; None if neither knows.
+
+    Args:
+        model: Provider and model, as litellm names them.
+        price: As set (encoder.price).
+    """
+    return price if price is not None else _listed(_table_entry(model), "input_cost_per_token")
+
+
+def has_price_list() -> bool:
+    """Whether litellm is installed, whose tables know the prices of models."""
+    return _price_file().is_file()
+
+
+def cost_of(price: tuple[float, float] | None, prompt_tokens: int, completion_tokens: int) -> float | None:
+    """USD of a call; None where the price of its tokens is unknown."""
+    if price is None:
+        return None if prompt_tokens or completion_tokens else 0.0
+    return (prompt_tokens * price[0] + completion_tokens * price[1]) / TOKENS_PER_PRICE
+
+
+def count_tokens(text: str, model: str) -> int:
+    """Tokens of a text by OpenAI's tokenizer for the model, which other providers' resemble.
+
+    Args:
+        text: Any text.
+        model: Provider and model, as litellm names them.
+    """
+    encoding = _encoding("cl100k_base" if _OLDER.search(model) else "o200k_base")
+    if encoding is None or len(text) > _LONG_TEXT:
+        return estimated_tokens(text)
+    return len(encoding.encode_ordinary(text))
+
+
+def cut_text(text: str, most: int, model: str) -> str:
+    """The beginning of a text, at most so many tokens as `count_tokens` counts them; 0: all of it.
+
+    Args:
+        text: Any text.
+        most: Tokens.
+        model: Provider and model, as litellm names them.
+    """
+    if not most or len(text) <= most:  # a token is a character at least
+        return text
+    encoding = _encoding("cl100k_base" if _OLDER.search(model) else "o200k_base")
+    if encoding is None:
+        return text[: most * _CHARACTERS_PER_TOKEN]
+    tokens = encoding.encode_ordinary(text[:_LONG_TEXT])
+    return text if len(tokens) <= most else encoding.decode(tokens[:most]).rstrip("\ufffd")
+
+
+def count_prompt_tokens(text: str, model: str) -> int:
+    """Tokens of a request with one message of this text, its frame included."""
+    return count_tokens(text, model) + MESSAGE_TOKENS
+
+
+def estimated_tokens(text: str) -> int:
+    """Tokens by words alone: one for a short word, more for long ones, half for a digit, one for any other sign."""
+    total = 0.0
+    for piece in _PIECE.findall(text):
+        if piece[0].isdigit():
+            total += 0.5
+        elif piece[0].isascii() and piece[0].isalpha():
+            total += max(1.0, len(piece) / 6)
+        else:
+            total += 0.9
+    return round(total)
+
+
+def _listed(entry: dict[str, Any], column: str) -> float | None:
+    value = entry.get(column)
+    return value * TOKENS_PER_PRICE if isinstance(value, int | float) else None
+
+
+def _table_entry(model: str) -> dict[str, Any]:
+    """The table's row for a model, under its full name or without its provider."""
+    table = _table()
+    entry = table.get(model) or table.get(model.partition("/")[2])
+    return entry if isinstance(entry, dict) else {}
+
+
+@cache
+def _table() -> dict[str, Any]:
+    if not has_price_list():
+        return {}
+    table = json.loads(_price_file().read_text(encoding="utf-8"))
+    return table if isinstance(table, dict) else {}
+
+
+def _price_file() -> Path:
+    return _litellm_folder() / "model_prices_and_context_window_backup.json"
+
+
+@cache
+def _encoding(name: str) -> "Encoding | None":
+    """A tokenizer from litellm's files, None where they are missing: it would be fetched over the network."""
+    folder = _litellm_folder() / "litellm_core_utils" / "tokenizers"
+    if not (folder / _TOKENIZER_FILES[name]).is_file():
+        return None
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
+    import tiktoken
+
+    return tiktoken.get_encoding(name)
+
+
+def _litellm_folder() -> Path:
+    spec = importlib.util.find_spec("litellm")
+    return Path(spec.origin).parent if spec and spec.origin else Path("litellm")
+
+
+TRUSTED_FACTOR = 4
+"""A reported count up to 4 times ours, or down to a quarter of it, is believed. Chosen: vocabularies differ by a factor
+of up to 1.5 on English and about 3 on scripts that one of them hardly knows; a wider gap is not due to tokenizers."""
+FRAME_TOKENS = 1_000
+"""Prompt tokens that a provider may add to what we send. Chosen: Anthropic documents some 300 to 700 for a forced tool
+call, and the JSON schema of a reply takes up to 300."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Tokens of a prompt and its reply."""
+
+    prompt: int
+    completion: int
+
+
+def believed(reported: Counted, own: Counted, longest_reply: int) -> tuple[Counted, bool]:
+    """The counts to book, and whether a report was discarded for them.
+
+    Args:
+        reported: As the server says, 0 where it says nothing.
+        own: By our own tokenizer.
+        longest_reply: Most tokens of the reply that were asked for; hidden reasoning counts among them, so that a reply
+            may take more than its text.
+    """
+    prompt = _believed(reported.prompt, own.prompt, TRUSTED_FACTOR * own.prompt + FRAME_TOKENS)
+    completion = _believed(reported.completion, own.completion, max(TRUSTED_FACTOR * own.completion, longest_reply))
+    is_replaced = (reported.prompt not in (0, prompt)) or (reported.completion not in (0, completion))
+    return Counted(prompt, completion), is_replaced
+
+
+def _believed(reported: int, own: int, most: int) -> int:
+    return reported if own <= TRUSTED_FACTOR * reported and 0 < reported <= most else own

@@ -1,17 +1,172 @@
-"""The kinds of encoders, by what their names begin with: each opens the two sides of a model.
+"""The kinds of encoders by what their names begin with: ONNX folders, packages, `/embeddings` servers.
 
 Each kind's module is imported by the function that opens it, so that nobody pays for a model that is not configured.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
-from polyhop.schemas.encoder_settings import LOCAL, EncoderChoice
-from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.model_settings import ModelSettings
+import numpy as np
+from numpy.typing import NDArray
+
+from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.schemas.ports import Encoder
+from polyhop.schemas.settings import LOCAL, EncoderChoice, ModelSettings
+from polyhop.warehouse.models.local_encoder import equal_length_batches
+from polyhop.warehouse.models.onnx_session import (
+    GRAPH_FILES,
+    TOKENIZER_FILES,
+    clean_text,
+    existing_file,
+    folder_hash,
+    inputs_of,
+    load_tokenizer,
+    open_session,
+    read_json,
+    unit_rows,
+)
+
+SETTING = "encoder.name = onnx:…"
+DEFAULT_MAX_TOKENS = 512
+"""Where no file says more: the positions of BERT."""
+_SETTINGS = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json")
+_SENTENCES = ("sentence_embedding", "sentence_embeddings")
+_TOKENS = ("token_embeddings", "last_hidden_state")
+
+Tokens = NDArray[np.float32]
+"""Shape (texts, tokens, dimension)."""
+
+_POOLINGS: Mapping[str, Callable[[Tokens], NDArray[np.float32]]] = {
+    "cls": lambda tokens: tokens[:, 0],
+    "mean": lambda tokens: tokens.mean(axis=1),
+    "lasttoken": lambda tokens: tokens[:, -1],
+    "max": lambda tokens: tokens.max(axis=1),
+    "mean_sqrt_len_tokens": lambda tokens: tokens.sum(axis=1) / np.sqrt(tokens.shape[1]),
+}
+_OLDER_NAMES = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_lasttoken": "lasttoken",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+}
+
+
+class OnnxEncoder:
+    """A sentence encoder in a folder; safe for threads. Vectors have length 1, whatever its configuration says.
+
+    Args:
+        folder: Holds model.onnx (or onnx/model.onnx) and tokenizer.json; 1_Pooling/config.json, unless the graph gives
+            one vector per text.
+        max_tokens: Texts are cut after so many; 0: as sentence_bert_config.json says.
+        threads: Of one call; 0 means as many as cores.
+        batch_size: Most texts of equal token count per call.
+
+    Raises:
+        ModelFileError: If a file is missing or cannot be used.
+    """
+
+    def __init__(self, folder: Path, *, max_tokens: int = 0, threads: int = 0, batch_size: int = 8) -> None:
+        graph = existing_file(folder, GRAPH_FILES, SETTING)
+        settings = read_json(folder / "sentence_bert_config.json") or {}
+        self.max_tokens = max_tokens or int(settings.get("max_seq_length") or DEFAULT_MAX_TOKENS)
+        self._is_lowered = bool(settings.get("do_lower_case"))
+        self._tokenizer = load_tokenizer(existing_file(folder, TOKENIZER_FILES, SETTING), self.max_tokens)
+        self._session = open_session(graph, "export it again", threads)
+        self._inputs = inputs_of(self._session, folder, "a sentence encoder")
+        self._output, self._pool = _output(self._session, folder)
+        self._batch_size = batch_size
+        outside = sorted(file.relative_to(folder).as_posix() for file in graph.parent.glob(f"{graph.name}*"))
+        name = folder_hash(folder, [*outside, "tokenizer.json", *_SETTINGS])
+        self.model = f"onnx:{folder.name}-{name}<{self.max_tokens}"
+        self.dimension = self._raw(["dimension"]).shape[1]
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of texts, which nothing was padded for.
+
+        Returns:
+            Shape (len(texts), dimension), float32, rows of length 1, in input order.
+
+        Raises:
+            InvalidVectorError: If a vector is zero or not finite.
+        """
+        if not texts:
+            return np.empty((0, self.dimension), np.float32)
+        return unit_rows(self._raw(texts), len(texts), self.dimension, self.model)
+
+    def _raw(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        encoded = [self._tokenizer.encode(self._read(text)) for text in texts]
+        rows: dict[int, NDArray[np.float32]] = {}
+        for batch in equal_length_batches([len(one.ids) for one in encoded], self._batch_size):
+            feed = {
+                name: np.array([getattr(encoded[number], field) for number in batch], np.int64)
+                for name, field in self._inputs.items()
+            }
+            output = self._session.run([self._output], feed)[0]
+            rows.update(zip(batch, self._pool(output) if self._pool else output, strict=True))
+        return np.array([rows[number] for number in range(len(texts))], np.float32).reshape(len(texts), -1)
+
+    def _read(self, text: str) -> str:
+        return clean_text(text.lower() if self._is_lowered else text)
+
+
+def _output(session: Any, folder: Path) -> tuple[str, Callable[[Tokens], NDArray[np.float32]] | None]:
+    """The output to take, and how its tokens become one vector; None if it has one per text."""
+    ranks = {one.name: len(one.shape) for one in session.get_outputs()}
+    sentences = _of_rank(2, ranks, _SENTENCES)
+    tokens = _of_rank(3, ranks, _TOKENS)
+    named = [name for name in sentences if name in _SENTENCES]
+    if named or (sentences and not tokens):
+        return (named or sentences)[0], None
+    if not tokens:
+        raise ModelFileError(f"The model in {folder} gives neither vectors of texts nor of tokens; export it again.")
+    return tokens[0], _pooling(folder)
+
+
+def _of_rank(rank: int, ranks: Mapping[str, int], usual: Sequence[str]) -> list[str]:
+    """Names of the outputs of a rank, the usual names first."""
+    return [name for name in (*usual, *ranks) if ranks.get(name) == rank]
+
+
+def _pooling(folder: Path) -> Callable[[Tokens], NDArray[np.float32]]:
+    """How the vectors of tokens become that of a text, as sentence-transformers noted it.
+
+    Raises:
+        ModelFileError: If nobody noted it, or it takes more than Polyhop does.
+    """
+    modules = read_json(folder / "modules.json") or []
+    kinds = {str(module.get("type", "")).rpartition(".")[2]: str(module.get("path", "")) for module in modules}
+    more = sorted(set(kinds) - {"Transformer", "Pooling", "Normalize"})
+    if more:
+        raise ModelFileError(
+            f"The model in {folder} has the modules {', '.join(more)} after its tokens; export it with the output "
+            "sentence_embedding, which holds what they do."
+        )
+    config = read_json(folder / kinds.get("Pooling", "1_Pooling") / "config.json")
+    if config is None:
+        raise ModelFileError(
+            f"The model in {folder} gives vectors of tokens, and no 1_Pooling/config.json says how they become one of "
+            'a text; add that file, for example with {"pooling_mode_mean_tokens": true}.'
+        )
+    return _POOLINGS[_pooling_mode(config, folder)]
+
+
+def _pooling_mode(config: Mapping[str, Any], folder: Path) -> str:
+    """The one way of pooling that a configuration names, in the older form (a flag for each) or the newer (a name)."""
+    modes = [mode for name, mode in _OLDER_NAMES.items() if config.get(name)]
+    modes = modes or [str(config.get("pooling_mode", ""))]
+    if len(modes) > 1 or modes[0] not in _POOLINGS:
+        raise ModelFileError(
+            f"The model in {folder} is pooled by {' and '.join(modes) or 'nothing'}; Polyhop knows one of "
+            f"{', '.join(_POOLINGS)}."
+        )
+    return modes[0]
+
 
 LOCAL_BATCH_SIZE = 8  # one of the sizes that benchmarks/encoder.py measures; architecture.md 8 has its speed.
 SERVER_BATCH_SIZE = 64
@@ -82,10 +237,7 @@ def _both(encoder: Encoder, choice: EncoderChoice) -> OpenedEncoder:
 
 
 def _local(needs: EncoderNeeds) -> OpenedEncoder:
-    from polyhop.warehouse.models.deferred import DeferredEncoder
-    from polyhop.warehouse.models.encoder import MAX_TOKENS, LocalEncoder
-    from polyhop.warehouse.models.encoder_graph import DIMENSION, model_id
-    from polyhop.warehouse.models.weights import find_model_folder
+    from polyhop.warehouse.models.local_encoder import DIMENSION, MAX_TOKENS, LocalEncoder, find_model_folder, model_id
 
     choice = needs.choice
     if choice.max_tokens not in (0, MAX_TOKENS):
@@ -101,7 +253,6 @@ def _local(needs: EncoderNeeds) -> OpenedEncoder:
 
 
 def _onnx(needs: EncoderNeeds) -> OpenedEncoder:
-    from polyhop.warehouse.models.onnx_encoder import OnnxEncoder
 
     batch_size = needs.batch_size or LOCAL_BATCH_SIZE
     folder = Path(needs.model)
@@ -111,7 +262,6 @@ def _onnx(needs: EncoderNeeds) -> OpenedEncoder:
 
 def _fastembed(needs: EncoderNeeds) -> OpenedEncoder:
     from polyhop.warehouse.files.layout import Layout
-    from polyhop.warehouse.models.named_encoders import open_fastembed
 
     opened = open_fastembed(needs.model, Layout(needs.root).model_cache, needs.threads, needs.batch_size)
     _both(opened.passages, needs.choice)
@@ -121,7 +271,6 @@ def _fastembed(needs: EncoderNeeds) -> OpenedEncoder:
 
 
 def _sentence_transformers(needs: EncoderNeeds) -> OpenedEncoder:
-    from polyhop.warehouse.models.named_encoders import open_sentence_transformers
 
     opened = open_sentence_transformers(
         needs.model, needs.choice.device, needs.choice.max_tokens, needs.choice.dimension, needs.batch_size
@@ -152,3 +301,161 @@ _KINDS: Mapping[str, Callable[[EncoderNeeds], OpenedEncoder]] = {
     "sentence-transformers": _sentence_transformers,
     "litellm": _litellm,
 }
+
+
+DEFAULT_BATCH_SIZE = 32  # sentence-transformers' own default
+
+_Encode = Callable[[list[str]], Any]
+
+
+class NamedEncoder:
+    """One side of a package's model.
+
+    Args:
+        model: Names all that determines a vector.
+        dimension: Components of a vector; 0: as the first one has.
+        max_tokens: Where texts are cut, 0 if the package does not say.
+        encode: The package's function.
+    """
+
+    def __init__(self, model: str, dimension: int, max_tokens: int, encode: _Encode) -> None:
+        self.model = model
+        self.max_tokens = max_tokens
+        self._encode = encode
+        self.dimension = dimension or len(np.asarray(list(encode(["dimension"])))[0])
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of texts.
+
+        Returns:
+            Shape (len(texts), dimension), float32, rows of length 1, in input order.
+
+        Raises:
+            InvalidVectorError: If a vector is zero or not finite.
+        """
+        if not texts:
+            return np.empty((0, self.dimension), np.float32)
+        vectors = np.asarray(list(self._encode([clean_text(text) for text in texts])))
+        return unit_rows(vectors, len(texts), self.dimension, self.model)
+
+
+def open_fastembed(model: str, cache_folder: Path, threads: int, batch_size: int) -> OpenedEncoder:
+    """A model that fastembed fetches once from a model hub.
+
+    Args:
+        model: As fastembed names it, like BAAI/bge-small-en-v1.5.
+        cache_folder: Where fetched models are kept; a model that is there needs no network.
+        threads: Of one call; 0 means as many as cores.
+        batch_size: Texts per call; 0: 32.
+
+    Raises:
+        ConfigurationError: If fastembed is not installed, does not know the name, or cannot fetch the model.
+    """
+    try:
+        models = import_module("fastembed").TextEmbedding
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The encoder fastembed:{model} needs the package fastembed. Install it with: pip install "
+            "'polyhop[fastembed]', or in a checkout: uv sync --extra fastembed"
+        ) from error
+    dimension = {str(known["model"]).lower(): int(known["dim"]) for known in models.list_supported_models()}
+    if model.lower() not in dimension:
+        raise ConfigurationError(
+            f"fastembed does not know the encoder '{model}'; it knows: {', '.join(sorted(dimension))}."
+        )
+    try:
+        opened = models(model_name=model, cache_dir=str(cache_folder), threads=threads or None)
+    except Exception as error:  # of the model hub's client, of the network, of onnxruntime: no common base class
+        raise ConfigurationError(
+            f"fastembed cannot fetch or load the encoder '{model}' ({_first_line(error)}). Connect once to the model "
+            "hub, or set encoder.name to onnx:FOLDER."
+        ) from error
+    size, name, wide = batch_size or DEFAULT_BATCH_SIZE, f"fastembed:{model}", dimension[model.lower()]
+    return OpenedEncoder(
+        NamedEncoder(name, wide, 0, lambda texts: opened.passage_embed(texts, batch_size=size)),
+        NamedEncoder(name, wide, 0, lambda texts: opened.query_embed(texts, batch_size=size)),
+    )
+
+
+def open_sentence_transformers(
+    model: str, device: str, max_tokens: int, dimension: int, batch_size: int
+) -> OpenedEncoder:
+    """A model of sentence-transformers, by name or in a folder, on any device that PyTorch has.
+
+    Questions and passages get the model's own prompts, if it has any (encode_query, encode_document).
+
+    Args:
+        model: A name of the model hub, or a folder.
+        device: As PyTorch names it; "": the package chooses.
+        max_tokens: Texts are cut after so many; 0: as the model says.
+        dimension: Vectors are cut to so many components; 0: not cut.
+        batch_size: Texts per call; 0: 32.
+
+    Raises:
+        ConfigurationError: If the package is not installed, or cannot fetch or load the model.
+    """
+    opened = _sentence_transformer(model, device, dimension)
+    if max_tokens:
+        opened.max_seq_length = max_tokens
+    longest, size = int(opened.max_seq_length or 0), batch_size or DEFAULT_BATCH_SIZE
+    folder = Path(model)
+    named = f"{folder.name}-{folder_hash(folder)}" if folder.is_dir() else model
+    name = f"sentence-transformers:{named}{f'@{dimension}' if dimension else ''}{f'<{longest}' if longest else ''}"
+
+    def side(function: str) -> _Encode:
+        encode = getattr(opened, function, opened.encode)  # older versions have one function for both
+        return lambda texts: encode(texts, batch_size=size, show_progress_bar=False, convert_to_numpy=True)
+
+    passages = NamedEncoder(name, dimension, longest, side("encode_document"))
+    return OpenedEncoder(passages, NamedEncoder(name, passages.dimension, longest, side("encode_query")))
+
+
+def _sentence_transformer(model: str, device: str, dimension: int) -> Any:
+    try:
+        opening = import_module("sentence_transformers").SentenceTransformer
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The encoder sentence-transformers:{model} needs the package sentence-transformers (with PyTorch). "
+            "Install it with: pip install sentence-transformers, or in a checkout: uv pip install sentence-transformers"
+        ) from error
+    try:
+        return opening(model, device=device or None, truncate_dim=dimension or None)
+    except Exception as error:  # of the model hub's client, of the network, of PyTorch: no common base class
+        raise ConfigurationError(
+            f"sentence-transformers cannot fetch or load the encoder '{model}' ({_first_line(error)}). Connect once to "
+            "the model hub, or name a folder that holds the model."
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+class DeferredEncoder:
+    """What is known of an encoder before it is open. Safe for many threads.
+
+    Args:
+        model: Its name, which is part of the keys of vectors.
+        dimension: Length of its vectors.
+        max_tokens: Texts are cut after so many.
+        open_encoder: Opens it.
+    """
+
+    def __init__(self, model: str, dimension: int, max_tokens: int, open_encoder: Callable[[], Encoder]) -> None:
+        self.model = model
+        self.dimension = dimension
+        self.max_tokens = max_tokens
+        self._open = open_encoder
+        self._encoder: Encoder | None = None
+        self._opening = Lock()
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of texts, shape (len(texts), dimension), float32.
+
+        Raises:
+            ModelFileError: If the model's files are missing, unreadable or not the published ones.
+        """
+        with self._opening:
+            if self._encoder is None:
+                self._encoder = self._open()
+        return self._encoder.encode(texts)

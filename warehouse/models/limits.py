@@ -1,4 +1,4 @@
-"""How fast a model may be asked: requests and tokens per minute, slower after a 429, back to full speed in steps.
+"""How fast a model may be asked, whether it replies at all, and when a run would end.
 
 Asks nobody and decides on no retry (chat.py does). One limiter serves all threads that ask one model.
 Invariant: any 60 s hold at most the limit plus one request, and the limit plus one request's tokens.
@@ -10,7 +10,24 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
 from threading import Lock
+from typing import Any
+
+from polyhop.schemas.chat import ChatOutcome, Usage
+from polyhop.schemas.errors import (
+    ModelEndpointError,
+    ModelError,
+    ModelForbiddenError,
+    ModelRateLimitError,
+    ModelRejectedError,
+    ModelTimeoutError,
+    ModelUnavailableError,
+    ModelUnreachableError,
+    PolyhopError,
+)
+from polyhop.schemas.text import duration
 
 SLOWEST_SHARE = 1 / 64  # halved six times; chosen: then one call at a time is left of up to 64
 RECOVERY_PER_SUCCESS = 0.05  # chosen: up in steps, down by halves, as TCP does (AIMD); twenty successes undo all
@@ -161,3 +178,205 @@ class RateLimiter:
             self._next_request = now + self._seconds_per_request / self.share
             self._next_token = now + tokens * self._seconds_per_token / self.share
             return 0.0
+
+
+FIRST_LINE_SECONDS = 15.0
+"""Chosen: a run that is over by then needs no line, and nobody wonders for longer whether anything happens."""
+SECONDS_BETWEEN_LINES = 60.0  # chosen: a run of hours leaves some hundred lines
+LATEST = 20
+"""Replies that a forecast rests on. Chosen: steps differ in length, so the latest tell more than all."""
+
+Listener = Callable[[str], None]
+
+
+class Pace:
+    """What the calls of a run take, by the clock; safe for threads.
+
+    Args:
+        listener: Gets each line, None if they are not wanted.
+        clock: Seconds that pass.
+        now: The time of day.
+    """
+
+    def __init__(
+        self,
+        listener: Listener | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = datetime.now,
+    ) -> None:
+        self._listener = listener
+        self._clock, self._now = clock, now
+        self._lock = Lock()
+        self._expected = 0
+        self._in_flight = 0
+        self._timeouts = 0
+        self._began: float | None = None
+        self._next_line = 0.0
+        self._replies: deque[Usage] = deque(maxlen=LATEST)
+        self._settled: deque[float] = deque(maxlen=LATEST + 1)
+
+    def expect(self, count: int) -> None:
+        """So many requests are still to be settled in this run, as far as is known."""
+        with self._lock:
+            self._expected = count
+
+    def cached(self, count: int) -> None:
+        """So many requests were answered without a call."""
+        with self._lock:
+            self._expected -= count
+
+    def started(self) -> None:
+        """A call is about to be sent."""
+        with self._lock:
+            self._in_flight += 1
+            if self._began is None:
+                self._began = self._clock()
+                self._next_line = self._began + FIRST_LINE_SECONDS
+                self._settled.append(self._began)
+
+    def ended(self, usage: Usage, error: str, *, has_text: bool) -> None:
+        """A call has ended, with the class of its error or ""; a text that cannot be used is a reply all the same."""
+        with self._lock:
+            self._in_flight -= 1
+            self._timeouts += error == ModelTimeoutError.__name__
+            if has_text:
+                self._replies.append(usage)
+
+    def settled(self, count: int) -> None:
+        """So many requests have an outcome that a call brought."""
+        with self._lock:
+            self._expected -= count
+            self._settled.append(self._clock())
+
+    def note(self, line: str) -> None:
+        """A line that does not wait for its time."""
+        if self._listener is not None:
+            self._listener(line)
+
+    def speak(self, model: str, left: int) -> None:
+        """The line about the model that is asked, if its time has come.
+
+        Args:
+            model: Provider and model.
+            left: Requests to it that are under way; there may be more to come.
+        """
+        with self._lock:
+            if self._listener is None or self._began is None or self._clock() < self._next_line:
+                return
+            self._next_line = self._clock() + SECONDS_BETWEEN_LINES
+            line = f"{model}: {self._speed()}{self._late()}; {self._forecast(max(left, self._expected))}"
+        self._listener(line)
+
+    def _speed(self) -> str:
+        calls = f"{self._in_flight} in flight"
+        if not self._replies:
+            return f"no reply after {self._clock() - (self._began or 0.0):.0f} s, {calls}"
+        seconds = sum(usage.seconds for usage in self._replies)
+        tokens = sum(usage.completion_tokens for usage in self._replies)
+        speed = f", {tokens / seconds:.0f} tokens/s" if seconds else ""
+        return f"{self._seconds_per_reply():.1f} s per reply{speed}, {calls}"
+
+    def _seconds_per_reply(self) -> float:
+        seconds = [usage.seconds for usage in self._replies]
+        return sum(seconds) / len(seconds) if seconds else 0.0
+
+    def _late(self) -> str:
+        return f", calls that took longer than models.timeout_seconds: {self._timeouts}" if self._timeouts else ""
+
+    def _forecast(self, left: int) -> str:
+        rounds = len(self._settled) - 1
+        if rounds < 1:
+            each = self._seconds_per_reply() or self._clock() - (self._began or 0.0)
+            return f"{left:,} requests are left, one at a time they would take more than {duration(left * each)}"
+        seconds = left * (self._clock() - self._settled[0]) / rounds
+        end = self._now() + timedelta(seconds=seconds)
+        return f"{left:,} requests are left, the run would end in about {duration(seconds)}, {end:%d %b %H:%M}"
+
+
+MOST_FAILURES = 3  # chosen: one or two may be chance; a wrong key or name fails every time
+_OUTAGES: dict[str, type[ModelError]] = {
+    error.__name__: error
+    for error in (ModelUnavailableError, ModelRateLimitError, ModelTimeoutError, ModelUnreachableError)
+}
+_ADVICE = {
+    ModelTimeoutError.__name__: "raise models.timeout_seconds, or lower models.longest_reply",
+    ModelRejectedError.__name__: "check the model's name and its key",
+}
+
+
+class FirstReplies:
+    """The outcomes of a run until one request was accepted; safe for threads.
+
+    Args:
+        must_answer: An outage from the start ends the run too; a worker waits for its end instead.
+    """
+
+    def __init__(self, *, must_answer: bool) -> None:
+        self._must_answer = must_answer
+        self._lock = Lock()
+        self._is_accepted = False
+        self._failures = 0
+
+    def error_of(self, outcome: ChatOutcome[Any]) -> PolyhopError | None:
+        """The error to end the run with, None if it may continue.
+
+        Returns:
+            ModelEndpointError if there is no server at the model's address; ModelTimeoutError if it takes too long for
+            a single call; else, if each of the first requests failed, a ModelError.
+        """
+        name = outcome.error_class
+        is_failure = name == ModelRejectedError.__name__ or (self._must_answer and name in _OUTAGES)
+        with self._lock:
+            self._is_accepted = self._is_accepted or not is_failure
+            self._failures += is_failure
+            if self._is_accepted:
+                return None
+            if name == ModelUnreachableError.__name__:
+                return ModelEndpointError(
+                    f"{outcome.error.rstrip('.')}. Nothing was asked; start the server, or correct models.api_base."
+                )
+            if self._failures < MOST_FAILURES and name != ModelTimeoutError.__name__:
+                return None
+        advice = _ADVICE.get(name, "run the same command again when the server replies")
+        return _OUTAGES.get(name, ModelRejectedError)(
+            f"{outcome.error.rstrip('.')}. No request had a reply so far, so nothing is asked any more; {advice}."
+        )
+
+
+class ForbiddenRequests:
+    """Requests asked together that the server forbade before it accepted any: the others tell what that means."""
+
+    def __init__(self) -> None:
+        self._errors: dict[str, ModelForbiddenError] = {}
+        self._is_key_good = False
+        self._has_outage = False
+
+    def compare(self, outcome: ChatOutcome[Any]) -> None:
+        """Another request's outcome."""
+        is_outage = outcome.error_class in _OUTAGES
+        self._has_outage = self._has_outage or is_outage
+        self._is_key_good = self._is_key_good or not (is_outage or outcome.error_class == ModelRejectedError.__name__)
+
+    def add(self, key: str, error: ModelForbiddenError) -> None:
+        """A forbidden request.
+
+        Raises:
+            ModelKeyError: If it is one too many, and no other had a reply.
+        """
+        self._errors[key] = error
+        if len(self._errors) >= MOST_FAILURES and not self._is_key_good:
+            raise error
+
+    def outcomes(self) -> dict[str, ChatOutcome[Any]]:
+        """What became of each: rejected if another had a reply; not answered yet if the server failed all others.
+
+        Raises:
+            ModelKeyError: If nothing speaks for the key.
+        """
+        if self._is_key_good:
+            return {key: error.outcome for key, error in self._errors.items()}
+        if self._errors and not self._has_outage:
+            raise next(iter(self._errors.values()))
+        unavailable = ModelUnavailableError.__name__
+        return {key: replace(error.outcome, error_class=unavailable) for key, error in self._errors.items()}

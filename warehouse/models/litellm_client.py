@@ -1,22 +1,37 @@
-"""The package litellm, kept from the network, from printing and from retrying by itself, and its errors in our words.
+"""The package litellm, kept from the network and from retrying by itself, its errors in our words.
 
-Calls no model (completion.py and embedding_calls.py do). litellm takes seconds to import, hence the first call imports
+litellm takes seconds to import, hence the first call imports
 it.
 """
 
+import json
 import logging
 import os
+import re
+import ssl
 import sys
+import time
 import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import Enum
 from functools import cache
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
-from threading import Lock
+from math import isfinite
+from threading import Lock, local
 from typing import Any
+
+import httpcore
+import httpx
+from pydantic import BaseModel
 
 from polyhop.schemas.errors import (
     ConfigurationError,
     ContextTooLongError,
+    ModelForbiddenError,
     ModelKeyError,
     ModelRateLimitError,
     ModelRejectedError,
@@ -25,9 +40,233 @@ from polyhop.schemas.errors import (
     ModelUnreachableError,
     PolyhopError,
     ReplyRefusedError,
+    redact,
+    without_values,
 )
-from polyhop.warehouse.models.bounded_http import begin_deadline, bounded, drop_odd_usage
-from polyhop.warehouse.models.failed_calls import UNANSWERED, Reach, reach_of, retry_after_seconds, said_by, status_of
+from polyhop.schemas.settings import ModelSettings
+
+_CALL = local()
+"""`deadline`: when the call of this thread must have its whole reply, by the monotonic clock."""
+
+
+def begin_deadline(request: httpx.Request) -> None:
+    """The clock of a call starts; for httpx's hooks."""
+    seconds = (request.extensions.get("timeout") or {}).get("read")
+    _CALL.deadline = None if seconds is None else time.monotonic() + seconds
+
+
+def drop_odd_usage(response: httpx.Response) -> None:
+    """Takes token counts that are no whole numbers out of a reply; for httpx's hooks."""
+    if b'"usage"' not in response.read():
+        return
+    try:
+        document = response.json()
+    except ValueError:
+        return
+    if not isinstance(document, dict) or "usage" not in document:
+        return
+    if not _is_counted(document["usage"]):
+        del document["usage"]
+        response._content = json.dumps(document).encode()  # noqa: SLF001 - httpx has no public way
+
+
+def _is_counted(usage: object) -> bool:
+    """Whether all token counts are whole numbers."""
+    if not isinstance(usage, dict):
+        return False
+    counts = [value for name, value in usage.items() if name.endswith("_tokens")]
+    return all(isinstance(count, int | float) and isfinite(count) and count == int(count) for count in counts)
+
+
+def bounded(client: httpx.Client) -> httpx.Client:
+    """The client, each of whose reads, writes and connections ends at the deadline of its call."""
+    for transport in (client._transport, *client._mounts.values()):  # noqa: SLF001 - proxies of the environment, too
+        pool = getattr(transport, "_pool", None)
+        if pool is not None:
+            pool._network_backend = _Backend(pool._network_backend)  # noqa: SLF001 - httpx hands none on
+    return client
+
+
+def _left(seconds: float | None, expired: Callable[[str], Exception]) -> float | None:
+    deadline = getattr(_CALL, "deadline", None)
+    if deadline is None:
+        return seconds
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise expired("the whole reply did not come in time")
+    return float(left if seconds is None else min(seconds, left))
+
+
+class _Stream(httpcore.NetworkStream):
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _left(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, _left(timeout, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        left = _left(timeout, httpcore.ConnectTimeout)
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, left))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class _Backend(httpcore.NetworkBackend):
+    def __init__(self, backend: httpcore.NetworkBackend) -> None:
+        self._backend = backend
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        left = _left(timeout, httpcore.ConnectTimeout)
+        return _Stream(self._backend.connect_tcp(host, port, left, local_address, socket_options))
+
+    def sleep(self, seconds: float) -> None:
+        self._backend.sleep(seconds)
+
+
+_KEY_WORDS = re.compile(r"\b(missing|pass|set|no|provide|requires?)\b.{0,60}\b(api[ _]?key|credentials)", re.IGNORECASE)
+
+
+UNANSWERED = " did not answer: "
+"""Between a server and the reason, in the sentences about calls that may be tried again."""
+_PACKAGE_WORDS = re.compile(
+    r"(?:\b[\w.]*(?:Error|Exception|Timeout)\b\s*(?::|-)\s*)|https?://\S*litellm\S*|\blitellm\b\.?|\bAPI\w+Error\b",
+    re.IGNORECASE,
+)
+"""Names of classes that packages put before what a server says, and advice about the package."""
+_TRACE = re.compile(r"Traceback \(most recent.*", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+LONGEST_REASON = 300  # characters; chosen: two lines of a terminal
+
+
+class Reach(Enum):
+    """How far a call came."""
+
+    UNREACHED = "no connection could be made: nothing was sent, nothing is billed"
+    UNSENT = "it failed before any connection was tried"
+    TIMED_OUT = "sent, but no reply came in time: the server may have worked for nothing"
+    LOST = "sent, but the connection ended, or the reply could not be understood"
+    ANSWERED = "the server answered that it will not reply"
+
+
+def reach_of(error: BaseException) -> Reach:
+    """How far the call came, by the chain of errors down to that of the HTTP client."""
+    import httpx
+    import openai
+
+    for cause in _causes(error):
+        if isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.UnsupportedProtocol):
+            return Reach.UNREACHED
+        if isinstance(cause, httpx.TimeoutException | openai.APITimeoutError):
+            return Reach.TIMED_OUT
+        if isinstance(cause, httpx.HTTPStatusError):
+            return Reach.ANSWERED
+        if isinstance(cause, httpx.TransportError):
+            return Reach.LOST
+    return Reach.UNSENT if is_key_missing(error) else Reach.LOST
+
+
+def said_by(error: BaseException) -> str:
+    """Why a call failed, on one line: the server's own words, or what became of the connection.
+
+    Without secrets before it is cut, for half a secret would not be found.
+    """
+    said = _server_words(error) or _connection_words(error) or str(error)
+    words = " ".join(_PACKAGE_WORDS.sub("", _TRACE.sub("", said)).split()).rstrip(".")
+    return f"{redact(words)[:LONGEST_REASON] or 'the reply could not be understood'}."
+
+
+def _server_words(error: BaseException) -> str:
+    """What the server wrote in its answer, "" if nothing came."""
+    for cause in _causes(error):
+        body = getattr(cause, "body", None)
+        if isinstance(body, dict):
+            body = body.get("message") or (body.get("error") if isinstance(body.get("error"), str) else None)
+        if isinstance(body, str) and body.strip():
+            return _TAG.sub(" ", body)
+    return ""
+
+
+def _connection_words(error: BaseException) -> str:
+    """What the system or the HTTP client says of the connection, "" if it is not to blame."""
+    import httpx
+
+    of_system = [cause for cause in _causes(error) if isinstance(cause, OSError) and cause.strerror]
+    if of_system:
+        return str(of_system[-1].strerror).lower()
+    of_client = [cause for cause in _causes(error) if isinstance(cause, httpx.TransportError)]
+    return str(of_client[-1]).lower() if of_client else ""
+
+
+def in_attempts(said: str, attempts: int) -> str:
+    """The sentence of a failed call, with how often the server was asked."""
+    return said if attempts < 2 else said.replace(UNANSWERED, f" did not answer in {attempts} attempts: ", 1)
+
+
+def is_key_missing(error: BaseException) -> bool:
+    """Whether the provider's package refused to begin without a key, whatever class of error it took for that."""
+    return _KEY_WORDS.search(" ".join(str(error).split())[:500]) is not None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what led to it, each once, the HTTP client's own errors last."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def status_of(error: BaseException) -> int | None:
+    """The HTTP status that the error carries, None without one; packages invent one where no server answered."""
+    status = getattr(error, "status_code", None)
+    return int(status) if status is not None else None
+
+
+def retry_after_seconds(error: BaseException) -> float | None:
+    """Seconds of the Retry-After header, which holds seconds or a date; None without one that makes sense."""
+    value = None
+    for headers in (
+        getattr(error, "litellm_response_headers", None),
+        getattr(getattr(error, "response", None), "headers", None),
+    ):
+        value = value or (headers or {}).get("retry-after")
+    return None if value is None else parse_retry_after(value, datetime.now(UTC))
+
+
+def parse_retry_after(value: str, now: datetime) -> float | None:
+    """Seconds to wait by a Retry-After header, at least 0; None if it makes no sense.
+
+    Args:
+        value: Seconds, or an HTTP date.
+        now: Present time, with its zone.
+    """
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            date = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now.timestamp()
+    return max(0.0, seconds) if isfinite(seconds) else None
+
 
 MAX_IDLE_CONNECTIONS = 64  # chosen: httpx keeps 20, fewer than `models.concurrency` may be
 
@@ -183,3 +422,158 @@ def _declined(error: Exception, where: str, said: str) -> PolyhopError | None:
     if status is not None and 400 <= status < 500 and status not in {409, 425}:
         return ModelRejectedError(f"{where} does not accept the request ({status}): {said}")
     return None
+
+
+PLAIN = 2  # the last of the three forms below: JSON schema (0), JSON object (1), words of the prompt alone
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model said.
+
+    Attributes:
+        text: The reply, "" if there is none.
+        refusal: Why the model declined, "" if it did not.
+        prompt_tokens: As reported, 0 if it was not.
+        completion_tokens: As reported, 0 if it was not.
+    """
+
+    text: str
+    refusal: str
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class Completions:
+    """Calls one model; remembers which form of structured output its server accepts. Safe for threads.
+
+    The forms, from the strictest: JSON schema, any JSON object, plain text.
+    """
+
+    def __init__(self, model: str, settings: ModelSettings) -> None:
+        self._model = model
+        self._timeout_seconds = settings.timeout_seconds
+        self._address = address_of(model, settings.api_base)
+        self._where = named(model, settings.api_base)
+        self._form = 0
+        self._is_form_proven = False
+        self._has_temperature = True
+
+    def call(
+        self, messages: Sequence[Mapping[str, str]], name: str, reply: type[BaseModel], max_output_tokens: int
+    ) -> Completion:
+        """What the model says to messages.
+
+        Args:
+            messages: In OpenAI's form.
+            name: Of the reply's form, for the model.
+            reply: The form of the reply.
+            max_output_tokens: Most tokens of the reply.
+
+        Raises:
+            CallFailedError: With a ModelError; a form that the server refuses is retryable, with the next form. With a
+                ModelKeyError if the key is missing or refused, or may be (ModelForbiddenError).
+        """
+        litellm = import_litellm()
+        import openai
+
+        open_connections(litellm)
+        form = self._form
+        parameters: dict[str, Any] = {"temperature": 0} if self._has_temperature else {}
+        if form < PLAIN:
+            parameters["response_format"] = _response_format(name, reply) if form == 0 else {"type": "json_object"}
+        try:
+            answer = litellm.completion(
+                model=self._model,
+                messages=[dict(message) for message in messages],
+                max_tokens=max_output_tokens,
+                timeout=self._timeout_seconds,
+                num_retries=0,
+                max_retries=0,
+                **self._address,
+                **parameters,
+            )
+        except openai.OpenAIError as error:
+            raise self._failure(error, form) from error
+        self._is_form_proven = True
+        return _completion(answer)
+
+    def _failure(self, error: Exception, form: int) -> CallFailedError:
+        """A vendor's error in our words."""
+        litellm = import_litellm()
+        if isinstance(error, litellm.UnsupportedParamsError) and "temperature" in str(error) and self._has_temperature:
+            self._has_temperature = False
+            return _again(error)
+        ours, may_be_billed = translated(error, self._model, self._where)
+        if status_of(error) == 403 and isinstance(ours, ModelRejectedError) and not self._is_form_proven:
+            ours = ModelForbiddenError(f"{self._where} refuses the key: {said_by(error)}", ours)
+        if isinstance(ours, ModelRejectedError) and _may_refuse_form(error):
+            return self._form_refused(error, ours, form)
+        return CallFailedError(ours, may_be_billed=may_be_billed)
+
+    def _form_refused(self, error: Exception, ours: ModelRejectedError, form: int) -> CallFailedError:
+        """Goes on to the next form of output, unless one has worked before or all were refused."""
+        if form < PLAIN and not self._is_form_proven:
+            self._form = max(self._form, form + 1)  # another call may have gone further meanwhile
+            return _again(error)
+        if not self._is_form_proven:
+            self._form = 0
+        return CallFailedError(ours, may_be_billed=False)
+
+
+@cache
+def reply_schema(reply: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a form as strict structured output wants it: every field required, no others, no defaults."""
+    strict = _strict(reply.model_json_schema(by_alias=True))
+    return strict if isinstance(strict, dict) else {}
+
+
+def _response_format(name: str, reply: type[BaseModel]) -> dict[str, Any]:
+    form = {"name": name.replace(".", "_"), "schema": reply_schema(reply), "strict": True}
+    return {"type": "json_schema", "json_schema": form}
+
+
+def _strict(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_strict(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: _strict(part) for key, part in schema.items() if key != "default"}
+    if isinstance(schema.get("properties"), dict):
+        made["properties"] = {name: _strict(part) for name, part in schema["properties"].items()}
+        made |= {"required": list(schema["properties"]), "additionalProperties": False}
+    return made
+
+
+def _may_refuse_form(error: Exception) -> bool:
+    """Whether an error may be about the form of output: the server found the request itself wrong."""
+    unknown_provider = import_litellm().exceptions.LiteLLMUnknownProvider
+    return status_of(error) in {400, 422} and not isinstance(error, unknown_provider)
+
+
+def _completion(answer: Any) -> Completion:
+    choice = answer.choices[0] if answer.choices else None
+    message = getattr(choice, "message", None)
+    refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal") or ""
+    if getattr(choice, "finish_reason", None) == "content_filter":
+        refusal = refusal or "its content filter stopped it"
+    usage = getattr(answer, "usage", None)
+    return Completion(
+        text=without_values(getattr(message, "content", None) or ""),
+        refusal=redact(str(refusal)),
+        prompt_tokens=_count(usage, "prompt_tokens"),
+        completion_tokens=_count(usage, "completion_tokens"),
+    )
+
+
+def _count(usage: Any, name: str) -> int:
+    """Reported tokens, 0 for what is no number; most servers' nonsense was left out before (bounded_http.py)."""
+    value = getattr(usage, name, 0)
+    return int(value) if isinstance(value, int | float) and isfinite(value) else 0
+
+
+def _again(error: Exception) -> CallFailedError:
+    """The server refuses a parameter; the next call goes without it."""
+    rejected = ModelRejectedError(f"The server refuses a form of structured output: {said_by(error)}")
+    rejected.retryable = True
+    return CallFailedError(rejected, may_be_billed=False)

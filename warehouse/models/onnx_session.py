@@ -1,13 +1,17 @@
-"""Sessions of onnxruntime that run well beside other busy processes; knows no model."""
+"""Files and sessions of ONNX models, on onnxruntime or OpenVINO, and vectors of length 1."""
 
-from collections.abc import Mapping
+import importlib.util
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import ModelFileError
+from polyhop.schemas.errors import ConfigurationError, InvalidVectorError, ModelFileError
 
 _ERRORS_ONLY = 3  # onnxruntime's levels: 0 verbose, 1 info, 2 warning, 3 error, 4 fatal
 
@@ -45,3 +49,213 @@ def open_session(
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         name = "the assembled encoder" if isinstance(model, bytes) else model
         raise ModelFileError(f"onnxruntime cannot load {name} ({reason}); {advice}.") from error
+
+
+_CPU = Path("/proc/cpuinfo")
+_FLAGS = ("amx_bf16", "avx512_bf16")
+"""What Linux calls the instructions that multiply bfloat16."""
+
+
+class BFloat16Session:
+    """Runs a graph as `onnxruntime.InferenceSession.run` does, in bfloat16 where it multiplies; safe for many threads.
+
+    Args:
+        graph: An ONNX file's content, its constants inside.
+        threads: Of one call.
+
+    Raises:
+        ConfigurationError: If OpenVINO is not installed, or the processor has no bfloat16.
+    """
+
+    def __init__(self, graph: bytes, threads: int) -> None:
+        try:
+            import openvino
+        except ImportError as error:
+            raise ConfigurationError(
+                "encoder.precision = bfloat16 needs the package openvino. Install it with: pip install "
+                "'polyhop[openvino]', or in a checkout: uv sync --extra openvino (or set encoder.precision to float32)"
+            ) from error
+        core = openvino.Core()
+        if "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+            raise ConfigurationError(
+                "This processor does not multiply bfloat16 numbers, which would be slower than float32 here; set "
+                "encoder.precision to float32."
+            )
+        options = {"INFERENCE_PRECISION_HINT": "bf16", "INFERENCE_NUM_THREADS": threads}
+        self._model = core.compile_model(core.read_model(graph), "CPU", options)
+        self._own = threading.local()  # a request serves one call at a time
+
+    def run(self, outputs: Sequence[str], inputs: Mapping[str, NDArray[Any]]) -> list[NDArray[np.float32]]:
+        """The named outputs, float32."""
+        if not hasattr(self._own, "request"):
+            self._own.request = self._model.create_infer_request()
+        found = self._own.request.infer(inputs)
+        return [np.array(found[name], np.float32) for name in outputs]
+
+
+def faster_precision() -> str:
+    """What a user could set to encode faster on this machine, in a sentence; "" if there is nothing to say."""
+    flags = _CPU.read_text(encoding="utf-8", errors="replace") if _CPU.is_file() else ""
+    if not any(flag in flags for flag in _FLAGS):
+        return ""
+    install = "" if importlib.util.find_spec("openvino") else " (after pip install 'polyhop[openvino]')"
+    return (
+        f"encoder.precision = bfloat16{install} would take about half of the encoder's time, at cosine .9999 to float32"
+    )
+
+
+GRAPH_FILES = ("model.onnx", "onnx/model.onnx")
+TOKENIZER_FILES = ("tokenizer.json",)
+FIELD_OF_INPUT = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+"""Inputs of BERT-like models, and what of a tokenizer's encoding each is."""
+
+
+def existing_file(folder: Path, names: Sequence[str], setting: str) -> Path:
+    """The first of these files that is there.
+
+    Args:
+        folder: Of the model.
+        names: Paths in it.
+        setting: Which setting names the folder, for the sentence.
+
+    Raises:
+        ModelFileError: If none is.
+    """
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise ModelFileError(f"The folder {folder} of {setting} has no {' or '.join(names)}; add it.")
+
+
+def load_tokenizer(path: Path, max_tokens: int | None) -> Any:
+    """A tokenizer that pads nothing and cuts long texts.
+
+    Args:
+        path: A tokenizer.json.
+        max_tokens: Texts are cut after so many; None: never.
+
+    Raises:
+        ModelFileError: If it cannot be read.
+    """
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # tokenizers raises Exception itself
+        raise ModelFileError(f"{path} cannot be read as a tokenizer ({first_line(error)}); fetch it again.") from error
+    tokenizer.no_padding()
+    if max_tokens is None:
+        tokenizer.no_truncation()
+    else:
+        tokenizer.enable_truncation(max_tokens)
+    return tokenizer
+
+
+def inputs_of(session: Any, folder: Path, what: str) -> dict[str, str]:
+    """Field of a tokenizer's encoding by the name of a graph's input.
+
+    Args:
+        session: Of onnxruntime.
+        folder: Of the model.
+        what: What the graph should be ("a cross-encoder"), for the sentence.
+
+    Raises:
+        ModelFileError: If it asks for something that a tokenizer does not give.
+    """
+    wanted = [one.name for one in session.get_inputs()]
+    unknown = sorted(set(wanted) - set(FIELD_OF_INPUT))
+    if unknown:
+        raise ModelFileError(
+            f"The model in {folder} asks for {', '.join(unknown)}; {what} asks for some of "
+            f"{', '.join(FIELD_OF_INPUT)}. Export it again."
+        )
+    return {name: FIELD_OF_INPUT[name] for name in wanted}
+
+
+def clean_text(text: str) -> str:
+    """Lone surrogates as "?", which a tokenizer would refuse; as many characters as before."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def first_line(error: Exception) -> str:
+    """What an error of another library says, in one line."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file, None if there is none.
+
+    Raises:
+        ModelFileError: If it cannot be read.
+    """
+    if not path.is_file():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"{path} cannot be read as JSON ({error}); fetch it again.") from error
+
+
+def folder_hash(folder: Path, names: Sequence[str] = ()) -> str:
+    """Eight hexadecimal digits that change with the content of the files.
+
+    Args:
+        folder: Of the model.
+        names: Paths in it, those that are there; none: all files.
+
+    Cost: a second per GB.
+    """
+    files = [folder / name for name in names] if names else sorted(folder.rglob("*"))
+    digest = sha256()
+    for file in files:
+        if file.is_file():
+            with file.open("rb") as content:
+                digest.update(file.relative_to(folder).as_posix().encode() + b"\0")
+                digest.update(file_digest(content, "sha256").digest())
+    return digest.hexdigest()[:8]
+
+
+_AS_IT_IS = 1e-6
+"""Lengths so near to 1 are float32's rounding of it; scaling again would change last bits, and nothing else."""
+
+
+def unit_rows(vectors: Any, count: int, dimension: int, model: str) -> NDArray[np.float32]:
+    """The vectors scaled to length 1.
+
+    Args:
+        vectors: One per text: an array, or lists of numbers; not modified.
+        count: Number of texts.
+        dimension: Components that each must have; 0: any, but all the same.
+        model: For the sentence.
+
+    Returns:
+        Shape (count, d), float32; a row whose length is 1 already keeps its bits.
+
+    Raises:
+        InvalidVectorError: If there are too few or too many, or one is zero, not finite, no list of numbers, or of
+            another dimension.
+    """
+    if len(vectors) != count:
+        raise InvalidVectorError(f"The encoder {model} gave {len(vectors)} vectors for {count} texts; use another one.")
+    try:
+        rows = np.array(vectors, dtype=np.float64).reshape(count, -1)
+    except (TypeError, ValueError) as error:
+        raise InvalidVectorError(
+            f"The encoder {model} gave vectors of different lengths, or no numbers; use another one."
+        ) from error
+    if dimension and rows.shape[1] != dimension:
+        raise InvalidVectorError(
+            f"The encoder {model} gave vectors of {rows.shape[1]} dimensions instead of {dimension}; set "
+            "encoder.dimension to what it gives, or encoder.name to the model that is meant."
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.sqrt((rows * rows).sum(axis=1))
+    bad = np.flatnonzero(~np.isfinite(lengths) | (lengths == 0))
+    if len(bad):
+        raise InvalidVectorError(
+            f"The encoder {model} gave a vector that is zero or not finite for {len(bad)} of {count} texts; use "
+            "another one."
+        )
+    scaled = np.abs(lengths - 1) > _AS_IT_IS
+    rows[scaled] /= lengths[scaled, np.newaxis]
+    return rows.astype(np.float32)

@@ -1,17 +1,36 @@
-"""Jobs as people see them, and what people do to them: cancel, retry, forget.
+"""Jobs of the queue: submitted whole or not at all, shown, cancelled, retried; results; workers.
 
 Each function is a piece of one transaction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import RowMapping
 
-from polyhop.schemas.queue import ErrorCount, JobRow, QuestionState, QueueMetrics
-from polyhop.schemas.queue_errors import RetryRefusedError, UnknownJobError
-from polyhop.schemas.stored import StoredRow, incomplete
-from polyhop.schemas.submissions import check_deadline
-from polyhop.warehouse.queue.transactions import Transaction
+from polyhop.schemas.errors import IdempotencyKeyError, QueueFullError, RetryRefusedError, UnknownJobError
+from polyhop.schemas.queue import (
+    ErrorCount,
+    JobRow,
+    JobSpec,
+    NewQuestion,
+    QuestionState,
+    QueueMetrics,
+    ResultRow,
+    StoredRow,
+    WorkerRow,
+    check_deadline,
+    check_submission,
+    damage_of,
+    effective_time,
+    incomplete,
+    storable,
+    submission_hash,
+    to_json,
+)
+from polyhop.warehouse.queue.schema import Transaction
 
 SECONDS_PER_DAY = 86_400.0  # 24 * 3600, in the queue's units
 WORKER_SILENCE_SECONDS = 60.0  # chosen: two leases of 30 s, which six heartbeats would have renewed
@@ -182,3 +201,236 @@ def metrics(tx: Transaction) -> QueueMetrics:
             waits[row["queue"]] = max(0.0, tx.now - row["oldest"])
     alive = tx.rows("workers.alive", since=tx.now - WORKER_SILENCE_SECONDS)
     return QueueMetrics(counts=counts, oldest_wait_seconds=waits, worker_count=len(alive))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedJob:
+    """A checked job, with the key that makes its submission harmless to repeat."""
+
+    spec: JobSpec
+    questions: Sequence[NewQuestion]
+    submission_key: str
+    content_hash: str
+
+
+def prepare(spec: JobSpec, questions: Sequence[NewQuestion]) -> CheckedJob:
+    """A submission without a key of its own gets one, so that a try whose end nobody saw is not repeated.
+
+    Raises:
+        SubmissionError: If the job could never be answered.
+    """
+    check_submission(spec, questions)
+    key = _submission_key(spec.key) if spec.key is not None else f"once:{uuid4().hex}"
+    return CheckedJob(spec, questions, key, submission_hash(spec, questions))
+
+
+def find_submitted_job(tx: Transaction, key: str) -> int | None:
+    """The job that a key was used for."""
+    known = tx.rows("submit.job_by_key", submission_key=_submission_key(key))
+    return int(known[0]["job_id"]) if known else None
+
+
+def _submission_key(key: str) -> str:
+    return f"key:{storable(key)}"
+
+
+def submit(tx: Transaction, job: CheckedJob, ageing_seconds: float, max_depth: int) -> tuple[int, bool]:
+    """Adds the job and its questions.
+
+    Returns:
+        The job's id, and whether it is new: False for the earlier job if the key was used before.
+
+    Raises:
+        IdempotencyKeyError: If the key was used for something else.
+        QueueFullError: If the queue would hold more than `max_depth` waiting questions.
+    """
+    # Taking no number locks the counter and lines submitters up: the two checks after it hold until the end of the
+    # transaction, and a job that is known already uses no number up.
+    tx.rows("submit.next_number", name="jobs", count=0)
+    known = tx.rows("submit.job_by_key", submission_key=job.submission_key)
+    if known:
+        if known[0]["content_hash"] != job.content_hash:
+            raise IdempotencyKeyError(job.spec.key or "", known[0]["job_id"])
+        # Without a key of the asker's own, the job that is there is that of an earlier try of this very submission.
+        return int(known[0]["job_id"]), job.spec.key is None
+    spec, added = job.spec, len(job.questions)
+    waiting = tx.rows("submit.waiting", queue=spec.queue)[0]["waiting"]
+    if waiting + added > max_depth:
+        raise QueueFullError(spec.queue, waiting, added, max_depth)
+    job_id = int(tx.rows("submit.next_number", name="jobs", count=1)[0]["first_number"])
+    first_number = int(tx.rows("submit.next_number", name="questions", count=added)[0]["first_number"])
+    deadline_at = None if spec.deadline_seconds is None else tx.now + spec.deadline_seconds
+    shared = {
+        "job_id": job_id,
+        "queue": spec.queue,
+        "max_attempts": spec.max_attempts,
+        "deadline_at": deadline_at,
+        "available_at": tx.now,
+        "effective_at": effective_time(tx.now, spec.priority, ageing_seconds),
+    }
+    tx.run("submit.add_job", **_job(job, tx.now, first_number, shared))
+    tx.run_many("submit.add_question", _questions(job.questions, first_number, shared))
+    return job_id, True
+
+
+def _job(job: CheckedJob, now: float, first_number: int, shared: dict[str, Any]) -> dict[str, Any]:
+    spec = job.spec
+    return {
+        **{name: shared[name] for name in ("job_id", "queue", "max_attempts", "deadline_at")},
+        "submission_key": job.submission_key,
+        "content_hash": job.content_hash,
+        "name": storable(spec.name),
+        "index_name": spec.index,
+        "strategy": spec.strategy,
+        "parameters_json": to_json(dict(spec.parameters)),
+        "passage_limit": spec.limit,
+        "min_confidence": spec.min_confidence,
+        "where_text": None if spec.where is None else storable(spec.where),
+        "priority": spec.priority,
+        "deadline_seconds": spec.deadline_seconds,
+        "now": now,
+        "first_number": first_number,
+        "question_count": len(job.questions),
+    }
+
+
+def _questions(
+    questions: Sequence[NewQuestion], first_number: int, shared: dict[str, Any]
+) -> Iterator[dict[str, object]]:
+    for ordinal, question in enumerate(questions):
+        yield shared | {
+            "number": first_number + ordinal,
+            "ordinal": ordinal,
+            "question_id": storable(question.id),
+            "question": storable(question.question),
+            "topic": None if question.topic is None else storable(question.topic),
+            "answers_json": to_json(list(question.answers)),
+            "supporting_json": to_json(list(question.supporting)),
+            "metadata_json": to_json(dict(question.metadata)),
+        }
+
+
+ROWS_PER_PAGE = 500  # chosen: bounds the answers in memory, and any number gives the same rows
+
+
+def number_range(tx: Transaction, job_id: int) -> tuple[int, int]:
+    """The number before a job's first question, and that of its last.
+
+    Raises:
+        UnknownJobError: If there is none of this id.
+    """
+    rows = tx.rows("jobs.one", job_id=job_id)
+    if not rows:
+        raise UnknownJobError(job_id)
+    before = int(rows[0]["first_number"]) - 1
+    return before, before + int(rows[0]["question_count"])
+
+
+def page(
+    tx: Transaction,
+    after: int,
+    last: int,
+    states: Collection[QuestionState],
+    *,
+    limit: int = ROWS_PER_PAGE,
+    with_evidence: bool = True,
+) -> tuple[list[ResultRow], int | None]:
+    """Rows with `after` < number <= `last`, and the number to go on after (None at the end)."""
+    rows = tx.rows(
+        "results.page",
+        after=after,
+        last=last,
+        states=[state.value for state in states],
+        limit=limit,
+        with_evidence=int(with_evidence),
+    )
+    read = [_result_row(row, with_evidence=with_evidence) for row in rows]
+    return read, rows[-1]["number"] if len(rows) == limit else None
+
+
+def find_result(tx: Transaction, job_id: int, question_id: str) -> ResultRow | None:
+    """One question of a job by the asker's own id, or None."""
+    rows = tx.rows("results.number", job_id=job_id, question_id=question_id)
+    if not rows:
+        return None
+    number = int(rows[0]["number"])
+    found, _ = page(tx, number - 1, number, tuple(QuestionState), limit=1)
+    return found[0] if found else None
+
+
+def _result_row(row: RowMapping, *, with_evidence: bool) -> ResultRow:
+    stored, answered, state = StoredRow(), StoredRow(), QuestionState(row["state"])
+    if state is QuestionState.DONE and row["version"] is None:
+        answered.faults.append("its stored answer is missing")
+    answer = None if row["answer"] is None else answered.text("answer", row["answer"])
+    result = answered.answer(row["result_json"]) if with_evidence and row["version"] is not None else {}
+    return ResultRow(
+        job_id=row["job_id"],
+        question_id=stored.text("id", row["question_id"]),
+        ordinal=row["ordinal"],
+        question=stored.text("question", row["question"]),
+        topic=None if row["topic"] is None else stored.text("topic", row["topic"]),
+        answers=stored.strings("answers to compare with", row["answers_json"]),
+        supporting=stored.strings("supporting passages", row["supporting_json"]),
+        metadata=stored.mapping("metadata", row["metadata_json"]),
+        state=state,
+        attempts=row["attempts"],
+        error=None if row["error"] is None else stored.text("error", row["error"]),
+        error_class=row["error_class"],
+        finished_at=row["finished_at"],
+        answer=answer,
+        version=row["version"],
+        strategy=row["strategy"],
+        worker_id=row["answered_by"] or row["worker_id"],
+        seconds=row["seconds"],
+        result=result,
+        damage=damage_of(stored, answered),
+    )
+
+
+FORGET_SECONDS = 86_400.0  # a day; chosen: readers of the list ask for the last minute
+
+
+def report_worker(
+    tx: Transaction,
+    worker_id: str,
+    host: str,
+    process_id: int,
+    queues: Sequence[str],
+    versions: Mapping[str, int],
+    outage: str | None = None,
+) -> None:
+    """Notes a worker with its queues, the versions it holds and the outage it waits through.
+
+    Forgets workers silent for a day.
+    """
+    tx.run("workers.forget", before=tx.now - FORGET_SECONDS)
+    tx.run(
+        "workers.report",
+        worker_id=worker_id,
+        host=host,
+        process_id=process_id,
+        queues_json=to_json(list(queues)),
+        versions_json=to_json(dict(versions)),
+        outage=None if outage is None else storable(outage),
+        outage_since=None if outage is None else tx.now,
+        now=tx.now,
+    )
+
+
+def list_workers(tx: Transaction, seen_within_seconds: float) -> list[WorkerRow]:
+    """Workers that gave a sign of life lately, the oldest first; a list that cannot be read is empty."""
+    return [
+        WorkerRow(
+            worker_id=row["worker_id"],
+            host=row["host"],
+            process_id=row["process_id"],
+            queues=StoredRow().strings("queues", row["queues_json"]),
+            versions=StoredRow().mapping("versions", row["versions_json"]),
+            started_at=row["started_at"],
+            seen_at=row["seen_at"],
+            outage=row["outage"],
+            outage_since=row["outage_since"],
+        )
+        for row in tx.rows("workers.alive", since=tx.now - seen_within_seconds)
+    ]

@@ -1,4 +1,4 @@
-"""Handing questions to workers: claims, heartbeats, leases that ran out, deadlines.
+"""Handing questions to workers: claims, heartbeats, leases, deadlines, and what became of each question.
 
 Each function is a piece of one transaction. Invariant: every claim gives every question a new token, and only the
 holder of the current one can change the question.
@@ -10,16 +10,21 @@ from typing import Any
 from sqlalchemy import RowMapping
 
 from polyhop.schemas.queue import (
+    DAMAGED_ERROR,
     DEADLINE_ERROR,
     DEATHS_PER_ATTEMPT,
     SUSPECT_AFTER_DEATHS,
     WORKER_DIED_ERROR,
     ClaimedQuestion,
+    FailedQuestion,
+    FinishedQuestion,
     QuestionState,
+    StoredRow,
+    backoff_seconds,
     storable,
+    to_json,
 )
-from polyhop.schemas.stored import DAMAGED_ERROR, StoredRow
-from polyhop.warehouse.queue.transactions import Transaction
+from polyhop.warehouse.queue.schema import Transaction
 
 LEASES_PER_SWEEP = 1_000  # chosen: bounds one transaction; the next sweep takes the rest
 
@@ -156,3 +161,77 @@ def heartbeat(tx: Transaction, worker_id: str, lease_tokens: Sequence[str], leas
     )
     held = {row["lease_token"] for row in rows}
     return [token for token in lease_tokens if token not in held]
+
+
+def result_texts(finished: Sequence[FinishedQuestion]) -> dict[str, str]:
+    """{token: JSON of the result}.
+
+    Raises:
+        ContractError: If a result is not JSON-able; nothing is stored then.
+    """
+    return {each.lease_token: to_json(dict(each.result)) for each in finished}
+
+
+def finish(tx: Transaction, finished: Sequence[FinishedQuestion], texts: dict[str, str]) -> set[str]:
+    """Stores answers and closes their questions."""
+    by_token = {each.lease_token: each for each in finished}
+    held = {"numbers": question_numbers(by_token), "lease_tokens": list(by_token)}
+    before = tx.rows("finish.finished_before", **held) if tx.attempt > 1 else []
+    closed = tx.rows("finish.finish", **held, now=tx.now)
+    if closed:
+        tx.run_many(
+            "finish.add_result",
+            [_result(row, by_token[row["lease_token"]], texts[row["lease_token"]], tx.now) for row in closed],
+        )
+    return {row["lease_token"] for row in (*before, *closed)}
+
+
+def _result(row: RowMapping, finished: FinishedQuestion, text: str, now: float) -> dict[str, object]:
+    return {
+        "job_id": row["job_id"],
+        "question_id": row["question_id"],
+        "worker_id": row["worker_id"],
+        "answer": storable(finished.answer),
+        "version": finished.version,
+        "strategy": finished.strategy,
+        "seconds": finished.seconds,
+        "now": now,
+        "result_json": text,
+    }
+
+
+def fail(tx: Transaction, failed: Sequence[FailedQuestion]) -> set[str]:
+    """Queues questions again after a pause, or ends them if the error is permanent or no attempt is left."""
+    by_token = {each.lease_token: each for each in failed}
+    rows = _held(tx, by_token)
+    if rows:
+        tx.run_many("finish.fail", [_failure(row, by_token[row["lease_token"]], tx.now) for row in rows])
+    return {row["lease_token"] for row in rows}
+
+
+def _failure(row: RowMapping, failed: FailedQuestion, now: float) -> dict[str, object]:
+    is_dead = not failed.retryable or row["attempts"] - row["lost_leases"] >= row["max_attempts"]
+    pause = failed.delay_seconds
+    if pause is None:
+        pause = backoff_seconds(row["attempts"], str(row["number"]))
+    return {
+        "number": row["number"],
+        "state": QuestionState.DEAD.value if is_dead else QuestionState.QUEUED.value,
+        "available_at": now if is_dead else now + max(0.0, pause),
+        "error": storable(failed.error),
+        "error_class": storable(failed.error_class),
+        "finished_at": now if is_dead else None,
+    }
+
+
+def release(tx: Transaction, lease_tokens: Sequence[str]) -> set[str]:
+    """Gives leases back; the attempt does not count."""
+    rows = _held(tx, lease_tokens)
+    if rows:
+        tx.run("finish.release", numbers=[row["number"] for row in rows], now=tx.now)
+    return {row["lease_token"] for row in rows}
+
+
+def _held(tx: Transaction, lease_tokens: Iterable[str]) -> Sequence[RowMapping]:
+    tokens = list(lease_tokens)
+    return tx.rows("finish.held", numbers=question_numbers(tokens), lease_tokens=tokens)

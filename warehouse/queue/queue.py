@@ -1,11 +1,12 @@
-"""The question queue as one object: every method is one transaction, retried while the database is unavailable.
+"""The question queue as one object: every method is one transaction, retried; and the queue's health.
 
-Holds no SQL and decides nothing (the modules beside it do).
-Invariants: a question is in exactly one state; it is done exactly if it has its one result; a lease that was lost can
+Invariants: a question is in exactly one state; it is done exactly if it has its one result; a lease that was lost
+can
 neither finish nor fail its question.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
@@ -14,6 +15,7 @@ from uuid import uuid4
 from polyhop.schemas.errors import StoreError
 from polyhop.schemas.queue import (
     ClaimedQuestion,
+    DamagedRow,
     FailedQuestion,
     FinishedQuestion,
     JobRow,
@@ -24,12 +26,23 @@ from polyhop.schemas.queue import (
     ResultRow,
     WorkerRow,
 )
-from polyhop.schemas.stored import DamagedRow
 from polyhop.warehouse.files.disk import READ_ONLY
-from polyhop.warehouse.queue import jobs, leases, outcomes, results, submission, workers
-from polyhop.warehouse.queue.dialects import Clock, Database, connect
-from polyhop.warehouse.queue.migrations import migrate
-from polyhop.warehouse.queue.transactions import Kind, Transaction, transact
+from polyhop.warehouse.queue import jobs, leases
+from polyhop.warehouse.queue import jobs as results
+from polyhop.warehouse.queue import jobs as submission
+from polyhop.warehouse.queue import jobs as workers
+from polyhop.warehouse.queue import leases as outcomes
+from polyhop.warehouse.queue.schema import (
+    Clock,
+    Database,
+    Kind,
+    Transaction,
+    applied_version,
+    connect,
+    migrate,
+    newest_version,
+    transact,
+)
 
 # default of the setting `queue.ageing_seconds`; chosen: a level of priority is a minute's advance
 AGEING_SECONDS = 60.0
@@ -127,7 +140,7 @@ class QuestionQueue:
 
     def job_of_key(self, key: str) -> int | None:
         """The job that was submitted under an idempotency key, None if there is none."""
-        return self._do(partial(submission.find_job, key=key), "read")
+        return self._do(partial(submission.find_submitted_job, key=key), "read")
 
     def claim(
         self, queues: Sequence[str], worker_id: str, limit: int = 32, lease_seconds: float = 30.0
@@ -294,3 +307,66 @@ class QuestionQueue:
     def remove_worker(self, worker_id: str) -> None:
         """Takes a worker that ends off the list."""
         self._do(lambda tx: tx.run("workers.leave", worker_id=worker_id))
+
+
+_ALL_JOBS = 1_000_000_000  # a limit that no queue reaches: every job is checked
+
+
+@dataclass(frozen=True, slots=True)
+class QueueHealth:
+    """What an examination found.
+
+    Attributes:
+        version: Of the tables, 0 if there are none yet.
+        newest: The version that this Polyhop makes of them when it opens the queue.
+        jobs: How many there are.
+        questions: How many there are; both 0 where the tables have another version and were not read.
+        faults: What the database says of its own file, and answers that do not belong to a finished question.
+        damaged: Rows that cannot be read.
+    """
+
+    version: int
+    newest: int
+    jobs: int = 0
+    questions: int = 0
+    faults: tuple[str, ...] = ()
+    damaged: tuple[DamagedRow, ...] = ()
+
+
+def examine_queue(url: str, patience_seconds: float = 5.0) -> QueueHealth:
+    """Looks at a whole queue.
+
+    Raises:
+        ConfigurationError: If the url is malformed or its driver is not installed.
+        StoreError: If the database cannot be used.
+    """
+    database = connect(url, patience_seconds)
+    try:
+        return _examine(database, patience_seconds)
+    finally:
+        database.engine.dispose()
+
+
+def _examine(database: Database, patience_seconds: float) -> QueueHealth:
+    faults = () if database.row_locks else transact(database, patience_seconds, _own_check, "read")
+    version = transact(database, patience_seconds, applied_version, "read")
+    newest = newest_version()
+    if faults or version != newest:
+        return QueueHealth(version, newest, faults=faults)
+    queue = QuestionQueue(database, ageing_seconds=1.0, max_depth=1, patience_seconds=patience_seconds)
+    jobs = queue.jobs(_ALL_JOBS)
+    faults = transact(database, patience_seconds, _unmatched, "read")
+    damaged = tuple(row for job in jobs for row in queue.damaged(job.job_id))
+    return QueueHealth(version, newest, len(jobs), sum(job.question_count for job in jobs), faults, damaged)
+
+
+def _own_check(tx: Transaction) -> tuple[str, ...]:
+    """What SQLite finds wrong with its file, at most as much as the statement lists."""
+    said = [str(row["quick_check"]) for row in tx.rows("sqlite.quick_check")]
+    return () if said == ["ok"] else tuple(said)
+
+
+def _unmatched(tx: Transaction) -> tuple[str, ...]:
+    count = int(tx.rows("health.unmatched")[0]["questions"])
+    are, have = ("question is", "has") if count == 1 else ("questions are", "have")
+    return (f"{count} {are} finished without an answer, or {have} one without being finished",) if count else ()

@@ -1,22 +1,410 @@
-"""SQL by people on a published version, with its vectors, the run history and further tables beside it.
+"""SQL by people: a sandbox that reads one database and nothing else, with tables that are filled when they are read.
 
-Locks nothing itself (sandbox.py does).
+Both are needed: in its lock DuckDB still lets COPY replace the very file that is attached.
 """
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pyarrow as pa
 
-from polyhop.schemas.columns import Column, Table, text
+from polyhop.schemas.errors import ConfigurationError, StatementRejectedError
 from polyhop.schemas.manifest import VectorRecord
+from polyhop.schemas.runs import INDEX_RUNS, INDEX_STAGES, RunRecord, reused_units
+from polyhop.schemas.tables import Column, Table, View, text_column
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.versions import hold_version, read_manifest
+from polyhop.warehouse.files.versions import hold_version, read_manifest, read_runs
 from polyhop.warehouse.open import open_vector_store
-from polyhop.warehouse.tables.connection import translated
-from polyhop.warehouse.tables.history import history_tables
-from polyhop.warehouse.tables.lazy import LazyTable, Wanted, shown_in, wanted
-from polyhop.warehouse.tables.sandbox import checked_query, run_query, sandbox
+from polyhop.warehouse.statements import statement
+from polyhop.warehouse.tables.connection import (
+    comment_statements,
+    literal,
+    quoted,
+    show_no_progress,
+    tells_damage,
+    translated,
+)
+
+_CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
+    "allow_community_extensions": False,
+    "allow_persistent_secrets": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,  # else FROM reads the variables of the Python program
+    "temp_directory": "",  # no spilling to disk; the limit of memory is DuckDB's own, 80 % of the machine's
+}
+_EXPLAIN = re.compile(
+    r"\s*EXPLAIN(?:\s+ANALYZE)?(?:\s*\((?:ANALYZE|FORMAT)\b[\w\s,]*\))?(?P<explained>.*)", re.IGNORECASE | re.DOTALL
+)
+_TEMPORAL = re.compile(r"date|time")  # of Arrow's names of types, nested ones included
+_PRAGMA = re.compile(
+    r"\s*PRAGMA\s+(collations|database_list|database_size|functions|show_tables|show_tables_expanded|storage_info|"
+    r"table_info|version)\b",
+    re.IGNORECASE,
+)
+
+
+@contextmanager
+def sandbox(
+    path: Path, tables: Sequence[tuple[Table, pa.Table]], folders: Sequence[str | Path]
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A locked connection to a published database.
+
+    Args:
+        path: The file; its tables are found without a prefix.
+        tables: Further tables, each with its description and its rows; they come before the file's of the same name.
+        folders: Folders whose files may be read.
+
+    Raises:
+        ConfigurationError: If one of the folders does not exist.
+        DamagedStoreError: If the file is missing, or is not as DuckDB wrote it.
+        StoreUnavailableError: If it cannot be opened.
+    """
+    allowed = [_folder(folder) for folder in folders]
+    database = quoted(path.stem)
+    # A database of its own in memory: settings hold for all connections to a database, and the index may be open.
+    with duckdb.connect(":memory:", config=_CONFIGURATION) as connection:
+        with translated(path):
+            connection.execute(f"ATTACH {literal(str(path))} AS {database} (READ_ONLY)")
+        connection.execute(f"USE {database}")
+        _name_passages(connection, database)
+        show_no_progress(connection)
+        for described, rows in tables:
+            connection.register(described.name, rows)
+            for comment in comment_statements(View(described.name, described.comment, described.columns), "temp.main."):
+                connection.execute(comment)
+        # Folders must be named before the access ends, and the lock comes last: it locks these settings, too.
+        connection.execute("SET allowed_directories = $folders", {"folders": allowed})
+        connection.execute("SET enable_external_access = false")
+        if not allowed:
+            connection.execute("SET disabled_filesystems = 'LocalFileSystem'")
+        connection.execute("SET lock_configuration = true")
+        yield connection
+
+
+def _name_passages(connection: duckdb.DuckDBPyConnection, database: str) -> None:
+    """Gives the table of mentions its column passage_id in versions published before it had one."""
+    columns = {row[0] for row in connection.execute(statement("read", "mentions_columns")).fetchall()}
+    if columns and "passage_id" not in columns:
+        connection.execute(
+            f"CREATE TEMP VIEW mentions AS SELECT *, unit_id AS passage_id FROM {database}.main.mentions"
+        )
+
+
+def _folder(folder: str | Path) -> str:
+    resolved = Path(folder).expanduser().resolve()
+    if not resolved.is_dir():
+        raise ConfigurationError(f"{folder} is not a folder; --allow-files takes the folder of the files to read.")
+    return str(resolved)
+
+
+def run_query(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool) -> pa.Table:
+    """The rows of a query that only reads; no two columns have one name, and every value fits into Python.
+
+    Args:
+        connection: A sandbox.
+        query: One statement.
+        may_read_files: Whether the sandbox has folders; then nothing may be left to DuckDB's refusal of all files.
+
+    Raises:
+        StatementRejectedError: If the query does anything but read, or DuckDB refuses it.
+    """
+    with _refusals(may_read_files=may_read_files):
+        relation = connection.sql(_checked(connection, query, may_read_files=may_read_files))
+        found: pa.Table = pa.table({}) if relation is None else relation.to_arrow_table()
+        columns = [_readable(connection, column) for column in found.columns]
+    return pa.Table.from_arrays(columns, _distinct(found.column_names))
+
+
+def _readable(connection: duckdb.DuckDBPyConnection, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column; as text if it holds what Python cannot (dates outside the years 1 to 9999, nanoseconds)."""
+    if not _TEMPORAL.search(str(column.type)):
+        return column
+    try:
+        column.to_pylist()
+    except (OverflowError, ValueError):
+        texts = connection.from_arrow(pa.table({"value": column})).project("CAST(value AS VARCHAR) AS value")
+        return texts.to_arrow_table().column("value")
+    return column
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names, the second `name` as `name_1`, as DuckDB itself names the columns of a subquery."""
+    taken: dict[str, None] = {}
+    for name in names:
+        numbered = (f"{name}_{n}" if n else name for n in count())
+        taken[next(each for each in numbered if each not in taken)] = None
+    return list(taken)
+
+
+def checked_query(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool) -> str:
+    """The query without its semicolon, known to be one statement that reads; raises as `run_query` does."""
+    with _refusals(may_read_files=may_read_files):
+        return _checked(connection, query, may_read_files=may_read_files)
+
+
+def _checked(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool) -> str:
+    if not query.isascii() and query.encode(errors="ignore").decode() != query:
+        raise _refusal("it holds bytes that are not valid UTF-8")
+    _require_one(connection, query)
+    asked = _without_end(query)  # from here on this text is checked and run, not the one it was cut from
+    _require_reading(connection, asked, may_read_files=may_read_files)
+    return asked
+
+
+@contextmanager
+def _refusals(*, may_read_files: bool) -> Iterator[None]:
+    """Turns what DuckDB says of a query inside the block into one sentence."""
+    try:
+        yield
+    except duckdb.PermissionException as error:
+        raise StatementRejectedError(_outside(error, may_read_files=may_read_files)) from error
+    except duckdb.Error as error:
+        if tells_damage(error):
+            raise  # the caller knows the file, and says what fixes it
+        raise StatementRejectedError(f"DuckDB refused the query: {_words(error)}.") from error
+
+
+def _without_end(query: str) -> str:
+    """The query up to its semicolon, so that a parenthesis can follow."""
+    content = query.encode()  # DuckDB counts bytes
+    ends = (start for start, kind in duckdb.tokenize(query) if kind == duckdb.token_type.operator)
+    return content[: next((start for start in ends if content[start : start + 1] == b";"), None)].decode()
+
+
+def _require_one(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Statement:
+    statements = connection.extract_statements(query)
+    if len(statements) != 1:
+        raise _refusal(f"{len(statements)} statements are refused" if statements else "there is no statement")
+    return statements[0]
+
+
+def _require_reading(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_files: bool) -> None:
+    kind = _kind(_require_one(connection, query))
+    if kind == "MULTI" and not may_read_files:  # PIVOT that finds its columns itself
+        return
+    explain = _EXPLAIN.fullmatch(query)
+    if kind == "EXPLAIN" and explain is not None:
+        _require_reading(connection, explain["explained"], may_read_files=may_read_files)
+    elif kind == "SELECT":
+        # WITH x AS (COPY …) counts as SELECT. Where a table stands, DuckDB accepts nothing that writes; this binds it.
+        connection.sql(f"FROM ({query}\n)")
+    elif not (kind == "PRAGMA" and _PRAGMA.match(query)):
+        raise _refusal(f"{kind} is refused")
+
+
+def _kind(statement: duckdb.Statement) -> str:
+    try:
+        return str(statement.type.name)
+    except ValueError:  # a kind that DuckDB's parser knows and its Python module does not
+        return "this"
+
+
+def _refusal(what: str) -> StatementRejectedError:
+    return StatementRejectedError(
+        f"SQL on an index is read-only: {what}; it takes one SELECT, WITH, FROM, VALUES, DESCRIBE, SHOW, SUMMARIZE, "
+        "PIVOT or EXPLAIN."
+    )
+
+
+def _outside(error: duckdb.Error, *, may_read_files: bool) -> str:
+    if may_read_files:
+        return f"SQL on an index reads its tables and files below the allowed folders only: {_words(error)}."
+    return (
+        "SQL on an index reads its tables only, no files and nothing from the network; to read files of your own below "
+        "a folder, say --allow-files DIR (in Python allow_files=)."
+    )
+
+
+def _words(error: duckdb.Error) -> str:
+    """What DuckDB says and suggests, as one line; the excerpt of the query that it repeats is left out."""
+    text = re.split(r"\n\s*\n?LINE \d+:", str(error), maxsplit=1)[0]
+    return " ".join(text.split()).rstrip(".")
+
+
+_CATALOG = re.compile(r"\b(duckdb_\w+|information_schema|show|pg_catalog|sqlite_master)\b", re.IGNORECASE)
+_STRING = re.compile(r"'(?:[^']|'')*'")
+_EQUALITY = re.compile(r"\((\w+) = (\d+)\)")
+_SCAN = "PYTHON_ARROW_SCAN"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a query asks of a table; DuckDB applies its conditions again, so that more than was asked may be read.
+
+    Attributes:
+        columns: Names of the columns; None: all.
+        keys: Values of the table's first key column; None: all.
+    """
+
+    columns: frozenset[str] | None = None
+    keys: frozenset[int] | None = None
+
+    def wants(self, *columns: str) -> bool:
+        """Whether any of these columns is asked for."""
+        return self.columns is None or not self.columns.isdisjoint(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class LazyTable:
+    """A table and how it is read; of a large one `read` may leave what is not wanted empty.
+
+    Attributes:
+        described: Its columns and comments.
+        read: Its rows, in the order of the columns.
+        is_large: Whether planning the query first is worth it.
+    """
+
+    described: Table
+    read: Callable[[Wanted], pa.Table]
+    is_large: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its name in SQL."""
+        return self.described.name
+
+    @property
+    def without_rows(self) -> pa.Table:
+        """The table, empty."""
+        return self.described.arrow.empty_table()
+
+    def is_named_in(self, query: str) -> bool:
+        """Whether a query may read it; a comment or a string that holds the name counts."""
+        return re.search(rf"\b{re.escape(self.name)}\b", query, re.IGNORECASE) is not None
+
+
+def shown_in(tables: Sequence[LazyTable], query: str) -> Sequence[LazyTable]:
+    """Those that a query may read or list."""
+    return tables if _CATALOG.search(query) else [table for table in tables if table.is_named_in(query)]
+
+
+def wanted(connection: duckdb.DuckDBPyConnection, query: str, tables: Sequence[LazyTable]) -> Wanted:
+    """What a query asks of large tables, by DuckDB's plan of it.
+
+    Args:
+        connection: One in which the tables are registered, without rows.
+        query: One statement, known to do nothing but read.
+        tables: The large ones; the first column of their keys is the same.
+
+    Returns:
+        All columns that any of them is asked for, and values of the key if every reading of them is limited to some.
+    """
+    key, names = tables[0].described.key[0], {name for table in tables for name in table.described.column_names}
+    scans = _planned_scans(connection, query)
+    if scans is None:
+        return Wanted()
+    columns: set[str] = set()
+    keys: set[int] | None = set()
+    for projected, condition in scans:
+        read = {projected} if isinstance(projected, str) else set(projected)
+        if not read <= names:
+            continue  # of another table
+        columns |= read
+        limited = _limits(condition, key)
+        keys = None if keys is None or limited is None else keys | limited
+    return Wanted(frozenset(columns), frozenset(keys) if keys else None)
+
+
+_Reading = tuple[str | list[str], str]
+"""Columns of a reading of a registered table, and the condition directly above it."""
+
+
+def _planned_scans(connection: duckdb.DuckDBPyConnection, query: str) -> list[_Reading] | None:
+    """The readings in DuckDB's plan of a query, None if there is no plan of it."""
+    try:
+        ((_, plan),) = connection.execute(f"EXPLAIN (FORMAT json) {query}").fetchall()
+        return [scan for root in json.loads(plan) for scan in _scans(root, "")]
+    except (duckdb.Error, ValueError, KeyError, TypeError):  # PIVOT, EXPLAIN of EXPLAIN: no plan of one statement
+        return None
+
+
+def _scans(node: dict[str, object], condition: str) -> Iterator[_Reading]:
+    """The readings of registered tables in a part of a plan, below a condition."""
+    information = node["extra_info"]
+    shown = information if isinstance(information, dict) else {}
+    if node["name"] == _SCAN:
+        yield shown.get("Projections", []), condition
+    children = node["children"]
+    above = str(shown.get("Expression", "")) if node["name"] == "FILTER" else ""
+    for child in children if isinstance(children, list) else []:
+        yield from _scans(child, above)
+
+
+def _limits(condition: str, key: str) -> set[int] | None:
+    """Values to which a condition limits a column: `(key = 3)`, or that or alternatives of it joined to others by AND.
+
+    None if it does not, or if it is written in another way.
+    """
+    bare = _STRING.sub("''", condition)
+    for conjunct in [bare, *_parts(bare, " AND ")]:
+        found = [_EQUALITY.fullmatch(part) for part in [*_parts(conjunct, " OR ")] or [conjunct]]
+        if found and all(match is not None and match[1] == key for match in found):
+            return {int(match[2]) for match in found if match is not None}
+    return None
+
+
+def _parts(expression: str, operator: str) -> list[str]:
+    """The operands of `(a OPERATOR b OPERATOR c)`; none if the expression is no such thing."""
+    if not (expression.startswith("(") and expression.endswith(")")):
+        return []
+    inner, depth, parts, start = expression[1:-1], 0, [], 0
+    for position, character in enumerate(inner):
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return []
+        if depth == 0 and inner.startswith(operator, position):
+            parts.append(inner[start:position])
+            start = position + len(operator)
+    return [*parts, inner[start:]] if parts else []
+
+
+_SUMS = ("computed", "calls", "prompt_tokens", "completion_tokens", "cost_usd")
+
+
+def history_tables(index: IndexFolder) -> list[LazyTable]:
+    """The two tables of an index."""
+
+    def runs(_: Wanted) -> pa.Table:
+        return pa.Table.from_pylist([_run_row(run) for run in read_runs(index)], schema=INDEX_RUNS.arrow)
+
+    def stages(_: Wanted) -> pa.Table:
+        rows = [row for run in read_runs(index) for row in _stage_rows(run)]
+        return pa.Table.from_pylist(rows, schema=INDEX_STAGES.arrow)
+
+    return [LazyTable(INDEX_RUNS, runs), LazyTable(INDEX_STAGES, stages)]
+
+
+def _run_row(run: RunRecord) -> dict[str, Any]:
+    by = run.started_by
+    return {
+        **run.model_dump(include={"run", "seconds", "outcome", "sentence", "version", "cached", "source", "polyhop"}),
+        **{name: run.total(name) for name in _SUMS},
+        "reused": reused_units(run.stages),
+        "started": datetime.fromisoformat(run.started),
+        "seconds_json": json.dumps({name: stage.seconds for name, stage in run.stages.items()}),
+        "counts_json": json.dumps(run.counts),
+        "peak_memory_mb": run.peak_memory_mb,
+        "started_by": f"{by.user}@{by.host}",
+        "process": by.process,
+        "flow_run_id": by.flow_run_id,
+        "flow_run_url": by.flow_run_url,
+    }
+
+
+def _stage_rows(run: RunRecord) -> Iterator[dict[str, Any]]:
+    for name, stage in run.stages.items():
+        row = {**stage.model_dump(), "run": run.run, "stage": name, "reused": stage.units - stage.computed}
+        yield {column: row[column] for column in INDEX_STAGES.column_names}
+
 
 TABLES_QUERY = """SELECT table_name AS name, 'table' AS kind, comment FROM duckdb_tables() WHERE NOT internal
 UNION ALL SELECT view_name, 'view', comment FROM duckdb_views() WHERE NOT internal ORDER BY ALL"""
@@ -84,7 +472,7 @@ def _vector_table(index: IndexFolder, kind: str, record: VectorRecord) -> LazyTa
         f"Vectors of kind '{kind}', {record.dimension} numbers each, by {record.model}.",
         ("id",),
         (
-            text("id", "id of what the vector is of"),
+            text_column("id", "id of what the vector is of"),
             Column("vector", pa.list_(pa.float32(), record.dimension), "the vector"),
         ),
     )

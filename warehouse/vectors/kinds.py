@@ -1,20 +1,26 @@
-"""The table of vector kinds: what has vectors, where its rows come from, what is embedded, where it is published.
+"""The kinds of vectors: what has them, where rows are published, an earlier version's, the spread.
 
-Everything that embeds, publishes, searches or checks vectors asks here. Other packages add kinds through entry points.
+Everything that embeds, publishes, searches or checks vectors asks here. Other packages add kinds through entry
+points.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import cast
 
-from polyhop.schemas.encoder_settings import ENTITIES, PASSAGES, Space
-from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.extensions import extensions, load_extension, unusable_extension
-from polyhop.schemas.proposition_origin import GraphName, PropositionOrigin
-from polyhop.schemas.settings import Settings
-from polyhop.schemas.text import passage_text
+import numpy as np
+from numpy.typing import NDArray
+
+from polyhop.schemas.errors import ConfigurationError, DamagedStoreError, extensions, load_extension, unusable_extension
+from polyhop.schemas.names import split_sentences
+from polyhop.schemas.propositions import GraphName, PropositionOrigin
+from polyhop.schemas.settings import ENTITIES, PASSAGES, Settings, Space
+from polyhop.schemas.text import content_hash, passage_text
+from polyhop.warehouse.artefacts import open_array
 from polyhop.warehouse.statements import statement
 
 GROUP = "polyhop.vectors"
@@ -183,3 +189,148 @@ def _loaded(point: EntryPoint) -> VectorKind:
     if not isinstance(kind, VectorKind) or kind.name != point.name:
         raise unusable_extension(point, "vector kind", f"is {point.value}, which is not a VectorKind of that name")
     return kind
+
+
+HASH_BYTES = 32  # of a sha256
+_BLOCK = 8192
+"""Rows that are copied at a time: 12 MB."""
+
+Hashes = NDArray[np.uint8]
+Rows = NDArray[np.int64]
+
+
+class EarlierVectors:
+    """A matrix of vectors with the content hash of every row.
+
+    Args:
+        hashes: Shape (n, 32), uint8: sha256 of what each row was made of; the smaller row counts where two are equal.
+        open_matrix: Opens the matrix, shape (n, d), float32; it is closed after every use, because its version may be
+            removed while this is kept.
+    """
+
+    def __init__(self, hashes: Hashes, open_matrix: Callable[[], NDArray[np.float32]]) -> None:
+        self._hashes = hashes
+        self._open_matrix = open_matrix
+        heads = _heads(hashes)
+        self._order = np.argsort(heads, kind="stable")
+        self._heads = heads[self._order]
+
+    def rows_of(self, hashes: Hashes) -> Rows:
+        """The row of each content hash, -1 where there is none.
+
+        Of two hashes that begin with the same 64 bits only one is found; the other counts as unknown, which is safe.
+
+        Args:
+            hashes: Shape (m, 32), uint8.
+
+        Cost: O(m log n).
+        """
+        if not len(self._heads):
+            return np.full(len(hashes), -1, dtype=np.int64)
+        found = np.minimum(np.searchsorted(self._heads, _heads(hashes)), len(self._heads) - 1)
+        rows = self._order[found].astype(np.int64)
+        return np.where((self._hashes[rows] == hashes).all(axis=1), rows, -1)
+
+    def copy_to(self, target: NDArray[np.float32], places: Rows, rows: Rows) -> None:
+        """Writes these rows into `target` at `places`."""
+        matrix = self._open_matrix()
+        for start in range(0, len(rows), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            target[places[part]] = matrix[rows[part]]
+
+
+def hashes_of(keys: Sequence[bytes]) -> Hashes:
+    """Content hashes of 32 bytes each as an array of shape (n, 32)."""
+    return np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(len(keys), HASH_BYTES)
+
+
+def open_earlier(files: Sequence[Path], dimension: int) -> EarlierVectors:
+    """The vectors in these files, hashes first, then the matrix; none if there are no files, or they do not fit."""
+    return _opened(tuple(files), dimension)
+
+
+@lru_cache(maxsize=1)
+def _opened(files: tuple[Path, ...], dimension: int) -> EarlierVectors:
+    try:
+        hashes, matrix = (open_array(file.parent, file.stem) for file in files)
+    except (DamagedStoreError, ValueError):
+        return _nothing(dimension)
+    fits = hashes.shape == (len(matrix), HASH_BYTES) and matrix.shape[1:] == (dimension,)
+    if not fits or hashes.dtype != np.uint8 or matrix.dtype != np.float32:
+        return _nothing(dimension)
+    return EarlierVectors(np.array(hashes, np.uint8), partial(_matrix, files[1]))
+
+
+def _matrix(file: Path) -> NDArray[np.float32]:
+    return cast("NDArray[np.float32]", open_array(file.parent, file.stem))
+
+
+def _nothing(dimension: int) -> EarlierVectors:
+    nothing = np.empty((0, dimension), np.float32)
+    return EarlierVectors(np.empty((0, HASH_BYTES), np.uint8), lambda: nothing)
+
+
+def _heads(hashes: Hashes) -> NDArray[np.uint64]:
+    """The first 64 bits of each."""
+    return np.ascontiguousarray(hashes[:, :8]).view("<u8").ravel().astype(np.uint64, copy=False)
+
+
+# Source: algorithms.md 2B.5.
+
+RANK = 100
+"""The place whose cosine counts as that of a text that has nothing to do with a question."""
+DIGITS = 4  # algorithms.md 2B.5.
+MOST = 20.0
+"""Scales beyond that, either way, say that a sample was too small or texts all alike."""
+
+TEXTS = 1_000
+"""Passages of the sample. Chosen: MiniLM encodes them in 14 s, once, and the 100th nearest is on another topic."""
+SENTENCES = 200  # algorithms.md 2B.5.
+LEAST_WORDS = 4
+"""A shorter sentence (a heading, a number) is no question."""
+
+Vectors = NDArray[np.float32]
+
+
+def sampled_texts(texts: Sequence[str]) -> list[int]:
+    """Places of the sample; which texts are in it, only their content decides."""
+    return sorted(range(len(texts)), key=lambda number: content_hash(texts[number]))[:TEXTS]
+
+
+def sampled_sentences(bodies: Sequence[str]) -> list[str]:
+    """The sentences of these texts that stand for questions; which ones, only their words decide."""
+    found = {body[start:end] for body in bodies for start, end in split_sentences(body)}
+    long = [sentence for sentence in found if len(sentence.split()) >= LEAST_WORDS]
+    return sorted(long, key=content_hash)[:SENTENCES]
+
+
+def spread(questions: Vectors, texts: Vectors, rank: int = RANK) -> float:
+    """The median gap between the best cosine of a question and that of a given rank, the last one if there are fewer.
+
+    Args:
+        questions: Shape (q, d), rows of length 1.
+        texts: Shape (n, d), rows of length 1.
+        rank: At least 1.
+
+    Returns:
+        From 0 to 2; 0 without questions or texts.
+    """
+    if not len(questions) or not len(texts):
+        return 0.0
+    cosines = -np.sort(-(questions.astype(np.float64) @ texts.astype(np.float64).T), axis=1)
+    return float(np.median(cosines[:, 0] - cosines[:, min(rank, len(texts)) - 1]))
+
+
+def cosine_scale(own: float, reference: float) -> float:
+    """How much a cosine of an encoder is worth beside the reference's, by their spreads over the same texts.
+
+    Args:
+        own: Spread of the encoder.
+        reference: Spread of the reference; at 0 nothing can be said, and both count alike.
+
+    Returns:
+        `own / reference`, from 1/20 to 20, rounded, so that the last bits of vectors do not count.
+    """
+    if own <= 0 or reference <= 0:
+        return 1.0
+    return round(min(max(own / reference, 1 / MOST), MOST), DIGITS)

@@ -1,11 +1,14 @@
-"""The LanceDB database of an index: one table per kind of owner, with vectors and full text.
+"""The LanceDB database of an index: tables with vectors and full text, approximate search, and damage to its files.
 
-Implements polyhop.schemas.stores.VectorStore; each published version pins a table version by a tag of LanceDB.
+Implements polyhop.schemas.ports.VectorStore; each published version pins a table version by a tag of LanceDB.
 """
 
+import json
 import os
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain, count
 from pathlib import Path
@@ -15,20 +18,256 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import DamagedStoreError
+from polyhop.schemas.errors import DamagedStoreError, StoreError
+from polyhop.schemas.manifest import HnswRecord
+from polyhop.schemas.ports import SyncedTable, VectorRows
 from polyhop.schemas.settings import VectorSettings
-from polyhop.schemas.stores import SyncedTable, VectorRows
+from polyhop.schemas.text import content_hash
+from polyhop.warehouse.files.disk import disk_sentence, file_checksum, write_whole
 from polyhop.warehouse.files.layout import index_of
-from polyhop.warehouse.vectors.approximate import build_hnsw, has_hnsw, measured_hnsw, search_hnsw
-from polyhop.warehouse.vectors.damage import (
-    begin_changes,
-    find_damage,
-    forget_tag,
-    is_changing,
-    require_whole,
-    translated,
-    write_list,
-)
+
+CHECKSUMS = "checksums.json"
+CHECKED_BYTES = 64 * 2**20
+"""Files up to this size are checked when a table is opened to be searched; as for arrays (graph/arrays.py)."""
+_UNLISTED = "latest_version_hint.json"
+"""The one file that LanceDB overwrites: where to begin to look for the latest version; any content does."""
+
+
+@contextmanager
+def translated(database: Path) -> Iterator[None]:
+    """Turns LanceDB's errors inside the block, panics of its Rust code among them, into ours.
+
+    Raises:
+        StoreError: If the disk is full or not writable.
+        DamagedStoreError: Otherwise: what was asked is right, so the files are not.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError, pa.ArrowException) as error:
+        raise _ours(error, database) from error
+    except BaseException as error:  # pyo3's PanicException derives from it, and no module exports that class
+        if type(error).__name__ != "PanicException":
+            raise
+        raise _ours(error, database) from error
+
+
+def _ours(error: BaseException, database: Path) -> StoreError:
+    reason = disk_sentence(error)
+    if reason is not None:
+        return StoreError(f"Cannot write vectors to {database}: {reason}.")
+    said = str(error).strip().split("\n", 1)[0].removeprefix("lance error: ").split(", /root/")[0]
+    return DamagedStoreError(database, index_of(database), f"LanceDB says: {said[:120]}")
+
+
+@dataclass(frozen=True, slots=True)
+class FileList:
+    """Checksums of the files of a database by relative path.
+
+    Attributes:
+        files: sha256 by path.
+        is_changing: Whether a run that may remove files has begun and not ended: then a missing one is not damage.
+    """
+
+    files: dict[str, str]
+    is_changing: bool = False
+
+
+def begin_changes(database: Path) -> None:
+    """Says that files may come and go from now on; a damaged list stays as it is, so that damage stays visible."""
+    try:
+        listed = read_list(database)
+    except DamagedStoreError:
+        return
+    if listed is not None and listed.is_changing:
+        return
+    database.mkdir(parents=True, exist_ok=True)
+    _write(database, FileList({} if listed is None else listed.files, is_changing=True))
+
+
+def is_changing(database: Path) -> bool:
+    """Whether changes began and never ended: to who holds the writer's lease, that a process was killed meanwhile."""
+    if _unfinished_lists(database):
+        return True
+    try:
+        listed = read_list(database)
+    except DamagedStoreError:
+        return False
+    return listed is not None and listed.is_changing
+
+
+def write_list(database: Path) -> None:
+    """Lists the files that are there; one that was listed before keeps its checksum, so that damage stays visible."""
+    for temporary in _unfinished_lists(database):
+        temporary.unlink()
+    known = _known(database)
+    files = {name: known.get(name) or file_checksum(database / name) for name in _present(database)}
+    _write(database, FileList(files))
+
+
+def _unfinished_lists(database: Path) -> list[Path]:
+    """Lists of killed processes that never got their name: an index has one writer, and that is writing none now."""
+    return list(database.glob(f".{CHECKSUMS}.*.tmp"))
+
+
+def forget_tag(database: Path, table: str, tag: str) -> None:
+    """Takes a tag off the list before it is moved: its file is about to have another content."""
+    known = _known(database)
+    if known.pop(f"{table}.lance/_refs/tags/{tag}.json", None) is not None:
+        _write(database, FileList(known, is_changing=True))
+
+
+def _known(database: Path) -> dict[str, str]:
+    """What is listed; nothing if the list itself is damaged, for then no table is built on (`find_damage`)."""
+    try:
+        listed = read_list(database)
+    except DamagedStoreError:
+        return {}
+    return listed.files if listed is not None else {}
+
+
+def read_list(database: Path) -> FileList | None:
+    """The list; None if there is none yet.
+
+    Raises:
+        DamagedStoreError: If it is not as it was written.
+    """
+    path = database / CHECKSUMS
+    try:
+        document = json.loads(path.read_bytes())
+        listed = FileList(dict(document["files"]), bool(document["is_changing"]))
+        is_whole = document["checksum"] == _checksum(listed)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedStoreError(path, index_of(path)) from error
+    if not is_whole:
+        raise DamagedStoreError(path, index_of(path))
+    return listed
+
+
+def find_damage(database: Path, table: str) -> list[str]:
+    """What is wrong with the files of a table, in sentences; nothing is known of a database without a list."""
+    try:
+        listed = read_list(database)
+    except DamagedStoreError:
+        return [f"file '{CHECKSUMS}' of the vectors is damaged"]
+    found = []
+    for name, checksum in sorted(listed.files.items()) if listed is not None else ():
+        if not name.startswith(f"{table}.lance/"):
+            continue
+        held = _digest(database / name)
+        if held is None and listed is not None and not listed.is_changing:
+            found.append(f"file '{name}' of the vectors is missing")
+        elif held not in (None, checksum):
+            found.append(f"file '{name}' of the vectors has another content than was written")
+    return found
+
+
+def require_whole(database: Path, table: str) -> None:
+    """Makes sure, before a table is searched, that its files are those that were written, as far as that is cheap.
+
+    Raises:
+        DamagedStoreError: If one of up to `CHECKED_BYTES` has another content.
+    """
+    listed = read_list(database)
+    for name, checksum in sorted(listed.files.items()) if listed is not None else ():
+        path = database / name
+        if name.startswith(f"{table}.lance/") and path.is_file() and path.stat().st_size <= CHECKED_BYTES:
+            held = _digest(path)
+            if held not in (None, checksum):  # None: an index run has just removed it
+                raise DamagedStoreError(path, index_of(path))
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return file_checksum(path)
+    except FileNotFoundError:
+        return None
+
+
+def _present(database: Path) -> list[str]:
+    files = (file for file in database.glob("*.lance/**/*") if file.is_file() and file.name != _UNLISTED)
+    return sorted(file.relative_to(database).as_posix() for file in files)
+
+
+def _write(database: Path, listed: FileList) -> None:
+    document = {"files": listed.files, "is_changing": listed.is_changing, "checksum": _checksum(listed)}
+    write_whole(database / CHECKSUMS, (json.dumps(document, indent=1, sort_keys=True) + "\n").encode())
+
+
+def _checksum(listed: FileList) -> str:
+    return content_hash("files", json.dumps([listed.files, listed.is_changing], sort_keys=True))
+
+
+# Source: architecture.md section 3; algorithms.md 2.8, 2.9.
+
+SAMPLE = 200  # rows; decision 0008
+RECALL_DEPTH = 10  # as questions ask by default
+# candidates that a search keeps; chosen: above the depth of 10, and the manifest states it with the recall
+RECALL_EF = 64
+_COLUMN = "vector"
+
+
+def build_hnsw(table: Any, settings: VectorSettings) -> None:
+    """(Re)builds the graph over all rows of a table; LanceDB cannot index a table without rows."""
+    from lancedb.index import IvfHnswFlat
+
+    config = IvfHnswFlat(
+        distance_type="cosine", num_partitions=1, m=settings.hnsw_m, ef_construction=settings.hnsw_ef_construction
+    )
+    table.create_index(_COLUMN, config=config, replace=True)
+
+
+def has_hnsw(table: Any, settings: VectorSettings) -> bool:
+    """Whether a graph made with these settings covers every row."""
+    for index in table.list_indices():
+        if list(index.columns) != [_COLUMN]:
+            continue
+        made = (index.index_details or {}).get("hnsw", {})
+        wanted = {"max_connections": settings.hnsw_m, "construction_ef": settings.hnsw_ef_construction}
+        return not index.num_unindexed_rows and all(made.get(name) == value for name, value in wanted.items())
+    return False
+
+
+def measured_hnsw(table: Any, vectors: NDArray[np.float32], settings: VectorSettings) -> HnswRecord:
+    """The graph's share of the exact nearest `RECALL_DEPTH` rows, over `SAMPLE` rows spread evenly over the table.
+
+    Each sampled vector is moved half-way to its neighbour in the sample: a row's own vector would be too easy to find.
+
+    Args:
+        table: Indexed table, its ids in the order of `vectors`.
+        vectors: Shape (n, d), float32, length 1, n at least 1.
+        settings: As the graph was built.
+    """
+    queries = _between(vectors[np.unique(np.linspace(0, len(vectors) - 1, SAMPLE).astype(np.intp))])
+    depth = min(RECALL_DEPTH, len(vectors))
+    ids = table.search().select(["id"]).limit(None).to_arrow().column("id").to_pylist()
+    order = np.argsort(np.array(ids, dtype=object), kind="stable")
+    found = 0
+    for query in queries:
+        exact = np.argpartition(-(vectors @ query), depth - 1)[:depth]
+        near = {ids[order[number]] for number in exact}
+        found += len(near.intersection(search_hnsw(table, query, depth, RECALL_EF)))
+    return HnswRecord(
+        m=settings.hnsw_m,
+        ef_construction=settings.hnsw_ef_construction,
+        ef_search=RECALL_EF,
+        recall_at_10=round(found / (depth * len(queries)), 2),
+    )
+
+
+def search_hnsw(table: Any, vector: NDArray[np.float32], count: int, ef_search: int) -> list[str]:
+    """Ids of about the `count` nearest rows, nearest first."""
+    query = table.search(vector).distance_type("cosine").ef(max(ef_search, count)).limit(count)
+    found: list[str] = query.select(["id", "_distance"]).to_arrow().column("id").to_pylist()
+    return found
+
+
+def _between(sample: NDArray[np.float32]) -> NDArray[np.float32]:
+    moved = sample + np.roll(sample, 1, axis=0)
+    lengths = np.linalg.norm(moved, axis=1, keepdims=True)
+    return np.where(lengths > 1e-6, moved / np.maximum(lengths, 1e-6), sample).astype(np.float32)
+
 
 _CHUNK = 5000  # chosen: bounds the rows and the text of a statement in memory, and any number leaves the same table
 _MARGINS = (timedelta(seconds=1), timedelta(seconds=1), timedelta(minutes=1))
@@ -37,7 +276,7 @@ time that may take longer, and is done then."""
 
 
 class LanceVectors:
-    """The database in a folder, which need not exist yet; see `polyhop.schemas.stores.VectorStore`."""
+    """The database in a folder, which need not exist yet; see `polyhop.schemas.ports.VectorStore`."""
 
     def __init__(self, database: Path) -> None:
         self._database = database
@@ -119,7 +358,7 @@ class LanceVectors:
 
 
 class LanceTable:
-    """A pinned version of a table; see `polyhop.schemas.stores.PinnedTable`."""
+    """A pinned version of a table; see `polyhop.schemas.ports.PinnedTable`."""
 
     def __init__(self, database: Path, table: Any) -> None:
         self._database = database

@@ -1,19 +1,25 @@
-"""BM25: what each term adds to each passage, once per version, and their sum, once per question.
+"""BM25 once per version and once per question, its trust, feedback from first passages, and re-ranking by coverage.
 
-Splits no text (polyhop.schemas.stems does). SPRIG and `bm25` count a question's repeated terms, bridge does not.
+SPRIG and `bm25` count a question's repeated terms, bridge does not.
 Source: algorithms.md 2.9, 2B.2; the ATIRE/Lucene idf, with the factor k1 + 1 that newer Lucene dropped.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import fsum
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.graph import LexicalIndex
-from polyhop.worker.ranking.order import best_positive
+from polyhop.schemas.graph import BipartiteGraph, LexicalIndex
+from polyhop.worker.ranking.fusion import best, best_positive
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
 
 Ranking = tuple[NDArray[np.intp], NDArray[np.float64]]
 """Passage numbers in descending order of score, and their scores."""
@@ -196,3 +202,233 @@ def containment(index: TermImpacts, terms: Iterable[int], passages: NDArray[np.i
 def _has(postings: NDArray[np.int32], passages: NDArray[np.intp]) -> NDArray[np.bool_]:
     places = np.minimum(np.searchsorted(postings, passages.astype(np.int32)), len(postings) - 1)
     return np.asarray(postings[places] == passages)
+
+
+# Source: bridge-masked.md 3 steps 0c and 0d.
+
+DEPTH = 10
+"""Passages of either ranking that are compared. Source: bridge-masked.md 4 (10-20 do no harm)."""
+ENOUGH = 3
+"""Common passages that make BM25 trusted in full. Source: bridge-masked.md 4 (2-4 do no harm)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How far a question's BM25 is trusted.
+
+    Attributes:
+        completeness: kappa: the share of its words, by idf, that BM25's top passage has, 0 to 1.
+        agreement: o: passages in both rankings' first `DEPTH`.
+    """
+
+    completeness: float
+    agreement: int
+
+    @property
+    def in_seeds(self) -> float:
+        """r, `max(kappa, min(1, o / 3))`: the trust among seeds and in the cover."""
+        return max(self.completeness, min(1.0, self.agreement / ENOUGH))
+
+    @property
+    def in_fusion(self) -> float:
+        """`max(0, 2 kappa - 1)`: the trust in the score itself, none below half of the words."""
+        return max(0.0, 2 * self.completeness - 1)
+
+
+def completeness(contains: NDArray[np.bool_], idf: NDArray[np.float64]) -> float:
+    """kappa: the share of the question's words, by idf, that a passage has; 0 without words.
+
+    Args:
+        contains: Shape (n_stems,): which of the question's distinct stems the passage has.
+        idf: Shape (n_stems,): rarity of each, above 0.
+    """
+    return float(idf[contains].sum() / idf.sum()) if len(idf) else 0.0
+
+
+def agreement(by_cosine: NDArray[np.intp], by_words: NDArray[np.intp]) -> int:
+    """o: passages in both of two rankings, each of distinct passage numbers."""
+    return len(np.intersect1d(by_cosine, by_words, assume_unique=True))
+
+
+# Source: algorithms.md 2.9; Lavrenko and Croft 2001 (RM1), Abdul-Jaleel et al. 2004 (RM3).
+
+
+def term_shares(lexical: LexicalIndex) -> "sparse.csr_array":
+    """The postings by passage: `tf / length`, a passage's maximum-likelihood language model.
+
+    Args:
+        lexical: Postings of one analyser.
+
+    Returns:
+        Shape (n_passages, n_terms), CSR float64, columns ascending; rows sum to 1, or 0 for passages without a token.
+    Source: algorithms.md 2.9 (RM1).
+    Cost: O(postings), once per version.
+    """
+    from scipy import sparse
+
+    shape = (len(lexical.terms), len(lexical.lengths))
+    counts = sparse.csr_array((lexical.tf.astype(np.float64), lexical.passages, lexical.indptr), shape=shape)
+    shares = counts.T.tocsr()
+    shares.data /= np.repeat(lexical.lengths, np.diff(shares.indptr))
+    return shares
+
+
+def relevance_model(
+    shares: "sparse.csr_array",
+    passages: NDArray[np.intp],
+    scores: NDArray[np.float64],
+    count: int,
+    dropped: NDArray[np.bool_] | None = None,
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """RM1: the terms most likely in the first passages, `sum over d of P(d) * tf / length`.
+
+    Args:
+        shares: From `term_shares`.
+        passages: Shape (m,): passage numbers, in descending order of score.
+        scores: Shape (m,), above 0; normalised they are P(d).
+        count: Terms to keep.
+        dropped: Shape (n_terms,): terms that take no part (stop words); None: all do.
+
+    Returns:
+        At most `count` term numbers, most likely first, ties by number, and their weights, which sum to 1.
+    Source: algorithms.md 2.9 (RM3).
+    Cost: O(postings of these passages, sorted).
+    """
+    terms, values = _entries(shares, passages, scores / scores.sum() if len(scores) else scores)
+    if dropped is not None:
+        kept = ~dropped[terms]
+        terms, values = terms[kept], values[kept]
+    distinct, places = np.unique(terms, return_inverse=True)
+    likely = np.bincount(places, values, len(distinct)).astype(np.float64, copy=False)
+    first = best(likely, count)
+    return distinct[first].astype(np.intp), likely[first] / likely[first].sum() if len(first) else likely[first]
+
+
+def interpolate(
+    counts: Mapping[int, int],
+    length: int,
+    terms: NDArray[np.intp],
+    weights: NDArray[np.float64],
+    original_weight: float,
+) -> dict[int, float]:
+    """RM3: the question's own terms and those of the relevance model, `lambda * P_ml + (1 - lambda) * RM1`.
+
+    Args:
+        counts: Known terms of the question and how often each occurs.
+        length: Tokens of the question, unknown ones included.
+        terms: Shape (k,): term numbers of the relevance model.
+        weights: Shape (k,): their weights.
+        original_weight: lambda, 0 to 1; without terms in the relevance model the question keeps everything.
+
+    Returns:
+        Weight by term, ascending.
+    Source: algorithms.md 2.9 (RM3).
+    """
+    own = original_weight if len(terms) else 1.0
+    mixed = {term: own * count / length for term, count in counts.items()}
+    for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
+        mixed[term] = mixed.get(term, 0.0) + (1 - own) * weight
+    return dict(sorted(mixed.items()))
+
+
+def expansion_entities(
+    weights: "sparse.csr_array",
+    passages: NDArray[np.intp],
+    excluded: NDArray[np.bool_],
+    count: int,
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The entities that weigh most in the first passages: `sum over d of w(e, d) / rank(d)`.
+
+    Args:
+        weights: Shape (n_passages, n_entities), CSR: w of algorithms.md 2.4.
+        passages: Shape (m,): passage numbers, in descending order of score.
+        excluded: Shape (n_entities,): entities that are not taken.
+        count: Entities to keep.
+
+    Returns:
+        At most `count` entity numbers, in descending order of score, ties by number, and their sums.
+    Source: algorithms.md 2.9 (BM25-2step).
+    Cost: O(mentions of these passages, sorted).
+    """
+    entities, values = _entries(weights, passages, 1.0 / np.arange(1, len(passages) + 1))
+    kept = ~excluded[entities]
+    distinct, places = np.unique(entities[kept], return_inverse=True)
+    sums = np.bincount(places, values[kept], len(distinct)).astype(np.float64, copy=False)
+    first = best(sums, count)
+    return distinct[first].astype(np.intp), sums[first]
+
+
+def too_common(graph: BipartiteGraph, max_df_ratio: float) -> NDArray[np.bool_]:
+    """Shape (n_entities,): entities that more than this share of all passages mention. Source: algorithms.md 2.9."""
+    return np.asarray(graph.df > max_df_ratio * graph.passage_count)
+
+
+def add_terms(counts: Mapping[int, int], added: Iterable[int], weight: float) -> dict[int, float]:
+    """A question's terms, each occurrence counting 1, and further terms, each counting `weight` once.
+
+    Args:
+        counts: Known terms of the question and how often each occurs.
+        added: Terms of the added entities; one that several of them share is added once, so that it does not outweigh
+            the question.
+        weight: At least 0; a term of the question that is added gets both.
+
+    Returns:
+        Weight by term, ascending.
+    Source: algorithms.md 2.9 (BM25-2step); once per term is ours, the source does not say.
+    """
+    total: dict[int, float] = dict(counts)
+    for term in sorted(set(added)):
+        total[term] = total.get(term, 0.0) + weight
+    return dict(sorted(total.items()))
+
+
+def _entries(
+    matrix: "sparse.csr_array", rows: NDArray[np.intp], factors: NDArray[np.float64]
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Columns of these rows, row by row, and their values, each row multiplied by its factor."""
+    spans = [(int(matrix.indptr[row]), int(matrix.indptr[row + 1])) for row in rows.tolist()]
+    if not spans:
+        return np.empty(0, dtype=np.int32), np.empty(0)
+    columns = np.concatenate([matrix.indices[start:end] for start, end in spans])
+    values = [matrix.data[start:end] * factor for (start, end), factor in zip(spans, factors.tolist(), strict=True)]
+    return columns, np.concatenate(values)
+
+
+# Source: algorithms.md 2.9 (BM25+CE, token-free ranker); a(t) is Buettcher, Clarke and Lushman 2006.
+
+
+def coverage_and_proximity(idf: Mapping[str, float], tokens: Sequence[str]) -> tuple[float, float]:
+    """Both parts of a passage's score.
+
+    Args:
+        idf: Inverse document frequency, above 0, of each distinct known term of the question.
+        tokens: The passage's, in order.
+
+    Returns:
+        Coverage and proximity, each from 0 to 1; both 0 if the question has no known term.
+    Source: algorithms.md 2.9 (BM25+CE, token-free ranker).
+    Cost: O(tokens).
+    """
+    places = [(place, token) for place, token in enumerate(tokens) if token in idf]
+    if not places:
+        return 0.0, 0.0
+    nearness = _nearness(idf, places)
+    total = sum(value * value for value in idf.values())
+    present = {token for _, token in places}
+    covered, close = 0.0, 0.0
+    for term, value in idf.items():
+        if term in present:
+            covered += value * value
+            close += value * value * nearness.get(term, 0.0) / (nearness.get(term, 0.0) + 1)
+    return covered / total, close / total
+
+
+def _nearness(idf: Mapping[str, float], places: Sequence[tuple[int, str]]) -> dict[str, float]:
+    """a(t) of the terms that have a neighbour."""
+    collected: dict[str, float] = {}
+    for (before, first), (after, second) in pairwise(places):
+        if first != second:
+            squared = (after - before) ** 2
+            collected[first] = collected.get(first, 0.0) + idf[second] / squared
+            collected[second] = collected.get(second, 0.0) + idf[first] / squared
+    return collected

@@ -1,10 +1,12 @@
-"""Personalised PageRank on passages and entities: seeds and their mixture, transition matrices, and power iteration.
+"""Personalised PageRank: seeds, pruning, matrices; by power iteration, push, or touched walk.
 
-The matrices are built once per version; a walk computes the half of a step that it needs. Finds no seeds (strategies
-do) and pushes nothing (push.py). Source: algorithms.md 0.4, 2.4, 2.5, 2.6, 2B.3.
+The matrices are built once per version; a walk computes the half of a step that it needs. Source: algorithms.md 0.4,
+2.4, 2.5, 2.6, 2B.3.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -12,9 +14,11 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import NoSeedError
 from polyhop.schemas.graph import BipartiteGraph
+from polyhop.worker.ranking.fusion import DECIMALS
 
 if TYPE_CHECKING:
     from scipy import sparse
+
 
 Weighting = Literal["rank", "raw", "softmax"]
 Mixing = Literal["mass", "fixed", "adaptive"]
@@ -252,3 +256,348 @@ def _half_step(
     arrived = np.asarray(transition.to_passages @ scores)
     arrived *= factor
     return arrived
+
+
+# Source: algorithms.md 2.7.
+
+_RATIO_DECIMALS = 9
+"""Products of counts and shares are rounded so, lest 29 % of 100 be 28."""
+
+
+def hubs(df: NDArray[np.int64], percent: float) -> NDArray[np.intp]:
+    """The `floor(|E| * percent / 100)` entities of largest df, without those that only one passage mentions.
+
+    Args:
+        df: Shape (n_entities,): passages that mention each; entities without any are not nodes.
+        percent: Share of the entities, 0 to 100.
+
+    Returns:
+        Entity numbers, ascending; ties at the cut go to the smaller number (the smaller key).
+    Source: algorithms.md 2.7.
+    """
+    count = int(round(np.count_nonzero(df) * percent / 100, _RATIO_DECIMALS))
+    first = np.argsort(-df, kind="stable")[:count]
+    return np.sort(first[df[first] > 1])
+
+
+def kept_edges(graph: BipartiteGraph, hub_top_percent: float, edge_cap: int) -> NDArray[np.bool_] | None:
+    """Edges that pruning leaves, both directions of an edge alike.
+
+    Args:
+        graph: Passages and the entities they mention.
+        hub_top_percent: Share of the entities that lose all edges, see `hubs`; 0 prunes none.
+        edge_cap: Passages that an entity keeps, those of largest weight (ties: passage number); 0 keeps all.
+
+    Returns:
+        Shape (nnz,), in the graph's order; None if nothing is pruned.
+    Source: algorithms.md 2.7.
+    Cost: O(edges log edges), once per version.
+    """
+    kept = np.ones(len(graph.indices), dtype=np.bool_)
+    if hub_top_percent > 0:
+        is_hub = np.zeros(graph.entity_count, dtype=np.bool_)
+        is_hub[hubs(graph.df, hub_top_percent)] = True
+        kept &= ~is_hub[graph.indices]
+    if edge_cap > 0:
+        order = np.lexsort((graph.rows, -np.round(edge_weights(graph), DECIMALS), graph.indices))
+        starts = np.concatenate(([0], np.cumsum(graph.df)[:-1])).astype(np.int64)
+        rank = np.arange(len(order)) - starts[graph.indices[order]]
+        kept[order[rank >= edge_cap]] = False
+    return None if kept.all() else kept
+
+
+def most_passages(passage_count: int, ratio: float) -> int:
+    """The largest df whose share of the passages is not greater than `ratio`. Source: algorithms.md 2.3, 2.4."""
+    return int(round(ratio * passage_count, _RATIO_DECIMALS))
+
+
+# Source: algorithms.md 2.6 (Andersen, Chung, Lang 2006, with a degree-normalised threshold).
+
+MAX_PUSHES = 1_000_000  # algorithms.md 2.6.
+
+_Edges = tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float64]]
+_Start = tuple[NDArray[np.integer], NDArray[np.float64], NDArray[np.float64]]
+_Result = tuple[NDArray[np.float64], NDArray[np.float64], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What a push settled and what it left.
+
+    Attributes:
+        scores: Shape (n,): at most the exact PageRank everywhere.
+        residual: Shape (n,): its sum is the sum of what is missing from `scores`.
+        pushes: Nodes pushed.
+    """
+
+    scores: NDArray[np.float64]
+    residual: NDArray[np.float64]
+    pushes: int
+
+
+def ppr_push(
+    transition: "sparse.csr_array", seeds: NDArray[np.float64], restart: float, eps: float, max_pushes: int = MAX_PUSHES
+) -> Pushed:
+    """Personalised PageRank by forward push.
+
+    Args:
+        transition: Shape (n, n), rows sum to 1, or 0 for dangling nodes, whose mass goes to the seeds.
+        seeds: Shape (n,), see `normalised_seeds`.
+        restart: Probability of returning to the seeds, above 0, at most 1.
+        eps: A node is pushed while its residual exceeds eps times its number of edges (at least 1); above 0.
+        max_pushes: Stop after so many pushes.
+
+    Returns:
+        Scores, residual and the number of pushes; scores and residual together sum to 1.
+
+    Raises:
+        NoSeedError: If there is no seed.
+    Source: algorithms.md 2.6: first in, first out, from ascending nodes, over ascending neighbours.
+    Cost: O(n + 1 / (restart * eps)) edge visits.
+    """
+    start = normalised_seeds(seeds)
+    seeded = np.flatnonzero(start).astype(transition.indices.dtype)
+    scores, residual, pushes = _compiled()(
+        (transition.indptr, transition.indices, transition.data),
+        (seeded, start[seeded], start),
+        restart,
+        eps,
+        max_pushes,
+    )
+    return Pushed(scores, residual, int(pushes))
+
+
+def _push(edges: _Edges, start: _Start, restart: float, eps: float, max_pushes: int) -> _Result:
+    """The loop itself. A queued node's residual only grows, so every node taken is still above its threshold."""
+    indptr, indices, data = edges
+    seeded, seed_weights, residual = start[0], start[1], start[2].copy()
+    n = len(residual)
+    thresholds = eps * np.maximum(1, indptr[1:] - indptr[:-1])
+    scores = np.zeros(n)
+    waiting = residual > thresholds
+    queue = np.empty(n, dtype=np.int64)
+    head, size, pushes = 0, 0, 0
+    for node in seeded[waiting[seeded]]:
+        queue[size] = node
+        size += 1
+    while size > 0 and pushes < max_pushes:
+        node = queue[head]
+        head = (head + 1) % n
+        size -= 1
+        pushes += 1
+        waiting[node] = False
+        mass = residual[node]
+        residual[node] = 0.0
+        scores[node] += restart * mass
+        targets, shares = indices[indptr[node] : indptr[node + 1]], data[indptr[node] : indptr[node + 1]]
+        if len(targets) == 0:
+            targets, shares = seeded, seed_weights
+        for place in range(len(targets)):
+            target = targets[place]
+            residual[target] += (1 - restart) * mass * shares[place]
+            if not waiting[target] and residual[target] > thresholds[target]:
+                waiting[target] = True
+                queue[(head + size) % n] = target
+                size += 1
+    return scores, residual, pushes
+
+
+@cache
+def _compiled() -> Callable[[_Edges, _Start, float, float, int], _Result]:
+    from numba import njit
+
+    compiled: Callable[[_Edges, _Start, float, float, int], _Result] = njit(cache=True)(_push)
+    return compiled
+
+
+# Source: algorithms.md 2.6, 2B.3 step 2; equals `walk_passages` up to the order of sums.
+
+LEAST_EDGES = 1_000_000
+"""On smaller graphs whole steps take no longer (5 steps on 273,000 edges: 1.5 ms) and keep one order of sums."""
+
+FREQUENT_SHARE = 1 / 256
+"""Share of the passages above which an entity is frequent; chosen, flat between 1/64 and 1/1024 at 300,000 passages."""
+
+COLUMN_BYTES = 128 * 2**20
+"""Of the columns that are kept per walk: 53 of 300,000 passages, 6 of 2,500,000."""
+
+_WHOLE_STEP_SHARE = 1 / 8
+"""A step along more than this share of the edges is one product with the whole matrix, which reads them in order."""
+
+_WHOLE_SUM_SHARE = 1 / 64
+"""Sums over more arrivals than this share of the nodes are taken over all nodes, fewer are sorted."""
+
+_BLOCK = 1 << 15
+"""Passages that columns are added for at once, so that their sum stays in the processor's cache."""
+
+Mass = tuple[NDArray[np.integer], NDArray[np.float64]]
+"""Ascending numbers of the nodes that hold some, and how much."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Half-steps from one side: shape (n_from + 1,) starts, and targets and shares of each node's edges."""
+
+    starts: NDArray[np.integer]
+    targets: NDArray[np.integer]
+    shares: NDArray[np.float64]
+    target_count: int
+
+    def arrivals(self, held: Mass) -> Mass:
+        """Targets of all edges of the nodes that hold mass, in order, repeated or not, and what arrives by each."""
+        nodes, values = held
+        begins = self.starts[nodes].astype(np.int64)
+        counts = self.starts[nodes + 1] - begins
+        ends = np.cumsum(counts)
+        edges = np.repeat(begins - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
+        return self.targets[edges], self.shares[edges] * np.repeat(values, counts)
+
+    def edge_count(self, nodes: NDArray[np.integer]) -> int:
+        """Edges of these nodes."""
+        return int((self.starts[nodes + 1] - self.starts[nodes]).sum())
+
+
+class TouchedWalk:
+    """Walks of one kind on one graph.
+
+    Args:
+        transition: The halves of a step.
+        restart: Probability of returning to the seeds, 0 to 1.
+        steps: Number of steps, at least 0.
+        return_dangling: See `walk_passages`.
+        least_edges: A graph with fewer is walked by `walk_passages`.
+        frequent: Passages that an entity must exceed to be frequent; None: `FREQUENT_SHARE` of all.
+    """
+
+    def __init__(
+        self,
+        transition: BipartiteTransition,
+        restart: float,
+        steps: int,
+        *,
+        return_dangling: bool,
+        least_edges: int = LEAST_EDGES,
+        frequent: int | None = None,
+    ) -> None:
+        self._transition = transition
+        self._restart = restart
+        self._steps = steps
+        self._return_dangling = return_dangling
+        self._is_small = transition.to_passages.nnz < least_edges
+        if not self._is_small:
+            self._prepare(frequent)
+
+    def _prepare(self, frequent: int | None) -> None:
+        """By entity, where passages are, and which entities are frequent: at most those whose columns can be kept."""
+        back, forth = self._transition.to_passages.tocsc(), self._transition.to_entities
+        entity_count, passage_count = forth.shape
+        self._from_entities = _Steps(back.indptr, back.indices, back.data, passage_count)
+        self._from_passages = _Steps(forth.indptr, forth.indices, forth.data, entity_count)
+        degrees = np.diff(back.indptr)
+        least = passage_count * FREQUENT_SHARE if frequent is None else frequent
+        most = max(1, COLUMN_BYTES // (8 * max(1, passage_count)))
+        order = np.argsort(-degrees, kind="stable")[:most]
+        self._frequent = np.sort(order[degrees[order] > least])
+        self._place_of = np.full(entity_count, -1, dtype=np.int32)
+        self._place_of[self._frequent] = np.arange(len(self._frequent), dtype=np.int32)
+        self._columns: dict[tuple[int, int], NDArray[np.float64]] = {}
+
+    def passages(self, seeds: WalkSeeds) -> NDArray[np.float64]:
+        """The passages' part of a walk, shape (n_passages,).
+
+        Args:
+            seeds: Where it starts.
+
+        Source: algorithms.md 2.6, 2B.3 step 2.
+        Cost: O(edges of the infrequent nodes touched + frequent entities touched * passages); a step that touches more
+            than a quarter of all edges costs O(edges).
+        """
+        if self._is_small:
+            return walk_passages(
+                self._transition, seeds, self._restart, self._steps, return_dangling=self._return_dangling
+            )
+        stuck = stuck_mass(self._transition, seeds) if self._return_dangling else 0.0
+        at_passages = self._steps % 2 == 0
+        result = np.zeros(self._from_entities.target_count)
+        held: Mass = (np.empty(0, dtype=np.intp), np.empty(0))
+        back, dangling = 1.0, stuck
+        for step in range(self._steps + 1):
+            if step > 0:
+                back = self._restart + (1 - self._restart) * dangling
+                dangling = back * stuck
+            start = (seeds.passages, seeds.passage_weights) if at_passages else (seeds.entities, seeds.entity_weights)
+            added = (start[0], start[1] * back)
+            if step == self._steps and self._is_wide(held, to_passages=at_passages):
+                return self._moved_all(held, added, to_passages=True, result=result)
+            held = self._moved(held, added, to_passages=at_passages)
+            if not at_passages and step < self._steps - 1:
+                held = self._without_frequent(held, self._steps - step, result)
+            at_passages = not at_passages
+        result[held[0]] += held[1]
+        return result
+
+    def _moved(self, held: Mass, added: Mass, *, to_passages: bool) -> Mass:
+        """One half-step and what returns to the seeds."""
+        steps = self._from_entities if to_passages else self._from_passages
+        if self._is_wide(held, to_passages=to_passages):
+            return _nonzero(self._moved_all(held, added, to_passages=to_passages))
+        targets, values = steps.arrivals((held[0], held[1] * (1 - self._restart)))
+        targets, values = np.concatenate((targets, added[0])), np.concatenate((values, added[1]))
+        if len(targets) > _WHOLE_SUM_SHARE * steps.target_count:
+            return _nonzero(np.bincount(targets, values, steps.target_count).astype(np.float64, copy=False))
+        distinct, places = np.unique(targets, return_inverse=True)
+        return distinct, np.bincount(places, values, len(distinct)).astype(np.float64, copy=False)
+
+    def _is_wide(self, held: Mass, *, to_passages: bool) -> bool:
+        """Whether a half-step is better computed for all nodes at once."""
+        steps = self._from_entities if to_passages else self._from_passages
+        return steps.edge_count(held[0]) > _WHOLE_STEP_SHARE * len(steps.targets)
+
+    def _moved_all(
+        self, held: Mass, added: Mass, *, to_passages: bool, result: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """As `_moved`, as one number per node, added to `result`."""
+        matrix = self._transition.to_passages if to_passages else self._transition.to_entities
+        scores = np.zeros(matrix.shape[1])
+        scores[held[0]] = held[1] * (1 - self._restart)
+        arrived = np.asarray(matrix @ scores)
+        arrived[added[0]] += added[1]
+        if result is not None:
+            arrived += result
+        return arrived
+
+    def _without_frequent(self, held: Mass, steps_left: int, result: NDArray[np.float64]) -> Mass:
+        """What the infrequent entities hold; what follows from the others is added to `result`."""
+        places = self._place_of[held[0]]
+        is_frequent = places >= 0
+        if not is_frequent.any():
+            return held
+        columns = [self._column(place, steps_left) for place in places[is_frequent].tolist()]
+        scaled = np.empty(min(_BLOCK, len(result)))
+        for begin in range(0, len(result), _BLOCK):
+            part = result[begin : begin + _BLOCK]
+            for column, value in zip(columns, held[1][is_frequent].tolist(), strict=True):
+                part += np.multiply(column[begin : begin + _BLOCK], value, out=scaled[: len(part)])
+        return held[0][~is_frequent], held[1][~is_frequent]
+
+    def _column(self, place: int, steps_left: int) -> NDArray[np.float64]:
+        """What every passage holds of a unit of mass at a frequent entity so many half-steps later."""
+        key = (place, steps_left)
+        known = self._columns.get(key)
+        if known is not None:
+            return known
+        keep = 1 - self._restart
+        column = np.zeros(len(self._place_of))
+        column[self._frequent[place]] = 1.0
+        for step in range(steps_left):
+            matrix = self._transition.to_passages if step % 2 == 0 else self._transition.to_entities
+            column = np.asarray(matrix @ (column * keep))
+        while len(self._columns) * column.nbytes >= COLUMN_BYTES:
+            self._columns.pop(next(iter(self._columns)), None)
+        self._columns[key] = column
+        return column
+
+
+def _nonzero(scores: NDArray[np.float64]) -> Mass:
+    numbers = np.flatnonzero(scores > 0)  # several times as fast on booleans
+    return numbers, scores[numbers]

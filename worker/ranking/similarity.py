@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.graph import BipartiteGraph
-from polyhop.worker.ranking.order import DECIMALS
+from polyhop.worker.ranking.fusion import DECIMALS
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -1,22 +1,32 @@
-"""The relation graph level by level: what is reached in how many hops, passages scored by that, shortest paths.
+"""The relation graph level by level, entities by part of a name, and how passages are linked.
 
-Finds no names (entity_search.py and the strategies do) and fuses nothing (fusion.py does). Relations count in both
+Relations count in both
 directions; every function returns in ascending number, which is ascending key. Source: algorithms.md 5.2.
 """
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from math import log
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import AlgorithmError
-from polyhop.schemas.graph import RelationGraph
-from polyhop.worker.ranking.order import best
+from polyhop.schemas.errors import AlgorithmError, UnknownIdError
+from polyhop.schemas.evidence import QuestionNames
+from polyhop.schemas.graph import BipartiteGraph, RelationGraph
+from polyhop.schemas.names import name_tokens
+from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.query import Link
+from polyhop.warehouse.artefacts import GRAPH
+from polyhop.worker.ranking.activation import nearest, seed_scores
+from polyhop.worker.ranking.fusion import best
 
 if TYPE_CHECKING:
     from scipy import sparse
+
 
 PER_MENTION = 0.1
 """What a mention of an entity at hop 0 adds to a passage's score."""
@@ -200,3 +210,147 @@ def _rows(indptr: Integers, indices: Integers, rows: Integers) -> tuple[Integers
     counts = indptr[rows + 1] - starts
     places = np.arange(counts.sum()) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
     return indices[places], counts
+
+
+QUESTION = "question"
+EXPLAINED = 10
+"""So many passages are explained."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedLink:
+    """A link by numbers: `source` is a passage, or None for the question."""
+
+    source: int | None
+    entity: int
+    target: int
+
+
+def strongest_links(
+    graph: BipartiteGraph, question_entities: Iterable[int], passages: Sequence[int]
+) -> list[NumberedLink]:
+    """For each passage its connection through the rarest entity, if it has one.
+
+    Args:
+        graph: Passages and the entities they mention.
+        question_entities: Numbers of the question's entities.
+        passages: Passage numbers, in descending order of score.
+
+    Returns:
+        At most one link per passage, in their order. Ties between entities go to the smaller number (the smaller key);
+        for one entity the question comes first, then the best passage.
+    Cost: O(mentions of these passages).
+    """
+    first_with: dict[int, int | None] = dict.fromkeys(question_entities)
+    links = []
+    for passage in passages:
+        entities = graph.indices[graph.indptr[passage] : graph.indptr[passage + 1]].tolist()
+        shared = [entity for entity in entities if entity in first_with]
+        if shared:
+            rarest = min(shared, key=lambda entity: (graph.df[entity], entity))
+            links.append(NumberedLink(first_with[rarest], rarest, passage))
+        for entity in entities:
+            first_with.setdefault(entity, passage)
+    return links
+
+
+def connect(index: IndexReader, names: QuestionNames | None, passage_ids: Sequence[str]) -> list[Link]:
+    """How the first passages of a retrieval connect.
+
+    Args:
+        index: The version that answered.
+        names: What of the question the graph knows, None if nobody looked.
+        passage_ids: Retrieved passages, in descending order of score; the first `EXPLAINED` count.
+
+    Returns:
+        Links whose weight is the rarity `ln((N + 1) / (df + 1))` of the shared entity.
+
+    Raises:
+        UnknownIdError: If the version has no such passage.
+    """
+    graph = index.artefact(GRAPH)
+    matched = names.matched if names and names.noun == "entities" else ()
+    entities = [graph.number_of[key] for key in matched if key in graph.number_of]
+    numbers = [_number(index.passage_ids, passage_id) for passage_id in passage_ids[:EXPLAINED]]
+    return [
+        Link(
+            source=QUESTION if link.source is None else index.passage_ids[link.source],
+            via=graph.keys[link.entity],
+            target=index.passage_ids[link.target],
+            weight=log((graph.passage_count + 1) / (int(graph.df[link.entity]) + 1)),
+        )
+        for link in strongest_links(graph, entities, numbers)
+    ]
+
+
+def _number(passage_ids: Sequence[str], passage_id: str) -> int:
+    number = bisect_left(passage_ids, passage_id)
+    if number == len(passage_ids) or passage_ids[number] != passage_id:
+        raise UnknownIdError(f"There is no passage '{passage_id}' in this version.")
+    return number
+
+
+# Source: algorithms.md 5.2.
+
+_FLOAT32 = 1e-6
+"""Vectors are stored in float32: a cosine this close below a threshold is at the threshold."""
+
+
+class NameSearch:
+    """All entity keys as one run of text, searched for fragments."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._text = "\n".join((*keys, ""))
+        self._ends = np.cumsum([len(key) + 1 for key in keys], dtype=np.int64)
+
+    def containing(self, name: str) -> list[int]:
+        """Numbers of the entities whose key contains the key of `name`, ascending; none for a name without letters.
+
+        Source: algorithms.md 5.2 (find_entities, fuzzy: one direction only).
+        Cost: O(characters of all keys).
+        """
+        fragment = " ".join(name_tokens(name))
+        found: list[int] = []
+        place = self._text.find(fragment) if fragment else -1
+        while place >= 0:
+            number = int(np.searchsorted(self._ends, place, side="right"))
+            found.append(number)
+            place = self._text.find(fragment, int(self._ends[number]))
+        return found
+
+    def like(self, name: str) -> list[int]:
+        """What `containing` finds, and keys that have every word of `name` in any order; ascending."""
+        found = set(self.containing(name))
+        words = set(name_tokens(name))
+        for number in self.containing(max(words, key=len)) if words else ():
+            key = self._text[int(self._ends[number - 1]) if number else 0 : int(self._ends[number])]
+            if words.issubset(key.split()):
+                found.add(number)
+        return sorted(found)
+
+
+def similar_entities(
+    vectors: NDArray[np.float32], vector: NDArray[np.float32], count: int, min_similarity: float
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Entities by cosine with a vector.
+
+    Args:
+        vectors: Shape (n, d), float32: of all entities; a row of zeros is a missing vector.
+        vector: Shape (d,).
+        count: Entities to return at most.
+        min_similarity: Smallest cosine that counts, itself included.
+
+    Returns:
+        Entity numbers and cosines, in descending order of cosine, ties by number; none without a vector.
+
+    Raises:
+        AlgorithmError: If the dimensions differ.
+    Source: algorithms.md 5.2 (find_entities_by_embedding).
+    Cost: O(n d) in float32.
+    """
+    if count <= 0:
+        return np.empty(0, dtype=np.intp), np.empty(0)
+    near = nearest(vectors, vector, count)
+    similarities = seed_scores(vectors[near], vector, vector, "entity")
+    is_near = similarities >= min_similarity - _FLOAT32
+    return near[is_near], similarities[is_near]

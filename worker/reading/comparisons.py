@@ -1,33 +1,134 @@
-"""Comparison questions: which of two or more has the larger or smaller value, with the values and where they stand.
+"""Answers that rules compute: comparisons and superlatives, and one date or measure of one thing.
 
-An answer has the values of all that are compared, from sentences that state them of these; otherwise it is "" and shows
+An answer has the values of all that are compared, from sentences that state them of these; otherwise it is "" and
+shows
 which value is missing. Source: reader.md 6.4.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from polyhop.schemas.graph import Mention
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.schemas.query import ComparedValue
+from polyhop.schemas.types import HEADS, PERSON, title_type
 from polyhop.schemas.values import find_numbers
-from polyhop.worker.reading.attributes import Stated, stated_date
-from polyhop.worker.reading.computed import MISSING, Computed
-from polyhop.worker.reading.date_kinds import date_kinds
-from polyhop.worker.reading.options import Option, choice, lets_choose, option_of, plain_words, shared_role_of
-from polyhop.worker.reading.pages import Page, PageSentence
-from polyhop.worker.reading.parsing import ParsedQuestion, stem_of
-from polyhop.worker.reading.quantities import order, stated_measure, written, years_of
-from polyhop.worker.reading.subjects import is_about
-from polyhop.worker.reading.superlatives import candidates_of
+from polyhop.worker.reading.pages import Page, PageSentence, is_about
+from polyhop.worker.reading.quantities import (
+    Option,
+    Stated,
+    choice,
+    date_kinds,
+    lets_choose,
+    option_of,
+    order,
+    plain_words,
+    role_of,
+    shared_role_of,
+    stated_date,
+    stated_date_of_part,
+    stated_measure,
+    written,
+    years_of,
+)
+from polyhop.worker.reading.question import DATE, YEAR, ParsedQuestion, stem_of
 from polyhop.worker.reading.word_lists import (
     DateAttribute,
     Measure,
     comparison_lists,
     date_attributes,
+    event_of,
     measures,
 )
+
+CONFIDENCES: Mapping[str, float] = {
+    "life span": 0.85, "birth": 0.85, "death": 0.85, "founding": 0.80, "opening": 0.80, "building": 0.80,
+    "release": 0.80, "launch": 0.80, "event": 0.75, "country": 0.80, "demonym": 0.75, "number": 0.70, "measure": 0.70,
+    "shared name": 0.60, "definition": 0.60, "statement": 0.60, "cover": 0.40,
+}  # fmt: skip
+"""How often each rule is right. Source: reader.md, Confidence and silence."""
+
+UNNAMED = 0.6
+"""Factor of the confidence where the question names no options: the context may not hold all of them."""
+
+MISSING = "not stated in the passages read"
+"""What is shown of a thing whose value no sentence states."""
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """An answer that a rule computed, with what it compared; "" if a value is missing.
+
+    `names_all` is False if the question did not name what was compared, so that something better may be unread.
+    """
+
+    answer: str
+    rule: str
+    values: tuple[ComparedValue, ...]
+    names_all: bool = True
+
+    @property
+    def confidence(self) -> float:
+        """How often the rule is right, 0 without an answer."""
+        if not self.answer:
+            return 0.0
+        return CONFIDENCES[self.rule] * (1.0 if self.names_all else UNNAMED)
+
+
+# Source: reader.md 6.4.
+
+_ASKING = ("what", "which")
+_FIRST = r"(?:most recent|latest|newest|last|earliest|oldest|first)"
+_BEFORE_NOUN = rf"\b{_FIRST} (?:[a-z-]+ ){{0,2}}"
+_AT_END = re.compile(r"\b(?:first|last|earliest|latest|most recently)\s*\??\s*$", re.IGNORECASE)
+
+
+def candidates_of(question: ParsedQuestion, pages: Sequence[Page]) -> list[Option]:
+    """What a superlative may mean, in ranked order; none if the question has no superlative, no noun or no name.
+
+    Args:
+        question: The question.
+        pages: The context.
+
+    Cost: O(characters of the context).
+    """
+    if question.wh not in _ASKING or not question.names or not _has_superlative(question):
+        return []
+    kind, are_persons = question.head_stem, HEADS.get(question.head[-1]) == PERSON
+    said = _stems_said(question)
+    keys = [mention.key for mention in question.names]
+    return [
+        Option(page.passage.title, page, page.passage.title)
+        for page in pages
+        if kind in map(stem_of, page.kinds)
+        and said <= page.stems
+        and all(page.mentions((key,)) for key in keys)
+        and question.name_keys.isdisjoint(page.title_keys)
+        and _is_person(page) == are_persons
+    ]
+
+
+def _has_superlative(question: ParsedQuestion) -> bool:
+    if not question.head:
+        return False
+    before = re.compile(rf"{_BEFORE_NOUN}{re.escape(question.head[-1])}\b", re.IGNORECASE)
+    return bool(before.search(question.text) or _AT_END.search(question.text))
+
+
+def _is_person(page: Page) -> bool:
+    """A film director is no film, whatever the words of the definition."""
+    return bool(page.title_keys) and title_type(page.passage.title, page.title_keys[0], page.lead)[0] == PERSON
+
+
+def _stems_said(question: ParsedQuestion) -> frozenset[str]:
+    """Stems of what the question says of the thing (`directed`), besides its kind, its names and when it was."""
+    lists = comparison_lists()
+    left_out = lists.larger | lists.smaller | lists.start_words | {question.head[-1], "most", "out"}
+    left_out = left_out.union(*(kind.asked for kind in date_attributes().values()))
+    words = plain_words(question) - left_out - STOP_WORDS
+    return frozenset(stem for word in words if (stem := stem_of(word)))
+
 
 _LONG = re.compile(
     r"\b(?:lived?|lives|living) (?:the )?(?:long|short)|\b(?:long|short)er (?:life|lived)", re.IGNORECASE
@@ -275,3 +376,84 @@ def _best_cover(page: Page | None, stems: Sequence[str], idf: Idf) -> tuple[floa
             share = sum(idf(stem) for stem in stems if stem in sentence.places) / total
             best = max(best, (share, sentence), key=lambda one: one[0])
     return best
+
+
+# Source: reader.md 6.4.
+
+_PART_OF = re.compile(r"\bthe ([a-z]+) of (?:the )?$", re.IGNORECASE)
+_FREE = frozenset(("year", "date", "day", "month", "exact", "did", "does", "was", "were", "is", "are", "has", "have"))
+_LONGEST_TIME = frozenset(("take", "takes", "last", "lasts"))
+
+
+def answer_directly(question: ParsedQuestion, pages: Sequence[Page]) -> Computed | None:
+    """The one value that a question asks for, None unless it asks for nothing else and a sentence states it.
+
+    Args:
+        question: The question.
+        pages: The context.
+
+    Cost: O(characters of the context).
+    """
+    if len(question.names) != 1:
+        return None
+    name = question.names[0]
+    option = option_of(question, name, pages)
+    role = role_of(question, name)
+    if role and option.via is None:
+        return None
+    words = plain_words(question) - STOP_WORDS - _FREE - {role, question.wh}
+    if question.expected in (DATE, YEAR):
+        return _date(question, option, words, pages)
+    return _measure(option, words) if question.wh == "how" else None
+
+
+def _date(question: ParsedQuestion, option: Option, words: frozenset[str], pages: Sequence[Page]) -> Computed | None:
+    part = _part_of(question)
+    own = option.page.kinds if option.page is not None else frozenset()
+    for kind, rest in _kinds(words - {part}):
+        if rest <= own:
+            if part and part not in own:
+                stated = None if option.page is None else stated_date_of_part(part, option.page, kind)
+            else:
+                stated = stated_date(option.name, option.page, pages, kind)
+            if stated is not None:
+                return Computed(_written(stated, question), kind.name, (_shown(option, stated),))
+    return None
+
+
+def _kinds(words: frozenset[str]) -> Iterator[tuple[DateAttribute, frozenset[str]]]:
+    """The kinds of dates that words may ask for, with the words that are left; any verb is one of its own."""
+    known = [kind for kind in date_attributes().values() if words & kind.asked]
+    for kind in known:
+        yield kind, words - kind.asked
+    for word in () if known else sorted(words):
+        yield event_of(word), words - {word}
+
+
+def _part_of(question: ParsedQuestion) -> str:
+    """The noun in `the NOUN of NAME`, "" without one."""
+    before = _PART_OF.search(question.text[: question.names[0].start])
+    return before[1].lower() if before and not role_of(question, question.names[0]) else ""
+
+
+def _written(stated: Stated, question: ParsedQuestion) -> str:
+    text = stated.sentence.text[stated.date.start : stated.date.end]
+    return f"{stated.date.day[0]}" if question.expected == YEAR else text
+
+
+def _shown(option: Option, stated: Stated) -> ComparedValue:
+    text = stated.sentence.text[stated.date.start : stated.date.end]
+    return ComparedValue(option.name, text, stated.page.cite(stated.sentence))
+
+
+def _measure(option: Option, words: frozenset[str]) -> Computed | None:
+    page = option.page
+    if page is None or words & _LONGEST_TIME:
+        return None
+    for kind in measures().values():
+        if words & kind.asked and words - kind.asked <= page.kinds | {"many", "much"}:
+            found = stated_measure(page, kind)
+            if found is not None:
+                shown = ComparedValue(option.name, found.text, page.cite(found.sentence))
+                return Computed(found.text, "measure", (shown,))
+    return None

@@ -1,37 +1,435 @@
-"""The reader of hubs: partial answers hub by hub, then one answer; level by level until one is sufficient.
+"""The readers of hubs: partial answers hub by hub, then one answer, level by level; and short answers of hub facets.
 
-By a model where one is given and the rule says so, else by rules; what a model replies nothing usable to, rules answer.
-Searches nothing: all levels are in the evidence of the retrieval. Source: algorithms.md 4.8 (levels), 4.10.
+By a model where one is given and the rule says so, else by rules; what a model replies nothing usable to, rules
+answer. Source: algorithms.md 4.8 (levels), 4.10.
 """
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from polyhop.schemas.chat import ChatModel, ChatOutcome
-from polyhop.schemas.metadata import values_of
+from pydantic import BaseModel, Field, field_validator
+
+from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt, Usage
+from polyhop.schemas.errors import ModelUnavailableError
+from polyhop.schemas.evidence import Note
 from polyhop.schemas.ports import IndexReader, Reader
-from polyhop.schemas.query import ContextPassage, RankedTriple, Reading, ReadingItem
-from polyhop.tasks.hubs.artefact import STORED_HUBS
-from polyhop.tasks.hubs.text import path_text
-from polyhop.warehouse.triples import METADATA_OF_NODES
-from polyhop.worker.model_outcomes import outage_of, use_of
-from polyhop.worker.ranking.hubs.ranking import UsedPath, rank_triples
-from polyhop.worker.ranking.hubs.words import words_of
-from polyhop.worker.reading.hub_answer import Final, Partial, QuestionState
-from polyhop.worker.reading.hub_steps import (
-    HubInput,
-    HubMetadata,
-    HubTasks,
-    PartialReply,
-    filter_request,
-    final_request,
-    merged,
-    partial_request,
-    valid,
+from polyhop.schemas.query import (
+    Citation,
+    ComparedValue,
+    ContextPassage,
+    ModelUse,
+    Question,
+    RankedTriple,
+    Reading,
+    ReadingItem,
+    Sentence,
+    summed_use,
 )
-from polyhop.worker.reading.model import ModelReader
-from polyhop.worker.reading.reader import RuleReader
+from polyhop.schemas.records import values_of
+from polyhop.tasks.hubs.artefact import STORED_HUBS
+from polyhop.tasks.hubs.paths import path_text
+from polyhop.warehouse.artefacts import METADATA_OF_NODES
+from polyhop.worker.ranking.hubs import UsedPath, rank_triples, words_of
+from polyhop.worker.reading.models import (
+    BYTES_PER_TOKEN,
+    ModelReader,
+    estimate_tokens,
+    lines_within_tokens,
+    numbered,
+    outage_of,
+    use_of,
+    within_tokens,
+)
+from polyhop.worker.reading.reader import MIN_CONFIDENCE, RuleReader
+
+# Source: algorithms.md 0.7, 4.10.
+
+REPLY_TOKENS = 1_024
+"""Longest reply of a step."""
+_SCHEMA_VERSION = 1  # of the replies' forms: part of the cache's key, raised with every change; algorithms.md 0.3.
+_PATHS_SHARE = 0.7  # of the budget; chosen: a hub is judged by its paths, and what is linked gets what these leave
+_METADATA_SHARE = 0.5  # of what paths leave; chosen: fields are short, and passages get the rest
+_NONE = "(none)"
+
+
+class _Reply(BaseModel):
+    """Null texts are empty, null lists have nothing in them."""
+
+    @field_validator("answer", mode="before", check_fields=False)
+    @classmethod
+    def _text(cls, value: Any) -> Any:
+        return "" if value is None else value
+
+    @field_validator("used", "citations", "ids", mode="before", check_fields=False)
+    @classmethod
+    def _numbers(cls, value: Any) -> Any:
+        return [] if value is None else value
+
+
+class PartialReply(_Reply):
+    """What a model replies to hub.partial."""
+
+    sufficient: bool = Field(description="Whether anything in the evidence is relevant to the question.")
+    answer: str = Field(description="What the evidence contributes to the answer.")
+    used: list[int] = Field(default_factory=list, description="Numbers of the statements used.")
+
+
+class FinalReply(_Reply):
+    """What a model replies to hub.final."""
+
+    sufficient: bool = Field(description="Whether the partial answers together answer the question.")
+    answer: str = Field(description="The answer, as short as the question allows.")
+    citations: list[int] = Field(default_factory=list, description="Numbers of the partial answers used.")
+
+
+class FilterReply(_Reply):
+    """What a model replies to hub.filter."""
+
+    ids: list[int] = Field(description="Numbers of the statements that support the answer.")
+
+
+@dataclass(frozen=True, slots=True)
+class HubTasks:
+    """The three tasks with their prompts."""
+
+    partial: ChatTask[PartialReply]
+    final: ChatTask[FinalReply]
+    filter: ChatTask[FilterReply]
+
+
+def hub_tasks(partial: Prompt, final: Prompt, supporting: Prompt) -> HubTasks:
+    """The tasks hub.partial, hub.final and hub.filter with their prompts."""
+    return HubTasks(
+        ChatTask("hub.partial", partial, PartialReply, _SCHEMA_VERSION, REPLY_TOKENS),
+        ChatTask("hub.final", final, FinalReply, _SCHEMA_VERSION, REPLY_TOKENS),
+        ChatTask("hub.filter", supporting, FilterReply, _SCHEMA_VERSION, REPLY_TOKENS),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HubMetadata:
+    """A field of what is linked to a hub: of its node, or of a passage.
+
+    Attributes:
+        name: Of the hub, or title of the passage.
+        passage_id: "" if it is the node's.
+        field: As filters name it, without `metadata.`.
+        value: In plain text.
+    """
+
+    name: str
+    passage_id: str
+    field: str
+    value: str
+
+    def __str__(self) -> str:
+        of = f"passage {self.name}" if self.passage_id else self.name
+        return " ".join(f"{of}: {self.field} {self.value}".split())
+
+
+@dataclass(frozen=True, slots=True)
+class HubInput:
+    """A hub as it is read.
+
+    Attributes:
+        row: Of the evidence's data: hub_id, name, score, path_to_topic, paths, passages.
+        triples: Of each of its paths, as text; "" where the path's text says the same.
+        passages: Linked to it, with their texts.
+        metadata: Of its node and of these passages.
+    """
+
+    row: Mapping[str, Any]
+    triples: Sequence[str]
+    passages: Sequence[ContextPassage]
+    metadata: Sequence[HubMetadata] = ()
+
+    @property
+    def path_lines(self) -> str:
+        """The paths with their triples, numbered from 1."""
+        return "\n".join(
+            f"[{n}] {' '.join(path['text'].split())}" + (f" {triples}" if triples else "")
+            for n, (path, triples) in enumerate(zip(self.row["paths"], self.triples, strict=True), start=1)
+        )
+
+    @property
+    def metadata_lines(self) -> str:
+        """The metadata, with the numbers after those of the paths."""
+        return "\n".join(f"[{n}] {one}" for n, one in enumerate(self.metadata, start=len(self.row["paths"]) + 1))
+
+
+def partial_request(
+    task: ChatTask[PartialReply], question: Question, hub: HubInput, budget_tokens: int
+) -> ChatRequest[PartialReply]:
+    """The question for a hub's partial answer, its evidence within a budget: most of it for paths.
+
+    Metadata have the numbers after those of the paths, so that a reply can name either. A name, or a way from the
+    topic, that would take more than a tenth of the budget is cut.
+    """
+    name = _cut(hub.row["name"] or hub.row["hub_id"], budget_tokens // 10)
+    way = _cut(hub.row["path_to_topic"], budget_tokens // 10)
+    budget_tokens -= estimate_tokens(name) + estimate_tokens(way)
+    is_linked = bool(hub.passages or hub.metadata)
+    paths = lines_within_tokens(hub.path_lines, int(budget_tokens * _PATHS_SHARE) if is_linked else budget_tokens)
+    budget_tokens -= estimate_tokens(paths)
+    metadata = lines_within_tokens(
+        hub.metadata_lines, int(budget_tokens * _METADATA_SHARE) if hub.passages else budget_tokens
+    )
+    passages = within_tokens(hub.passages, budget_tokens - estimate_tokens(metadata))
+    inputs = (
+        ("question", question.text),
+        ("hub", name),
+        ("topic_path", way or _NONE),
+        ("paths", paths or _NONE),
+        ("metadata", metadata or _NONE),
+        ("passages", numbered(passages) or _NONE),
+    )
+    return ChatRequest(task, question.id or question.text, inputs)
+
+
+def final_request(
+    task: ChatTask[FinalReply], question: Question, partials: Sequence[str], budget_tokens: int
+) -> ChatRequest[FinalReply]:
+    """The question for the answer from partial ones, as many of the first as the budget holds."""
+    shown = lines_within_tokens(merged(partials), budget_tokens)
+    return ChatRequest(task, question.id or question.text, (("question", question.text), ("partials", shown or _NONE)))
+
+
+def filter_request(
+    task: ChatTask[FilterReply], question: Question, answer: str, triples: Sequence[RankedTriple], budget_tokens: int
+) -> ChatRequest[FilterReply]:
+    """The question for the triples that support an answer; what exceeds the budget is not shown, and so not kept."""
+    lines = "\n".join(f"[{n}] {_stated(triple)}" for n, triple in enumerate(triples, start=1))
+    statements = lines_within_tokens(lines, budget_tokens)
+    inputs = (("question", question.text), ("answer", _cut(answer, REPLY_TOKENS)), ("statements", statements or _NONE))
+    return ChatRequest(task, question.id or question.text, inputs)
+
+
+def merged(partials: Sequence[str]) -> str:
+    """Partial answers with their numbers, one a line."""
+    return "\n".join(f"[{n}] {' '.join(text.split())}" for n, text in enumerate(partials, start=1))
+
+
+def valid(numbers: Sequence[int], count: int) -> list[int]:
+    """Numbers from 1 to `count`, each once, in the order given."""
+    return [number for number in dict.fromkeys(numbers) if 1 <= number <= count]
+
+
+def _cut(text: str, budget_tokens: int) -> str:
+    """The text, or its beginning if it is longer than the budget."""
+    if estimate_tokens(text) <= budget_tokens:
+        return text
+    kept = text.encode("utf-8", "replace")[: max(0, budget_tokens - 1) * BYTES_PER_TOKEN].decode("utf-8", "ignore")
+    return f"{kept.rstrip()}…"
+
+
+def _stated(triple: RankedTriple) -> str:
+    return " ".join(f"({triple.subject}, {triple.predicate}, {triple.object})".split())
+
+
+# Source: algorithms.md 4.1, 4.10.
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What one hub contributes.
+
+    Attributes:
+        hub: As it was read.
+        text: The partial answer.
+        used: The paths it rests on, rows of the hub; by rules all kept ones.
+        by_model: Whether a model gave it.
+        metadata: Fields that it rests on, too.
+    """
+
+    hub: HubInput
+    text: str
+    used: Sequence[Mapping[str, Any]]
+    by_model: bool
+    metadata: Sequence[HubMetadata] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The answer from the partial answers of a level.
+
+    Attributes:
+        answer: "" if rules found no short answer in them.
+        kind: As of a Reading.
+        cited: Numbers of the partial answers used, from 1.
+        dropped: Numbers cited that no partial answer has.
+        sentences: Of passages, that the answer was read from.
+        confidence: As of a Reading.
+    """
+
+    answer: str
+    kind: str
+    cited: Sequence[int]
+    dropped: int = 0
+    sentences: Sequence[Sentence] = ()
+    confidence: float = 0.0
+
+
+@dataclass(slots=True)
+class QuestionState:
+    """A question between its levels.
+
+    Attributes:
+        item: The question with its retrieval.
+        inputs: Hubs of the level that is read.
+        partials: Their partial answers, by rank of the hub.
+        final: The answer, None as long as no level gave one.
+        triples: Those that the answer rests on.
+        outage: Why the model could not be asked.
+        uses: Questions to the model, in the order asked.
+    """
+
+    item: ReadingItem
+    inputs: list[HubInput] = field(default_factory=list)
+    partials: list[Partial] = field(default_factory=list)
+    final: Final | None = None
+    triples: list[RankedTriple] = field(default_factory=list)
+    outage: ModelUnavailableError | None = None
+    uses: list[ModelUse] = field(default_factory=list)
+    _place: int = 0
+    _hubs: list[dict[str, Any]] = field(default_factory=list)
+    _levels: list[dict[str, Any]] = field(default_factory=list)
+    _notes: list[Note] = field(default_factory=list)
+
+    @property
+    def has_level(self) -> bool:
+        """Whether there is a level left to read."""
+        return self._place < len(self._rows)
+
+    @property
+    def hubs(self) -> Sequence[Mapping[str, Any]]:
+        """Rows of the hubs of the level to read."""
+        found: Sequence[Mapping[str, Any]] = self._rows[self._place]["hubs"]
+        return found
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the level can be finished: no outage has ended it."""
+        return self.outage is None
+
+    @property
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        rows: Sequence[Mapping[str, Any]] = self.item.retrieval.evidence.data.get("levels", ())
+        return rows
+
+    def begin(self, inputs: list[HubInput]) -> None:
+        """Begins the level."""
+        self.inputs, self.partials = inputs, []
+        row = self._rows[self._place]
+        self._levels.append({"level": row["level"], "asked": len(inputs), "sufficient": 0, "uses": []})
+
+    def add(self, partial: Partial | None, use: ModelUse | None = None) -> None:
+        """What the next hub of the level contributes, None if nothing, and what a model took for it."""
+        if use is not None:
+            self.count(use)
+        if partial is None:
+            return
+        self.partials.append(partial)
+        level, row = self._levels[-1], partial.hub.row
+        level["sufficient"] += 1
+        number = len(self.partials)
+        self._hubs.append(
+            {
+                "level": level["level"],
+                "number": number,
+                "hub_id": row["hub_id"],
+                "text": partial.text,
+                "used_paths": [path["hash"] for path in partial.used],
+                "used_metadata": [dataclasses.asdict(one) for one in partial.metadata],
+                "by": "model" if partial.by_model else "rules",
+                **_taken([use] if use else []),
+            }
+        )
+        self._notes.append(Note(f"Partial answer {number}", f"{row['name'] or row['hub_id']}: {partial.text}"))
+        if partial.metadata:
+            self._notes.append(Note(f"Metadata used for {number}", "; ".join(map(str, partial.metadata))))
+
+    def count(self, use: ModelUse) -> None:
+        """Counts a question to the model for this level."""
+        self.uses.append(use)
+        self._levels[-1]["uses"].append(use)
+
+    def next_level(self) -> bool:
+        """Goes on to the next level if this one gave no answer; whether there is one to read."""
+        self._place += 1
+        return self.final is None and self.outage is None and self.has_level
+
+    def keep(self, numbers: Sequence[int]) -> None:
+        """Keeps the triples with these numbers, from 1, with new ranks."""
+        kept = [self.triples[number - 1] for number in numbers]
+        self.triples = [dataclasses.replace(triple, rank=rank) for rank, triple in enumerate(kept, start=1)]
+
+    def reading(self, most_calls: int, *, with_triples: bool) -> Reading:
+        """The Reading.
+
+        Args:
+            most_calls: What a question may take of the model.
+            with_triples: Whether it says which triples the answer rests on.
+        """
+        use, final = summed_use(self.uses), self.final
+        if self.outage is not None:
+            return Reading("", use=use, outage=self.outage)
+        notes, data = (*self._notes, *self._level_notes()), {"hub_answers": self._data()} if self._levels else {}
+        if self.uses:
+            notes = (*notes, Note("Model", f"{len(self.uses)} requests; at most {most_calls} for a question"))
+        if final is None:
+            return Reading("", use=use, notes=notes, data=data)
+        return Reading(
+            final.answer,
+            score=final.confidence,
+            sentences=final.sentences,
+            kind=final.kind,
+            reasoning=merged([partial.text for partial in self.partials]),
+            citations=tuple(self._citation(number) for number in final.cited),
+            dropped_citations=final.dropped,
+            use=use,
+            confidence=final.confidence,
+            notes=notes,
+            data=data,
+            triples=tuple(self.triples) if with_triples else None,
+        )
+
+    def _citation(self, number: int) -> Citation:
+        row = self.partials[number - 1].hub.row
+        return Citation("", hub_id=row["hub_id"], name=row["name"] or row["hub_id"], number=number)
+
+    def _level_notes(self) -> list[Note]:
+        """What each level took."""
+        notes = []
+        for level in self._levels:
+            taken = _taken(level["uses"])
+            said = f"{level['sufficient']} of {level['asked']} hubs contribute"
+            if taken["calls"]:
+                tokens = f"{taken['prompt_tokens']:,} + {taken['completion_tokens']:,} tokens"
+                said += f"; {taken['calls']} calls, {taken['cached']} cached, {tokens}, {taken['seconds']} s"
+            notes.append(Note(f"Level {level['level']} read", said))
+        return notes
+
+    def _data(self) -> dict[str, Any]:
+        levels = [
+            {**{name: value for name, value in level.items() if name != "uses"}, **_taken(level["uses"])}
+            for level in self._levels
+        ]
+        return {"levels_used": len(self._levels), "levels": levels, "partial_answers": self._hubs}
+
+
+def _taken(uses: Sequence[ModelUse]) -> dict[str, Any]:
+    """What some questions to the model took when they were answered, and how many replies were cached."""
+    usage = sum((use.usage for use in uses), Usage())
+    return {
+        "calls": usage.calls,
+        "cached": sum(use.is_cached for use in uses),
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "seconds": round(usage.seconds, 3),
+    }
+
 
 _BEST_PATHS = 3
 """Paths whose texts are a partial answer by rules. Source: algorithms.md 4.10."""
@@ -294,3 +692,50 @@ def _said(state: QuestionState) -> str:
     """The answer that triples are to support: the short one, else the partial ones."""
     short = state.final.answer if state.final else ""
     return short or merged([one.text for one in state.partials])
+
+
+# Source: algorithms.md 4B, answers.
+
+
+class FacetReader:
+    """Reads what `hub-facets` retrieved, without a model.
+
+    Args:
+        key: Of the short answer among an evidence's data.
+        fallback: Reads the passages of questions to which facets give no answer.
+    """
+
+    batches = False
+
+    def __init__(self, key: str, fallback: Reader) -> None:
+        self._key = key
+        self._fallback = fallback
+        self._min_confidence = fallback.min_confidence if isinstance(fallback, RuleReader) else MIN_CONFIDENCE
+
+    def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
+        """One Reading per item, in order; its `values` and `citations` name hubs."""
+        return [self._read(item) for item in items]
+
+    def _read(self, item: ReadingItem) -> Reading:
+        found: dict[str, Any] | None = item.retrieval.evidence.data.get(self._key)
+        if found is None or found["confidence"] < self._min_confidence:
+            (reading,) = self._fallback.read([item])
+            return reading
+        # all hops of every path, each triple once; answers of earlier releases have the last ones alone
+        ways = [one.get("hops") or [[one["subject"], one["predicate"], one["object"]]] for one in found["triples"]]
+        stated = dict.fromkeys(f"({', '.join(hop)})" for way in ways for hop in way)
+        count = found["hub_count"]
+        text = f"{found['kind']}, from {count} {'hub' if count == 1 else 'hubs'}: {'; '.join(stated)}"
+        return Reading(
+            "; ".join(found["texts"]),  # names have commas
+            score=found["confidence"],
+            kind="computed",
+            citations=tuple(
+                Citation("", hub_id=hub["id"], name=hub["name"], number=number)
+                for number, hub in enumerate(found["hubs"], start=1)
+            ),
+            confidence=found["confidence"],
+            rule=f"facets: {found['kind']}",
+            values=tuple(dict.fromkeys(ComparedValue(one["hub"], one["object"]) for one in found["triples"])),
+            notes=(Note("Answer", text),),
+        )

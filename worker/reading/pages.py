@@ -1,21 +1,111 @@
-"""Passages of a context as the rules read them: sentences, words with their stems, names, title keys.
+"""Passages of a context as the rules read them: sentences, words, names, their own pages, and subjects of sentences.
 
-Scores nothing. At most `MOST_CHARACTERS` of a passage and `MOST_SENTENCES` of its sentences are read, so that a text
+At most `MOST_CHARACTERS` of a passage and `MOST_SENTENCES` of its sentences are read, so that a text
 without a full stop costs no more than a page; offsets hold in the whole passage, because only its end is cut.
 Source: reader.md 6.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from polyhop.schemas.graph import Mention
-from polyhop.schemas.names import NameFinder, name_tokens, title_keys
+from polyhop.schemas.names import NameFinder, name_tokens, split_sentences, title_keys
+from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import ContextPassage, Sentence
-from polyhop.schemas.sentences import split_sentences
 from polyhop.schemas.text import fold
-from polyhop.worker.reading.clauses import defining_words, first_pronoun
-from polyhop.worker.reading.parsing import stem_of
+from polyhop.schemas.types import PERSON, title_type
+from polyhop.worker.reading.clauses import (
+    PRONOUNS,
+    Phrase,
+    Word,
+    defining_words,
+    first_pronoun,
+    is_passive,
+    leading_subject,
+    object_after,
+    subject_of,
+    words_of,
+)
+from polyhop.worker.reading.question import stem_of
+from polyhop.worker.reading.word_lists import clause_lists, geography, kind_lists, name_lists, question_lists, synonyms
+
+# Source: reader.md 6.1, 6.4, 6.6; lists/clauses.toml, lists/synonyms.toml, lists/kinds.toml.
+
+
+@lru_cache(maxsize=1 << 15)
+def singulars(word: str) -> frozenset[str]:
+    """A noun as it stands and what it may be the plural of."""
+    forms = {word}
+    if word.endswith("ies"):
+        forms.add(word[:-3] + "y")
+    if word.endswith("es"):
+        forms.add(word[:-2])
+    if word.endswith("s"):
+        forms.add(word[:-1])
+    if word.endswith("men"):
+        forms.add(word[:-3] + "man")
+    return frozenset(forms)
+
+
+@lru_cache(maxsize=1 << 10)
+def _wanted(kind: str) -> frozenset[str]:
+    forms = singulars(kind)
+    return forms.union(*(kind_lists().narrower.get(one, ()) for one in forms))
+
+
+def is_of_kind(definition: AbstractSet[str], kind: str) -> bool:
+    """Whether one of the words of a definition is a kind or a narrower one."""
+    wanted = _wanted(kind)
+    return any(not wanted.isdisjoint(singulars(word)) for word in definition)
+
+
+def groups_of(words: AbstractSet[str]) -> frozenset[str]:
+    """The groups of kinds (person, organisation, building…) that words belong to."""
+    lists = kind_lists()
+    found = {lists.groups[form] for word in words for form in singulars(word) if form in lists.groups}
+    people = question_lists().person_heads
+    if any(not people.isdisjoint(singulars(word)) for word in words):
+        found.add("person")
+    return frozenset(found)
+
+
+def is_of_other_kind(definition: AbstractSet[str], kind: str) -> bool:
+    """Whether a definition puts something into other groups than the kind's."""
+    wanted, said = groups_of({kind}), groups_of(definition)
+    return bool(wanted) and bool(said) and wanted.isdisjoint(said)
+
+
+@lru_cache(maxsize=1 << 13)
+def forms_of(word: str) -> frozenset[str]:
+    """Stems of a word, of its irregular forms and of what says the same."""
+    irregular = clause_lists().irregular
+    forms = {word, f"{word}ed", f"{word}d", *irregular.get(word, ())}
+    for plain, others in irregular.items():
+        if word in others:
+            forms |= {plain, *others}
+    forms |= {other for form in sorted(forms) for other in synonyms().get(form, ())}
+    return frozenset(stem for form in forms if (stem := stem_of(form)))
+
+
+@lru_cache(maxsize=1 << 15)
+def has_place_word(key: str) -> bool:
+    """Whether a word of a name says that it is a place's."""
+    return name_lists().place_word.search(key) is not None
+
+
+@lru_cache(maxsize=1 << 15)
+def is_organisation(key: str) -> bool:
+    """Whether a word of a name says that it is an organisation's, an event's or a work's."""
+    return name_lists().organisation_word.search(key) is not None
+
+
+def is_country_or_state(key: str) -> bool:
+    """Whether a name is that of a known country or state."""
+    return key in geography().countries or key in geography().states
+
 
 MOST_CHARACTERS = 4_000  # see above; chosen: some 600 words, several times a passage of the corpora here
 MOST_SENTENCES = 60  # see above; chosen: of some 65 characters, as many as MOST_CHARACTERS hold
@@ -23,7 +113,7 @@ LEAD_SENTENCES = 2  # reader.md, steps (6).
 LEAD_CHARACTERS = 600  # chosen: two long sentences; bounds a lead without a full stop
 _LINES = re.compile(r"[^\n]+")
 _WORD = re.compile(r"[^\W_]+")
-_MOST_STEMS, _LONGEST_KEPT = 200_000, 40  # words, letters; chosen: bounds the memory, as schemas/stems.py does
+_MOST_STEMS, _LONGEST_KEPT = 200_000, 40  # words, letters; chosen: bounds the memory, as schemas/languages.py does
 _RUNS = NameFinder(())
 _KEPT_PAGES = 2_000
 """Passages whose sentences, words and names are kept: questions of one batch, and of one corpus, read the same
@@ -231,3 +321,275 @@ def _parts(text: str) -> Sequence[tuple[int, int]]:
 def pages_of(context: Sequence[ContextPassage]) -> list[Page]:
     """The passages of a context in ranked order."""
     return [Page(passage, place) for place, passage in enumerate(context)]
+
+
+# Source: reader.md 6.3 (ownhead, person, place). Decided here: first names are collected from at most `MOST_SAMPLED`
+# pages, evenly spread over the corpus, so that a large index is ready as soon as a small one; definitions are kept
+# for the last `MOST_KEPT` pages.
+
+MOST_SAMPLED = 20_000  # see above; chosen, not tuned: persons of a larger corpus share most of their first names
+MOST_KEPT = 50_000  # see above; 20 MB of ASCII (`_LEAD` characters each); chosen
+_STEP = 2_000  # texts fetched at once; chosen: bounds memory, and any number gives the same names
+_LEAD = 400  # characters; reader.md 6.3, ownhead.
+_DEFINITION_CHARACTERS = 160  # reader.md 6.3, ownhead.
+_PARENTHESES = re.compile(r"\([^()]*\)")
+_IN_TITLE = re.compile(r"\(([^()]*)\)")
+_DEFINITION = re.compile(r"\b(?:is|was|are|were)\b(?:\s+(?:an?|the|one\s+of)\b)?")
+_KIND_ENDS = re.compile(
+    r"[.,;:]|\b(?:of|in|on|at|by|for|with|from|to|near|between|that|which|who|whose|where|built|born|located|situated)\b"
+)
+"""Where a definition stops to say what something is (`is a bridge in New York over the East River`)."""
+_LIFE = re.compile(r"\([^()]*(?:\bborn\b|\b[12]\d{3}\b)")
+_IS_A = re.compile(r" (?:is|was) an? ")
+_SURE = 0.9  # as `DEFINED` of schemas/types.py: a definition of its own, not a cue
+_NAME_LENGTHS = range(2, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPage:
+    """What a name's own page says: whether it is a person's, the words that define it, and which say its kind."""
+
+    is_person: bool
+    definition: frozenset[str]
+    definition_stems: frozenset[str]
+    kinds: frozenset[str]
+
+
+def is_person_page(text: str) -> bool:
+    """Whether a page begins like a person's: a parenthesis with `born` or a year, and `is a`."""
+    return bool(_LIFE.search(text[:200]) and _IS_A.search(text[:300]))
+
+
+@lru_cache(maxsize=1 << 14)
+def own_page(title: str, lead: str) -> OwnPage:
+    """What a page's title and first characters say."""
+    plain = _PARENTHESES.sub(" ", lead)
+    match = _DEFINITION.search(plain)
+    definition = plain[match.end() :][:_DEFINITION_CHARACTERS] if match else ""
+    in_title = " ".join(_IN_TITLE.findall(title))
+    words = frozenset(name_tokens(f"{definition} {in_title}"))
+    kinds = frozenset(name_tokens(f"{_KIND_ENDS.split(definition, maxsplit=1)[0]} {in_title}"))
+    return OwnPage(_is_person(title, lead), words, frozenset(stem for word in words if (stem := stem_of(word))), kinds)
+
+
+def _is_person(title: str, lead: str) -> bool:
+    """By the look of the page, or because its definition says so (`was a Czech composer born in 1824`)."""
+    if is_person_page(lead):
+        return True
+    keys = title_keys(title)
+    if not keys:
+        return False
+    kind, sureness = title_type(title, keys[-1], lead)
+    return kind == PERSON and sureness >= _SURE
+
+
+class CorpusPages:
+    """The pages of an open version by title key; thread-safe as far as its answers go, they never change."""
+
+    def __init__(self, index: IndexReader) -> None:
+        self._index = index
+        self._leads: dict[int, str] = {}
+
+    @cached_property
+    def _first(self) -> dict[str, int]:
+        """Number of the first passage with each title key."""
+        first: dict[str, int] = {}
+        for number, title in enumerate(self._index.passage_titles):
+            for key in title_keys(title):
+                first.setdefault(key, number)
+        return first
+
+    @cached_property
+    def first_names(self) -> frozenset[str]:
+        """First words of the titles of persons' pages, among the sampled ones."""
+        titles = self._index.passage_titles
+        names = set()
+        for begin in range(0, len(self._sampled), _STEP):
+            part = self._sampled[begin : begin + _STEP]
+            for number, (_, _, text) in zip(part, self._index.passages(part), strict=True):
+                self._keep(number, text)
+                words = name_tokens(titles[number])
+                if len(words) in _NAME_LENGTHS and is_person_page(text):
+                    names.add(words[0])
+        return frozenset(names)
+
+    @cached_property
+    def _sampled(self) -> range:
+        count = len(self._index.passage_titles)
+        return range(0, count, max(1, -(-count // MOST_SAMPLED)))
+
+    def prepare(self, keys: Iterable[str]) -> None:
+        """Reads the pages of these names that were not read yet, all at once."""
+        numbers = {self._first[key] for key in keys if key in self._first}
+        missing = self._not_kept(numbers)
+        # The first names are read from the sampled pages, which are kept: some of the missing ones may be among them.
+        if missing and self.first_names:
+            missing = self._not_kept(missing)
+        if missing:
+            for number, (_, _, text) in zip(missing, self._index.passages(missing), strict=True):
+                self._keep(number, text)
+
+    def find(self, key: str) -> OwnPage | None:
+        """What the page of a name says, None if there is none."""
+        number = self._first.get(key)
+        if number is None:
+            return None
+        lead = self._leads.get(number)
+        if lead is None:
+            lead = self._index.passages([number])[0][2][:_LEAD]
+        return own_page(self._index.passage_titles[number], lead)
+
+    def _not_kept(self, numbers: Iterable[int]) -> list[int]:
+        return sorted(number for number in numbers if number not in self._leads)
+
+    def _keep(self, number: int, text: str) -> None:
+        if len(self._leads) >= MOST_KEPT:
+            self._leads.clear()
+        self._leads[number] = text[:_LEAD]
+
+
+def has_person_name(key: str, first_names: frozenset[str]) -> bool:
+    """Whether a name of two to four words begins like a person's in the corpus."""
+    words: Sequence[str] = key.split()
+    return len(words) in _NAME_LENGTHS and words[0] in first_names
+
+
+# Source: reader.md 6.5, 6.6 (the verb). Decided here: `he`, `she`, `it`, `they` stand for the page's subject if the
+# page uses that pronoun first; `the tower` stands for it if the page's title or first definition calls it a tower;
+# the first sentence is about the page.
+
+_OF_OTHERS = frozenset(("a", "an", "these", "both", "their", "this", "that"))
+_NEAR_BY = 6  # words after a verb; chosen: room for a date or a place (`was designed in 1886 by`)
+
+
+def is_subject(page: Page | PageContent, sentence: PageSentence, words: Sequence[Word], phrase: Phrase | None) -> bool:
+    """Whether a noun phrase of a page's sentence stands for the page's subject.
+
+    A phrase of the first sentence that could not be found (None) does, and so does what that sentence begins with.
+    """
+    if phrase is None:
+        return sentence.number == 0
+    if is_named(words, phrase, page.title_keys):
+        return True
+    first = words[phrase.first]
+    if first.low in PRONOUNS:
+        return phrase.first == phrase.last and PRONOUNS[first.low] == page.pronoun
+    if first.low in ("the", "this", "that") and _is_kind(words, phrase, page.kinds):
+        return True
+    if _is_owner(words, phrase) or first.low in _OF_OTHERS:
+        return False
+    return (first.low != "the" and _is_part_of_name(words, phrase, page)) or _leads(sentence, words, phrase)
+
+
+def _leads(sentence: PageSentence, words: Sequence[Word], phrase: Phrase) -> bool:
+    """Whether a phrase begins the first sentence: a name in full, or `the` with a single noun."""
+    leads = leading_subject(words) if sentence.number == 0 else None
+    is_short = words[phrase.first].low != "the" or phrase.last == phrase.first + 1
+    return leads is not None and is_short and leads.first == phrase.first
+
+
+def is_named(words: Sequence[Word], phrase: Phrase, keys: Sequence[str]) -> bool:
+    """Whether a noun phrase is or ends with one of these names (`the architect Jørn Utzon`), as no genitive.
+
+    A name may go on after the phrase: `University of Middelby` where the phrase is `the University`.
+    """
+    said = " ".join(name_tokens(" ".join(word.low for word in words[phrase.first : phrase.last + 1])))
+    for key in keys:
+        if said in (key, f"the {key}") or (" of " in key and _goes_on_as(words, phrase, key)):
+            return True
+        if said.endswith(f" {key}") and not _is_owner(words, phrase):
+            return True
+    return False
+
+
+def _goes_on_as(words: Sequence[Word], phrase: Phrase, key: str) -> bool:
+    first = phrase.first + (words[phrase.first].low == "the")
+    length = key.count(" ") + 1
+    return " ".join(name_tokens(" ".join(word.low for word in words[first : first + length]))) == key
+
+
+def _is_owner(words: Sequence[Word], phrase: Phrase) -> bool:
+    """Whether a word of a phrase is in the genitive."""
+    return any(word.low.endswith(("'s", "s'")) for word in words[phrase.first : phrase.last + 1])
+
+
+def _is_part_of_name(words: Sequence[Word], phrase: Phrase, page: Page | PageContent) -> bool:
+    """`Utzon` on the page of Jørn Utzon, `Jean-François Champollion le Jeune` on that of Champollion."""
+    said = {word.low for word in words[phrase.first : phrase.last + 1] if word.is_capitalised}
+    full = page.title_keys[-1].replace("-", " ").split() if page.title_keys else []
+    if not said or not full:
+        return False
+    said = {part for word in said for part in word.split("-")}
+    return said.issubset(full) or (len(full) > 1 and said.issuperset(full))
+
+
+def _is_kind(words: Sequence[Word], phrase: Phrase, kinds: frozenset[str]) -> bool:
+    """Whether `the tower` names a kind of the page's subject, by its last word or all of them in lower case."""
+    said = words[phrase.first + 1 : phrase.last + 1]
+    if not said or any(word.low not in kinds for word in said[:-1]):
+        return False
+    return said[-1].low in kinds or (not said[-1].is_capitalised and is_of_kind(kinds, said[-1].low))
+
+
+def is_about(page: Page, sentence: PageSentence) -> bool:
+    """Whether a sentence begins with what its page is about."""
+    words = words_of(sentence.text)
+    return sentence.number == 0 or is_subject(page, sentence, words, leading_subject(words))
+
+
+def is_on_topic(page: Page, sentence: PageSentence) -> bool:
+    """Whether a sentence begins with its page's subject or something of it (`His films`, `Scott's films`)."""
+    words = words_of(sentence.text)
+    phrase = leading_subject(words)
+    if sentence.number == 0 or is_subject(page, sentence, words, phrase):
+        return True
+    if phrase is None:
+        return False
+    first = words[phrase.first]
+    if first.low in PRONOUNS:
+        return PRONOUNS[first.low] == page.pronoun
+    owned = [word.low.removesuffix("'s") for word in words[phrase.first : phrase.last + 1] if word.low.endswith("'s")]
+    full = page.title_keys[-1].split() if page.title_keys else []
+    return bool(owned) and owned[-1] in full
+
+
+def doers(
+    sentence: PageSentence, verb_stems: frozenset[str], *, is_done_to: bool
+) -> tuple[bool, list[tuple[int, int]]]:
+    """Whether a sentence has a verb, and the spans of what does it (of what it is done to).
+
+    Args:
+        sentence: The sentence.
+        verb_stems: Stems of the verb's forms.
+        is_done_to: Whether the question asks for what it is done to (`who was born`).
+    """
+    if verb_stems.isdisjoint(sentence.places):
+        return False, []
+    words = words_of(sentence.text)
+    spans: list[tuple[int, int]] = []
+    for number, word in enumerate(words):
+        if word.is_capitalised or forms_of(word.low).isdisjoint(verb_stems):
+            continue
+        agent = _agent(words, number)
+        if agent is not None and not is_done_to:
+            spans.append(agent)
+            continue
+        subject = subject_of(words, number)
+        if subject is not None and (is_done_to or not is_passive(words, number)):
+            spans.append((words[subject.first].start, words[subject.last].end))
+    return bool(spans), spans
+
+
+def _agent(words: Sequence[Word], verb: int) -> tuple[int, int] | None:
+    """The span after `by` after a verb: `was designed in 1886 by the engineer …`, up to the next comma or verb."""
+    for number in range(verb + 1, min(len(words) - 1, verb + _NEAR_BY)):
+        if words[number].low == "by":
+            phrase = object_after(words, number + 1)
+            if phrase is None:
+                return None
+            last = phrase.last
+            while last + 2 < len(words) and words[last + 1].low == "and" and words[last + 2].is_capitalised:
+                more = object_after(words, last + 2)
+                last = more.last if more else last + 2
+            return words[phrase.first].start, words[last].end
+    return None

@@ -14,16 +14,11 @@ from polyhop.schemas.languages import AUTO, ENGLISH, detected
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.query import Question, Reading, ReadingItem, Sentence
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of, vectors_of
-from polyhop.worker.reading.candidates import find_candidates
-from polyhop.worker.reading.comparisons import compare
-from polyhop.worker.reading.computed import Computed
-from polyhop.worker.reading.corpus_pages import CorpusPages
-from polyhop.worker.reading.direct import answer_directly
-from polyhop.worker.reading.evidence import factors_of
-from polyhop.worker.reading.features import Situation, features_of, keys_of, question_share
-from polyhop.worker.reading.pages import Page, pages_of
-from polyhop.worker.reading.parsing import YES_NO, ParsedQuestion, parse_question
-from polyhop.worker.reading.scoring import Best, StemWeights, choose
+from polyhop.worker.reading.candidates import Situation, features_of, find_candidates, keys_of, question_share
+from polyhop.worker.reading.comparisons import Computed, answer_directly, compare
+from polyhop.worker.reading.evidence import Best, StemWeights, choose, factors_of
+from polyhop.worker.reading.pages import CorpusPages, Page, pages_of
+from polyhop.worker.reading.question import YES_NO, ParsedQuestion, parse_question
 from polyhop.worker.reading.yes_no import answer_yes_no
 
 ANALYSER = "stems"

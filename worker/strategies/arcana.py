@@ -1,28 +1,219 @@
 """`graph-search` and `fusion`: Arcana's passages of entities near the question's, alone or fused with cosine.
 
-Owns no formula (ranking/traversal.py and fusion.py do). Decided here: the lengths of the two lists that are fused do
+Decided here: the lengths of the two lists that are fused do
 not depend on the limit, so that fewer passages are the first of more. Source: algorithms.md 5.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from polyhop.schemas.evidence import BY_VECTOR, NOTHING_SEARCHED, Fallback
+from polyhop.schemas.errors import AlgorithmError, ConfigurationError
+from polyhop.schemas.evidence import (
+    BY_VECTOR,
+    NOTHING_SEARCHED,
+    Edge,
+    Evidence,
+    Fallback,
+    Node,
+    Path,
+    QuestionNames,
+    Seed,
+)
+from polyhop.schemas.graph import RelationGraph
 from polyhop.schemas.ports import IndexReader, Services
-from polyhop.schemas.query import Question, Retrieval
-from polyhop.warehouse.artefacts import GRAPH, RELATIONS
+from polyhop.schemas.query import Question, QuestionName, Retrieval
+from polyhop.warehouse.artefacts import ENTITIES, GRAPH, NAMES, RELATIONS, vectors_of
+from polyhop.worker.ranking.chains import chain_line, hops_of
 from polyhop.worker.ranking.fusion import reciprocal_rank_fusion
 from polyhop.worker.ranking.similarity import mentioned_in
-from polyhop.worker.ranking.traversal import expand, passages_by_hops
-from polyhop.worker.strategies.arcana_entities import Matcher, StartEntities, start_by
-from polyhop.worker.strategies.arcana_evidence import EXPLAINED, ArcanaEvidence
+from polyhop.worker.ranking.traversal import NameSearch, expand, passages_by_hops, similar_entities
 from polyhop.worker.strategies.base import Parameters, Ranking, ranked_passages, retrieve_each, strategy
-from polyhop.worker.strategies.dense import DenseRanker
+from polyhop.worker.strategies.baselines import DenseRanker
+from polyhop.worker.strategies.entities import NameLookup
+
+# Source: algorithms.md 5.2.
+
+Matcher = Literal["exact", "fuzzy", "embedding"]
+
+
+@dataclass(frozen=True, slots=True)
+class StartEntities:
+    """Entities that a question starts from.
+
+    Attributes:
+        numbers: Distinct, ascending.
+        unmatched: Names that no entity has, ascending.
+        has_names: Whether the question had any name at all; with similarity it needs none.
+        similarities: Cosine by entity number, where similarity found them.
+    """
+
+    numbers: tuple[int, ...]
+    unmatched: tuple[str, ...]
+    has_names: bool
+    similarities: dict[int, float]
+
+
+class EntityStart(Protocol):
+    """Finds the entities that a question starts from."""
+
+    def find(self, question: Question) -> StartEntities:
+        """The entities, and what of the question led to none."""
+        ...
+
+
+class NamedStart:
+    """By the question's names: those it came with, else those that the index's own finder finds."""
+
+    def __init__(self, reader: IndexReader, *, is_fuzzy: bool) -> None:
+        self._finder = reader.artefact(NAMES)
+        self._lookup = NameLookup(reader)
+        self._search = NameSearch(reader.artefact(GRAPH).keys) if is_fuzzy else None
+
+    def find(self, question: Question) -> StartEntities:
+        """Entities of these names, or of names that contain them; a name merged into an entity's stands for it."""
+        keys = [name.key for name in question.names] or [m.key for m in self._finder.find(question.text)]
+        return self.named(keys)
+
+    def named(self, names: Sequence[str]) -> StartEntities:
+        """The same for names given one by one."""
+        found: set[int] = set()
+        unmatched = []
+        for name in sorted(set(names)):
+            entities = {*self._lookup.find(QuestionName(name, name))[1]}
+            entities.update(self._search.containing(name) if self._search else ())
+            if not entities:
+                unmatched.append(name)
+            found |= entities
+        return StartEntities(tuple(sorted(found)), tuple(unmatched), has_names=bool(names), similarities={})
+
+
+class SimilarStart:
+    """By the similarity of entities to the whole question."""
+
+    def __init__(self, vectors: NDArray[np.float32], count: int, min_similarity: float) -> None:
+        self._vectors = vectors
+        self._count = count
+        self._min_similarity = min_similarity
+
+    def find(self, question: Question) -> StartEntities:
+        """The nearest entities.
+
+        Raises:
+            AlgorithmError: If the caller did not encode the question.
+        """
+        vector = question.vector if question.entity_vector is None else question.entity_vector
+        vector = question.hint_vectors.get(question.text) if vector is None else vector
+        if vector is None:
+            raise AlgorithmError(f"matcher=embedding needs the question's vector; encode '{question.text}' first.")
+        numbers, cosines = similar_entities(self._vectors, vector, self._count, self._min_similarity)
+        similarities = dict(zip(numbers.tolist(), cosines.tolist(), strict=True))
+        return StartEntities(tuple(sorted(similarities)), (), has_names=True, similarities=similarities)
+
+
+def start_by(reader: IndexReader, strategy: str, matcher: Matcher, count: int, min_similarity: float) -> EntityStart:
+    """The start that a strategy's parameters ask for.
+
+    Raises:
+        ConfigurationError: If similarity is asked for and the index has no vectors of entities.
+    """
+    if matcher != "embedding":
+        return NamedStart(reader, is_fuzzy=matcher == "fuzzy")
+    if "vectors:entity" not in reader.artefacts:
+        raise ConfigurationError(
+            f"matcher=embedding of strategy '{strategy}' needs 'vectors:entity', which index '{reader.name}' was built "
+            f"without. Build it with: polyhop index --index {reader.name} --add-strategy naive-vector"
+        )
+    return SimilarStart(np.asarray(reader.artefact(vectors_of("entity"))), count, min_similarity)
+
+
+# Source: algorithms.md 5.2.
+
+EXPLAINED = 10
+"""So many passages of the graph's list are explained."""
+
+_SHOWN = 30  # entities; chosen: as many as `qasa` returns by default
+_DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
+
+
+class ArcanaEvidence:
+    """Writes graph searches down for one open version."""
+
+    def __init__(self, reader: IndexReader, relations: RelationGraph) -> None:
+        self._reader = reader
+        self._relations = relations
+
+    def of(
+        self, start: StartEntities, reached: tuple[NDArray[np.intp], NDArray[np.intp]], ranked: NDArray[np.intp]
+    ) -> Evidence:
+        """The evidence of one question.
+
+        Args:
+            start: Where it started.
+            reached: Entities, ascending, and their hops.
+            ranked: Passages by graph search, in descending order of score.
+
+        Returns:
+            Names, seeds (the start entities), how many entities were reached, as nodes those that the top passages
+            mention (by hops, then key, at most 30), and for each the path that leads to it from a start entity.
+        """
+        keys = self._reader.artefact(GRAPH).keys
+        entities, hops = reached
+        shown = self._mentioned(entities, hops, ranked[:EXPLAINED])
+        hop_of = dict(zip(entities[shown].tolist(), hops[shown].tolist(), strict=True))
+        paths = {number: self._path(number, entities, hops) for number in hop_of}
+        involved = sorted({*start.numbers, *(number for path in paths.values() for number in path)})
+        name_of = {n: e.name for n, e in zip(involved, self._reader.artefact(ENTITIES)(involved), strict=True)}
+        match = "vector" if start.similarities else ""
+        return Evidence(
+            names=QuestionNames(tuple(keys[n] for n in start.numbers), tuple(start.unmatched)),
+            seeds=tuple(
+                Seed("entity", keys[n], 1.0, name_of[n], match, _rounded(start.similarities.get(n)))
+                for n in start.numbers
+            ),
+            nodes=tuple(Node(keys[n], name_of[n], distance=hop) for n, hop in hop_of.items()),
+            paths=tuple(self._as_path(path, name_of) for path in paths.values() if len(path) > 1),
+            node_count=len(entities),
+        )
+
+    def _as_path(self, numbers: tuple[int, ...], name_of: Mapping[int, str]) -> Path:
+        keys = tuple(self._reader.artefact(GRAPH).keys[number] for number in numbers)
+        names = tuple(name_of[number] for number in numbers)
+        hops = hops_of(self._relations, numbers)
+        edges = tuple(Edge(*pair, hop.forward, hop.backward) for pair, hop in zip(pairwise(keys), hops, strict=True))
+        return Path(chain_line(names, hops), keys, names, edges)
+
+    def _mentioned(
+        self, entities: NDArray[np.intp], hops: NDArray[np.intp], passages: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
+        """Places of the reached entities that these passages mention, by hops, then number; the first of them."""
+        graph = self._reader.artefact(GRAPH)
+        rows = [graph.indices[graph.indptr[passage] : graph.indptr[passage + 1]] for passage in passages.tolist()]
+        mentioned = np.isin(entities, np.concatenate(rows)) if rows else np.zeros(len(entities), dtype=np.bool_)
+        places = np.flatnonzero(mentioned)
+        return places[np.argsort(hops[places], kind="stable")][:_SHOWN]
+
+    def _path(self, number: int, entities: NDArray[np.intp], hops: NDArray[np.intp]) -> tuple[int, ...]:
+        """From a start entity to this one, over the smallest numbers."""
+        graph = self._relations
+        path = [number]
+        for hop in range(int(hops[np.searchsorted(entities, number)]), 0, -1):
+            row = graph.indices[graph.indptr[path[-1]] : graph.indptr[path[-1] + 1]]
+            places = np.minimum(np.searchsorted(entities, row), len(entities) - 1)
+            is_nearer = (entities[places] == row) & (hops[places] == hop - 1)
+            path.append(int(row[is_nearer][0]))
+        return tuple(reversed(path))
+
+
+def _rounded(similarity: float | None) -> float | None:
+    return None if similarity is None else round(similarity, _DIGITS)
+
 
 GRAPH_SEARCH = "graph-search"
 FUSION = "fusion"

@@ -1,6 +1,7 @@
 """`bridge-masked`: bridge with a second look at the question, encoded once more without its rare names.
 
-What is asked and about whom pull apart, so that passages of the second hop, which lack the names, come closer. The walk
+What is asked and about whom pull apart, so that passages of the second hop, which lack the names, come closer. The
+walk
 also uses parts of titles as edges; BM25 counts as far as it earns trust. Source: bridge-masked.md 1, 3.
 """
 
@@ -14,17 +15,24 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from polyhop.schemas.evidence import PASSAGES_ONLY, Evidence, Note
+from polyhop.schemas.languages import analyser_of
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
-from polyhop.schemas.stems import analyser_of
-from polyhop.warehouse.artefacts import CHUNK_GRAPH, COSINE_SCALE, lexical_of, vectors_of
-from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score
-from polyhop.worker.ranking.bridge import cover, flat_walk_part, relative, seed_passages
-from polyhop.worker.ranking.order import best, contenders
-from polyhop.worker.ranking.pagerank import WalkSeeds, bipartite_transition, entity_weights, mix
+from polyhop.warehouse.artefacts import CHUNK_GRAPH, COSINE_SCALE, NAMES, lexical_of, vectors_of
+from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness, containment, count_terms, impacts, score
+from polyhop.worker.ranking.bridge import (
+    common_count,
+    cover,
+    flat_walk_part,
+    is_unnested,
+    masked_text,
+    names_share,
+    relative,
+    seed_passages,
+)
+from polyhop.worker.ranking.fusion import best, contenders
+from polyhop.worker.ranking.pagerank import TouchedWalk, WalkSeeds, bipartite_transition, entity_weights, mix
 from polyhop.worker.ranking.similarity import cosine_error, exact_cosines, rough_cosines
-from polyhop.worker.ranking.touched_walk import TouchedWalk
-from polyhop.worker.ranking.trust import DEPTH, Trust, agreement, completeness
 from polyhop.worker.strategies.base import (
     Ranking,
     has_word,
@@ -34,8 +42,77 @@ from polyhop.worker.strategies.base import (
     walked_retrievals,
 )
 from polyhop.worker.strategies.bridge import ANALYSER, ENTITY_PENALTY, IN_COSINES, K1, B, BridgeParameters
-from polyhop.worker.strategies.entities import Start
-from polyhop.worker.strategies.masked_questions import MaskedQuestion, MaskedQuestions
+from polyhop.worker.strategies.entities import NodeMatcher, QuestionEntities, Start, entity_meanings
+
+# Source: bridge-masked.md 1, 3 step 0.
+
+KEPT_QUESTIONS = 256
+"""Chosen: some batches of a worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedQuestion:
+    """A question as it is read before anything is ranked.
+
+    Attributes:
+        entities: Its names.
+        seeds: Shape (m,): those of them that start the walk, ascending.
+        shares: Shape (m,): as of `entities`.
+        masked: Its words without its rare names; "" if there is no such question.
+        names_share: c.
+    """
+
+    entities: QuestionEntities
+    seeds: NDArray[np.intp]
+    shares: NDArray[np.float64]
+    masked: str
+    names_share: float
+
+
+class MaskedQuestions:
+    """Reads questions of one version."""
+
+    def __init__(self, reader: IndexReader, common_share: float) -> None:
+        graph = reader.artefact(CHUNK_GRAPH)
+        self._find = reader.artefact(NAMES).find
+        self._meanings_of = entity_meanings(reader)
+        self._number_of, self._df = graph.number_of, graph.df
+        self._matcher = NodeMatcher(lambda _: (), graph.number_of, graph.df)
+        self._common = common_count(graph.passage_count, common_share)
+        self._stems = analyser_of(ANALYSER, reader.artefact(lexical_of(ANALYSER)).language)
+        self._read: dict[str, MaskedQuestion] = {}
+
+    def read(self, question: Question) -> MaskedQuestion:
+        """Names and mask of a question. Source: bridge-masked.md 1, 3 steps 0a and 0b.
+
+        The last ones are kept: a question is read before its texts are encoded, and again when it is ranked.
+        """
+        known = self._read.get(question.text)
+        if known is None:
+            known = self._of(question.text)
+            if len(self._read) >= KEPT_QUESTIONS:
+                self._read.clear()
+            self._read[question.text] = known
+        return known
+
+    def _of(self, text: str) -> MaskedQuestion:
+        mentions = self._find(text)
+        meanings = [self._meanings_of(mention.key) for mention in mentions]
+        entities = self._matcher.match_meanings(meanings)
+        spans = [
+            (mention.start, mention.end)
+            for mention, keys in zip(mentions, meanings, strict=True)
+            if any(map(self._is_rare, keys))
+        ]
+        masked = masked_text(text, spans) if spans else ""
+        first = is_unnested(entities.matched)
+        seeds, share = entities.numbers[first], names_share(self._df[entities.numbers[first]], self._common)
+        return MaskedQuestion(entities, seeds, entities.shares[first], masked if self._stems(masked) else "", share)
+
+    def _is_rare(self, key: str) -> bool:
+        number = self._number_of.get(key)
+        return number is not None and 0 < self._df[number] <= self._common
+
 
 NAME = "bridge-masked"
 IN_MASKED_COSINES = (*IN_COSINES, "lexical_share")

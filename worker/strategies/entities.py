@@ -1,10 +1,9 @@
 """Question entities: names in the question that are nodes of the graph, and where a walk starts because of them.
 
-A name counts under its own key or its entity's. Finds no names itself (the index brings the finder that built its
-graph) and weighs no seeds (worker/ranking does). Source: algorithms.md 2.3, 2B.1, 1.4 (8).
+A name counts under its own key or its entity's. Source: algorithms.md 2.3, 2B.1, 1.4 (8).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +11,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.evidence import UNIFORM, Evidence, Fallback, QuestionNames, Seed
+from polyhop.schemas.graph import Match
+from polyhop.schemas.names import name_tokens
 from polyhop.schemas.ports import IndexReader
-from polyhop.warehouse.artefacts import ALIASES, GRAPH, NAMES, NAMESAKES
+from polyhop.schemas.query import QuestionName
+from polyhop.schemas.text import norm_ws
+from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH, NAMES, NAMESAKES
 from polyhop.worker.ranking.pagerank import WalkSeeds
+
+# Source: algorithms.md 1.5 step 2a.
+
+
+class NameLookup:
+    """Entities by key (folded, docs/decisions/0002) and by `norm_ws` name, else by a name merged into theirs."""
+
+    def __init__(self, reader: IndexReader, find_exact: Callable[[str, str], Collection[int]] | None = None) -> None:
+        """Takes the index, and what finds entities by folded and `norm_ws` name in its place."""
+        self._reader = reader
+        self._find_exact = find_exact or self._in_index
+
+    def find(self, name: QuestionName) -> tuple[Match, tuple[int, ...]]:
+        """How the name was found and the entities of that name, ascending; "vector" and none if nobody has it."""
+        number_of = self._reader.artefact(GRAPH).number_of
+        folded = " ".join(name_tokens(name.key))
+        exact = self._find_exact(folded, norm_ws(name.key))
+        if exact:
+            return "exact", tuple(sorted(exact))
+        merged = number_of.get(self._reader.artefact(ALIASES).get(folded, folded))
+        return ("vector", ()) if merged is None else ("alias", (merged,))
+
+    def _in_index(self, folded: str, name: str) -> set[int]:
+        found = set(self._reader.artefact(EXACT_NAMES).get(name, ()))
+        number = self._reader.artefact(GRAPH).number_of.get(folded)
+        return found if number is None else found | {number}
+
 
 NODE_KINDS = {"entities": "entity", "terms": "term"}
 """What one node is called, by what the keys of a graph are called."""

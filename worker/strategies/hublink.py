@@ -1,33 +1,380 @@
 """`hublink` and `hublink-topic`: hubs by the similarity of their paths, of the whole graph or by levels from a topic.
 
-Owns no formula (worker/ranking/hubs/ does) and reads no answer (worker/reading/hubs.py does).
 Source: algorithms.md 4.8 to 4.12.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from pathlib import Path as FilePath
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from polyhop.schemas.evidence import NO_HUBS, Fallback
+from polyhop.schemas.chat import Prompt
+from polyhop.schemas.evidence import NO_HUBS, Edge, Evidence, Fallback, Node, Note, Path, Seed
 from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import Question, Retrieval
-from polyhop.tasks.hubs.artefact import STORED_HUBS
+from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
+from polyhop.tasks.hubs.paths import path_text
 from polyhop.warehouse.artefacts import ALIASES, ENTITY_IDS, GRAPH, LANGUAGE, NAMES, vectors_of
-from polyhop.worker.questions.components import ModelComponents, QuestionComponents, RuleComponents, components_task
-from polyhop.worker.ranking.hubs.choice import ChoiceRule, HubChoice
-from polyhop.worker.ranking.hubs.levels import Level, TopicWalk
-from polyhop.worker.ranking.hubs.ranking import Linked, linked_passages, rank_passages, rank_triples, used_paths
-from polyhop.worker.ranking.hubs.search import PathSearch, Scores
-from polyhop.worker.ranking.hubs.topic import NamedEntities, Topics
-from polyhop.worker.reading.hub_steps import hub_tasks
-from polyhop.worker.reading.hubs import HubModel, HubReader
-from polyhop.worker.strategies.base import entity_vector, question_vector, ranked_passages, retrieve_each, strategy
-from polyhop.worker.strategies.hublink_evidence import FoundLevel, HubEvidence, TopicChoice
-from polyhop.worker.strategies.hublink_parameters import HubLinkParameters, HubLinkTopicParameters, prompt_of
+from polyhop.warehouse.statements import read_prompt
+from polyhop.worker.questions.parts import (
+    COMPONENTS_TOKENS,
+    ModelComponents,
+    QuestionComponents,
+    RuleComponents,
+    components_task,
+)
+from polyhop.worker.ranking.hubs import (
+    ChoiceRule,
+    HubChoice,
+    Level,
+    Linked,
+    NamedEntities,
+    PathScores,
+    PathSearch,
+    ScoredHub,
+    Scores,
+    Topic,
+    Topics,
+    TopicWalk,
+    UsedPath,
+    diversified,
+    in_context_order,
+    linked_passages,
+    rank_passages,
+    rank_triples,
+    used_paths,
+    words_of,
+)
+from polyhop.worker.reading.hubs import REPLY_TOKENS, HubModel, HubReader, HubReadingRule, hub_tasks
+from polyhop.worker.reading.models import estimate_tokens
+from polyhop.worker.strategies.base import (
+    CallBound,
+    Parameters,
+    entity_vector,
+    question_vector,
+    ranked_passages,
+    retrieve_each,
+    strategy,
+)
+
+_DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
+
+
+def drawn_path(stored: StoredHubs, path: int, score: float, walked: Sequence[int] = ()) -> Path:
+    """A path over the graph.
+
+    Args:
+        stored: The hubs.
+        path: Number of a path.
+        score: Its score.
+        walked: Triples from a topic to the path's hub; the path then begins at the topic.
+    """
+    graph, own = stored.graph, stored.paths.triples_of(path).tolist()
+    at = _start(stored, walked, int(graph.subjects[own[0]]))
+    nodes, steps = [at], []
+    for triple in (*walked, *own):
+        subject, value = int(graph.subjects[triple]), int(graph.objects[triple])
+        at, is_forward = (value, True) if subject == at else (subject, False)
+        nodes.append(at)
+        steps.append((triple, is_forward))
+    keys, labels = stored.own_ids.of(nodes), stored.labels.of(nodes)
+    names = [label or key for label, key in zip(labels, keys, strict=True)]
+    edges = []
+    for place, (triple, is_forward) in enumerate(steps):
+        label = (stored.predicates[int(graph.predicates[triple])],)
+        ends = keys[place], keys[place + 1]
+        edges.append(Edge(*ends, forward=label) if is_forward else Edge(*ends, backward=label))
+    (text,) = stored.path_texts.of([int(stored.paths.path_texts[path])])
+    line = f"{text} From the topic: {path_text(words_of(stored, walked))}" if walked else text
+    return Path(line, tuple(keys), tuple(names), tuple(edges), round(score, _DIGITS))
+
+
+def _start(stored: StoredHubs, walked: Sequence[int], hub: int) -> int:
+    """The node from which a way over these triples ends at a hub."""
+    at = hub
+    for triple in reversed(walked):
+        subject, value = int(stored.graph.subjects[triple]), int(stored.graph.objects[triple])
+        at = subject if value == at else value
+    return at
+
+
+# Source: algorithms.md 4.8, 4.10.
+
+By = Literal["model", "rules"]
+
+
+class HubLinkParameters(Parameters):
+    """Parameters of `hublink`; defaults are the published code's, or the thesis' where that has none."""
+
+    grid: ClassVar[Mapping[str, str]] = {"path_weight_alpha": "0,3,6,9", "diversity_penalty": "0,.01,.05,.1"}
+    """The thesis' tuning grid: algorithms.md 4."""
+
+    number_of_hubs: int = Field(
+        5,
+        ge=1,
+        le=1000,
+        description="gamma: hubs that a question is answered from, default 5 (published runs: 10, 30).",
+    )
+    top_paths_to_keep: int = Field(
+        10, ge=1, le=1000, description="alpha_paths: paths that a hub is judged and read by, default 10."
+    )
+    path_weight_alpha: float = Field(
+        5.0,
+        ge=0,
+        le=100,
+        description="How much a hub's better paths count more: weight exp(alpha * score), default 5; the thesis: 0.",
+    )
+    diversity_penalty: float = Field(
+        0.05,
+        ge=0,
+        le=1,
+        description="Rows of level triple about one subject: what each repetition loses in a hub's evidence, "
+        "default 0.05; the thesis: 0.",
+    )
+    question_components: Literal["off", "rules", "model"] = Field(
+        "off",
+        description="Key terms of the question that are searched for beside it: none (off, default), names and runs of "
+        "words (rules), or those that a model lists (model).",
+    )
+    n_source_chunks: int = Field(
+        10,
+        ge=0,
+        le=1000,
+        description="Passages linked to a hub that join its evidence, with their metadata and the hub's, default 10; "
+        "0 is no linking.",
+    )
+    min_path_score: float = Field(0.0, ge=0, le=1, description="Paths that score below it are not seen, default 0.")
+    partial_answers: By = Field(
+        "model", description="A partial answer for each hub by the configured model (default), or by rules."
+    )
+    final_answer: By = Field(
+        "model", description="The answer from the partial ones by the configured model (default), or by rules."
+    )
+    output_filter: bool = Field(
+        default=False, description="A model keeps the triples that support the answer, default 0 (no)."
+    )
+    min_partial_score: float = Field(
+        0.3, ge=0, le=1, description="By rules, a hub answers if its best path scores at least this, default 0.3."
+    )
+    evidence_tokens: int = Field(
+        6000, ge=200, le=1_000_000, description="Largest evidence of a hub in a prompt, in tokens, default 6000."
+    )
+
+    @property
+    def rule(self) -> ChoiceRule:
+        """How many hubs and paths."""
+        return ChoiceRule(self.number_of_hubs, self.top_paths_to_keep, self.path_weight_alpha)
+
+    @property
+    def reading(self) -> HubReadingRule:
+        """How hubs are read."""
+        return HubReadingRule(
+            partial_by_model=self.partial_answers == "model",
+            final_by_model=self.final_answer == "model",
+            filters=self.output_filter,
+            min_partial_score=self.min_partial_score,
+            evidence_tokens=self.evidence_tokens,
+            links=self.n_source_chunks > 0,
+        )
+
+    @property
+    def most_levels(self) -> int:
+        """Levels that may be read for one question."""
+        return 1
+
+    def call_bounds(self) -> tuple[CallBound, ...]:
+        """At most: components once; per level a partial answer for each hub and a final one; the filter once.
+
+        Prompts are counted with the rule on the language of the answer, which indexes of English texts leave out.
+        Source: algorithms.md 4.10 (cost in calls).
+        """
+        levels, evidence = self.most_levels, self.evidence_tokens
+        counted = (
+            ("hub.components", int(self.question_components == "model"), 0, COMPONENTS_TOKENS),
+            ("hub.partial", levels * self.number_of_hubs * (self.partial_answers == "model"), evidence, REPLY_TOKENS),
+            ("hub.final", levels * (self.final_answer == "model"), evidence, REPLY_TOKENS),
+            ("hub.filter", int(self.output_filter), evidence + REPLY_TOKENS, REPLY_TOKENS),
+        )
+        return tuple(
+            CallBound(task, calls, shown + estimate_tokens(prompt_of(task).in_language_of_question("any").text), reply)
+            for task, calls, shown, reply in counted
+            if calls
+        )
+
+
+class HubLinkTopicParameters(HubLinkParameters):
+    """Parameters of `hublink-topic`."""
+
+    max_level: int = Field(
+        5, ge=1, le=100, description="beta: levels that are searched, default 5 (published runs: 1)."
+    )
+    search_until_hub: bool = Field(
+        default=True,
+        description="eta: a level goes on until it meets hubs, or is one step (0); default 1 (until hubs).",
+    )
+
+    @property
+    def most_levels(self) -> int:
+        """Levels that may be read for one question."""
+        return self.max_level
+
+
+def prompt_of(task: str) -> Prompt:
+    """The prompt of one of HubLink's tasks at question time."""
+    folder = "questions" if task == "hub.components" else "reading"
+    return read_prompt(FilePath(__file__).parents[1] / folder / "prompts" / f"{task}.md")
+
+
+# Source: algorithms.md 4.1, 4.8, 4.9.
+
+_SHOWN = 10
+"""Paths, alternatives of a topic and hubs without paths that are listed; the data hold all paths."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLevel:
+    """A level with its kept paths, and the linked passages of each of its hubs with their cosines."""
+
+    level: Level
+    used: Sequence[UsedPath]
+    linked: Sequence[Sequence[tuple[int, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChoice:
+    """The topic of a search: the name it was found by, and other names' nodes that were not chosen."""
+
+    name: str
+    topic: Topic
+    others: Sequence[Topic] = ()
+
+
+class HubEvidence:
+    """Writes searches for hubs down for one open version."""
+
+    def __init__(self, stored: StoredHubs, search: PathSearch, passage_ids: Sequence[str], penalty: float) -> None:
+        """For an open version; `penalty` is that of the diversity re-ranking."""
+        self._stored = stored
+        self._search = search
+        self._passage_ids = passage_ids
+        self._penalty = penalty
+
+    def of(
+        self,
+        levels: Sequence[FoundLevel],
+        scores: PathScores,
+        choice: TopicChoice | None,
+        components: Sequence[str],
+    ) -> Evidence:
+        """The evidence of one question."""
+        hubs = [self._hub_node(found.level, hub, choice) for found in levels for hub in found.level.hubs]
+        rows = [self._level_row(found, scores) for found in levels]
+        notes = [note for found in levels for note in self._level_notes(found.level)]
+        if components:
+            notes.insert(0, Note("Components", "; ".join(components)))
+        if self._search.text_count:
+            notes.append(Note("Search", f"exact over {self._search.text_count:,} texts"))
+        return Evidence(
+            seeds=(self._seed(choice),) if choice else (),
+            nodes=tuple(hubs),
+            paths=tuple(self._shown_paths(levels)),
+            notes=(*(self._topic_notes(choice) if choice else ()), *notes),
+            measure="hub score",
+            node_count=sum(found.level.found for found in levels),
+            data={"levels": rows} if rows else {},
+        )
+
+    def _seed(self, choice: TopicChoice) -> Seed:
+        topic = choice.topic
+        (own_id,), (name,) = self._stored.own_ids.of([topic.node]), self._stored.labels.of([topic.node])
+        return Seed("topic", own_id, 1.0, name, topic.match, topic.similarity)
+
+    def _topic_notes(self, choice: TopicChoice) -> list[Note]:
+        """Which nodes might have been meant as well."""
+        others = [*choice.topic.others, *(other.node for other in choice.others)]
+        if not others:
+            return []
+        rest = f"; {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+        return [Note("Other topics", self._named(others[:_SHOWN]) + rest)]
+
+    def _hub_node(self, level: Level, hub: ScoredHub, choice: TopicChoice | None) -> Node:
+        node = int(self._stored.paths.hubs[hub.hub])
+        (own_id,), (name,) = self._stored.own_ids.of([node]), self._stored.labels.of([node])
+        walked = len(level.paths_to_topic[level.hubs.index(hub)]) if choice else None
+        return Node(own_id, name or own_id, round(hub.score, _DIGITS), kind="hub", distance=walked)
+
+    def _level_notes(self, level: Level) -> list[Note]:
+        notes = []
+        if level.found > len(level.hubs):
+            notes.append(Note(f"Level {level.number}", f"{level.found} hubs, the best {len(level.hubs)} kept"))
+        if level.not_indexed:
+            rest = len(level.not_indexed) - _SHOWN
+            said = self._named(level.not_indexed[:_SHOWN]) + (f"; {rest} more" if rest > 0 else "")
+            notes.append(Note("Hubs without an index", said))
+        return notes
+
+    def _named(self, nodes: Sequence[int]) -> str:
+        pairs = zip(self._stored.own_ids.of(nodes), self._stored.labels.of(nodes), strict=True)
+        return "; ".join(f"{name} [{own_id}]" for own_id, name in pairs)
+
+    def _level_row(self, found: FoundLevel, scores: PathScores) -> dict[str, Any]:
+        level = found.level
+        hubs = zip(level.hubs, level.paths_to_topic, found.linked, strict=True)
+        return {
+            "level": level.number,
+            "found": level.found,
+            "not_indexed": self._stored.own_ids.of(level.not_indexed),
+            "hubs": [self._hub_row(hub, walked, linked, scores) for hub, walked, linked in hubs],
+        }
+
+    def _hub_row(
+        self, hub: ScoredHub, walked: Sequence[int], linked: Sequence[tuple[int, float]], scores: PathScores
+    ) -> dict[str, Any]:
+        node = int(self._stored.paths.hubs[hub.hub])
+        (own_id,), (name,) = self._stored.own_ids.of([node]), self._stored.labels.of([node])
+        paths = self._stored.paths
+        ordered = self._diversified(hub, scores)
+        texts = self._stored.path_texts.of(paths.path_texts[ordered].tolist()) if ordered else []
+        return {
+            "hub_id": own_id,
+            "name": name,
+            "score": round(hub.score, _DIGITS),
+            "path_to_topic": path_text(words_of(self._stored, walked)) if walked else "",
+            "paths": [
+                {
+                    "path": path,
+                    "hash": paths.hashes[path].tobytes().hex(),
+                    "text": text,
+                    "score": round(float(scores.paths[path]), _DIGITS),
+                }
+                for path, text in zip(ordered, texts, strict=True)
+            ],
+            "passages": [self._passage_ids[passage] for passage, _ in linked],
+        }
+
+    def _diversified(self, hub: ScoredHub, scores: PathScores) -> list[int]:
+        """The kept paths in the order of their best rows after the penalty for repeated subjects."""
+        if not self._search.has_triple_rows or not self._penalty:
+            return list(hub.paths)
+        triples = [self._search.best_row_triple(scores, path) for path in hub.paths]
+        subjects = [int(self._stored.graph.subjects[triple]) if triple >= 0 else -1 for triple in triples]
+        order = diversified([float(scores.paths[path]) for path in hub.paths], subjects, self._penalty)
+        return [hub.paths[place] for place in order]
+
+    def _shown_paths(self, levels: Sequence[FoundLevel]) -> list[Path]:
+        """The first paths of the ranking, each after the path that leads from the topic to its hub."""
+        shown: list[Path] = []
+        for found in levels:
+            for used in in_context_order(found.used, self._stored.paths)[: _SHOWN - len(shown)]:
+                walked = found.level.paths_to_topic[used.hub_rank]
+                shown.append(drawn_path(self._stored, used.path, used.score, walked))
+        return shown
+
 
 DIRECT, TRAVERSAL = "hublink", "hublink-topic"
 

@@ -1,22 +1,37 @@
-"""`qasa`: activation spreads from the question's names, gated by similarity to the question; passages follow.
+"""`qasa`: activation spreads from the question's names, gated by similarity to the question, in memory or in Neo4j.
 
-Owns no formula: an engine spreads (spreading.py), passages are ranked as in algorithms.md 6.2. Ablations are
+Ablations are
 parameters (1.7); `naive-vector` is the one without a graph. Source: algorithms.md 1.
 """
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar, Literal, Protocol
 
+import numpy as np
 from pydantic import Field
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.evidence import NOTHING_SEARCHED, QUESTION_VECTOR
-from polyhop.schemas.ports import IndexReader, Services, SpreadingDatabase
-from polyhop.schemas.query import Question, QuestionName, Retrieval
-from polyhop.schemas.spreading import (
+from polyhop.schemas.evidence import (
+    NOTHING_SEARCHED,
+    QUESTION_VECTOR,
+    Edge,
+    Evidence,
+    Fallback,
+    Node,
+    Note,
+    Path,
+    QuestionNames,
+    Seed,
+)
+from polyhop.schemas.graph import (
+    Activation,
+    Chain,
     ChainRule,
     Dedupe,
+    Entity,
     Gate,
     Multiplicity,
     SeedName,
@@ -25,13 +40,156 @@ from polyhop.schemas.spreading import (
     SpreadQuestion,
     SpreadRule,
 )
-from polyhop.warehouse.artefacts import GRAPH
+from polyhop.schemas.ports import IndexReader, Services, SpreadingDatabase
+from polyhop.schemas.query import Question, QuestionName, Retrieval
+from polyhop.warehouse.artefacts import ENTITIES, GRAPH, RELATIONS, EntityReader, vectors_of
+from polyhop.worker.ranking.activation import find_seeds, spread
+from polyhop.worker.ranking.chains import best_chains, chain_line, context_text, entity_line, without_duplicates
+from polyhop.worker.ranking.fusion import best
 from polyhop.worker.ranking.similarity import mentioned_in, passages_of_entities
 from polyhop.worker.strategies.base import Parameters, entity_vector, ranked_passages, retrieve_each, strategy
-from polyhop.worker.strategies.lookup import NameLookup
-from polyhop.worker.strategies.qasa_evidence import QasaEvidence
-from polyhop.worker.strategies.spreading import EmbeddedEngine, Engine, QasaRules
-from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
+from polyhop.worker.strategies.entities import NameLookup
+
+# Source: algorithms.md 1.5, 1.6.
+
+
+@dataclass(frozen=True, slots=True)
+class QasaRules:
+    """Everything that decides what an engine returns."""
+
+    seeds: SeedRule
+    spread: SpreadRule
+    chains: ChainRule
+
+
+class Engine(Protocol):
+    """Spreads activation; every engine gives the same for the same question."""
+
+    def activate(self, questions: Sequence[SpreadQuestion]) -> list[Activation]:
+        """One Activation per question, in order; a question does not depend on the others."""
+        ...
+
+
+class EmbeddedEngine:
+    """Runs on the memory-mapped arrays of an open version."""
+
+    def __init__(self, reader: IndexReader, rules: QasaRules) -> None:
+        self._graph = reader.artefact(RELATIONS)
+        self._vectors = np.asarray(reader.artefact(vectors_of("entity")))
+        self._rules = rules
+
+    def activate(self, questions: Sequence[SpreadQuestion]) -> list[Activation]:
+        """One after the other."""
+        return [self._activate(question) for question in questions]
+
+    def _activate(self, question: SpreadQuestion) -> Activation:
+        begun = time.perf_counter()
+        rules = self._rules
+        seeds = find_seeds(self._vectors, question, rules.seeds)
+        seeded = time.perf_counter()
+        start = {seed.entity: seed.activation for seed in seeds}
+        entities, values = spread(self._graph, self._vectors, question.vector, start, rules.spread)
+        found = best_chains(self._graph, entities, values, start, rules.chains)
+        seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
+        return Activation(seeds, entities, values, found.chains, found.is_cut, seconds)
+
+
+# Source: algorithms.md 1.6.
+
+
+class Neo4jEngine:
+    """Asks the database question by question; drops duplicates as the embedded engine does."""
+
+    def __init__(self, database: SpreadingDatabase, rules: QasaRules) -> None:
+        self._database = database
+        self._rules = rules
+
+    def activate(self, questions: Sequence[SpreadQuestion]) -> list[Activation]:
+        """One Activation per question, in order."""
+        return [self._activate(question) for question in questions]
+
+    def _activate(self, question: SpreadQuestion) -> Activation:
+        rules = self._rules
+        found = self._database.activate(question, rules.seeds, rules.spread, rules.chains)
+        by_path = {chain.entities: chain for chain in found.chains}
+        kept = without_duplicates(list(by_path))
+        return replace(found, chains=tuple(by_path[path] for path in kept[: rules.chains.limit]))
+
+
+# Source: algorithms.md 1.1, 1.5 steps 4 and 6.
+
+_DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
+_CUT = Note("Search for chains cut short", "it stopped at max_paths_enumerated, so stronger chains may exist")
+
+
+class QasaEvidence:
+    """Writes activations down for one open version."""
+
+    def __init__(self, reader: IndexReader, entity_limit: int, read_entities: EntityReader | None = None) -> None:
+        """For an open version; `read_entities` reads entities from elsewhere than the index."""
+        self._reader = reader
+        self._entity_limit = entity_limit
+        self._read_entities = read_entities or reader.artefact(ENTITIES)
+
+    def of(self, question: SpreadQuestion, activation: Activation, fallback: Fallback | None) -> Evidence:
+        """The evidence of one question.
+
+        Args:
+            question: With its names looked up.
+            activation: What an engine returned for it.
+            fallback: What took the place of the question's names.
+
+        Returns:
+            Names, seeds, the top K_e entities by activation and those of seeds and chains as nodes, chains as paths,
+            and both as a reader gets them in `context`.
+        """
+        first = activation.entities[best(activation.values, self._entity_limit)].tolist()
+        shown = {*first, *(seed.entity for seed in activation.seeds)}
+        shown.update(entity for chain in activation.chains for entity in chain.entities)
+        numbers = sorted(shown)
+        entities = dict(zip(numbers, self._read_entities(numbers), strict=True))
+        value_of = dict(zip(activation.entities.tolist(), activation.values.tolist(), strict=True))
+        paths = tuple(_path(chain, entities) for chain in activation.chains)
+        ranked = [*first, *sorted(shown - set(first), key=lambda number: (-value_of[number], number))]
+        return Evidence(
+            names=self._names(question),
+            seeds=tuple(
+                Seed(
+                    "entity",
+                    entities[seed.entity].key,
+                    round(seed.activation, _DIGITS),
+                    entities[seed.entity].name,
+                    seed.match,
+                    round(seed.score, _DIGITS),
+                )
+                for seed in activation.seeds
+            ),
+            nodes=tuple(_node(entities[number], value_of[number]) for number in ranked),
+            paths=paths,
+            notes=(_CUT,) if activation.is_cut else (),
+            fallback=fallback,
+            measure="activation",
+            node_count=len(activation.entities),
+            context=context_text([path.text for path in paths], [entity_line(entities[number]) for number in first]),
+        )
+
+    def _names(self, question: SpreadQuestion) -> QuestionNames:
+        keys = self._reader.artefact(GRAPH).keys
+        found = {keys[entity] for name in question.names for entity in name.entities}
+        missed = {name.name for name in question.names if name.name and not name.entities}
+        return QuestionNames(tuple(sorted(found)), tuple(sorted(missed)))
+
+
+def _node(entity: Entity, value: float) -> Node:
+    return Node(entity.key, entity.name, round(value, _DIGITS), type=entity.type, description=entity.description)
+
+
+def _path(chain: Chain, entities: Mapping[int, Entity]) -> Path:
+    names = tuple(entities[number].name for number in chain.entities)
+    keys = tuple(entities[number].key for number in chain.entities)
+    edges = tuple(Edge(*pair, hop.forward, hop.backward) for pair, hop in zip(pairwise(keys), chain.hops, strict=True))
+    return Path(chain_line(names, chain.hops), keys, names, edges, round(chain.score, _DIGITS))
+
 
 NAME = "qasa"
 _FALLBACKS = {"question_vector": QUESTION_VECTOR, "empty": NOTHING_SEARCHED}

@@ -13,26 +13,32 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from polyhop.schemas.errors import ConfigurationError, MissingArtefactError, UnknownParameterError, UnknownStrategyError
-from polyhop.schemas.extensions import extensions, load_extension, unusable_extension
+from polyhop.schemas.errors import (
+    ConfigurationError,
+    MissingArtefactError,
+    UnknownParameterError,
+    UnknownStrategyError,
+    extensions,
+    load_extension,
+    unusable_extension,
+)
 from polyhop.schemas.ports import IndexReader, Reader, Services, Strategy
-from polyhop.worker.strategies.base import DECLARED, Parameters, StrategySpec
-from polyhop.worker.strategies.no_services import NoServices
-from polyhop.worker.strategies.rerank_parameters import Reranking, RerankParameters
+from polyhop.worker.strategies.base import DECLARED, NoServices, Parameters, StrategySpec
+from polyhop.worker.strategies.baselines import Reranking, RerankParameters
 
 MODULES: Mapping[str, str] = {
     "bridge": "bridge",
     "bridge-lexical": "bridge",
     "bridge-masked": "bridge_masked",
-    "bm25": "lexical",
-    "bm25-rm3": "feedback",
-    "bm25-2step": "feedback",
-    "bm25-ce": "rerank",
-    "dense": "dense",
-    "dense-ann": "dense",
-    "rrf": "fused",
-    "rrf-ce": "rerank",
-    "naive-vector": "dense",
+    "bm25": "baselines",
+    "bm25-rm3": "baselines",
+    "bm25-2step": "baselines",
+    "bm25-ce": "baselines",
+    "dense": "baselines",
+    "dense-ann": "baselines",
+    "rrf": "baselines",
+    "rrf-ce": "baselines",
+    "naive-vector": "baselines",
     "qasa": "qasa",
     "proprag": "proprag",
     "triple-ppr": "proprag",
@@ -41,7 +47,7 @@ MODULES: Mapping[str, str] = {
     "graph-hybrid": "sprig",
     "graph-dense": "sprig",
     "graph-rrf": "sprig",
-    "rrf-ppr": "rrf_ppr",
+    "rrf-ppr": "sprig",
     "tfidf-graph": "sprig",
     "hublink": "hublink",
     "hublink-topic": "hublink",
@@ -177,7 +183,7 @@ def make(name: str, reader: IndexReader, params: Mapping[str, object], services:
     built = spec.build(reader, own, offered)
     if reranking is None:
         return built
-    from polyhop.worker.strategies.reranked import RerankedStrategy
+    from polyhop.worker.strategies.baselines import RerankedStrategy
 
     return RerankedStrategy(built, reader, reranking, offered.reranker())
 

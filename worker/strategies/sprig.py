@@ -1,12 +1,13 @@
-"""SPRIG: `graph`, `graph-hybrid`, `graph-dense`, `graph-rrf`, `tfidf-graph`; a walk from names and first passages.
+"""SPRIG: `graph`, `graph-hybrid`, `graph-dense`, `graph-rrf`, `tfidf-graph`, `rrf-ppr`.
 
 One class; they differ in the nodes of their graph and in the ranker that finds the first passages.
 Source: algorithms.md 2.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -14,26 +15,244 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from polyhop.schemas.evidence import BM25_TOP1, ENTITIES_ONLY, PASSAGES_ONLY, UNIFORM, Evidence, Fallback
+from polyhop.schemas.graph import BipartiteGraph, Mention
+from polyhop.schemas.languages import analyser_of
+from polyhop.schemas.names import name_tokens
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
-from polyhop.worker.ranking.order import best
-from polyhop.worker.ranking.pagerank import Mixing, WalkSeeds, Weighting, entity_weights, mix, passage_weights
+from polyhop.schemas.text import norm_lower, norm_simple, without_last_parenthesis
+from polyhop.warehouse.artefacts import GRAPH, NAMES, SURFACES, lexical_of
+from polyhop.worker.ranking.fusion import best, weighted_fusion
+from polyhop.worker.ranking.graph_statistics import filtered, relabelled, term_graph
+from polyhop.worker.ranking.pagerank import (
+    BipartiteTransition,
+    Mixing,
+    TouchedWalk,
+    WalkSeeds,
+    Weighting,
+    bipartite_transition,
+    entity_weights,
+    joined,
+    kept_edges,
+    mix,
+    passage_weights,
+    ppr_push,
+)
 from polyhop.worker.strategies.base import (
     LexicalParameters,
+    Parameters,
     Ranker,
     Ranking,
     has_word,
     ranked_passages,
     rankings,
+    retrieve_each,
     strategy,
     walked_retrievals,
 )
-from polyhop.worker.strategies.dense import SearchParameters, nearest_ranker
-from polyhop.worker.strategies.entities import Start
-from polyhop.worker.strategies.fused import FusionParameters, fused_ranker
-from polyhop.worker.strategies.lexical import LexicalRanker
-from polyhop.worker.strategies.nodes import GraphNodes, NodeParameters, TermParameters, entity_nodes, term_nodes
-from polyhop.worker.strategies.walks import WalkParameters, make_walk
+from polyhop.worker.strategies.baselines import (
+    FusedRanker,
+    FusionParameters,
+    LexicalRanker,
+    SearchParameters,
+    fused_ranker,
+    nearest_ranker,
+)
+from polyhop.worker.strategies.entities import NodeMatcher, Start, entity_keys, entity_meanings
+
+# Source: algorithms.md 2.7.
+
+
+def title_aliases(titles: Iterable[str], label: Callable[[str], str]) -> dict[str, str]:
+    """Label of the one title that a label can mean.
+
+    Args:
+        titles: Titles of the corpus; equal ones count once.
+        label: A title to its label, the norm of the graph's nodes.
+
+    Returns:
+        By alias: a title's own label, and that of the title without one trailing group in parentheses. What could be
+        several titles' is left out.
+    Source: algorithms.md 2.7 (EL).
+    """
+    meanings: dict[str, set[str]] = {}
+    for title in set(titles):
+        canonical = label(title)
+        if not canonical:
+            continue
+        for alias in (canonical, label(without_last_parenthesis(title))):
+            if alias:
+                meanings.setdefault(alias, set()).add(canonical)
+    return {alias: min(found) for alias, found in sorted(meanings.items()) if len(found) == 1}
+
+
+# Source: algorithms.md 2.3, 2.4, 2.7, 7.5.
+
+Label = Callable[[str], str]
+"""A name or title as written to the label of its node."""
+
+_NORMS: Mapping[str, Label] = {"none": str, "simple": norm_simple, "lower": norm_lower}
+_TERMS = "plain"
+
+
+class NodeParameters(Parameters):
+    """What is a node of the entity graph, and which edges are walked."""
+
+    entity_norm: Literal["key", "none", "simple", "lower"] = Field(
+        "key",
+        description="What makes names equal: key (Polyhop's own, resolved names; default), or of the names as written "
+        "none, simple (letters and digits) or lower (case and whitespace).",
+    )
+    title_aliases: bool = Field(
+        default=False,
+        description="EL: a name that exactly one title has without its (...) stands for that title, default 0 (no).",
+    )
+    min_entity_len: int = Field(2, ge=0, le=1000, description="Least number of characters of a node's name, default 2.")
+    min_entity_df: int = Field(1, ge=1, description="Least number of passages that mention an entity, default 1.")
+    max_entity_df_ratio: float = Field(
+        1.0, gt=0, le=1, description="Largest share of the passages that mention an entity, default 1."
+    )
+    hub_top_percent: float = Field(
+        0.0, ge=0, le=100, description="PRUNE: share of the entities, those of largest df, left out in %, default 0."
+    )
+    edge_cap: int = Field(
+        0, ge=0, description="PRUNE: passages of largest weight that an entity keeps, default 0 (all)."
+    )
+
+
+class TermParameters(Parameters):
+    """What is a node of the term graph."""
+
+    min_df: int = Field(3, ge=1, description="Least number of passages that contain a term, default 3.")
+    max_df_ratio: float = Field(
+        0.1, gt=0, le=1, description="Largest share of the passages that contain a term, default 0.1."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNodes:
+    """A graph to walk on, and how a question finds its nodes.
+
+    Attributes:
+        graph: Passages and nodes; df and weights are taken from all of it.
+        kept: Shape (nnz,), bool: edges that pruning left; None for all.
+        matcher: Questions to nodes.
+        label: A title as written to the label under which it would be a node.
+        noun: What the nodes are, for the evidence: entities or terms.
+    """
+
+    graph: BipartiteGraph
+    kept: NDArray[np.bool_] | None
+    matcher: NodeMatcher
+    label: Label
+    noun: Literal["entities", "terms"] = "entities"
+
+
+def entity_nodes(reader: IndexReader, parameters: NodeParameters) -> GraphNodes:
+    """Entities of an open version as nodes. Source: algorithms.md 2.3, 2.7."""
+    by_key = parameters.entity_norm == "key"
+    source = reader.artefact(GRAPH if by_key else SURFACES)
+    label = _key_label(reader) if by_key else _NORMS[parameters.entity_norm]
+    aliases = title_aliases(reader.passage_titles, label) if parameters.title_aliases else {}
+    graph = _renamed(source, aliases, None if by_key else label)
+    graph = filtered(graph, parameters.min_entity_len, parameters.min_entity_df, parameters.max_entity_df_ratio)
+    kept = kept_edges(graph, parameters.hub_top_percent, parameters.edge_cap)
+    meanings_of = entity_meanings(reader)
+
+    def mention_labels(mention: Mention) -> Iterable[str]:
+        own = meanings_of(mention.key) if by_key else (label(mention.surface),)
+        return (aliases.get(name, name) for name in own)
+
+    def title_label(title: str) -> str:
+        own = label(title)
+        return aliases.get(own, own)
+
+    def labels(text: str) -> Iterable[str]:
+        return chain.from_iterable(map(mention_labels, reader.artefact(NAMES).find(text)))
+
+    return GraphNodes(graph, kept, NodeMatcher(labels, graph.number_of, _has_edge(graph, kept)), title_label)
+
+
+def term_nodes(reader: IndexReader, parameters: TermParameters) -> GraphNodes:
+    """Terms of an open version as nodes. Source: algorithms.md 2.4."""
+    lexical = reader.artefact(lexical_of(_TERMS))
+    tokens = analyser_of(_TERMS, lexical.language)
+    graph = term_graph(lexical, parameters.min_df, parameters.max_df_ratio)
+    matcher = NodeMatcher(tokens, graph.number_of, _has_edge(graph, None))
+    return GraphNodes(graph, None, matcher, lambda title: " ".join(tokens(title)), "terms")
+
+
+def _key_label(reader: IndexReader) -> Label:
+    """A name's folded key, or its entity's."""
+    entity_of = entity_keys(reader)
+    return lambda text: entity_of(" ".join(name_tokens(text)))
+
+
+def _renamed(graph: BipartiteGraph, aliases: Mapping[str, str], label: Label | None) -> BipartiteGraph:
+    """The graph under labels and aliases; the same object if neither renames anything."""
+    own = graph.keys if label is None else tuple(map(label, graph.keys))
+    labels = tuple(aliases.get(name, name) for name in own)
+    return graph if labels == graph.keys else relabelled(graph, labels)
+
+
+def _has_edge(graph: BipartiteGraph, kept: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    left = graph.indices if kept is None else graph.indices[kept]
+    return np.bincount(left, minlength=graph.entity_count) > 0
+
+
+# Source: algorithms.md 2.4-2.6.
+
+
+class WalkParameters(Parameters):
+    """How a walk goes, and how question entities weigh."""
+
+    grid: ClassVar[Mapping[str, str]] = {"restart": ".1,.15,.2", "max_iter": "5,10,20", "hub_penalty": "0,.5,1"}
+    """SPRIG, tables A.1 and A.2 and figure A.4."""
+
+    entity_penalty: float = Field(
+        0.5, ge=0, le=10, description="q: a question entity starts with df ** -q, default 0.5; 0 makes all equal."
+    )
+    hub_penalty: float = Field(
+        0.5, ge=0, le=10, description="p: steps to an entity are scaled by df ** -p, default 0.5; 0 switches it off."
+    )
+    ppr: Literal["power", "push"] = Field(
+        "power", description="How PageRank is computed: power (a fixed number of steps, default) or push."
+    )
+    restart: float = Field(0.15, gt=0, lt=1, description="Probability of returning to the seeds, default 0.15.")
+    max_iter: int = Field(5, ge=0, le=10_000, description="Steps of power, default 5; odd numbers favour entity seeds.")
+    eps: float = Field(1e-4, gt=0, le=1, description="Threshold of push, default 0.0001; smaller is more exact.")
+
+
+Walk = Callable[[WalkSeeds], NDArray[np.float64]]
+"""Seeds to the passages' mass, shape (n_passages,)."""
+
+
+def make_walk(graph: BipartiteGraph, kept: NDArray[np.bool_] | None, parameters: WalkParameters) -> Walk:
+    """A walk on the edges that are kept (None: all), by power steps or by push."""
+    parts = bipartite_transition(graph, hub_penalty=parameters.hub_penalty, kept=kept)
+    return _WALKS[parameters.ppr](parts, parameters)
+
+
+def _power_walk(parts: BipartiteTransition, parameters: WalkParameters) -> Walk:
+    return TouchedWalk(parts, parameters.restart, parameters.max_iter, return_dangling=True).passages
+
+
+def _push_walk(parts: BipartiteTransition, parameters: WalkParameters) -> Walk:
+    nodes = joined(parts)
+    restart, eps = parameters.restart, parameters.eps
+    entity_count, passage_count = parts.to_entities.shape
+
+    def walk(seeds: WalkSeeds) -> NDArray[np.float64]:
+        start = np.zeros(entity_count + passage_count)
+        start[seeds.entities] = seeds.entity_weights
+        start[entity_count + seeds.passages] = seeds.passage_weights
+        return ppr_push(nodes, start, restart, eps).scores[entity_count:]
+
+    return walk
+
+
+_WALKS: dict[str, Callable[[BipartiteTransition, WalkParameters], Walk]] = {"power": _power_walk, "push": _push_walk}
+
 
 _NOTHING = np.empty(0)
 
@@ -253,3 +472,60 @@ def build_tfidf_graph(reader: IndexReader, parameters: TfidfGraphParameters, _se
 
 def _seeding(ranker: Ranker, parameters: SeededParameters) -> PassageSeeding:
     return PassageSeeding(ranker, parameters.seeds, parameters.seed_weighting, parameters.mix, parameters.entity_share)
+
+
+# Source: algorithms.md 2.9 (RRF+PPR).
+
+
+class RrfPprParameters(GraphParameters, FusionParameters):
+    """Parameters of `rrf-ppr`."""
+
+    rrf_share: float = Field(
+        0.5, ge=0, le=1, description="lambda: weight of the fused ranking, the rest is the walk's, default 0.5."
+    )
+
+
+class RrfPprStrategy:
+    """Two rankings of `depth` passages each, their scores stretched to 0 … 1 and added."""
+
+    name = "rrf-ppr"
+
+    def __init__(
+        self, passage_ids: Sequence[str], fused: FusedRanker, graph: GraphStrategy, parameters: RrfPprParameters
+    ) -> None:
+        self._passage_ids = passage_ids
+        self._fused = fused
+        self._graph = graph
+        self._depth = parameters.depth
+        self._weights = (parameters.rrf_share, 1 - parameters.rrf_share)
+
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
+        if not self._passage_ids:
+            return [Retrieval(()) for _ in questions]
+        return retrieve_each(questions, limit, self._retrieve_one)
+
+    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
+        begun = time.perf_counter()
+        fused = self._fused.rank(question, self._depth)
+        start = self._graph.start(question)
+        seeded = time.perf_counter()
+        mass = self._graph.walk(start)
+        walked = best(mass, self._depth)
+        numbers, scores = weighted_fusion((fused, (walked, mass[walked])), self._weights)
+        shown = slice(max(limit, 0))
+        ranked = ranked_passages(self._passage_ids, (numbers[shown], scores[shown]))
+        seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
+        return Retrieval(ranked, self._graph.evidence(start), seconds)
+
+
+@strategy(
+    "rrf-ppr",
+    "SPRIG: scores of rrf and of a walk from the question's entities, added.",
+    RrfPprParameters,
+    needs={"graph", "lexical:plain", "vectors:passage"},
+)
+def build_rrf_ppr(reader: IndexReader, parameters: RrfPprParameters, services: Services) -> RrfPprStrategy:
+    """`rrf-ppr` on an open version."""
+    fused = fused_ranker(reader, parameters, RrfPprStrategy.name)
+    return RrfPprStrategy(reader.passage_ids, fused, build_graph(reader, parameters, services), parameters)

@@ -12,14 +12,13 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from polyhop.schemas.artefacts import Artefact, Stored
-from polyhop.schemas.chat import ChatRequest, ChatTask, Role
-from polyhop.schemas.columns import Table, text
-from polyhop.schemas.ids import content_hash
+from polyhop.schemas.chat import ChatRequest, ChatTask, Prompt, Role
 from polyhop.schemas.ports import IndexReader, Services
-from polyhop.schemas.prompts import Prompt
 from polyhop.schemas.query import Question
-from polyhop.tasks.planning import PlannedStep, Planner, planned_step
-from polyhop.tasks.stage import BatchResult, Counts, Stage
+from polyhop.schemas.tables import Table
+from polyhop.schemas.tables import text_column as text
+from polyhop.schemas.text import content_hash
+from polyhop.tasks.stage import BatchResult, Counts, PlannedStep, Planner, Stage, planned_step
 from polyhop.warehouse.build import Build, is_part_done, part_files, write_part
 from polyhop.warehouse.open_models import model_name, open_chat
 from polyhop.worker.strategies.base import Parameters, RankedStrategy, Ranking, strategy

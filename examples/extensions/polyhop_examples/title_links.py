@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.artefacts import Artefact, Stored
-from polyhop.schemas.columns import Table, count, text
 from polyhop.schemas.evidence import Edge, Evidence, Node
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, RankedPassage, Retrieval
+from polyhop.schemas.tables import Table, count
+from polyhop.schemas.tables import text_column as text
 from polyhop.tasks.stage import Counts, Stage
+from polyhop.warehouse.artefacts import save_arrays
 from polyhop.warehouse.build import Build
-from polyhop.warehouse.graph.arrays import save_arrays
 from polyhop.worker.strategies.base import Parameters, strategy
 
 LINKS = Table(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from lxml import etree
 
-from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.errors import SourceError
+from polyhop.schemas.records import BadRecord
 from polyhop.warehouse.files.records import Row, bad_record
 
 

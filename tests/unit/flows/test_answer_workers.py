@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 from empty_version import publish_empty
 
-import polyhop.flows.workers
-from polyhop.flows.answer import submit_file
-from polyhop.flows.workers import Crew
-from polyhop.schemas.environment import as_environment, environment_settings
+import polyhop.flows.answer
+from polyhop.flows.answer import Crew, submit_file
 from polyhop.schemas.errors import ConfigurationError, PolyhopError, UnknownSettingError, UnknownStrategyError
 from polyhop.schemas.queue import JobSpec
 from polyhop.schemas.requests import SubmissionRequest
-from polyhop.schemas.settings import Settings
+from polyhop.schemas.settings import Settings, as_environment, environment_settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
@@ -65,7 +63,7 @@ def test_a_run_without_workers_says_once_that_nobody_serves_its_queue(
     crew = Crew(queue, "mine", 0, {}, said.append)
     crew.look_after()
     assert said == []  # not before its time
-    monkeypatch.setattr(polyhop.flows.workers, "UNSERVED_SECONDS", 0.0)
+    monkeypatch.setattr(polyhop.flows.answer, "UNSERVED_SECONDS", 0.0)
     report(queue, "other")
     crew.look_after()
     crew.look_after()
@@ -76,8 +74,8 @@ def test_a_run_without_workers_says_once_that_nobody_serves_its_queue(
 def test_a_run_starts_no_worker_where_one_serves_its_queue(
     queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(polyhop.flows.workers, "start_worker", lambda *_: pytest.fail("a worker was started"))
-    monkeypatch.setattr(polyhop.flows.workers, "UNSERVED_SECONDS", 0.0)
+    monkeypatch.setattr(polyhop.flows.answer, "start_worker", lambda *_: pytest.fail("a worker was started"))
+    monkeypatch.setattr(polyhop.flows.answer, "UNSERVED_SECONDS", 0.0)
     report(queue, "other", "mine")
     Crew(queue, "mine", 2, {}, pytest.fail).look_after()
 
@@ -85,14 +83,14 @@ def test_a_run_starts_no_worker_where_one_serves_its_queue(
 def test_a_worker_that_crashes_is_started_again_twice_and_then_ends_the_run(
     queue: QuestionQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[polyhop.flows.workers.Process] = []
+    started: list[polyhop.flows.answer.Process] = []
 
-    def start(_name: str, _settings: object) -> polyhop.flows.workers.Process:
+    def start(_name: str, _settings: object) -> polyhop.flows.answer.Process:
         started.append(subprocess.Popen(["false"]))
         started[-1].wait()
         return started[-1]
 
-    monkeypatch.setattr(polyhop.flows.workers, "start_worker", start)
+    monkeypatch.setattr(polyhop.flows.answer, "start_worker", start)
     crew = Crew(queue, "mine", 1, {}, pytest.fail)
     for _ in range(3):
         crew.look_after()

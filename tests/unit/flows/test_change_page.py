@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.flows.change_page import SHOWN_CHANGES, change_lines
 from polyhop.flows.index import run_index
-from polyhop.flows.index_outcome import counts_of_current
+from polyhop.flows.index_outcome import SHOWN_CHANGES, change_lines, counts_of_current
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.requests import IndexRequest

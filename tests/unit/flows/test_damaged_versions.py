@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from polyhop.api import open_index
+from polyhop.doctor import run_checks
 from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import VerifyReport, repair, run_verify
-from polyhop.health import run_checks
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError
 from polyhop.schemas.manifest import Manifest, TableRecord
 from polyhop.schemas.requests import IndexRequest
@@ -24,8 +24,8 @@ from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.versions import current_version, read_manifest
 from polyhop.warehouse.integrity import find_damage
-from polyhop.warehouse.open_encoders import close_encoders
-from polyhop.warehouse.tables.checksum import table_record
+from polyhop.warehouse.open import close_encoders
+from polyhop.warehouse.tables.connection import table_record
 
 pytestmark = pytest.mark.slow
 

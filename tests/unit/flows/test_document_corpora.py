@@ -15,11 +15,11 @@ from polyhop import cli
 from polyhop.flows.index import run_index
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
-from polyhop.passages import passage_line
 from polyhop.schemas.errors import QuarantineExceededError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import CorpusSettings, Settings
-from polyhop.tasks.quarantine import check_share
+from polyhop.tasks.passages.records import check_share
+from polyhop.terminal import passage_line
 from polyhop.warehouse.documents import converter
 from polyhop.warehouse.files import formats
 from polyhop.warehouse.files.layout import Layout

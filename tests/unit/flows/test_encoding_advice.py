@@ -4,9 +4,8 @@ import pytest
 
 from polyhop.flows.index_outcome import encoding_advice, summary_lines
 from polyhop.flows.reports import IndexReport
-from polyhop.schemas.encoder_settings import EncoderSettings
-from polyhop.schemas.settings import Settings
-from polyhop.warehouse.models import openvino_session
+from polyhop.schemas.settings import EncoderSettings, Settings
+from polyhop.warehouse.models import onnx_session as openvino_session
 
 ADVICE = "encoder.precision = bfloat16 would help"
 

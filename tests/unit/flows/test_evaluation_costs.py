@@ -7,18 +7,16 @@ from typing import Any
 
 import pytest
 
-from polyhop.commands.evaluation_costs import print_costs
-from polyhop.flows.evaluation.costs import cost_rows
+from polyhop.commands.evaluate import print_costs
+from polyhop.flows.evaluation.run import cost_rows
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.requests import IndexRequest, parse_variant
+from polyhop.schemas.runs import StageTiming
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.timings import StageTiming
-from polyhop.schemas.variants import parse_variant
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.timings import write_timings
-from polyhop.warehouse.index_reader import PublishedIndex
-from polyhop.warehouse.open import open_published
+from polyhop.warehouse.files.versions import write_timings
+from polyhop.warehouse.index_reader import PublishedIndex, open_published
 
 RESULT = {
     "latency_ms": {"mean": 250.0},

@@ -12,17 +12,16 @@ from word_triples import NAME, declared
 
 from polyhop.cli import app
 from polyhop.flows.evaluate import left_out_sentences
-from polyhop.flows.evaluation.golden import gold_of
-from polyhop.flows.evaluation.run import run_evaluation
+from polyhop.flows.evaluation.run import gold_of, run_evaluation
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.questions import QuestionRecord
+from polyhop.schemas.records import QuestionRecord
 from polyhop.schemas.requests import EvaluationRequest, IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.tasks.evaluation.page import report_page, summary_markdown
 from polyhop.tasks.evaluation.plots import report_plots
-from polyhop.warehouse.open import open_published
-from polyhop.warehouse.triples import TRIPLES_OF_SUBJECTS
+from polyhop.warehouse.artefacts import TRIPLES_OF_SUBJECTS
+from polyhop.warehouse.index_reader import open_published
 
 pytestmark = pytest.mark.slow
 

@@ -16,10 +16,10 @@ from polyhop.flows.verify import run_verify
 from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.errors import ConfigurationError, DamagedStoreError
 from polyhop.schemas.hubs import LEVELS
-from polyhop.schemas.ids import node_id
 from polyhop.schemas.ports import Strategy
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import parse_settings
+from polyhop.schemas.text import node_id
 from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
 from polyhop.warehouse.artefacts import vectors_of
 from polyhop.warehouse.files.layout import Layout

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from empty_version import empty_manifest
 
-from polyhop.flows.index import run_index
-from polyhop.flows.kept_settings import with_kept
+from polyhop.flows.index import run_index, with_kept
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.manifest import Manifest

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from polyhop.commands.index import print_report
-from polyhop.commands.versions import versions
+from polyhop.commands.stores import versions
 from polyhop.flows.index import check_coverage, run_index
 from polyhop.flows.index_outcome import summary_lines
-from polyhop.flows.model_run import model_use
 from polyhop.flows.reports import IndexReport, ModelUse
-from polyhop.flows.runner import DirectRunner
+from polyhop.flows.runner import DirectRunner, model_use
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import CoverageError, SourceError, UnknownIndexError
 from polyhop.schemas.requests import IndexRequest
@@ -128,7 +127,7 @@ def test_coverage_is_the_share_of_units_that_succeeded() -> None:
 
 def test_what_models_took_is_reported_by_name_and_to_a_millionth_of_a_dollar(monkeypatch: pytest.MonkeyPatch) -> None:
     found = ChatsUsage(Usage(2, 30, 7, 0.12345678, 1.5), 5, 3, Usage(1, 10, 4, 0.00000149))
-    monkeypatch.setattr("polyhop.flows.model_run.chats_usage", lambda: found)
+    monkeypatch.setattr("polyhop.flows.runner.chats_usage", lambda: found)
     assert model_use() == ModelUse(
         calls=2,
         cached=5,

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from polyhop.flows.job_metrics import job_metrics
-from polyhop.schemas.queue import QuestionState, ResultRow
-from polyhop.schemas.stored import Damage
+from polyhop.flows.answer import job_metrics
+from polyhop.schemas.queue import Damage, QuestionState, ResultRow
 
 
 def _row(number: int, result: Mapping[str, object]) -> ResultRow:

@@ -10,23 +10,20 @@ from pathlib import Path
 import pytest
 
 from polyhop.api import open_index
-from polyhop.commands.maintain import maintain
+from polyhop.commands.operate import maintain
 from polyhop.flows.index import run_index
 from polyhop.flows.maintain import beyond_policy, run_maintenance
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import run_verify
 from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.errors import UnknownIndexError
-from polyhop.schemas.maintenance import MaintenanceReport, MaintenanceRequest, MaintenanceSettings
 from polyhop.schemas.queue import JobSpec, NewQuestion
-from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import Settings
-from polyhop.warehouse.cache.calls import ReplySource
-from polyhop.warehouse.cache.replies import ReplyCache
+from polyhop.schemas.requests import IndexRequest, MaintenanceReport, MaintenanceRequest
+from polyhop.schemas.settings import MaintenanceSettings, Settings
+from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
+from polyhop.warehouse.files.disk import size_of
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.sizes import size_of
-from polyhop.warehouse.files.versions import published_versions
-from polyhop.warehouse.files.writer import writer_lease
+from polyhop.warehouse.files.versions import published_versions, writer_lease
 from polyhop.warehouse.open import open_questions
 
 pytestmark = pytest.mark.slow

@@ -10,16 +10,15 @@ import typer
 
 from polyhop.api import open_index
 from polyhop.commands.index import index as index_command
-from polyhop.commands.versions import versions
+from polyhop.commands.stores import versions
 from polyhop.flows.index import run_index
 from polyhop.flows.index_outcome import headline, published_payload
 from polyhop.flows.maintain import run_maintenance
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import repair, run_verify
-from polyhop.schemas.maintenance import MaintenanceRequest, MaintenanceSettings
-from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import Settings
+from polyhop.schemas.requests import IndexRequest, MaintenanceRequest
+from polyhop.schemas.settings import MaintenanceSettings, Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import current_version, latest_version, pinned_version, published_versions
 from polyhop.warehouse.tables.query import query_rows

@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from polyhop.flows import prefect_index
-from polyhop.flows.prefect_steps import TASK_RUNS
+from polyhop.flows.prefect_run import TASK_RUNS
 
 
 class Log:

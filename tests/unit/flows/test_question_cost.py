@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from polyhop.commands.plan import print_questions
-from polyhop.flows.question_cost import question_costs
-from polyhop.schemas.model_settings import ModelSettings
-from polyhop.schemas.settings import Settings
+from polyhop.commands.index import print_questions
+from polyhop.flows.plan import question_costs
+from polyhop.schemas.settings import ModelSettings, Settings
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
 PRICED = Settings(models=ModelSettings(read="openai/x", prompt_price=1.0, completion_price=2.0))

@@ -31,8 +31,7 @@ from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import CorpusSettings, Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import document_checksum, read_manifest, require_version
-from polyhop.warehouse.files.writer import writer_lease
+from polyhop.warehouse.files.versions import document_checksum, read_manifest, require_version, writer_lease
 
 pytestmark = pytest.mark.slow
 

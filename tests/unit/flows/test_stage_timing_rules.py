@@ -1,7 +1,7 @@
 """What stages took: of this run where they ran, of the run before where their result was taken over."""
 
-from polyhop.flows.stage_timings import StageTimings
-from polyhop.schemas.timings import StageTiming
+from polyhop.flows.reports import StageTimings
+from polyhop.schemas.runs import StageTiming
 
 BEFORE = {"graph": StageTiming(seconds=9.0, units=3, computed=3)}
 

@@ -10,11 +10,10 @@ from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import repair, run_verify
 from polyhop.schemas.requests import IndexRequest
+from polyhop.schemas.runs import StageTiming
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.timings import StageTiming
 from polyhop.warehouse.files.layout import Layout, VersionFolder
-from polyhop.warehouse.files.timings import find_timing_damage, read_timings, write_timings
-from polyhop.warehouse.files.versions import read_manifest
+from polyhop.warehouse.files.versions import find_timing_damage, read_manifest, read_timings, write_timings
 
 pytestmark = pytest.mark.slow
 

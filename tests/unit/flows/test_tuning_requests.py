@@ -9,9 +9,8 @@ import pytest
 from polyhop.flows import tuning
 from polyhop.flows.tuning import tune_index
 from polyhop.schemas.errors import ConfigurationError, SourceError, StoreConflictError, UnknownStrategyError
-from polyhop.schemas.requests import EvaluationRequest, TuningRequest
+from polyhop.schemas.requests import EvaluationRequest, TuningRequest, parse_range, parse_variant
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.variants import parse_range, parse_variant
 from polyhop.worker.strategies.registry import STRATEGIES, parse_parameters
 
 

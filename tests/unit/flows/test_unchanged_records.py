@@ -9,11 +9,11 @@ import pytest
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.corpus import Passage, SourceRecord
 from polyhop.schemas.manifest import Manifest
+from polyhop.schemas.records import Passage, SourceRecord
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import CorpusSettings, Settings
-from polyhop.tasks.passages import chunks
+from polyhop.tasks.passages import records as chunks
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
 
@@ -113,6 +113,6 @@ def test_an_index_above_the_limit_splits_every_record(
 ) -> None:
     read(tmp_path, ROWS)
     split.clear()
-    monkeypatch.setattr("polyhop.tasks.corpus.unchanged.MOST_COMPARED", 2)
+    monkeypatch.setattr("polyhop.tasks.corpus.stage.MOST_COMPARED", 2)
     read(tmp_path, ROWS | {"c": "Rome is a city."})
     assert sorted(split) == ["a", "b", "c", "d"]

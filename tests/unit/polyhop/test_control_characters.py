@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from polyhop import cli, output
 from polyhop.schemas.errors import SourceError
-from polyhop.schemas.printable import escaped_json, printable, printable_line
+from polyhop.schemas.text import escaped_json, printable, printable_line
 
 pytestmark = pytest.mark.slow
 

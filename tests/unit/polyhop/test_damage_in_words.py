@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from polyhop.cli import app
 from polyhop.commands.index import print_report
-from polyhop.commands.verify import _print
+from polyhop.commands.operate import _print
 from polyhop.flows.reports import IndexReport
 from polyhop.flows.verify import VerifyReport
 from polyhop.warehouse.cache.vectors import VectorCache

@@ -11,13 +11,19 @@ from threading import Thread
 
 import pytest
 
-from polyhop import health
-from polyhop.installation_health import check_leases, check_neo4j, check_packages, requirement_fault
-from polyhop.prefect_health import check_deployments, check_prefect
+from polyhop import doctor as health
+from polyhop.doctor import (
+    check_deployments,
+    check_leases,
+    check_neo4j,
+    check_packages,
+    check_prefect,
+    requirement_fault,
+)
 from polyhop.schemas.errors import ConfigurationError, StoreError
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.writer import read_lease, writer_lease
+from polyhop.warehouse.files.versions import read_lease, writer_lease
 
 SETTINGS = Settings()
 HIDDEN = {"server": {"database": {"driver": None, "connection_url": "********"}}}
@@ -90,7 +96,7 @@ def test_a_server_of_another_minor_version_or_one_that_is_no_prefect_is_a_fault(
 
 def test_deployments_of_ours_without_a_worker_are_named_with_what_starts_one(server: Server) -> None:
     rows = [
-        {"name": "nightly", "status": "READY", "entrypoint": "flows/prefect_evaluate.py:evaluate_flow"},
+        {"name": "nightly", "status": "READY", "entrypoint": "flows/prefect_answer.py:evaluate_flow"},
         {"name": "other", "status": "NOT_READY", "entrypoint": "elsewhere.py:flow", "work_pool_name": "theirs"},
     ]
     server.answers["/api/deployments/filter"] = []
@@ -121,7 +127,7 @@ def test_packages_are_compared_with_what_is_asked_for(monkeypatch: pytest.Monkey
     assert requirement_fault("no-such-package; extra == 'rdf'") == ""
     assert requirement_fault("numpy<1; extra == 'rdf'") != ""
     assert requirement_fault("no-such-package; python_version < '3'") == ""
-    monkeypatch.setattr("polyhop.installation_health.requires", lambda _: ["numpy<1", "duckdb"])
+    monkeypatch.setattr("polyhop.doctor.requires", lambda _: ["numpy<1", "duckdb"])
     with pytest.raises(
         ConfigurationError, match=r"^numpy is .*, Polyhop needs <1\. Install what Polyhop asks for: pip"
     ):
@@ -132,7 +138,7 @@ def test_the_writer_of_an_index_is_named_while_it_lives(tmp_path: Path) -> None:
     folder = Layout(tmp_path).index("lakes")
     assert read_lease(folder) is None
     program = (
-        "import sys, time\nfrom pathlib import Path\nfrom polyhop.warehouse.files.writer import writer_lease\n"
+        "import sys, time\nfrom pathlib import Path\nfrom polyhop.warehouse.files.versions import writer_lease\n"
         "with writer_lease(Path(sys.argv[1]), 'lakes'):\n    print('held', flush=True)\n    time.sleep(60)\n"
     )
     writer = subprocess.Popen([sys.executable, "-c", program, folder.lease], stdout=subprocess.PIPE, text=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from polyhop.commands.evaluation_text import print_comparison, print_stored
+from polyhop.commands.evaluate import print_comparison, print_stored
 
 CHANGES: dict[str, Any] = {"first": 1, "second": 2, "changed": {}, "only_first": ["bm25"], "only_second": ["dense"]}
 CHANGES |= {"questions": {"common": 3, "only_first": 0, "only_second": 0}}

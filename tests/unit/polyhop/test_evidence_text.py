@@ -1,7 +1,7 @@
 """Evidence on a terminal: every part that a strategy may fill, and nothing where it fills nothing."""
 
-from polyhop.evidence_text import SHOWN, evidence_lines
 from polyhop.schemas.evidence import PASSAGES_ONLY, Edge, Evidence, Node, Note, Path, QuestionNames, Seed
+from polyhop.terminal import SHOWN, evidence_lines
 
 TITLES = {"p1": "Rosetta", "p2": ""}
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from memory_index import MemoryIndex
 
-from polyhop.graph_api import EntityGraph
+from polyhop.graph import EntityGraph
 from polyhop.schemas.errors import AlgorithmError, MissingArtefactError
 from polyhop.schemas.graph import BipartiteGraph, RelationGraph
-from polyhop.schemas.ids import entity_id
 from polyhop.schemas.settings import Settings
+from polyhop.schemas.text import entity_id
 from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH, RELATIONS, vectors_of
 from polyhop.worker.session import IndexSession
 

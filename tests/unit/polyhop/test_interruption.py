@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from polyhop import cli
-from polyhop.warehouse.files import predictions
+from polyhop.warehouse.files import questions as predictions
 
 
 def test_an_interrupted_command_says_that_it_was_stopped(

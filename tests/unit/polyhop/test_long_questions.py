@@ -17,7 +17,7 @@ from polyhop.schemas.queue import JobSpec
 from polyhop.schemas.requests import EvaluationRequest, IndexRequest, SubmissionRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.open import open_questions
-from polyhop.worker.turns import Turns
+from polyhop.worker.answer import Turns
 
 LONG = "Where is London? " * 20_000
 SENTENCE = "340,000 characters long; the limit is 10,000"

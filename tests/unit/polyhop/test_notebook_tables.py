@@ -1,6 +1,9 @@
 """Tables of a notebook: text is data, numbers are rounded, nothing is shown as nothing."""
 
-from polyhop.notebook import SHOWN_CHARACTERS, answer, table, text
+from polyhop.api import SHOWN_CHARACTERS
+from polyhop.api import answer_html as answer
+from polyhop.api import html_text as text
+from polyhop.api import table_html as table
 
 EVIL = '<script>alert(1)</script> & "x" \x1b[2J'
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from polyhop import cli
-from polyhop.passages import passage_lines
+from polyhop.terminal import passage_lines
 
 LONG = "Charles Babbage lived in London. " * 10
 

@@ -14,32 +14,26 @@ from sqlalchemy import text
 from typer.testing import CliRunner
 
 from polyhop.cli import app
-from polyhop.commands.jobs import cancel, jobs, retry
-from polyhop.commands.plan import print_plan
-from polyhop.commands.results import explain, replay, results
-from polyhop.commands.submit import submit
-from polyhop.commands.worker import say_progress
-from polyhop.flows.answer import submit_file
+from polyhop.commands.index import print_plan
+from polyhop.commands.queue import cancel, explain, jobs, replay, results, retry, say_progress, submit
+from polyhop.doctor import check_queue, run_checks
+from polyhop.flows.answer import job_metrics, submit_file
 from polyhop.flows.index import run_index
-from polyhop.flows.job_metrics import job_metrics
 from polyhop.flows.plan import IndexPlan, StepEstimate
 from polyhop.flows.runner import DirectRunner
-from polyhop.health import run_checks
 from polyhop.jobs import QuestionPace, unknown_queue_sentence
-from polyhop.queue_health import check_queue
 from polyhop.result_tables import result_tables
 from polyhop.schemas.chat import cost_words
-from polyhop.schemas.errors import ConfigurationError, StoreError
+from polyhop.schemas.errors import ConfigurationError, DamagedRowsError, RetryRefusedError, StoreError, SubmissionError
 from polyhop.schemas.queue import FinishedQuestion, JobSpec, NewQuestion
-from polyhop.schemas.queue_errors import DamagedRowsError, RetryRefusedError, SubmissionError
 from polyhop.schemas.requests import IndexRequest, SubmissionRequest
 from polyhop.schemas.settings import Settings, known_settings, parse_settings
-from polyhop.tasks.extraction.questions import questions as extraction_questions
-from polyhop.tasks.planning import PlannedStep
-from polyhop.warehouse.models import prices
+from polyhop.tasks.extraction.model import questions as extraction_questions
+from polyhop.tasks.stage import PlannedStep
+from polyhop.warehouse.models import budget as prices
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
-from polyhop.warehouse.tables.lazy import Wanted
+from polyhop.warehouse.tables.query import Wanted
 from polyhop.worker.loop import WorkerReport
 
 ANSWER = {"question": "Why?", "answer": "yes", "strategy": "bm25", "version": 1, "passages": [], "evidence": {}}
@@ -97,7 +91,7 @@ def test_watched_jobs_say_how_fast_they_are_answered_and_how_long_that_takes(
 ) -> None:
     with open_questions(settings) as queue:
         queue.submit(JobSpec("wiki"), [NewQuestion(f"q{n}", "Why?") for n in range(5)])
-        monkeypatch.setattr("polyhop.commands.jobs.time.sleep", lambda _: answer_two(queue))
+        monkeypatch.setattr("polyhop.commands.queue.time.sleep", lambda _: answer_two(queue))
         jobs(watch=True, root=settings.root)
     said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  job")]
     assert said == ["  job 1: 2 a minute, about 2 min left", "  job 1: 2 a minute, about 30 s left"]

@@ -14,12 +14,12 @@ from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import StatementRejectedError
 from polyhop.schemas.queue import FailedQuestion, FinishedQuestion, JobSpec, NewQuestion
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.result_tables import RESULTS
 from polyhop.schemas.settings import Settings
+from polyhop.schemas.tables import RESULTS
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
-from polyhop.warehouse.tables import lazy
-from polyhop.warehouse.tables.lazy import LazyTable, Wanted
+from polyhop.warehouse.tables import query as lazy
+from polyhop.warehouse.tables.query import LazyTable, Wanted
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from polyhop.commands.score import score
+from polyhop.commands.evaluate import score
 from polyhop.schemas.errors import SourceError
 
 # Source: algorithms.md G-EVAL.

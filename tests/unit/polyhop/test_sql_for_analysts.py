@@ -8,16 +8,15 @@ import duckdb
 import pytest
 
 import polyhop
-from polyhop.commands.sql import sql
+from polyhop.commands.stores import sql
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.columns import View
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.views import VIEWS
+from polyhop.schemas.tables import VIEWS, View
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.tables.checksum import table_record
+from polyhop.warehouse.tables.connection import table_record
 
 PAGES = (
     {"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace wrote for Charles Babbage."},

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import polyhop
-from polyhop.commands.sql import sql
+from polyhop.commands.stores import sql
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import ConfigurationError, StatementRejectedError

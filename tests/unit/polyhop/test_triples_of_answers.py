@@ -16,11 +16,11 @@ from polyhop.api import MAX_TOPIC_CHARACTERS, open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.output import print_block
-from polyhop.passages import triple_lines
 from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError
+from polyhop.schemas.queue import StoredRow
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.schemas.stored import StoredRow
+from polyhop.terminal import triple_lines
 
 ADA, LONDON = {"id": "R1", "name": "Ada Lovelace"}, {"id": "R2", "name": "London"}
 BABBAGE = {"id": "R3", "name": "Charles Babbage"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from polyhop.cli import CommandTable
-from polyhop.schemas import extensions
+from polyhop.schemas import errors as extensions
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.tasks import registry
 from polyhop.tasks.registry import stages_for

@@ -2,10 +2,10 @@
 
 import pytest
 
-from polyhop.flows.evaluation.settings import answering_settings
+from polyhop.flows.evaluation.run import answering_settings
 from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.requests import Variant, expand_labels, parse_variant
 from polyhop.schemas.settings import Settings, known_settings
-from polyhop.schemas.variants import Variant, expand_labels, parse_variant
 
 
 def test_all_stands_for_every_strategy_and_none_comes_twice() -> None:

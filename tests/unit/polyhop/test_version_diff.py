@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from polyhop.commands.versions import versions
+from polyhop.commands.stores import versions
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import SourceError, UnknownIdError

@@ -8,11 +8,11 @@ import pytest
 
 import polyhop
 from polyhop.commands.ask import print_answer
-from polyhop.commands.doctor import doctor
-from polyhop.commands.versions import versions
+from polyhop.commands.operate import doctor
+from polyhop.commands.stores import versions
+from polyhop.doctor import Check
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.health import Check
 from polyhop.schemas.errors import ConfigurationError, ManifestMismatchError, MissingArtefactError, UnknownIdError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
@@ -132,7 +132,7 @@ def test_doctor_keeps_long_names_apart_from_what_it_says(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checks = [Check("disk", True, "free"), Check("index of a long name", True, "intact")]
-    monkeypatch.setattr("polyhop.health.run_checks", lambda settings: checks)
+    monkeypatch.setattr("polyhop.doctor.run_checks", lambda settings: checks)
     doctor(root=root)
     assert capsys.readouterr().out.splitlines()[:2] == [
         "ok    disk                  free",

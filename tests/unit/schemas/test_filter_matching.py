@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.filter_matching import FieldValues, RecordFields, allowed_passages, like
-from polyhop.schemas.filter_parser import parse_filter
-from polyhop.schemas.filters import FilterError
-from polyhop.schemas.metadata import interval_of, number_in, values_of
+from polyhop.schemas.filters import FieldValues, FilterError, RecordFields, allowed_passages, like, parse_filter
+from polyhop.schemas.records import interval_of, number_in, values_of
 
 RECORDS: Sequence[Mapping[str, object]] = (
     {"year": 1999, "lang": "en", "tags": ["a", "b"], "day": "2020-05-31", "draft": True, "zip": "02139"},

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.filter_parser import parse_filter
 from polyhop.schemas.filters import (
     MAX_FILTER_CHARACTERS,
     MAX_FILTER_DEPTH,
@@ -17,6 +16,7 @@ from polyhop.schemas.filters import (
     FilterError,
     IsNull,
     Not,
+    parse_filter,
 )
 
 

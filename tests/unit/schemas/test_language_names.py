@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.language_names import LanguageNames
-from polyhop.schemas.languages import AUTO, CODES, ENGLISH
+from polyhop.schemas.languages import AUTO, CODES, ENGLISH, LanguageNames
 from polyhop.schemas.names import NameFinder, title_keys
 
 TITLES = [

@@ -2,7 +2,8 @@
 
 import pytest
 
-from polyhop.schemas.proposition_origin import GraphName, Included, PropositionOrigin
+from polyhop.schemas.propositions import GraphName, PropositionOrigin
+from polyhop.schemas.settings import Included
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.variants import MAX_COMBINATIONS, expand_labels, labels_in, parse_range, parse_variant
+from polyhop.schemas.requests import MAX_COMBINATIONS, expand_labels, labels_in, parse_range, parse_variant
 
 KNOWN = ("bridge", "qasa", "proprag", "bm25")
 

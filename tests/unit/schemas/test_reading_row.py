@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from polyhop.schemas.chat import Usage
-from polyhop.schemas.query import Citation, ModelUse, Reading, Sentence, summed_use
-from polyhop.schemas.reading_row import reading_row
+from polyhop.schemas.query import Citation, ModelUse, Reading, Sentence, reading_row, summed_use
 
 PARTIAL = ModelUse("m", "hub.partial", "h1", usage=Usage(1, 100, 10, 0.5, 2.0))
 CACHED = replace(PARTIAL, is_cached=True)

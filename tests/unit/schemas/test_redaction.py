@@ -4,8 +4,16 @@ import base64
 
 import pytest
 
-from polyhop.schemas.errors import PolyhopError, StoreUnavailableError
-from polyhop.schemas.redaction import has_secret, redact, redacted_tree, remember_secrets, secrets_of, without_values
+from polyhop.schemas.errors import (
+    PolyhopError,
+    StoreUnavailableError,
+    has_secret,
+    redact,
+    redacted_tree,
+    remember_secrets,
+    secrets_of,
+    without_values,
+)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_index import graph_from, lexical_from
 
-from polyhop.schemas.restricting import (
-    gathered,
-    new_numbers,
-    restricted_graph,
-    restricted_postings,
-)
+from polyhop.schemas.artefacts import gathered, new_numbers, restricted_graph, restricted_postings
 
 MENTIONS = [{"ada": 2.0, "bo": 1.0}, {"bo": 1.0}, {}, {"cy": 3.0, "ada": 1.0}, {"dan": 1.0}]
 TITLES = {0: ["ada"], 3: ["cy"]}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.sentences import split_sentences
+from polyhop.schemas.names import split_sentences
 
 
 def sentences(text: str) -> list[str]:

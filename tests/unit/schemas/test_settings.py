@@ -2,10 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.schemas.environment import environment_settings
 from polyhop.schemas.errors import ConfigurationError, UnknownSettingError
-from polyhop.schemas.settings import Settings, flatten, known_settings, parse_settings
-from polyhop.warehouse.settings_file import load_settings
+from polyhop.schemas.settings import Settings, environment_settings, flatten, known_settings, parse_settings
+from polyhop.warehouse.user_files import load_settings
 
 
 def test_later_sources_win() -> None:

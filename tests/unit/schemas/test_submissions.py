@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 
-from polyhop.schemas.questions import MAX_QUESTION_CHARACTERS
-from polyhop.schemas.queue import JobSpec, NewQuestion
-from polyhop.schemas.queue_errors import SubmissionError
-from polyhop.schemas.submissions import MAX_PRIORITY, check_deadline, check_submission
+from polyhop.schemas.errors import MAX_QUESTION_CHARACTERS, SubmissionError
+from polyhop.schemas.queue import MAX_PRIORITY, JobSpec, NewQuestion, check_deadline, check_submission
 
 SPEC = JobSpec(index="wiki")
 QUESTIONS = [NewQuestion("q1", "Who?"), NewQuestion("q2", "Who?")]

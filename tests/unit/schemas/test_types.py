@@ -7,11 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.name_words import COMMON_WORDS, GIVEN_NAMES, NAME_PARTICLES, UNTYPED, UNTYPED_HEADS
-from polyhop.schemas.names import title_keys
-from polyhop.schemas.type_cues import mention_type
-from polyhop.schemas.type_words import HEADS, PLACES
-from polyhop.schemas.types import name_type, title_type
+from polyhop.schemas.names import COMMON_WORDS, GIVEN_NAMES, NAME_PARTICLES, UNTYPED, UNTYPED_HEADS, title_keys
+from polyhop.schemas.types import HEADS, PLACES, mention_type, name_type, title_type
 
 TYPES = {"PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK"}
 

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from polyhop.tasks.cycles import no_search_for_cycles
+from polyhop.tasks.stage import no_search_for_cycles
 
 
 def test_the_search_is_paused_inside_a_block_only() -> None:

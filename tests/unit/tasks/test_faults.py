@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from polyhop.tasks.faults import fault_reason
+from polyhop.tasks.stage import fault_reason
 
 
 def raised(message: str) -> Exception:

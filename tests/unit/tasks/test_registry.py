@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from polyhop.schemas.columns import Table, text
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.tables import LOCATIONS, PASSAGES, TABLES
+from polyhop.schemas.tables import LOCATIONS, PASSAGES, TABLES, Table
+from polyhop.schemas.tables import text_column as text
 from polyhop.tasks import registry
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.tasks.stage import Stage, tables_of

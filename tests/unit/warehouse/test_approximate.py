@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from polyhop.schemas.errors import DamagedStoreError
+from polyhop.schemas.ports import VectorRows
 from polyhop.schemas.settings import VectorSettings
-from polyhop.schemas.stores import VectorRows
-from polyhop.warehouse.vectors.approximate import has_hnsw
-from polyhop.warehouse.vectors.lance import LanceVectors, _optimize
+from polyhop.warehouse.vectors.lance import LanceVectors, _optimize, has_hnsw
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from polyhop.warehouse.batched_list import batch_count, read_batch, row_count, write_batches
+from polyhop.warehouse.build import batch_count, read_batch, row_count, write_batches
 
 SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
 

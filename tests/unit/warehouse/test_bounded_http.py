@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from polyhop.warehouse.models.bounded_http import drop_odd_usage
+from polyhop.warehouse.models.litellm_client import drop_odd_usage
 
 
 @pytest.mark.parametrize(

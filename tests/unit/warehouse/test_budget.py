@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import BudgetExceededError, ConfigurationError
-from polyhop.warehouse.models.budget import Budget, Price
-from polyhop.warehouse.models.usage import Counted, believed
+from polyhop.warehouse.models.budget import Budget, Counted, Price, believed
 
 PRICE = Price(prompt=1.0, completion=10.0)
 

@@ -13,15 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-import polyhop.warehouse.models.cached_chat
-from polyhop.schemas.chat import CallJournal, ChatOutcome, ChatRequest, ChatTask, Gateway, Role, Rung, Usage
+import polyhop.warehouse.models.chat
+from polyhop.schemas.chat import CallJournal, ChatOutcome, ChatRequest, ChatTask, Gateway, Prompt, Role, Rung, Usage
 from polyhop.schemas.errors import BudgetExceededError, ConfigurationError, StoreError
-from polyhop.schemas.model_settings import ModelSettings
-from polyhop.schemas.prompts import Prompt
-from polyhop.schemas.settings import Settings
+from polyhop.schemas.settings import ModelSettings, Settings
 from polyhop.warehouse.cache.replies import ReplyCache, StoredFailure
 from polyhop.warehouse.models.budget import Budget, Price
-from polyhop.warehouse.models.cached_chat import CachedChat, canonical_json
+from polyhop.warehouse.models.chat import CachedChat, canonical_json
 from polyhop.warehouse.open_models import close_chats, model_name, open_chat
 
 UNLIMITED = Budget(None, None)
@@ -139,9 +137,9 @@ def test_a_newer_parser_reads_stored_texts_without_a_call(cache: ReplyCache, mon
     gateway = FakeGateway({"x": [fenced], "y": ["nothing to read"]})
     chat_of(cache, gateway).ask([ask_for("x"), ask_for("y")])
     monkeypatch.setattr(
-        polyhop.warehouse.models.cached_chat,
+        polyhop.warehouse.models.chat,
         "REPAIR_REVISION",
-        polyhop.warehouse.models.cached_chat.REPAIR_REVISION + 1,  # type: ignore[attr-defined]
+        polyhop.warehouse.models.chat.REPAIR_REVISION + 1,  # type: ignore[attr-defined]
     )
     silent = FakeGateway({"y": [KeyboardInterrupt()]})
     (outcome,) = chat_of(cache, silent).ask([ask_for("x")])

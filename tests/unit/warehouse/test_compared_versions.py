@@ -6,11 +6,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from polyhop.schemas.columns import Table
-from polyhop.schemas.tables import ALIASES, ENTITIES, PASSAGES, RELATIONS, TABLES
+from polyhop.schemas.tables import ALIASES, ENTITIES, PASSAGES, RELATIONS, TABLES, Table
 from polyhop.warehouse.files.layout import VersionFolder
-from polyhop.warehouse.tables.changes import compare_versions
-from polyhop.warehouse.tables.definitions import create_statement
+from polyhop.warehouse.tables.connection import create_statement
+from polyhop.warehouse.tables.version_rows import compare_versions
 
 EMPTY = {"string": "", "int64": 0, "bool": False, "double": 0.0}
 

@@ -5,21 +5,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import polyhop.warehouse.artefact_arrays
+import polyhop.warehouse.artefacts
 from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.graph import LexicalIndex
-from polyhop.warehouse.artefact_arrays import (
+from polyhop.warehouse.artefacts import (
+    ArrayFolder,
     open_bipartite,
     open_chunk_graph,
     open_entity_texts,
     open_lexical,
     open_relations,
     open_vectors,
+    require_arrays,
+    save_arrays,
     save_lexical,
     save_title_chunks,
 )
 from polyhop.warehouse.files.disk import file_checksum
-from polyhop.warehouse.graph.arrays import ArrayFolder, require_arrays, save_arrays
 
 FIX = r"fix it with: polyhop verify --index towns --repair$"
 KEYS = ("a", "b", "c")
@@ -155,7 +157,7 @@ def test_every_flipped_bit_of_a_small_array_is_found(folder: Path) -> None:
 def test_a_large_matrix_with_a_vector_of_another_length_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(polyhop.warehouse.artefact_arrays, "CHECKED_BYTES", 0)
+    monkeypatch.setattr(polyhop.warehouse.artefacts, "CHECKED_BYTES", 0)
     assert open_vectors(unchecked(folder), "passage").shape == (3, 4)
     for wrong in (np.nan, np.inf, 1e38, 0.5):
         matrix = np.eye(3, 4, dtype=np.float32)

@@ -10,19 +10,16 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Rung, Usage
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Rung, Usage
 from polyhop.schemas.errors import DamagedStoreError, StoreUnavailableError
-from polyhop.schemas.prompts import Prompt
-from polyhop.schemas.sections import Document
+from polyhop.schemas.records import Document
 from polyhop.warehouse.cache.documents import DocumentCache
-from polyhop.warehouse.cache.exchange import export_replies
 from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches
-from polyhop.warehouse.cache.replies import ReplyCache
+from polyhop.warehouse.cache.replies import ReplyCache, export_replies
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.models.budget import Budget
-from polyhop.warehouse.models.cached_chat import CachedChat
-from polyhop.warehouse.models.journal import RequestJournal
+from polyhop.warehouse.models.chat import CachedChat, RequestJournal
 
 CALL = Usage(calls=1, prompt_tokens=10, completion_tokens=5, cost_usd=0.01, seconds=0.5)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from polyhop.schemas.errors import ModelFileError
-from polyhop.warehouse.models.deferred import DeferredEncoder
+from polyhop.warehouse.models.encoder_kinds import DeferredEncoder
 
 
 class Counted:

@@ -15,13 +15,12 @@ from typing import Any
 import document_files as made
 import pytest
 
-from polyhop.schemas.corpus import BadRecord, SourceRecord, Unread
-from polyhop.schemas.sections import Document, Section, location_of
+from polyhop.schemas.records import BadRecord, Document, Section, SourceRecord, Unread, location_of
 from polyhop.tasks.passages.split import split_record
 from polyhop.warehouse.cache.documents import DocumentCache
 from polyhop.warehouse.documents.converter import ConversionLimits, Converter
 from polyhop.warehouse.files import formats
-from polyhop.warehouse.files.readers import read_corpus
+from polyhop.warehouse.files.corpora import read_corpus
 from polyhop.warehouse.files.records import FaultError
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from polyhop.warehouse.vectors.earlier import EarlierVectors, hashes_of, open_earlier
+from polyhop.warehouse.vectors.kinds import EarlierVectors, hashes_of, open_earlier
 
 
 def hashes(*numbers: int) -> NDArray[np.uint8]:

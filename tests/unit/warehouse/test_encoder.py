@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
-from polyhop.warehouse.models import weights
-from polyhop.warehouse.models.encoder import REINSTALL, LocalEncoder, equal_length_batches
+from polyhop.warehouse.models import local_encoder as weights
+from polyhop.warehouse.models.local_encoder import REINSTALL, LocalEncoder, equal_length_batches
 from polyhop.warehouse.models.onnx_session import open_session
 
 pytestmark = pytest.mark.slow
@@ -24,7 +24,7 @@ TEXTS = [row["text"] for row in REFERENCE["texts"]]
 
 ENCODE_IN_PROCESS = """
 import hashlib
-from polyhop.warehouse.models.encoder import LocalEncoder
+from polyhop.warehouse.models.local_encoder import LocalEncoder
 vectors = LocalEncoder().encode(["one text", "another, longer text", ""])
 print(hashlib.sha256(vectors.tobytes()).hexdigest())
 """
@@ -158,9 +158,8 @@ def test_another_process_gets_the_same_vectors_prints_nothing_else_and_leaves_no
 
 
 def test_importing_the_encoder_loads_no_model_library() -> None:
-    code = (
-        "import sys, polyhop.warehouse.models.encoder; print({'onnx', 'onnxruntime', 'tokenizers'} & set(sys.modules))"
-    )
+    imported = "import sys, polyhop.warehouse.models.local_encoder"
+    code = imported + "; print({'onnx', 'onnxruntime', 'tokenizers'} & set(sys.modules))"
     assert run_python(code).communicate(timeout=60) == ("set()\n", "")
 
 

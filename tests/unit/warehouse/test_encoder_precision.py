@@ -13,12 +13,11 @@ import pytest
 from polyhop.api import open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.encoder_settings import EncoderSettings
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import Settings, parse_settings
-from polyhop.warehouse.models import openvino_session
-from polyhop.warehouse.models.encoder import LocalEncoder
+from polyhop.schemas.settings import EncoderSettings, Settings, parse_settings
+from polyhop.warehouse.models import onnx_session as openvino_session
+from polyhop.warehouse.models.local_encoder import LocalEncoder
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatOutcome, Rung, Usage
 from polyhop.schemas.errors import ModelEndpointError, ModelError, ModelRejectedError, ModelTimeoutError, PolyhopError
-from polyhop.warehouse.models.first_replies import MOST_FAILURES, FirstReplies
+from polyhop.warehouse.models.limits import MOST_FAILURES, FirstReplies
 
 
 def outcome(error_class: str = "") -> ChatOutcome[BaseModel]:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from polyhop import cli
-from polyhop.schemas.corpus import SourceRecord, Unread
 from polyhop.schemas.errors import SourceError
-from polyhop.warehouse.files.readers import read_corpus
+from polyhop.schemas.records import SourceRecord, Unread
+from polyhop.warehouse.files.corpora import read_corpus
 
 INDEX = ("--index", "linked", "--set", "strategies=bm25")
 

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from polyhop.schemas.chat import CallJournal, ChatOutcome, ChatRequest, ChatTask, Rung, Usage
+from polyhop.schemas.chat import CallJournal, ChatOutcome, ChatRequest, ChatTask, Prompt, Rung, Usage
 from polyhop.schemas.errors import ModelForbiddenError, ModelKeyError, ModelRejectedError
-from polyhop.schemas.prompts import Prompt
 from polyhop.warehouse.cache.replies import ReplyCache
 from polyhop.warehouse.models.budget import Budget
-from polyhop.warehouse.models.cached_chat import CachedChat
+from polyhop.warehouse.models.chat import CachedChat
 
 CALL = Usage(calls=1, prompt_tokens=10, completion_tokens=5)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.schemas.corpus import BadRecord, SourceRecord
 from polyhop.schemas.errors import ConfigurationError, SourceError
+from polyhop.schemas.records import BadRecord, SourceRecord
 from polyhop.warehouse.files import formats
+from polyhop.warehouse.files.corpora import read_corpus
 from polyhop.warehouse.files.formats import ROWS, TEXTS, described_formats, row_reader, text_reader
-from polyhop.warehouse.files.readers import read_corpus
 from polyhop.warehouse.files.records import FaultError, Row, bad_record
 
 GOOD = Row(3, {"id": "a", "title": "Ada", "text": "Ada wrote.", "year": 1843})

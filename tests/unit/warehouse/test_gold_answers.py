@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from polyhop.warehouse.files.gold_answers import has_references, with_gold_answers
-from polyhop.warehouse.files.golden_triples import golden_triples
+from polyhop.warehouse.files.questions import golden_triples, has_references, with_gold_answers
 from polyhop.warehouse.files.records import FaultError
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.errors import SourceError
-from polyhop.schemas.statements import Node, Statement
+from polyhop.schemas.graph import Node, Statement
+from polyhop.schemas.records import BadRecord
 from polyhop.warehouse.files.graph_files import GRAPHS, described_graphs, read_graph
 
 ADA = {"id": "Q1", "name": "Ada Lovelace", "types": ["Person", "Writer"]}

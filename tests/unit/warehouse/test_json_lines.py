@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from polyhop.schemas.errors import StoreError
-from polyhop.warehouse.files.disk import require_place
-from polyhop.warehouse.files.json_lines import write_json_lines
+from polyhop.warehouse.files.disk import require_place, write_json_lines
 
 ROWS: list[dict[str, object]] = [{"a": 1}, {"b": "é\n東京"}]
 

@@ -6,7 +6,7 @@ import lancedb
 import numpy as np
 import pytest
 
-from polyhop.schemas.stores import VectorRows
+from polyhop.schemas.ports import VectorRows
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.open import open_vector_store
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from polyhop.schemas.errors import ModelFileError
-from polyhop.warehouse.models.model_files import (
+from polyhop.warehouse.models.onnx_session import (
     clean_text,
     existing_file,
     first_line,

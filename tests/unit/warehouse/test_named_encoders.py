@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from polyhop.schemas.encoder_settings import EncoderSettings
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.settings import Settings
+from polyhop.schemas.settings import EncoderSettings, Settings
 from polyhop.warehouse.models import encoder_kinds
-from polyhop.warehouse.open_encoders import close_encoders, open_encoder
+from polyhop.warehouse.open import close_encoders, open_encoder
 
 
 @pytest.fixture(autouse=True)

@@ -10,14 +10,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from polyhop.schemas.encoder_settings import EncoderSettings
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
-from polyhop.schemas.settings import Settings, parse_settings
-from polyhop.warehouse.models.encoder import LocalEncoder
-from polyhop.warehouse.models.encoder_graph import LAYER_COUNT, obtain_graph
-from polyhop.warehouse.models.onnx_encoder import OnnxEncoder
-from polyhop.warehouse.models.weights import find_model_folder
-from polyhop.warehouse.open_encoders import close_encoders, open_encoder
+from polyhop.schemas.settings import EncoderSettings, Settings, parse_settings
+from polyhop.warehouse.models.encoder_kinds import OnnxEncoder
+from polyhop.warehouse.models.local_encoder import LAYER_COUNT, LocalEncoder, find_model_folder, obtain_graph
+from polyhop.warehouse.open import close_encoders, open_encoder
 
 WORDS = ("[CLS]", "[SEP]", "[UNK]", "paris", "london", "is", "city")
 TABLE = np.random.default_rng(5).normal(size=(len(WORDS), 6)).astype(np.float32)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from polyhop.schemas.chat import Usage
-from polyhop.warehouse.models.pace import FIRST_LINE_SECONDS, SECONDS_BETWEEN_LINES, Pace
+from polyhop.warehouse.models.limits import FIRST_LINE_SECONDS, SECONDS_BETWEEN_LINES, Pace
 
 
 class Time:

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import StoreUnavailableError
 from polyhop.warehouse.cache.vectors import VectorCache
-from polyhop.warehouse.models.cached import CHUNK_SIZE, PathEncoder
+from polyhop.warehouse.models.cached_encoder import CHUNK_SIZE, PathEncoder
 
 WRITE = """
 import sys
 from pathlib import Path
 import numpy as np
 from polyhop.warehouse.cache.vectors import VectorCache
-from polyhop.warehouse.models.cached import PathEncoder
+from polyhop.warehouse.models.cached_encoder import PathEncoder
 
 class Lengths:
     model, dimension = "lengths", 3

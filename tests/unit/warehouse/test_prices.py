@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.schemas.model_settings import ModelSettings
-from polyhop.warehouse.models.prices import cost_of, count_prompt_tokens, count_tokens, estimated_tokens, price_of
+from polyhop.schemas.settings import ModelSettings
+from polyhop.warehouse.models.budget import cost_of, count_prompt_tokens, count_tokens, estimated_tokens, price_of
 
 TEXT = (
     "Ada Lovelace (1815-1852) was an English mathematician and writer, chiefly known for her work on Charles "
@@ -63,8 +63,8 @@ def test_the_estimate_without_a_tokenizer_is_within_15_percent(demo_folder: Path
 
 def test_prices_and_gateway_are_imported_without_litellm() -> None:
     code = (
-        "import sys, polyhop.warehouse.models.chat, polyhop.warehouse.models.prices as p;"
-        "from polyhop.schemas.model_settings import ModelSettings;"
+        "import sys, polyhop.warehouse.models.chat, polyhop.warehouse.models.budget as p;"
+        "from polyhop.schemas.settings import ModelSettings;"
         "from polyhop.warehouse.models.chat import ChatGateway; ChatGateway('openai/gpt-4o-mini', ModelSettings());"
         "p.count_tokens('a', 'm'); print('litellm' in sys.modules)"
     )

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import StoreUnavailableError
 from polyhop.warehouse.cache.vectors import VectorCache
-from polyhop.warehouse.models.encoder import LocalEncoder
-from polyhop.warehouse.models.question_encoder import QuestionEncoder
+from polyhop.warehouse.models.cached_encoder import QuestionEncoder
+from polyhop.warehouse.models.local_encoder import LocalEncoder
 
 
 class Lengths:

@@ -8,11 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from polyhop.schemas.corpus import BadRecord, SourceRecord
-from polyhop.schemas.ids import record_id
-from polyhop.schemas.questions import QuestionRecord
+from polyhop.schemas.records import BadRecord, QuestionRecord, SourceRecord
+from polyhop.schemas.text import record_id
+from polyhop.warehouse.files.corpora import read_corpus
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.files.readers import read_corpus
 
 NQ = {
     "id": "nq-7",

@@ -10,8 +10,7 @@ import sqlalchemy.exc
 from psycopg import errors
 
 from polyhop.schemas.errors import StatementRejectedError, StoreError, StoreUnavailableError
-from polyhop.warehouse.queue.dialects import Database, connect, passes_by_itself, sqlite_url
-from polyhop.warehouse.queue.transactions import Transaction, transact
+from polyhop.warehouse.queue.schema import Database, Transaction, connect, passes_by_itself, sqlite_url, transact
 
 
 def wrapped(error: BaseException, *, kind: str = "OperationalError", is_broken: bool = False) -> Any:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.schemas.corpus import BadRecord
 from polyhop.schemas.errors import ConfigurationError, SourceError
-from polyhop.schemas.statements import Description, GraphLine, Node, Statement
-from polyhop.warehouse.files import turtle
+from polyhop.schemas.graph import Description, GraphLine, Node, Statement
+from polyhop.schemas.records import BadRecord
+from polyhop.warehouse.files import graph_files as turtle
 from polyhop.warehouse.files.graph_files import read_graph
-from polyhop.warehouse.files.lines import MAX_RECORD_BYTES
+from polyhop.warehouse.files.sources import MAX_RECORD_BYTES
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"

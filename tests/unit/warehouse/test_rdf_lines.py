@@ -2,9 +2,8 @@
 
 import pytest
 
-from polyhop.schemas.iris import RDF_TYPE, RDFS_LABEL, XSD
-from polyhop.schemas.statements import Description, Statement
-from polyhop.warehouse.files.rdf import Triple, Vocabulary, literal, node
+from polyhop.schemas.graph import RDF_TYPE, RDFS_LABEL, XSD, Description, Statement
+from polyhop.warehouse.files.graph_files import Triple, Vocabulary, literal, node
 from polyhop.warehouse.files.records import FaultError
 
 EX = "http://example.org/"

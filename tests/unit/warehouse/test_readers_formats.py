@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from polyhop.schemas.corpus import SourceRecord
-from polyhop.schemas.ids import record_id
-from polyhop.warehouse.files.readers import read_corpus
+from polyhop.schemas.records import SourceRecord
+from polyhop.schemas.text import record_id
+from polyhop.warehouse.files.corpora import read_corpus
 
 ADA = {"id": "a", "title": "Ada", "text": "Ada wrote.", "metadata": {"year": 1843}}
 BOB = {"_id": 7, "contents": "Bob read.", "lang": "en"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.warehouse.files.readers import read_corpus
+from polyhop.warehouse.files.corpora import read_corpus
 
 RECORD = json.dumps({"id": "a", "title": "t", "text": "word " * 1000})
 FILE_BYTES = 50_000_000

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.schemas.corpus import SourceRecord
+from polyhop.schemas.records import SourceRecord
+from polyhop.warehouse.files.corpora import read_corpus
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.files.readers import read_corpus
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 pytestmark = [

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from polyhop.schemas import errors
-from polyhop.warehouse.models.loose_json import read_loosely
-from polyhop.warehouse.models.repair import read_reply
+from polyhop.warehouse.models.replies import read_loosely, read_reply
 
 pytestmark = pytest.mark.slow
 

@@ -22,11 +22,21 @@ import polyhop.warehouse.cache.database
 import polyhop.warehouse.cache.replies
 from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.errors import SourceError, StoreError, StoreUnavailableError
-from polyhop.schemas.ids import content_hash
-from polyhop.warehouse.cache.calls import ReplySource
-from polyhop.warehouse.cache.claims import claims_of
-from polyhop.warehouse.cache.exchange import SCHEMA, Imported, export_replies, import_replies
-from polyhop.warehouse.cache.replies import Evicted, RawReply, ReplyCache, StoredFailure, StoredReply, TaskCounts
+from polyhop.schemas.text import content_hash
+from polyhop.warehouse.cache.replies import (
+    SCHEMA,
+    Evicted,
+    Imported,
+    RawReply,
+    ReplyCache,
+    ReplySource,
+    StoredFailure,
+    StoredReply,
+    TaskCounts,
+    claims_of,
+    export_replies,
+    import_replies,
+)
 from polyhop.warehouse.statements import read_statements
 
 SQL_FILE = Path(polyhop.warehouse.cache.replies.__file__).parent / "sql" / "replies.sql"
@@ -35,7 +45,7 @@ USAGE = Usage(calls=2, prompt_tokens=30, completion_tokens=7, cost_usd=0.25, sec
 HOLD = """
 import sys, time
 from pathlib import Path
-from polyhop.warehouse.cache.claims import claims_of
+from polyhop.warehouse.cache.replies import claims_of
 with claims_of(Path(sys.argv[1])).held(sys.argv[2], lambda: False) as held:
     print(held, flush=True)
     time.sleep(600)

@@ -5,10 +5,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from polyhop.schemas.chat import ChatTask
-from polyhop.schemas.model_settings import ReplySettings
-from polyhop.schemas.prompts import Prompt
-from polyhop.warehouse.models.reply_lengths import longest_reply, outgrown
+from polyhop.schemas.chat import ChatTask, Prompt
+from polyhop.schemas.settings import ReplySettings
+from polyhop.warehouse.models.replies import longest_reply, outgrown
 
 
 class Limits:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.chat import Usage
-from polyhop.warehouse.cache.reply_rows import packed, reply_checksum, sound_reply, unpacked, usage_values
+from polyhop.warehouse.cache.replies import packed, reply_checksum, sound_reply, unpacked, usage_values
 
 RUNGS = ("as_is", "repaired")
 VALUES = ("key", "a/b", packed("reply"), "as_is", 1, 1, 10, 5, 0.25, 0.5)

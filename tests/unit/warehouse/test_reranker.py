@@ -17,12 +17,11 @@ from polyhop.api import open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
-from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.ports import Reranker
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import Settings
-from polyhop.warehouse.models.reranker import FastembedReranker, OnnxReranker, open_reranker
-from polyhop.worker.pool import IndexPool
+from polyhop.schemas.settings import ModelSettings, Settings
+from polyhop.warehouse.models.rerank_and_spans import FastembedReranker, OnnxReranker, open_reranker
+from polyhop.worker.session import IndexPool
 
 WORDS = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "paris", "london", "is", "a", "city", "where", "river")
 NAME = "Xenova/ms-marco-MiniLM-L-6-v2"

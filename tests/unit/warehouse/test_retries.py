@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tenacity import Retrying, stop_after_attempt, wait_fixed
 
-from polyhop.warehouse.retries import noted
+from polyhop.warehouse.statements import noted
 
 
 def test_every_pause_is_a_record_without_the_error_s_details(caplog: pytest.LogCaptureFixture) -> None:

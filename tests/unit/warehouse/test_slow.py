@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from polyhop.warehouse import slow
-from polyhop.warehouse.slow import slow_noted
+from polyhop.warehouse import statements as slow
+from polyhop.warehouse.statements import slow_noted
 
 LOG = logging.getLogger("polyhop.test")
 

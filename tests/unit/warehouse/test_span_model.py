@@ -16,10 +16,10 @@ from polyhop.api import open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.schemas.errors import ModelFileError
-from polyhop.schemas.model_settings import ModelSettings
 from polyhop.schemas.requests import IndexRequest
-from polyhop.schemas.settings import Settings
-from polyhop.warehouse.models.span_model import MAX_ANSWER_TOKENS, MAX_TOKENS, OnnxSpanModel
+from polyhop.schemas.settings import ModelSettings, Settings
+from polyhop.warehouse.models.rerank_and_spans import MAX_ANSWER_TOKENS, OnnxSpanModel
+from polyhop.warehouse.models.rerank_and_spans import SPAN_MAX_TOKENS as MAX_TOKENS
 
 WORDS = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "where", "is", "ada", "born", "in", "london", "rome", ".")
 ID = {word: number for number, word in enumerate(WORDS)}

@@ -4,9 +4,9 @@ import duckdb
 
 from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.tables import TABLES
-from polyhop.warehouse.artefact_arrays import surface_graph
+from polyhop.warehouse.artefacts import surface_graph
 from polyhop.warehouse.statements import statement
-from polyhop.warehouse.tables.definitions import create_statement
+from polyhop.warehouse.tables.connection import create_statement
 
 Row = tuple[str, str, str, int, bool, str]
 

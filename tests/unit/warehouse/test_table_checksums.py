@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.manifest import TableRecord
-from polyhop.warehouse.tables.checksum import record_since, table_record, updated_record
+from polyhop.warehouse.tables.connection import record_since, table_record, updated_record
 
 COLUMNS = "id BIGINT, name VARCHAR, share DOUBLE, words VARCHAR[], is_good BOOLEAN"
 values = st.tuples(

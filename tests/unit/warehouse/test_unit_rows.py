@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polyhop.schemas.errors import InvalidVectorError
-from polyhop.warehouse.models.unit_rows import unit_rows
+from polyhop.warehouse.models.onnx_session import unit_rows
 
 
 def test_rows_are_scaled_and_float32() -> None:

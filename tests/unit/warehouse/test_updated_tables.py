@@ -10,11 +10,16 @@ import pytest
 from polyhop.schemas.errors import InvariantError
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.tables import ENTITIES, RELATION_SOURCES, RELATIONS
-from polyhop.warehouse.build import Build, Earlier, start_build
-from polyhop.warehouse.tables.checksum import table_record
-from polyhop.warehouse.tables.connection import connect
-from polyhop.warehouse.tables.definitions import create_statement
-from polyhop.warehouse.updated_tables import begin_updates, clear_tables, replace_rows, updated_tables
+from polyhop.warehouse.build import (
+    Build,
+    Earlier,
+    begin_updates,
+    clear_tables,
+    replace_rows,
+    start_build,
+    updated_tables,
+)
+from polyhop.warehouse.tables.connection import connect, create_statement, table_record
 
 COUNT = 40
 ROWS = "SELECT 'r' || lpad(i::VARCHAR, 3, '0'), 's', 't', 'near', 'near', i, {}, 'rules' FROM range({}) AS x(i)"
@@ -67,7 +72,7 @@ def test_a_copy_has_the_tables_asked_for_and_all_others_as_they_were_staged(
 def test_rows_that_differ_are_replaced_and_the_checksum_is_that_of_the_table(
     build: Build, connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, most: float
 ) -> None:
-    monkeypatch.setattr("polyhop.warehouse.updated_tables.MOST_APPENDED", most)
+    monkeypatch.setattr("polyhop.warehouse.build.MOST_APPENDED", most)
     # r000 goes, r001 gets a confidence, r002 stays, r900 comes
     rows = f"SELECT * FROM ({ROWS.format('CASE i WHEN 1 THEN 0.5 END', 3)}) WHERE i > 0".replace(
         "WHERE i", "WHERE col5"

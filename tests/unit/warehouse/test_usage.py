@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.warehouse.models.usage import FRAME_TOKENS, TRUSTED_FACTOR, Counted, believed
+from polyhop.warehouse.models.budget import FRAME_TOKENS, TRUSTED_FACTOR, Counted, believed
 
 OWN = Counted(100, 40)
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from polyhop.schemas.errors import StoreConflictError
-from polyhop.warehouse.files import writer
+from polyhop.warehouse.files import versions as writer
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.writer import read_lease, writer_lease
+from polyhop.warehouse.files.versions import read_lease, writer_lease
 
 HOLDS = (
-    "import sys; from pathlib import Path; from polyhop.warehouse.files.writer import writer_lease\n"
+    "import sys; from pathlib import Path; from polyhop.warehouse.files.versions import writer_lease\n"
     "with writer_lease(Path(sys.argv[1]), 'a'):\n    print('held', flush=True); sys.stdin.read()"
 )
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.schemas.corpus import GraphServer, source_of
 from polyhop.schemas.errors import ConfigurationError, SourceError
+from polyhop.schemas.records import GraphServer, source_of
+from polyhop.warehouse.files.corpora import read_corpus, read_graph_sources
 from polyhop.warehouse.files.graph_files import read_graph
-from polyhop.warehouse.files.readers import read_corpus, read_graph_sources
 
 TEXT = json.dumps({"id": "a", "title": "Ada", "text": "Ada wrote notes."}) + "\n"
 TRIPLE = json.dumps({"subject": {"id": "a"}, "predicate": "p", "object": "o"}) + "\n"

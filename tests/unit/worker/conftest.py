@@ -9,7 +9,7 @@ from memory_index import PASSAGES, MemoryIndex, Passage, graph_from, lexical_fro
 
 from polyhop.schemas.errors import UnknownIndexError
 from polyhop.schemas.graph import BipartiteGraph, LexicalIndex, RelationGraph
-from polyhop.worker.turns import Turns
+from polyhop.worker.answer import Turns
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,8 @@ from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ModelUnavailableError, StoreUnavailableError
 from polyhop.schemas.query import ModelUse
 from polyhop.schemas.queue import ClaimedQuestion
-from polyhop.worker.answer import PartialOutageError
-from polyhop.worker.batch import LONGEST_ERROR, BatchOutcome, answer_group, grouped
-from polyhop.worker.turns import Watch
+from polyhop.worker.answer import PartialOutageError, Watch
+from polyhop.worker.loop import LONGEST_ERROR, BatchOutcome, answer_group, grouped
 
 
 def claimed(question_id: str, **changes: Any) -> ClaimedQuestion:

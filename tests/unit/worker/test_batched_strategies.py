@@ -19,15 +19,12 @@ from polyhop.schemas.errors import ModelUnavailableError
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.query import Question, RankedPassage, Reading, ReadingItem, Retrieval
 from polyhop.schemas.queue import ClaimedQuestion, JobSpec, NewQuestion
-from polyhop.warehouse.queue.dialects import sqlite_url
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
-from polyhop.worker.answer import Answerer
-from polyhop.worker.batch import BatchOutcome, answer_group
-from polyhop.worker.loop import Worker, WorkerOptions, WorkerReport
+from polyhop.warehouse.queue.schema import sqlite_url
+from polyhop.worker.answer import Answerer, Turns, Watch
+from polyhop.worker.loop import BatchOutcome, Worker, WorkerOptions, WorkerReport, answer_group
 from polyhop.worker.strategies import registry
-from polyhop.worker.strategies.base import DECLARED, Parameters, strategy
-from polyhop.worker.strategies.no_services import NoServices
-from polyhop.worker.turns import Turns, Watch
+from polyhop.worker.strategies.base import DECLARED, NoServices, Parameters, strategy
 
 PROJECT = Path(__file__).resolve().parents[3]
 PATHS = os.environ | {"PYTHONPATH": str(PROJECT / "tests" / "memory_index")}
@@ -234,7 +231,7 @@ def test_a_batch_that_nothing_can_interrupt_is_retrieved_one_by_one_by_others(
 
     The first worker is stuck with the batch, the second with the question, the third answers the others.
     """
-    monkeypatch.setattr("polyhop.worker.turns.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("polyhop.worker.answer.GRACE_SECONDS", 0.1)
     job = submit(queue, "a", "stuck", "b")
     released = threading.Event()
     stuck = Loud(lambda text: released.wait(60) if text == "stuck" else None)

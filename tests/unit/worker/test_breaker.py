@@ -2,7 +2,7 @@
 
 import pytest
 
-from polyhop.worker.breaker import LONGEST_PAUSE_SECONDS, CircuitBreaker, LeftQuestions
+from polyhop.worker.loop import LONGEST_PAUSE_SECONDS, CircuitBreaker, LeftQuestions
 
 
 def test_a_new_breaker_lets_everything_through() -> None:

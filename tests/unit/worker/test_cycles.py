@@ -7,8 +7,8 @@ import weakref
 
 import pytest
 
-from polyhop.worker import cycles
-from polyhop.worker.cycles import searched_by_the_clock
+from polyhop.worker import session as cycles
+from polyhop.worker.session import searched_by_the_clock
 
 
 class Ring:

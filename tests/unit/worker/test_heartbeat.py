@@ -7,7 +7,7 @@ import pytest
 
 from polyhop.schemas.errors import StoreError
 from polyhop.schemas.queue import FailedQuestion
-from polyhop.worker.heartbeat import Heartbeat
+from polyhop.worker.loop import Heartbeat
 
 
 class Queue:

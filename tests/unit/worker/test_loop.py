@@ -17,8 +17,8 @@ from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ModelKeyError, ModelRateLimitError, ModelUnavailableError, StoreUnavailableError
 from polyhop.schemas.query import ModelUse
 from polyhop.schemas.queue import JobSpec, NewQuestion, QuestionState
-from polyhop.warehouse.queue.dialects import sqlite_url
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
+from polyhop.warehouse.queue.schema import sqlite_url
 from polyhop.worker.answer import PartialOutageError
 from polyhop.worker.loop import Worker, WorkerOptions, WorkerReport
 
@@ -36,7 +36,7 @@ def queue(tmp_path: Path) -> Iterator[QuestionQueue]:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaker and backoff in hundredths of a second."""
-    monkeypatch.setattr("polyhop.worker.breaker.FIRST_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr("polyhop.worker.loop.FIRST_PAUSE_SECONDS", 0.05)
     monkeypatch.setattr("polyhop.schemas.queue.BACKOFF_BASE_SECONDS", 0.02)
 
 

@@ -3,10 +3,9 @@
 import pytest
 from pydantic import BaseModel
 
-from polyhop.schemas.chat import ChatOutcome, ChatTask, Rung, Usage
+from polyhop.schemas.chat import ChatOutcome, ChatTask, Prompt, Rung, Usage
 from polyhop.schemas.errors import ModelRateLimitError, ModelRejectedError, ModelUnavailableError
-from polyhop.schemas.prompts import Prompt
-from polyhop.worker.model_outcomes import outage_of, retry_after_seconds, use_of
+from polyhop.worker.reading.models import outage_of, retry_after_seconds, use_of
 
 
 class Reply(BaseModel):

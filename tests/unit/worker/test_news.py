@@ -6,12 +6,12 @@ import pytest
 
 from polyhop.schemas.errors import StoreUnavailableError
 from polyhop.schemas.queue import FailedQuestion
-from polyhop.worker.news import WorkerNews
+from polyhop.worker.loop import WorkerNews
 
 
 @pytest.fixture
 def news(caplog: pytest.LogCaptureFixture) -> WorkerNews:
-    caplog.set_level(logging.DEBUG, logger="polyhop.worker.news")
+    caplog.set_level(logging.DEBUG, logger="polyhop.worker.loop")
     return WorkerNews("host-1")
 
 

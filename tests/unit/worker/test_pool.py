@@ -15,7 +15,7 @@ from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import point_to, prune_versions
-from polyhop.worker.pool import IndexPool
+from polyhop.worker.session import IndexPool
 
 pytestmark = pytest.mark.slow
 

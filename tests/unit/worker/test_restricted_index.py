@@ -23,7 +23,7 @@ from polyhop.warehouse.artefacts import (
     lexical_of,
     vectors_of,
 )
-from polyhop.worker.restricted_index import RestrictedIndex
+from polyhop.worker.session import RestrictedIndex
 from polyhop.worker.strategies.registry import make
 
 SUBSETS = st.sets(st.integers(0, len(PASSAGES) - 1), min_size=1).map(sorted)

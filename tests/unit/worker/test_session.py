@@ -11,16 +11,15 @@ from pydantic import BaseModel, Field
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Rung, Usage
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Rung, Usage
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.evidence import Evidence, Note
 from polyhop.schemas.evidence import Path as EvidencePath
 from polyhop.schemas.ports import IndexReader, Reader, Services
-from polyhop.schemas.prompts import Prompt
 from polyhop.schemas.query import ContextPassage, Question, RankedPassage, Reading, ReadingItem, Retrieval
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse.open import open_published
+from polyhop.warehouse.index_reader import open_published
 from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies import registry

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from polyhop.schemas.queue import JobSpec, NewQuestion, QuestionState
-from polyhop.warehouse.queue.dialects import sqlite_url
 from polyhop.warehouse.queue.queue import QuestionQueue, open_queue
+from polyhop.warehouse.queue.schema import sqlite_url
+from polyhop.worker.answer import TooLateError, TurnOverError, Turns, Watch, WatchedTurns
 from polyhop.worker.loop import Worker, WorkerOptions, WorkerReport
-from polyhop.worker.turns import TooLateError, TurnOverError, Turns, Watch, WatchedTurns
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -125,7 +125,7 @@ def test_a_question_that_nothing_can_interrupt_keeps_no_other_waiting(
     queue: QuestionQueue, scripted_pool: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker in a thread gets no signals: its heartbeat gives the batch up, and another worker answers the rest."""
-    monkeypatch.setattr("polyhop.worker.turns.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("polyhop.worker.answer.GRACE_SECONDS", 0.1)
     job = submit(queue, "a", "stuck", "b")
     released = threading.Event()
     pool = scripted_pool(lambda text: (released.wait(60) if text == "stuck" else None) or text.upper())
@@ -173,8 +173,8 @@ def test_a_question_that_was_begun_in_time_may_finish_after_its_deadline(
 def test_all_turns_of_a_question_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two turns of .3 s end a limit of .5 s; the alarm is called by hand here."""
     clock = [100.0]
-    monkeypatch.setattr("polyhop.worker.turns.time.perf_counter", lambda: clock[0])
-    monkeypatch.setattr("polyhop.worker.turns.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("polyhop.worker.answer.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("polyhop.worker.answer.time.monotonic", lambda: clock[0])
     watch = Watch(0.5)
     turns = watch.turns(["t"])
     with turns.turn(0):
@@ -194,8 +194,8 @@ def test_all_turns_of_a_question_share_one_limit(monkeypatch: pytest.MonkeyPatch
 def test_a_common_turn_is_shared_equally_and_may_take_the_sum_of_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """By hand: of 10 s each, one question has taken 4; a common turn may take 16. It takes 6: 3 for each."""
     clock = [100.0]
-    monkeypatch.setattr("polyhop.worker.turns.time.perf_counter", lambda: clock[0])
-    monkeypatch.setattr("polyhop.worker.turns.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("polyhop.worker.answer.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("polyhop.worker.answer.time.monotonic", lambda: clock[0])
     watch = Watch(10.0)
     turns = watch.turns(["s", "t", "u"])
     with turns.turn(0):

@@ -10,13 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.worker.ranking.facets.conditions import HUB
-from polyhop.worker.ranking.facets.extremes import BEST_SHARE, asked_extreme
-from polyhop.worker.ranking.facets.kinds import AUXILIARIES, Kind
+from polyhop.worker.ranking.facets.conditions import BEST_SHARE, HUB, ReadQuestion, asked_extreme
+from polyhop.worker.ranking.facets.labels import Word, words_of
 from polyhop.worker.ranking.facets.ranking import PathScores
-from polyhop.worker.ranking.facets.read_question import ReadQuestion
-from polyhop.worker.ranking.facets.units import Units
-from polyhop.worker.ranking.facets.words import Word, words_of
+from polyhop.worker.ranking.facets.units import AUXILIARIES, Kind, Units
 
 NUMBER, NAMES, VALUES, MOST_FREQUENT, YES_NO = "number", "names", "values", "most frequent", "yes or no"
 

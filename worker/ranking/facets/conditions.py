@@ -1,21 +1,125 @@
-"""Facets: the conditions that a question sets, each with the documents and hubs that meet it (pure).
+"""The conditions that a question sets on hubs, numbers and superlatives among them, and what meets them (pure).
 
-Finds no mentions (mentions.py does) and ranks nothing. Source: algorithms.md 4B, rules 3 to 6.
+Source: algorithms.md 4B, rules 3 to 6.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.worker.ranking.facets.kinds import Kind, kinds_of
-from polyhop.worker.ranking.facets.mentions import Mention
-from polyhop.worker.ranking.facets.numbers import NumberRange, number_ranges
-from polyhop.worker.ranking.facets.polarity import OTHER_WORDS, WRONG, Polarity, is_negated
-from polyhop.worker.ranking.facets.signature_words import Meanings, SignatureWords
-from polyhop.worker.ranking.facets.units import Units
-from polyhop.worker.ranking.facets.words import Word
+from polyhop.worker.ranking.facets.labels import Mention, Word
+from polyhop.worker.ranking.facets.units import (
+    FREQUENCIES,
+    OTHER_WORDS,
+    WRONG,
+    Kind,
+    Meanings,
+    Polarity,
+    SignatureWords,
+    Units,
+    is_negated,
+    kinds_of,
+)
+
+# Source: algorithms.md 4B, rule 5.
+
+PAIRS = {"and": "between", "to": "from"}
+"""What stands before two numbers that are a range, by the word between them."""
+
+REACH = 4
+"""Words before a number among which that is looked for: between the years 2019 and 2021."""
+
+OPENING = 3
+"""Words before a number that may open a range with one end: after the year 1990, more than about 20."""
+
+ABOVE, BELOW = "above", "below"
+_COMPARED = {
+    ABOVE: ("more", "greater", "larger", "bigger", "higher", "taller", "longer", "wider", "heavier", "later", "newer"),
+    BELOW: ("less", "fewer", "smaller", "lower", "shorter", "narrower", "lighter", "earlier"),
+}
+COMPARED = {word: side for side, words in _COMPARED.items() for word in words}
+"""Comparatives with `than`. `older` and `younger` are none: a year and an age turn them opposite ways."""
+
+OPENERS = {"after": ABOVE, "since": ABOVE, "above": ABOVE, "over": ABOVE, "exceeding": ABOVE, "before": BELOW,
+           "until": BELOW, "till": BELOW, "below": BELOW, "under": BELOW}  # fmt: skip
+TIMES = frozenset(("after", "since", "before", "until", "till", "later", "newer", "earlier"))
+"""Openers of a range of times rather than of amounts: fields of years go first, for others the fields of amounts."""
+INCLUSIVE = frozenset(("since", "until", "till"))
+LEAST_MOST = {"least": ABOVE, "most": BELOW}
+"""After `at`."""
+
+MOST_DIGITS = 15  # exact in float64; algorithms.md 4B, ranges.
+
+
+@dataclass(frozen=True, slots=True)
+class NumberRange:
+    """Numbers that a question admits.
+
+    Attributes:
+        start: Its first word: the number, or what opens the range if stop words alone stand between.
+        end: After the last word.
+        low: The least number that is admitted.
+        high: The largest.
+        is_time: Whether it opens like a range of times; None: it may be one of times or of amounts.
+    """
+
+    start: int
+    end: int
+    low: float
+    high: float
+    is_time: bool | None = None
+
+
+def number_ranges(words: Sequence[Word]) -> list[NumberRange]:
+    """Ranges in order of their places, without overlap; whole numbers in digits only."""
+    found: list[NumberRange] = []
+    place = 0
+    while place < len(words):
+        one = _pair(words, place) or _open_range(words, place) if _is_number(words[place]) else None
+        if one is not None:
+            found.append(one)
+        place = one.end if one is not None else place + 1
+    return found
+
+
+def _pair(words: Sequence[Word], place: int) -> NumberRange | None:
+    """`between a and b`, `from a to b`, in any order of a and b."""
+    if place + 2 >= len(words) or not _is_number(words[place + 2]):
+        return None
+    opening = PAIRS.get(words[place + 1].text.lower())
+    if opening not in {word.text.lower() for word in words[max(0, place - REACH) : place]}:
+        return None
+    low, high = sorted((float(words[place].text), float(words[place + 2].text)))
+    return NumberRange(place, place + 3, low, high)
+
+
+def _open_range(words: Sequence[Word], place: int) -> NumberRange | None:
+    """`before a`, `more than a`, `at least a`: the nearest opener within reach counts."""
+    number = float(words[place].text)
+    for opener in range(place - 1, max(-1, place - 1 - OPENING), -1):
+        word, before = words[opener].text.lower(), words[opener - 1].text.lower() if opener else ""
+        if word == "than" and before in COMPARED:
+            side, start, step = COMPARED[before], opener - 1, 1
+        elif word in LEAST_MOST and before == "at":
+            side, start, step = LEAST_MOST[word], opener - 1, 0
+        elif word in OPENERS:
+            side, start, step = OPENERS[word], opener, 0 if word in INCLUSIVE else 1
+        elif _is_number(words[opener]):
+            return None
+        else:
+            continue
+        is_near = all(between.is_stop for between in words[opener + 1 : place])
+        low, high = (number + step, math.inf) if side == ABOVE else (-math.inf, number - step)  # whole numbers
+        return NumberRange(start if is_near else place, place + 1, low, high, words[start].text.lower() in TIMES)
+    return None
+
+
+def _is_number(word: Word) -> bool:
+    return word.text.isascii() and word.text.isdigit() and len(word.text) <= MOST_DIGITS
+
 
 HUB = -1
 """In place of a signature: the label of the hub itself."""
@@ -268,3 +372,130 @@ class ConditionFinder:
 
 def _keep_best(strengths: dict[int, float], number: int, strength: float) -> None:
     strengths[number] = max(strength, strengths.get(number, 0.0))
+
+
+# Source: algorithms.md 4B (rest of the question, words beside hubs).
+
+_KIND = "kind kinds type types sort sorts class classes category categories form forms"
+_KINDS = frozenset(_KIND.split())
+"""Before `of`: what follows is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadQuestion:
+    """A question as hub facets read it.
+
+    Attributes:
+        words: Its words.
+        conditions: What it asks for.
+        types: Stems of the hubs' types.
+    """
+
+    words: Sequence[Word]
+    conditions: Conditions
+    types: frozenset[str] = frozenset()
+
+    @property
+    def rest(self) -> str:
+        """The question with `it` in place of what its facets name, without the words of the hubs' types.
+
+        These stay after `kind of` and the like.
+        """
+        spans = sorted(span for facet in self.conditions.facets for span in facet.mentions)
+        texts, place = [], 0
+        for start, end in spans:
+            texts += [*self._texts(place, start), "it"]
+            place = max(place, end)
+        return " ".join([*texts, *self._texts(place, len(self.words))])
+
+    def _texts(self, start: int, end: int) -> list[str]:
+        """Words as written, without types."""
+        return [self.words[place].text for place in range(start, end) if not self._is_type(place)]
+
+    def _is_type(self, place: int) -> bool:
+        before = [word.text.lower() for word in self.words[max(0, place - 2) : place]]
+        is_asked = len(before) == 2 and before[0] in _KINDS and before[1] == "of"
+        return self.words[place].stem in self.types and not is_asked
+
+    @property
+    def words_beside_hubs(self) -> Sequence[Word]:
+        """Its words without those that name a hub and nothing else."""
+        facets = [facet for facet in self.conditions.facets if facet.signatures == (HUB,)]
+        named = {place for facet in facets for span in facet.mentions for place in range(*span)}
+        return [word for place, word in enumerate(self.words) if place not in named and not self._is_type(place)]
+
+
+# Source: algorithms.md 4B, superlatives.
+
+BEST_SHARE = 0.99
+"""Of the largest H: hubs that meet a question's conditions as well as any do."""
+
+NOT_EXTREME = 0.6
+"""Strength of numbers that are not the largest or smallest that a question asks for."""
+
+_EXTREMES = {
+    **dict.fromkeys(("latest", "newest"), (Kind.TIME, True)),
+    **dict.fromkeys(("earliest", "oldest"), (Kind.TIME, False)),
+    **dict.fromkeys(
+        ("largest", "biggest", "greatest", "highest", "tallest", "longest", "widest", "heaviest"), (Kind.NUMBER, True)
+    ),
+    **dict.fromkeys(
+        ("smallest", "lowest", "shortest", "narrowest", "lightest", "fewest", "least"), (Kind.NUMBER, False)
+    ),
+}
+_ORDERS = frozenset(("first", "last", "to", "at", "on"))
+"""Beside a superlative: all are asked for, in an order (newest first, newest to oldest)."""
+
+
+def asked_extreme(words: Sequence[Word]) -> tuple[Kind, bool] | None:
+    """The kind of number whose largest (True) or smallest value a question asks for; None: for no such value."""
+    texts = [word.text.lower() for word in words]
+    is_content = [not word.is_stop for word in words[1:]] + [False]
+    for before, text, following, is_named in zip(["", *texts], texts, [*texts[1:], ""], is_content, strict=False):
+        if following in _ORDERS or before in _ORDERS:
+            continue
+        if text == "most" and before == "the" and is_named and following not in FREQUENCIES:
+            return (Kind.TIME, True) if following in ("recent", "recently") else (Kind.NUMBER, True)
+        if text in _EXTREMES:
+            return _EXTREMES[text]
+    return None
+
+
+def extreme_facets(
+    units: Units,
+    kinds: NDArray[np.int64],
+    question: ReadQuestion,
+    hubs: NDArray[np.float64],
+    asked: NDArray[np.float64],
+) -> list[Facet]:
+    """The condition to have the largest or smallest number of the hubs that meet the rest, if one is asked for.
+
+    Args:
+        units: The paths.
+        kinds: Shape (s,): of each signature's values.
+        question: As it was read.
+        hubs: Shape (h,): H, how well each hub meets the other conditions.
+        asked: Shape (s,): how much the question asks for each signature.
+
+    Returns:
+        One at most; none where the question names a hub.
+    Cost: O(paths of the field).
+    """
+    extreme = asked_extreme(question.words)
+    if extreme is None or any(facet.hubs for facet in question.conditions.facets):
+        return []
+    kind, is_largest = extreme
+    fields = np.flatnonzero(kinds == int(kind))
+    if not len(fields):
+        return []
+    field = int(fields[asked[fields].argmax()])
+    paths = units.paths_of_signature(field)
+    is_met = hubs[units.path_hubs[paths]] >= BEST_SHARE * hubs.max(initial=0.0)
+    found = np.unique(units.path_documents[paths[is_met]])
+    numbers = units.label_numbers[units.document_labels[found]]
+    is_number = np.isfinite(numbers)
+    if not is_number.any():
+        return []
+    best = numbers[is_number].max() if is_largest else numbers[is_number].min()
+    strengths = np.where(numbers[is_number] == best, 1.0, NOT_EXTREME).tolist()
+    return [Facet((field,), dict(zip(found[is_number].tolist(), strengths, strict=True)))]

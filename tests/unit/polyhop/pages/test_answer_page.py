@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.pages.answer_page import answer_page, marked
-from polyhop.pages.material import all_parameters, write_page
+from polyhop.pages.answer_page import all_parameters, answer_page, marked, write_page
 from polyhop.schemas.evidence import Evidence, as_row
 from polyhop.schemas.evidence import Path as EvidencePath
 from polyhop.schemas.version import VERSION

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.pages.layout import distances, heights, spread_out
+from polyhop.pages.drawing import distances, heights, spread_out
 
 NAMES = st.sampled_from("abcdefgh")
 EDGES = st.lists(st.tuples(NAMES, NAMES), max_size=20)

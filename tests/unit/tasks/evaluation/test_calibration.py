@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.tasks.evaluation.calibration import COVERAGE_POINTS, GROUPS, calibration, coverage_curve
+from polyhop.tasks.evaluation.report import COVERAGE_POINTS, GROUPS, calibration, coverage_curve
 
 ANSWERS = st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.35, 0.5, 0.75, 0.9]), st.sampled_from([0.0, 1.0])))
 

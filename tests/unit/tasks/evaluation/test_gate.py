@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.tasks.evaluation.gate import Gate, check_measured, check_names, failure_sentence, gate_rows, parse_gate
+from polyhop.tasks.evaluation.comparison import (
+    Gate,
+    check_measured,
+    check_names,
+    failure_sentence,
+    gate_rows,
+    parse_gate,
+)
 
 Results = dict[str, dict[str, Any]]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.statements import NamedTriple
-from polyhop.tasks.evaluation.golden_triples import find_golden, possible_subjects
+from polyhop.schemas.graph import NamedTriple
+from polyhop.tasks.evaluation.metrics import find_golden, possible_subjects
 from polyhop.warehouse.files.questions import read_questions
 
 ADA = NamedTriple("R1", "Ada Lovelace", "born in", "R2", "London")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from polyhop.tasks.evaluation.groups import LEAST_MEMBERS, LONGEST_VALUE, MOST_GROUPS, by_field, by_group, mean
+from polyhop.tasks.evaluation.bootstrap import LEAST_MEMBERS, LONGEST_VALUE, MOST_GROUPS, by_field, by_group, mean
 
 
 def values(count: int) -> dict[str, list[dict[str, float | None]]]:

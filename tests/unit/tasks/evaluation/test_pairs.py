@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
-from polyhop.tasks.evaluation.pairs import against, compare_pairs, intervals, pairs_of
+from polyhop.tasks.evaluation.bootstrap import against, compare_pairs, intervals, pairs_of
 
 ROW = st.fixed_dictionaries({"em": st.sampled_from([0.0, 0.5, 1.0, None])})
 

@@ -5,15 +5,8 @@ import json
 import pytest
 
 from polyhop.schemas.errors import AlgorithmError
-from polyhop.tasks.evaluation.report import (
-    METRICS,
-    GoldQuestion,
-    Outcome,
-    evaluate,
-    long_answer_words,
-    question_values,
-)
-from polyhop.tasks.evaluation.triple_metrics import TRIPLE_METRICS
+from polyhop.tasks.evaluation.metrics import TRIPLE_METRICS
+from polyhop.tasks.evaluation.report import METRICS, GoldQuestion, Outcome, evaluate, long_answer_words, question_values
 
 GOLD = [
     GoldQuestion("q1", ("Paris",), frozenset({"b", "e"})),

@@ -3,8 +3,8 @@
 import itertools
 from collections import Counter
 
-from polyhop.schemas.questions import QuestionRecord
-from polyhop.tasks.evaluation.sampling import sampled
+from polyhop.schemas.records import QuestionRecord
+from polyhop.tasks.evaluation.bootstrap import sampled
 
 RECORDS = [QuestionRecord(f"q{n}", f"Question {n}?") for n in range(40)]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from polyhop.schemas.questions import Prediction
-from polyhop.tasks.evaluation.scoring import Score, mean_scores, score_rows
+from polyhop.schemas.records import Prediction
+from polyhop.tasks.evaluation.metrics import Score, mean_scores, score_rows
 
 
 def prediction(said: str, *answers: str) -> Prediction:

@@ -6,9 +6,9 @@ import pytest
 from bs4 import BeautifulSoup
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.questions import QuestionRecord
-from polyhop.schemas.variants import parse_range
-from polyhop.tasks.evaluation.pairs import against, intervals
+from polyhop.schemas.records import QuestionRecord
+from polyhop.schemas.requests import parse_range
+from polyhop.tasks.evaluation.bootstrap import against, intervals
 from polyhop.tasks.evaluation.tuning import (
     Part,
     best_setting,

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from polyhop.schemas.settings import ExtractionSettings
-from polyhop.tasks.extraction.contract import Contract
+from polyhop.tasks.extraction.stated import Contract
 
 
 def contract(**settings: str) -> Contract:

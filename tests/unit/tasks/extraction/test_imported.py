@@ -8,16 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.corpus import Passage
 from polyhop.schemas.names import NameFinder
+from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
-from polyhop.tasks.extraction.contract import Contract
-from polyhop.tasks.extraction.import_batch import import_pages, left_over
-from polyhop.tasks.extraction.imported import stated_in_row
-from polyhop.tasks.extraction.matching import Matches, match_rows
+from polyhop.tasks.extraction.imported import Matches, import_pages, left_over, match_rows, stated_in_row
 from polyhop.tasks.extraction.rows import bundle_of
 from polyhop.tasks.extraction.rules import rules_page
-from polyhop.tasks.extraction.stated import Stated
+from polyhop.tasks.extraction.stated import Contract, Stated
 from polyhop.warehouse.files.extractions import ExtractionRow
 
 CONTRACT = Contract.of(ExtractionSettings())

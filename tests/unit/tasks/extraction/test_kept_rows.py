@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from polyhop.schemas.ids import content_hash
 from polyhop.schemas.tables import PASSAGES
-from polyhop.tasks.extraction import kept
-from polyhop.tasks.extraction.kept import EXTRACTED, fresh_passages, gone_passages, merged_rows, write_rows
+from polyhop.schemas.text import content_hash
+from polyhop.tasks.extraction import stage as kept
 from polyhop.tasks.extraction.rows import arrow_table
-from polyhop.warehouse.tables.definitions import create_statement
+from polyhop.tasks.extraction.stage import EXTRACTED, fresh_passages, gone_passages, merged_rows, write_rows
+from polyhop.warehouse.tables.connection import create_statement
 
 NAMES = [f"p{number:02d}" for number in range(30)]
 ROWS = pa.table({"passage_id": [name for name in NAMES for _ in range(3)], "keys": [["a", str(n)] for n in range(90)]})

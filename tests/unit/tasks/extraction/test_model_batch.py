@@ -8,17 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, ReplyT, Rung, Usage
-from polyhop.schemas.corpus import Passage
 from polyhop.schemas.errors import BudgetExceededError
 from polyhop.schemas.names import NameFinder
+from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
-from polyhop.tasks.extraction.contract import Contract
-from polyhop.tasks.extraction.ledger import LedgerRow, counts_table, ledger_table
-from polyhop.tasks.extraction.model_batch import DocumentPart, document_parts, model_pages
-from polyhop.tasks.extraction.questions import questions
-from polyhop.tasks.extraction.results import BatchPages
-from polyhop.tasks.extraction.rows import Page, bundle_of
+from polyhop.tasks.extraction.model import DocumentPart, document_parts, model_pages, questions
+from polyhop.tasks.extraction.rows import BatchPages, LedgerRow, Page, bundle_of, counts_table, ledger_table
 from polyhop.tasks.extraction.rules import rules_page
+from polyhop.tasks.extraction.stated import Contract
 
 CONTRACT = Contract.of(ExtractionSettings())
 ASKED = questions(demonstration=True)

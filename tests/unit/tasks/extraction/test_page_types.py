@@ -2,8 +2,8 @@
 
 import pytest
 
-from polyhop.schemas.corpus import Passage
 from polyhop.schemas.names import NameFinder
+from polyhop.schemas.records import Passage
 from polyhop.tasks.extraction.rules import rules_page
 
 

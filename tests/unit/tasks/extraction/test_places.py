@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.names import NameFinder
-from polyhop.tasks.extraction.places import PlacedText, key_of
+from polyhop.tasks.extraction.stated import PlacedText, key_of
 
 
 @pytest.mark.parametrize(

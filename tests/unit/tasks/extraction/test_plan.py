@@ -7,12 +7,11 @@ import pytest
 from pydantic import BaseModel
 
 from polyhop.schemas.chat import ChatRequest, ChatTask, Role
-from polyhop.schemas.corpus import Passage
+from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
-from polyhop.tasks.extraction.contract import Contract
-from polyhop.tasks.extraction.plan import plan_passages
-from polyhop.tasks.extraction.questions import PhrasesReply, questions
-from polyhop.tasks.planning import PlannedStep
+from polyhop.tasks.extraction.model import PhrasesReply, plan_passages, questions
+from polyhop.tasks.extraction.stated import Contract
+from polyhop.tasks.stage import PlannedStep
 
 CONTRACT = Contract.of(ExtractionSettings())
 PASSAGES = [Passage(f"p{n}", f"p{n}", f"d{n}", 0, "Rome", "Rome is old.", 0, 12) for n in range(3)]

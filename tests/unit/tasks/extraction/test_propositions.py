@@ -2,11 +2,10 @@
 
 import pytest
 
-from polyhop.schemas.corpus import Passage
-from polyhop.schemas.names import NameFinder, title_keys
-from polyhop.schemas.sentences import split_sentences
+from polyhop.schemas.names import NameFinder, split_sentences, title_keys
+from polyhop.schemas.records import Passage
 from polyhop.schemas.values import find_dates
-from polyhop.tasks.extraction.propositions import sentence_propositions
+from polyhop.tasks.extraction.rules import sentence_propositions
 
 
 def propositions(title: str, text: str) -> list[tuple[str, list[str]]]:

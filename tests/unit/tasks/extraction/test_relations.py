@@ -2,9 +2,8 @@
 
 import pytest
 
-from polyhop.schemas.names import NameFinder
-from polyhop.schemas.sentences import split_sentences
-from polyhop.tasks.extraction.relations import sentence_relations, title_relations
+from polyhop.schemas.names import NameFinder, split_sentences
+from polyhop.tasks.extraction.rules import sentence_relations, title_relations
 
 
 def relations(text: str, *titles: str) -> list[tuple[str, str, str]]:

@@ -7,15 +7,16 @@ import pytest
 from pydantic import ValidationError
 
 from polyhop.schemas.settings import ExtractionSettings
-from polyhop.tasks.extraction.contract import Contract
-from polyhop.tasks.extraction.questions import (
+from polyhop.tasks.extraction.model import (
     KgReply,
     PhrasesReply,
     PropositionsReply,
+    phrases_in_passage,
+    propositions_in_passage,
     questions,
+    stated_in_document,
 )
-from polyhop.tasks.extraction.replies import phrases_in_passage, propositions_in_passage, stated_in_document
-from polyhop.tasks.extraction.stated import named
+from polyhop.tasks.extraction.stated import Contract, named
 
 CONTRACT = Contract.of(ExtractionSettings())
 

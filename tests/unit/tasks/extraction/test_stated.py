@@ -1,6 +1,6 @@
 """Statements about a document, located in its passages: by hand."""
 
-from polyhop.schemas.corpus import Passage
+from polyhop.schemas.records import Passage
 from polyhop.tasks.extraction.rows import bundle_of
 from polyhop.tasks.extraction.stated import Stated, clean, distribute, named, stated_page
 

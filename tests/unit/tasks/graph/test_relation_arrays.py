@@ -3,8 +3,8 @@
 import numpy as np
 
 from polyhop.schemas.graph import EntityTexts, RelationGraph
-from polyhop.tasks.graph.relations import relation_arrays
-from polyhop.warehouse.graph.arrays import text_arrays
+from polyhop.tasks.graph.stage import relation_arrays
+from polyhop.warehouse.artefacts import text_arrays
 
 
 def graph_of(triples: list[tuple[int, int, int]], entity_count: int, names: tuple[str, ...]) -> RelationGraph:

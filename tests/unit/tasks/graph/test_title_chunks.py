@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.graph import BipartiteGraph, with_edges
-from polyhop.tasks.graph.title_chunks import MOST_STARTS, MOST_WORDS, chunk_edges, chunk_keys
+from polyhop.tasks.graph.stage import MOST_STARTS, MOST_WORDS, chunk_edges, chunk_keys
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.ids import entity_id, literal_id, node_id
-from polyhop.schemas.statements import Node, Statement
-from polyhop.tasks.graph_source.parts import NODE_PARTS, STATEMENT_PARTS, statement_tables
+from polyhop.schemas.graph import Node, Statement
+from polyhop.schemas.text import entity_id, literal_id, node_id
+from polyhop.tasks.graph_source.stage import NODE_PARTS, STATEMENT_PARTS, statement_tables
 
 ADA = Node("Q1", "Ada Lovelace", ("Person",))
 OTHER_ADA = Node("Q2", "Ada  Lovelacé")

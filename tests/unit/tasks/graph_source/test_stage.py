@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from polyhop.schemas.errors import QuarantineExceededError, SourceError
-from polyhop.schemas.ids import literal_id, node_id
 from polyhop.schemas.settings import CorpusSettings, Settings
+from polyhop.schemas.text import literal_id, node_id
 from polyhop.tasks.graph_source import stage
 from polyhop.tasks.graph_source.stage import INGEST_GRAPH
 from polyhop.tasks.stage import tables_of

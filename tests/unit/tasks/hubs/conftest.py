@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polyhop.schemas.hubs import HubGraph
-from polyhop.tasks.hubs.flat import NamedGraph
+from polyhop.tasks.hubs.paths import NamedGraph
 
 
 def named_graph(stated: str) -> NamedGraph:

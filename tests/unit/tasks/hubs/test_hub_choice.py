@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from polyhop.schemas.corpus import SourceKind
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.hub_settings import DOCUMENT, HubSettings
-from polyhop.tasks.hubs.choice import HubRule
+from polyhop.schemas.records import SourceKind
+from polyhop.schemas.settings import DOCUMENT, HubSettings
+from polyhop.tasks.hubs.search_stage import HubRule
 
 
 @pytest.mark.parametrize(

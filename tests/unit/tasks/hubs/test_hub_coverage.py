@@ -3,7 +3,7 @@
 import numpy as np
 from hub_index import hubs_of, written
 
-from polyhop.tasks.hubs.coverage import ALL, Covered, parts, path_rows, row
+from polyhop.tasks.hubs.paths import ALL, Covered, parts, path_rows, row
 
 GRAPH = hubs_of(written("P author A; P venue V; Q author B"), {"P", "Q"}, {})[0].graph
 

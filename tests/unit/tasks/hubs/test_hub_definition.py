@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from polyhop.schemas.hub_settings import HubMode
-from polyhop.tasks.hubs.definition import DEFINITIONS, hub_rules, nodes_beside, splits
-from polyhop.tasks.hubs.flat import NamedGraph
+from polyhop.schemas.settings import HubMode
+from polyhop.tasks.hubs.paths import DEFINITIONS, NamedGraph, hub_rules, nodes_beside, splits
 
 MakeGraph = Callable[[str], NamedGraph]
 

@@ -6,9 +6,10 @@ import duckdb
 import pytest
 
 from polyhop.schemas.tables import ENTITIES
-from polyhop.tasks.hubs.tables import HUB_CANDIDATES, HUB_PATHS, HUBS
+from polyhop.tasks.hubs.search_stage import HUB_CANDIDATES, HUB_PATHS
+from polyhop.tasks.hubs.search_stage import HUBS_TABLE as HUBS
 from polyhop.warehouse.statements import statements
-from polyhop.warehouse.tables.definitions import create_statement
+from polyhop.warehouse.tables.connection import create_statement
 
 INVARIANTS = statements("hub_invariants") | statements("hub_path_invariants")
 SOUND = [

@@ -5,9 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from polyhop.schemas.hubs import END_KINDS
-from polyhop.tasks.hubs.definition import SPLIT, TYPES
-from polyhop.tasks.hubs.flat import NamedGraph, path_arrays
-from polyhop.tasks.hubs.levels import HubSearch, SearchLimits, search_hubs
+from polyhop.tasks.hubs.paths import SPLIT, TYPES, HubSearch, NamedGraph, SearchLimits, path_arrays, search_hubs
 
 MakeGraph = Callable[[str], NamedGraph]
 CHAIN = "S to H1; H1 a x1; x1 b H2; H2 a x2; x2 b H3; H3 a x3"

@@ -2,11 +2,19 @@
 
 import pytest
 
+from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.hubs import LEVELS
-from polyhop.schemas.statements import NamedTriple
-from polyhop.tasks.hubs.facets import signature_texts
-from polyhop.tasks.hubs.rows import DistinctTexts, RowCollector, value_texts
-from polyhop.tasks.hubs.textualise import PathText, distinct_lines, path_lines, path_request, usable_text
+from polyhop.tasks.hubs.paths import signature_texts
+from polyhop.tasks.hubs.stage import (
+    DistinctTexts,
+    PathText,
+    RowCollector,
+    distinct_lines,
+    path_lines,
+    path_request,
+    usable_text,
+    value_texts,
+)
 
 LOOP = [NamedTriple("A", "Ada", "knows", "B", "Bob"), NamedTriple("B", "Bob", "knows", "A", "Ada")]
 

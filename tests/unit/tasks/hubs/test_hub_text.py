@@ -2,8 +2,8 @@
 
 import pytest
 
-from polyhop.schemas.statements import NamedTriple
-from polyhop.tasks.hubs.text import humanised, path_hash, path_text
+from polyhop.schemas.graph import NamedTriple
+from polyhop.tasks.hubs.paths import humanised, path_hash, path_text
 
 TWO_STEPS = [
     NamedTriple("H1", "Paper One", "author", "A1", "Jane Doe"),

@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.corpus import BadRecord, SourceRecord
-from polyhop.schemas.ids import content_hash, document_id
-from polyhop.schemas.sections import Section
+from polyhop.schemas.records import BadRecord, Section, SourceRecord
 from polyhop.schemas.tables import QUARANTINE
-from polyhop.tasks.passages.records import PASSAGE_PARTS, count_words, metadata_json, passages_table
+from polyhop.schemas.text import content_hash, document_id
+from polyhop.tasks.passages.records import PASSAGE_PARTS, count_words, metadata_json, passages_table, quarantine_table
 from polyhop.tasks.passages.split import split_record
-from polyhop.tasks.quarantine import quarantine_table
 
 LONG = SourceRecord("r", "Ada", "One two.\n\nThree four.", "c.jsonl", 3, {"b": 1, "a": "é"})
 SHORT = SourceRecord("s", "", "Five.", "c.jsonl", 4)

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.corpus import Passage, SourceRecord
-from polyhop.schemas.ids import document_id, record_id
-from polyhop.schemas.sections import Location, Section, location_of, sections_json, sections_of
+from polyhop.schemas.records import Location, Passage, Section, SourceRecord, location_of, sections_json, sections_of
+from polyhop.schemas.text import document_id, record_id
 from polyhop.tasks.passages.split import split_record
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from polyhop.tasks.propositions import synonyms
-from polyhop.tasks.propositions.synonyms import SynonymRule, find_synonyms
+from polyhop.tasks.propositions import stage as synonyms
+from polyhop.tasks.propositions.stage import SynonymRule, find_synonyms
 
 Vectors = NDArray[np.float32]
 

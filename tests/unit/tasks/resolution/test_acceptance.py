@@ -1,10 +1,7 @@
 import pytest
 
-from polyhop.tasks.resolution.acceptance import accept, preferred
-from polyhop.tasks.resolution.candidates import Name, candidate_pairs
-from polyhop.tasks.resolution.links import Links
-from polyhop.tasks.resolution.resolve import resolve
-from polyhop.tasks.resolution.verdict import Verdict
+from polyhop.tasks.resolution.candidates import Name, Verdict, candidate_pairs
+from polyhop.tasks.resolution.resolve import Links, accept, preferred, resolve
 
 
 def merged(names: list[str], kind: str, **mentions: int) -> dict[str, str]:

@@ -1,5 +1,4 @@
-from polyhop.tasks.resolution.candidates import Name, candidate_pairs, name_words
-from polyhop.tasks.resolution.clusters import clusters_of
+from polyhop.tasks.resolution.candidates import Name, candidate_pairs, clusters_of, name_words
 
 PERSONS = (
     "louis xiii",

@@ -1,6 +1,6 @@
 import random
 
-from polyhop.tasks.resolution.clusters import DisjointSets, clusters_of
+from polyhop.tasks.resolution.candidates import DisjointSets, clusters_of
 
 
 def test_overlapping_pairs_make_one_set() -> None:

@@ -1,9 +1,8 @@
 """What people's edits mean for resolution."""
 
-from polyhop.schemas.entity_edits import EntityEdit, with_edit
-from polyhop.schemas.resolution import NamePair
-from polyhop.tasks.resolution.edits import EditedEntity, edited_entities, edited_links
-from polyhop.tasks.resolution.links import Links
+from polyhop.schemas.names import EntityEdit, NamePair, with_edit
+from polyhop.tasks.resolution.resolve import Links
+from polyhop.tasks.resolution.stage import EditedEntity, edited_entities, edited_links
 
 
 def test_edits_add_to_the_links_of_files() -> None:

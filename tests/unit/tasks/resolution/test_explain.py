@@ -1,9 +1,9 @@
 import pytest
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.resolution import Decision
+from polyhop.schemas.names import Decision
 from polyhop.tasks.resolution.explain import Explanation, explain, keys_of
-from polyhop.warehouse.tables.decisions import NameRecords
+from polyhop.warehouse.tables.version_rows import NameRecords
 
 ENTITIES: dict[str, tuple[str, str | None]] = {
     "acme corp": ("Acme Corp", "ORGANIZATION"),

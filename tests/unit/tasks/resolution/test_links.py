@@ -3,12 +3,10 @@ from pathlib import Path
 import pytest
 
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.resolution import NamePair
-from polyhop.tasks.resolution.acceptance import accept
+from polyhop.schemas.names import NamePair
 from polyhop.tasks.resolution.candidates import Name
-from polyhop.tasks.resolution.links import Links
-from polyhop.tasks.resolution.resolve import Resolution, resolve
-from polyhop.warehouse.link_files import links_hash, read_links
+from polyhop.tasks.resolution.resolve import Links, Resolution, accept, resolve
+from polyhop.warehouse.user_files import links_hash, read_links
 
 
 def decide(names: list[Name], must: tuple[NamePair, ...] = (), cannot: tuple[NamePair, ...] = ()) -> Resolution:

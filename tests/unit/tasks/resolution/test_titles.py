@@ -1,4 +1,4 @@
-from polyhop.tasks.resolution.titles import title_aliases
+from polyhop.tasks.resolution.stage import title_aliases
 
 
 def test_golden_title_aliases() -> None:

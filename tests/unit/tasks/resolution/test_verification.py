@@ -2,10 +2,8 @@ import json
 from collections.abc import Sequence
 
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
-from polyhop.tasks.resolution.candidates import Name
-from polyhop.tasks.resolution.links import Links
-from polyhop.tasks.resolution.resolve import resolve
-from polyhop.tasks.resolution.verdict import Judge, Verdict
+from polyhop.tasks.resolution.candidates import Judge, Name, Verdict
+from polyhop.tasks.resolution.resolve import Links, resolve
 from polyhop.tasks.resolution.verification import NameGroup, NameGroups, cluster_request, valid_groups, verdict_of
 
 NAMES = [

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, Prompt, Rung, Usage
 from polyhop.schemas.errors import ModelUnavailableError
 from polyhop.schemas.names import NameFinder
-from polyhop.schemas.prompts import Prompt
 from polyhop.schemas.query import Question
-from polyhop.worker.questions.components import (
+from polyhop.worker.questions.parts import (
     MOST_COMPONENTS,
     ComponentsReply,
     ModelComponents,

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-import polyhop.worker.questions.names
+import polyhop.worker.questions.parts
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
 from polyhop.schemas.errors import ModelUnavailableError
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.query import Question, QuestionName
-from polyhop.warehouse.prompt_files import read_prompt
-from polyhop.worker.questions.names import EntitiesReply, ModelNaming, Naming, RuleNaming, entities_task
+from polyhop.warehouse.statements import read_prompt
+from polyhop.worker.questions.parts import EntitiesReply, ModelNaming, Naming, RuleNaming, entities_task
 
-PROMPT = read_prompt(Path(polyhop.worker.questions.names.__file__).parent / "prompts" / "query.entities.md")
+PROMPT = read_prompt(Path(polyhop.worker.questions.parts.__file__).parent / "prompts" / "query.entities.md")
 QUESTION = Question("Who directed the film Titanic and married Suzy Amis?", "q")
 
 

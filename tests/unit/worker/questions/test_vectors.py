@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.query import Question
-from polyhop.worker.questions.vectors import with_vectors
-from polyhop.worker.strategies.no_services import NoServices
+from polyhop.worker.questions.parts import with_vectors
+from polyhop.worker.strategies.base import NoServices
 
 Vectors = NDArray[np.float32]
 

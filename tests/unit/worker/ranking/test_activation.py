@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyhop.schemas.errors import AlgorithmError
-from polyhop.schemas.graph import RelationGraph
-from polyhop.schemas.spreading import SeedName, SeedRule, SpreadQuestion, SpreadRule
+from polyhop.schemas.graph import RelationGraph, SeedName, SeedRule, SpreadQuestion, SpreadRule
 from polyhop.worker.ranking.activation import entities_per_name, find_seeds, nearest, normalised, seed_scores, spread
 
 ASKED = np.array([1, 0], dtype=np.float32)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from polyhop.schemas.graph import LexicalIndex
 from polyhop.worker.ranking import bm25
 from polyhop.worker.ranking.bm25 import containment, count_terms, impacts, score, top
-from polyhop.worker.ranking.order import best_positive
+from polyhop.worker.ranking.fusion import best_positive
 
 MakeLexical = Callable[..., LexicalIndex]
 GOLDEN = [

@@ -7,11 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from polyhop.schemas.graph import BipartiteGraph
-from polyhop.worker.ranking.bridge import flat_walk_part, relative, seed_passages
-from polyhop.worker.ranking.masking import common_count, names_share
-from polyhop.worker.ranking.order import best, best_positive
+from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness
+from polyhop.worker.ranking.bridge import common_count, flat_walk_part, names_share, relative, seed_passages
+from polyhop.worker.ranking.fusion import best, best_positive
 from polyhop.worker.ranking.pagerank import WalkSeeds, bipartite_transition, entity_weights, mix, walk_passages
-from polyhop.worker.ranking.trust import DEPTH, Trust, agreement, completeness
 
 COSINES = np.array([0.60, 0.20, 0.10, 0.58, 0.05, 0.28, 0.12, 0.15, 0.02, 0.01, 0, -0.05])
 MASKED = np.array([0.30, 0.35, 0.25, 0.40, 0.30, 0.10, 0.20, 0.15, 0.05, 0.02, 0.01, 0])

@@ -1,8 +1,7 @@
 """Chains and entities as text. Source: algorithms.md 1.5 step 6."""
 
-from polyhop.schemas.graph import Entity
-from polyhop.schemas.spreading import Hop
-from polyhop.worker.ranking.chain_text import chain_line, context_text, entity_line
+from polyhop.schemas.graph import Entity, Hop
+from polyhop.worker.ranking.chains import chain_line, context_text, entity_line
 
 
 def test_arrows_point_as_relations_are_stored() -> None:

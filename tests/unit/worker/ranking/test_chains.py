@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyhop.schemas.graph import RelationGraph
-from polyhop.schemas.spreading import ChainRule, Hop
+from polyhop.schemas.graph import ChainRule, Hop, RelationGraph
 from polyhop.worker.ranking.chains import best_chains, search_paths, without_duplicates
 
 DEFAULTS = ChainRule()

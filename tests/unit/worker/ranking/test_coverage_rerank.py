@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.worker.ranking.coverage_rerank import coverage_and_proximity
+from polyhop.worker.ranking.bm25 import coverage_and_proximity
 
 IDF = {"a": 1.0, "b": 2.0, "c": 3.0}
 WORDS = st.lists(st.sampled_from("abcxyz"), max_size=20)

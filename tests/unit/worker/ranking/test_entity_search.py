@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.errors import AlgorithmError
-from polyhop.worker.ranking.entity_search import NameSearch, similar_entities
+from polyhop.worker.ranking.traversal import NameSearch, similar_entities
 
 VECTORS = np.array([[1, 0], [0.8, 0.6], [0, 1], [-1, 0], [0, 0]], dtype=np.float32)
 QUESTION = np.array([1, 0], dtype=np.float32)

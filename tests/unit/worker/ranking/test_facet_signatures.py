@@ -2,7 +2,7 @@
 
 from hub_index import hubs_of, written
 
-from polyhop.worker.ranking.facets.signatures import signatures_of, values_of
+from polyhop.worker.ranking.facets.labels import signatures_of, values_of
 
 HUBS, _ = hubs_of(
     written("P1 author A1; P1 venue V; A1 born V; P2 author A2; P2 cites P1; A2 knows A1"), {"P1", "P2"}, {}

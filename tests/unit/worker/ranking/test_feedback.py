@@ -11,16 +11,18 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from polyhop.schemas.graph import BipartiteGraph, LexicalIndex
-from polyhop.worker.ranking.bm25 import count_terms, impacts, score
-from polyhop.worker.ranking.feedback import (
+from polyhop.worker.ranking.bm25 import (
     add_terms,
+    count_terms,
     expansion_entities,
+    impacts,
     interpolate,
     relevance_model,
+    score,
     term_shares,
     too_common,
 )
-from polyhop.worker.ranking.order import best_positive
+from polyhop.worker.ranking.fusion import best_positive
 from polyhop.worker.ranking.pagerank import edge_weights
 
 MakeLexical = Callable[..., LexicalIndex]

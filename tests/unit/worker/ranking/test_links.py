@@ -10,7 +10,7 @@ from polyhop.schemas.errors import UnknownIdError
 from polyhop.schemas.evidence import QuestionNames
 from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.query import Link
-from polyhop.worker.ranking.links import EXPLAINED, NumberedLink, connect, strongest_links
+from polyhop.worker.ranking.traversal import EXPLAINED, NumberedLink, connect, strongest_links
 
 MakeGraph = Callable[..., BipartiteGraph]
 

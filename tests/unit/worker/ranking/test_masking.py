@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.names import NameFinder
-from polyhop.worker.ranking.masking import common_count, is_unnested, masked_text, names_share
+from polyhop.worker.ranking.bridge import common_count, is_unnested, masked_text, names_share
 
 TITLES = ("Republic of Texas", "Texas", "Marie Curie", "The Wizard of Oz")
 

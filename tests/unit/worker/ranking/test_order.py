@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from polyhop.worker.ranking.order import best, best_positive, kth_largest
+from polyhop.worker.ranking.fusion import best, best_positive, kth_largest
 
 
 def sorted_and_cut(scores: np.ndarray, count: int) -> list[int]:

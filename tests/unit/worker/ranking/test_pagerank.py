@@ -12,7 +12,7 @@ from scipy import sparse
 
 from polyhop.schemas.errors import NoSeedError
 from polyhop.schemas.graph import BipartiteGraph
-from polyhop.worker.ranking.order import best
+from polyhop.worker.ranking.fusion import best
 from polyhop.worker.ranking.pagerank import (
     BipartiteTransition,
     WalkSeeds,

@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.graph import BipartiteGraph
-from polyhop.worker.ranking.pagerank import WalkSeeds, bipartite_transition, walk_passages
-from polyhop.worker.ranking.pruning import hubs, kept_edges, most_passages
+from polyhop.worker.ranking.pagerank import (
+    WalkSeeds,
+    bipartite_transition,
+    hubs,
+    kept_edges,
+    most_passages,
+    walk_passages,
+)
 
 ALICE, BOB = 0, 1
 

@@ -10,8 +10,7 @@ from scipy import sparse
 
 from polyhop.schemas.errors import NoSeedError
 from polyhop.schemas.graph import BipartiteGraph
-from polyhop.worker.ranking.pagerank import bipartite_transition, joined
-from polyhop.worker.ranking.push import ppr_push
+from polyhop.worker.ranking.pagerank import bipartite_transition, joined, ppr_push
 
 SEEDS = np.array([1, 2**-0.5, 0, 0, 0, 0, 0, 0, 0])
 

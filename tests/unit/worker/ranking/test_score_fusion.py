@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from polyhop.worker.ranking.score_fusion import Scored, min_max, weighted_fusion
+from polyhop.worker.ranking.fusion import Scored, min_max, weighted_fusion
 
 A, B, C, D = range(4)
 

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.worker.ranking import similarity
-from polyhop.worker.ranking.order import best, contenders
+from polyhop.worker.ranking.fusion import best, contenders
 from polyhop.worker.ranking.similarity import (
     cosine_error,
     cosines,

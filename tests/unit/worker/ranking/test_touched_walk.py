@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from polyhop.schemas.graph import BipartiteGraph
-from polyhop.worker.ranking import touched_walk
-from polyhop.worker.ranking.pagerank import WalkSeeds, bipartite_transition, walk_passages
-from polyhop.worker.ranking.touched_walk import TouchedWalk
+from polyhop.worker.ranking import pagerank as touched_walk
+from polyhop.worker.ranking.pagerank import TouchedWalk, WalkSeeds, bipartite_transition, walk_passages
 
 
 def random_graph(seed: int, passages: int, entities: int) -> BipartiteGraph:

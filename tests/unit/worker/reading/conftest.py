@@ -8,7 +8,7 @@ from reading_index import ReadingIndex, Titled
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
 from polyhop.worker.reading.pages import Page, pages_of
-from polyhop.worker.reading.parsing import ParsedQuestion, parse_question
+from polyhop.worker.reading.question import ParsedQuestion, parse_question
 from polyhop.worker.reading.reader import RuleReader
 
 

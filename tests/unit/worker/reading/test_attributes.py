@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from polyhop.worker.reading.attributes import stated_date
 from polyhop.worker.reading.pages import Page
-from polyhop.worker.reading.quantities import Day, stated_measure
+from polyhop.worker.reading.quantities import Day, stated_date, stated_measure
 from polyhop.worker.reading.word_lists import date_attributes, measures
 
 Pages = Callable[..., list[Page]]

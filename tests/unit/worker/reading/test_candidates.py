@@ -6,7 +6,7 @@ import pytest
 
 from polyhop.worker.reading.candidates import MOST_CANDIDATES, find_candidates
 from polyhop.worker.reading.pages import Page
-from polyhop.worker.reading.parsing import ParsedQuestion
+from polyhop.worker.reading.question import ParsedQuestion
 
 Parse = Callable[..., ParsedQuestion]
 Pages = Callable[..., list[Page]]

@@ -6,14 +6,13 @@ from pathlib import Path
 
 from one_reply import OneReply
 
-import polyhop.worker.reading.chains
+import polyhop.worker.reading.models
 from polyhop.schemas.evidence import Evidence
 from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval
-from polyhop.warehouse.prompt_files import read_prompt
-from polyhop.worker.reading.chains import ChainReader, chains_task
-from polyhop.worker.reading.context import estimate_tokens
+from polyhop.warehouse.statements import read_prompt
+from polyhop.worker.reading.models import ChainReader, chains_task, estimate_tokens
 
-PROMPT = read_prompt(Path(polyhop.worker.reading.chains.__file__).parent / "prompts" / "qa.chains.md")
+PROMPT = read_prompt(Path(polyhop.worker.reading.models.__file__).parent / "prompts" / "qa.chains.md")
 PASSAGE = ContextPassage("p1", "Ada", "Ada was born in Marylebone.", 1, 1.0)
 CHAINS = "Chains:\nAda --[born in]--> London\n\nEntities:\nLondon (city): capital of the United Kingdom"
 

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from one_reply import OneReply
 
-import polyhop.worker.reading.closed_book
+import polyhop.worker.reading.models
 from polyhop.schemas.errors import EmptyQuestionError, ModelRejectedError, ModelUnavailableError, QuestionTooLongError
 from polyhop.schemas.query import ContextPassage, Question, ReadingItem, Retrieval
-from polyhop.warehouse.prompt_files import read_prompt
-from polyhop.worker.closed_book import ClosedBookAnswerer
-from polyhop.worker.reading.closed_book import ClosedBookReader, closed_book_task
+from polyhop.warehouse.statements import read_prompt
+from polyhop.worker.answer import ClosedBookAnswerer
+from polyhop.worker.reading.models import ClosedBookReader, closed_book_task
 
-PROMPT = read_prompt(Path(polyhop.worker.reading.closed_book.__file__).parent / "prompts" / "qa.closed_book.md")
+PROMPT = read_prompt(Path(polyhop.worker.reading.models.__file__).parent / "prompts" / "qa.closed_book.md")
 PASSAGE = ContextPassage("p1", "London", "Ada was born in London.", 1, 1.0)
 
 

@@ -5,11 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from polyhop.schemas.query import Reading
-from polyhop.worker.reading.comparisons import by_dates, by_life_span, compare, larger_wins, measure
-from polyhop.worker.reading.computed import MISSING
-from polyhop.worker.reading.options import Option, choice, follow, option_of, role_of
+from polyhop.worker.reading.comparisons import MISSING, by_dates, by_life_span, compare, larger_wins, measure
 from polyhop.worker.reading.pages import Page
-from polyhop.worker.reading.parsing import ParsedQuestion
+from polyhop.worker.reading.quantities import Option, choice, follow, option_of, role_of
+from polyhop.worker.reading.question import ParsedQuestion
 from polyhop.worker.reading.word_lists import date_attributes
 
 Ask = Callable[..., Reading]

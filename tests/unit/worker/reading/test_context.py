@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from polyhop.schemas.errors import UnknownIdError
 from polyhop.schemas.query import ContextPassage, RankedPassage
-from polyhop.worker.reading.context import pack_context
+from polyhop.worker.reading.models import pack_context
 
 RANKED = [RankedPassage("b", 1, 0.9), RankedPassage("a", 2, 0.5), RankedPassage("c", 3, 0.1)]
 STORED = [

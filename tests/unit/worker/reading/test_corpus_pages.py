@@ -3,9 +3,8 @@
 import pytest
 from reading_index import ReadingIndex
 
-from polyhop.worker.reading.corpus_pages import CorpusPages, has_person_name, is_person_page, own_page
-from polyhop.worker.reading.countries import nationalities, places_in, shared_countries
-from polyhop.worker.reading.word_lists import geography, relations
+from polyhop.worker.reading.pages import CorpusPages, has_person_name, is_person_page, own_page
+from polyhop.worker.reading.word_lists import geography, nationalities, places_in, relations, shared_countries
 
 LYNCH = ("David Lynch", "David Lynch (born January 20, 1946) is an American filmmaker.")
 ULM = ("Ulm", "Ulm (from the old Hulma) is a town on the Danube. It is old.")

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from polyhop.worker.reading.date_kinds import date_kinds
-from polyhop.worker.reading.parsing import ParsedQuestion
+from polyhop.worker.reading.quantities import date_kinds
+from polyhop.worker.reading.question import ParsedQuestion
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,10 @@ from typing import Any
 import pytest
 
 from polyhop.schemas.query import Reading
-from polyhop.worker.reading.asked import asked_of
 from polyhop.worker.reading.clauses import subject_of, words_of
 from polyhop.worker.reading.evidence import Evidence
-from polyhop.worker.reading.lexicon import forms_of
-from polyhop.worker.reading.pages import PageSentence
-from polyhop.worker.reading.parsing import ParsedQuestion
-from polyhop.worker.reading.subjects import doers
+from polyhop.worker.reading.pages import PageSentence, doers, forms_of
+from polyhop.worker.reading.question import ParsedQuestion, asked_of
 
 Ask = Callable[..., Reading]
 Parse = Callable[..., ParsedQuestion]

@@ -6,12 +6,10 @@ from math import exp, log
 import pytest
 
 from polyhop.warehouse.artefacts import NAMES
-from polyhop.worker.reading.candidates import Candidate, find_candidates
-from polyhop.worker.reading.corpus_pages import CorpusPages
-from polyhop.worker.reading.features import Features, Situation, features_of
-from polyhop.worker.reading.pages import Page, pages_of
-from polyhop.worker.reading.parsing import ParsedQuestion, parse_question
-from polyhop.worker.reading.scoring import WEIGHTS, choose, confidence, score
+from polyhop.worker.reading.candidates import Candidate, Features, Situation, features_of, find_candidates
+from polyhop.worker.reading.evidence import WEIGHTS, choose, confidence, score
+from polyhop.worker.reading.pages import CorpusPages, Page, pages_of
+from polyhop.worker.reading.question import ParsedQuestion, parse_question
 
 Titled = tuple[str, str]
 Rows = dict[str, Features]

@@ -12,20 +12,16 @@ import polyhop.worker.reading.hubs
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
 from polyhop.schemas.errors import ModelRejectedError
 from polyhop.schemas.evidence import Evidence
-from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval
-from polyhop.schemas.reading_row import reading_row
+from polyhop.schemas.query import Question, Reading, ReadingItem, Retrieval, reading_row
 from polyhop.tasks.hubs.artefact import STORED_HUBS
-from polyhop.tasks.hubs.text import path_text
-from polyhop.warehouse.artefacts import LANGUAGE
-from polyhop.warehouse.prompt_files import read_prompt
-from polyhop.warehouse.triples import METADATA_OF_NODES
-from polyhop.worker.ranking.hubs.words import words_of
-from polyhop.worker.reading.context import estimate_tokens
-from polyhop.worker.reading.hub_steps import hub_tasks
-from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule
-from polyhop.worker.reading.model import ModelReader, answer_task
+from polyhop.tasks.hubs.paths import path_text
+from polyhop.warehouse.artefacts import LANGUAGE, METADATA_OF_NODES
+from polyhop.warehouse.statements import read_prompt
+from polyhop.worker.ranking.hubs import words_of
+from polyhop.worker.reading.hubs import HubModel, HubReader, HubReadingRule, hub_tasks
+from polyhop.worker.reading.models import ModelReader, answer_task, estimate_tokens
 from polyhop.worker.reading.reader import RuleReader
-from polyhop.worker.strategies.hublink_parameters import prompt_of
+from polyhop.worker.strategies.hublink import prompt_of
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
 
 FOLDER = Path(polyhop.worker.reading.hubs.__file__).parent / "prompts"

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-import polyhop.worker.reading.model
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
+import polyhop.worker.reading.models
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, Prompt, Rung, Usage
 from polyhop.schemas.errors import ModelRateLimitError, ModelRejectedError, ModelUnavailableError
 from polyhop.schemas.evidence import Evidence
-from polyhop.schemas.prompts import Prompt
 from polyhop.schemas.query import (
     Citation,
     ContextPassage,
@@ -20,12 +19,12 @@ from polyhop.schemas.query import (
     ReadingItem,
     Retrieval,
     Sentence,
+    reading_row,
 )
-from polyhop.schemas.reading_row import reading_row
-from polyhop.warehouse.prompt_files import read_prompt
-from polyhop.worker.reading.model import ModelReader, ReadReply, answer_task
+from polyhop.warehouse.statements import read_prompt
+from polyhop.worker.reading.models import ModelReader, ReadReply, answer_task
 
-PROMPT = read_prompt(Path(polyhop.worker.reading.model.__file__).parent / "prompts" / "qa.answer.md")
+PROMPT = read_prompt(Path(polyhop.worker.reading.models.__file__).parent / "prompts" / "qa.answer.md")
 CONTEXT = [
     ContextPassage("p1", "Ada Lovelace", "Ada Lovelace wrote a program.  It was\nthe first one.", 1, 0.9),
     ContextPassage("p2", "Charles Babbage", "Charles Babbage was born in London.", 2, 0.5),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.names import NameFinder
-from polyhop.worker.reading.parsing import ParsedQuestion, parse_question, stem_of
+from polyhop.worker.reading.question import ParsedQuestion, parse_question, stem_of
 
 Parse = Callable[..., ParsedQuestion]
 

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval
-from polyhop.schemas.spans import MarkedSpan
-from polyhop.worker.reading.spans import SpanReader
+from polyhop.schemas.query import ContextPassage, MarkedSpan, Question, Reading, ReadingItem, Retrieval
+from polyhop.worker.reading.models import SpanReader
 
 FIRST = "Ada came to London. She was born there, in Marylebone. It rained."
 SECOND = "Rome lies on the Tiber."

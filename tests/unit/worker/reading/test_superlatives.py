@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from polyhop.schemas.query import Reading
+from polyhop.worker.reading.comparisons import candidates_of
 from polyhop.worker.reading.pages import Page
-from polyhop.worker.reading.parsing import ParsedQuestion
-from polyhop.worker.reading.superlatives import candidates_of
+from polyhop.worker.reading.question import ParsedQuestion
 
 Ask = Callable[..., Reading]
 Parse = Callable[..., ParsedQuestion]

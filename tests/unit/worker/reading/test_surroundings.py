@@ -2,7 +2,7 @@
 
 import pytest
 
-from polyhop.worker.reading.surroundings import Surroundings
+from polyhop.worker.reading.clauses import Surroundings
 
 
 def beside(text: str) -> Surroundings:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from polyhop.schemas.query import Reading
-from polyhop.worker.reading.computed import Computed
+from polyhop.worker.reading.comparisons import Computed
 from polyhop.worker.reading.pages import Page
-from polyhop.worker.reading.parsing import ParsedQuestion
+from polyhop.worker.reading.question import ParsedQuestion
 from polyhop.worker.reading.yes_no import by_country, by_order, by_same_time, by_shared_name, by_state, options_of
 
 Ask = Callable[..., Reading]

@@ -12,9 +12,9 @@ from polyhop.schemas.evidence import PASSAGES_ONLY, QuestionNames
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.warehouse.artefacts import ALIASES, COSINE_SCALE
 from polyhop.worker.answer import Answerer
+from polyhop.worker.strategies.base import NoServices
 from polyhop.worker.strategies.bridge import BridgeParameters
 from polyhop.worker.strategies.bridge_masked import IN_MASKED_COSINES, BridgeMaskedParameters
-from polyhop.worker.strategies.no_services import NoServices
 from polyhop.worker.strategies.registry import make
 
 NAME = "bridge-masked"

@@ -7,7 +7,7 @@ import pytest
 from polyhop.schemas.errors import MissingArtefactError
 from polyhop.schemas.query import Question
 from polyhop.warehouse.artefacts import NEAREST_PASSAGES
-from polyhop.worker.strategies.dense import DenseAnnParameters
+from polyhop.worker.strategies.baselines import DenseAnnParameters
 from polyhop.worker.strategies.registry import make
 
 TEXT = "Which river flows through the capital of Poland?"

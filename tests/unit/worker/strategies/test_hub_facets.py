@@ -9,14 +9,14 @@ from facet_index import music_hubs
 from hub_index import hubs_of, names_of_hubs, value_texts_of, written
 from memory_index import MemoryIndex, MemoryServices, Passage
 
-from polyhop.evidence_text import evidence_lines
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError
 from polyhop.schemas.evidence import as_row, evidence_of
 from polyhop.schemas.query import Question, ReadingItem, Retrieval
 from polyhop.tasks.hubs.artefact import STORED_HUBS, StoredHubs
+from polyhop.terminal import evidence_lines
 from polyhop.warehouse.artefacts import vectors_of
-from polyhop.worker.reading.facets import FacetReader
-from polyhop.worker.reading.model import ModelReader
+from polyhop.worker.reading.hubs import FacetReader
+from polyhop.worker.reading.models import ModelReader
 from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.strategies.hub_facets import names_of
 from polyhop.worker.strategies.registry import make, make_reader

@@ -10,8 +10,8 @@ from hub_index import hubs_of, written
 from memory_index import MemoryIndex, MemoryServices
 
 from polyhop.schemas.hubs import LEVELS, HubRows
-from polyhop.schemas.ids import entity_id
 from polyhop.schemas.query import Question, QuestionName, Retrieval
+from polyhop.schemas.text import entity_id
 from polyhop.tasks.hubs.artefact import STORED_HUBS
 from polyhop.warehouse.artefacts import ENTITY_IDS, GRAPH, vectors_of
 from polyhop.worker.strategies.registry import make

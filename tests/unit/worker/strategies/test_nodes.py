@@ -11,8 +11,8 @@ from polyhop.schemas.evidence import UNIFORM, QuestionNames
 from polyhop.schemas.graph import BipartiteGraph, Mention
 from polyhop.schemas.query import Question, Retrieval
 from polyhop.warehouse.artefacts import ALIASES, GRAPH, NAMES, SURFACES
-from polyhop.worker.strategies.nodes import NodeParameters, TermParameters, entity_nodes, term_nodes
 from polyhop.worker.strategies.registry import make
+from polyhop.worker.strategies.sprig import NodeParameters, TermParameters, entity_nodes, term_nodes
 
 ALL = {"title_aliases": True, "hub_top_percent": 10.0}
 SPRIG = ("graph", "graph-hybrid", "graph-dense", "graph-rrf", "rrf-ppr")

@@ -6,16 +6,20 @@ Two passages m and n; propositions 4 "Ann met Bo." (of m), 7 "Bob fell." (of n),
 import numpy as np
 import pytest
 
-from polyhop.evidence_text import evidence_lines
 from polyhop.pages.graph import Edge as Drawn
 from polyhop.pages.graph import evidence_graph
 from polyhop.schemas.evidence import Evidence, as_row, evidence_of
-from polyhop.schemas.stored_texts import StoredTexts
-from polyhop.tasks.propositions.artefact import StoredPropositions
-from polyhop.tasks.propositions.graph import proposition_graph
-from polyhop.worker.ranking.beam import Connection, FoundPaths, PropositionPath
-from polyhop.worker.ranking.proposition_ranking import PathSeed, PropositionRanking
-from polyhop.worker.strategies.proprag_evidence import PathEvidence
+from polyhop.schemas.propositions import StoredTexts
+from polyhop.tasks.propositions.artefact import StoredPropositions, proposition_graph
+from polyhop.terminal import evidence_lines
+from polyhop.worker.ranking.proposition_paths import (
+    Connection,
+    FoundPaths,
+    PathSeed,
+    PropositionPath,
+    PropositionRanking,
+)
+from polyhop.worker.strategies.proprag import PathEvidence
 
 ANN, BO, BOB = range(3)
 TEXTS = {4: "Ann met Bo.", 7: "Bob fell.", 9: "Rain."}

@@ -9,7 +9,7 @@ from memory_index import MemoryServices
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.query import Question
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES
-from polyhop.worker.ranking.path_rule import PRESETS, PathRule
+from polyhop.worker.ranking.proposition_walks import PRESETS, PathRule
 from polyhop.worker.strategies.registry import make, parse_parameters, spec_of
 
 HIPPORAG2 = PathRule(**PRESETS["hipporag2"])

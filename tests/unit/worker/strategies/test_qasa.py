@@ -8,13 +8,11 @@ from memory_index import names_of
 
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError
 from polyhop.schemas.evidence import NOTHING_SEARCHED, QUESTION_VECTOR, Evidence, QuestionNames, Seed
+from polyhop.schemas.graph import Activation, Chain, ChainRule, SeedRule, SpreadQuestion, SpreadRule
 from polyhop.schemas.query import Question, QuestionName, Retrieval
-from polyhop.schemas.spreading import Activation, Chain, ChainRule, SeedRule, SpreadQuestion, SpreadRule
 from polyhop.warehouse.artefacts import ALIASES, EXACT_NAMES, GRAPH
-from polyhop.worker.strategies.qasa import QasaParameters, rules_of
+from polyhop.worker.strategies.qasa import Neo4jEngine, QasaParameters, QasaRules, rules_of
 from polyhop.worker.strategies.registry import STRATEGIES, make
-from polyhop.worker.strategies.spreading import QasaRules
-from polyhop.worker.strategies.spreading_neo4j import Neo4jEngine
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,7 @@ from memory_index import MemoryServices
 from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.errors import ConfigurationError, MissingArtefactError, UnknownStrategyError
 from polyhop.schemas.query import Question
-from polyhop.schemas.settings import DEFAULT_STRATEGIES
-from polyhop.schemas.strategies import DEFAULT_STRATEGY
+from polyhop.schemas.settings import DEFAULT_STRATEGIES, DEFAULT_STRATEGY
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS, STORED_TRIPLES
 from polyhop.warehouse.artefacts import (
     CHUNK_GRAPH,
@@ -184,7 +183,7 @@ def _point(name: str, module: str) -> EntryPoint:
     ("module", "words"),
     [
         ("no_such_module_anywhere", "does not load: ModuleNotFoundError"),
-        ("polyhop.schemas.ids", "declares none of that name with @strategy"),
+        ("polyhop.schemas.text", "declares none of that name with @strategy"),
     ],
 )
 def test_a_strategy_of_another_package_that_cannot_be_had_says_why(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.evidence import Note
 from polyhop.schemas.query import Question, Retrieval
-from polyhop.worker.strategies.no_services import NoServices
+from polyhop.worker.strategies.base import NoServices
 from polyhop.worker.strategies.registry import STRATEGIES, make
 
 TEXT = "Which river flows through the capital of Poland?"

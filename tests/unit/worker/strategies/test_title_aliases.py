@@ -1,7 +1,7 @@
 """EL's aliases: the golden titles and what makes an alias ambiguous."""
 
 from polyhop.schemas.text import norm_lower, norm_simple
-from polyhop.worker.strategies.title_aliases import title_aliases
+from polyhop.worker.strategies.sprig import title_aliases
 
 TITLES = ["Mercury (planet)", "Mercury (element)", "Ada Lovelace", "Paris (Texas)", "Blur (band)", "Blur"]
 

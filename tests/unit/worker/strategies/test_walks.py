@@ -7,7 +7,7 @@ import pytest
 
 from polyhop.schemas.graph import BipartiteGraph
 from polyhop.worker.ranking.pagerank import WalkSeeds
-from polyhop.worker.strategies.walks import WalkParameters, make_walk
+from polyhop.worker.strategies.sprig import WalkParameters, make_walk
 
 SEEDS = WalkSeeds(np.array([0, 3]), np.array([0.5, 0.2]), np.array([2]), np.array([0.3]))
 

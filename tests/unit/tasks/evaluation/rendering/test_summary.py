@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyhop.schemas.markdown import escaped
+from polyhop.schemas.text import escaped
 from polyhop.tasks.evaluation.page import summary_markdown
 
 Make = Callable[[Sequence[str]], tuple[dict[str, Any], dict[str, Any]]]

@@ -5,9 +5,8 @@ import pytest
 from facet_index import make_units
 
 from polyhop.worker.ranking.facets.answers import PRECISION, FacetAnswer, answer_of
-from polyhop.worker.ranking.facets.mentions import MentionRule
-from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule
-from polyhop.worker.ranking.facets.soft import SoftRule
+from polyhop.worker.ranking.facets.labels import MentionRule
+from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, SoftRule
 from polyhop.worker.ranking.facets.units import Units
 
 BRIDGES = """

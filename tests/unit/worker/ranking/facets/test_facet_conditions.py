@@ -7,9 +7,8 @@ import pytest
 from facet_index import make_units, music_hubs, shown, units_from
 
 from polyhop.worker.ranking.facets.conditions import HUB, Conditions
-from polyhop.worker.ranking.facets.mentions import MentionRule
-from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule
-from polyhop.worker.ranking.facets.soft import SoftRule
+from polyhop.worker.ranking.facets.labels import MentionRule
+from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, SoftRule
 from polyhop.worker.ranking.facets.units import Units
 
 

@@ -4,14 +4,10 @@ import numpy as np
 import pytest
 from facet_index import make_units, shown
 
-from polyhop.worker.ranking.facets.extremes import NOT_EXTREME, asked_extreme
-from polyhop.worker.ranking.facets.kinds import Kind, asked_kinds, kinds_of
-from polyhop.worker.ranking.facets.mentions import MentionRule
-from polyhop.worker.ranking.facets.polarity import Polarity
-from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule
-from polyhop.worker.ranking.facets.soft import SoftRule
-from polyhop.worker.ranking.facets.units import Units
-from polyhop.worker.ranking.facets.words import question_words
+from polyhop.worker.ranking.facets.conditions import NOT_EXTREME, asked_extreme
+from polyhop.worker.ranking.facets.labels import MentionRule, question_words
+from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, SoftRule
+from polyhop.worker.ranking.facets.units import Kind, Polarity, Units, asked_kinds, kinds_of
 
 BRIDGES = """
 b1 river Severn; b1 opened 1966; b1 length 1600; b1 toll True; b1 span 3|May|1990;

@@ -5,9 +5,7 @@ from collections.abc import Collection
 import numpy as np
 import pytest
 
-from polyhop.worker.ranking.facets.labels import LabelIndex
-from polyhop.worker.ranking.facets.mentions import MentionRule, Roles, find_mentions
-from polyhop.worker.ranking.facets.words import words_of
+from polyhop.worker.ranking.facets.labels import LabelIndex, MentionRule, Roles, find_mentions, words_of
 
 LABELS = (
     "Case Study",

@@ -4,8 +4,8 @@ from math import inf
 
 import pytest
 
-from polyhop.worker.ranking.facets.numbers import number_ranges
-from polyhop.worker.ranking.facets.words import words_of
+from polyhop.worker.ranking.facets.conditions import number_ranges
+from polyhop.worker.ranking.facets.labels import words_of
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubPaths
-from polyhop.worker.ranking.facets.mentions import MentionRule
-from polyhop.worker.ranking.facets.ranking import FacetRanking, FacetRule, PathScores
-from polyhop.worker.ranking.facets.results import LinkedPassages, best_paths
-from polyhop.worker.ranking.facets.soft import SoftRule, SoftScores, _sum_of_best, sum_of_best
+from polyhop.worker.ranking.facets.labels import MentionRule, content_stems, words_of
+from polyhop.worker.ranking.facets.ranking import (
+    FacetRanking,
+    FacetRule,
+    LinkedPassages,
+    PathScores,
+    SoftRule,
+    SoftScores,
+    _sum_of_best,
+    best_paths,
+    sum_of_best,
+)
 from polyhop.worker.ranking.facets.units import Units
-from polyhop.worker.ranking.facets.words import content_stems, words_of
 
 Floats = NDArray[np.float64]
 

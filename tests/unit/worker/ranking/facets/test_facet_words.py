@@ -5,9 +5,9 @@ import re
 import pytest
 from bm25s.stopwords import STOPWORDS_EN_PLUS
 
-from polyhop.worker.ranking.facets.labels import LabelIndex
-from polyhop.worker.ranking.facets.words import (
+from polyhop.worker.ranking.facets.labels import (
     STOP_WORDS,
+    LabelIndex,
     are_family,
     content_stems,
     question_words,

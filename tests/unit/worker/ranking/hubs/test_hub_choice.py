@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubPaths
-from polyhop.worker.ranking.hubs.choice import ChoiceRule, HubChoice, diversified, weighted_score
+from polyhop.worker.ranking.hubs import ChoiceRule, HubChoice, diversified, weighted_score
 
 STORE = {
     "H1": {"h1p1": 0.82, "h1p2": 0.80, "h1p3": 0.79, "h1p4": 0.10},

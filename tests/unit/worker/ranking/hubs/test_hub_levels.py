@@ -7,9 +7,17 @@ import pytest
 from hub_index import hubs_of, written
 
 from polyhop.tasks.hubs.artefact import StoredHubs
-from polyhop.worker.ranking.hubs.choice import ChoiceRule, ScoredHub
-from polyhop.worker.ranking.hubs.levels import Level, TopicWalk
-from polyhop.worker.ranking.hubs.ranking import Linked, UsedPath, linked_passages, rank_passages, rank_triples
+from polyhop.worker.ranking.hubs import (
+    ChoiceRule,
+    Level,
+    Linked,
+    ScoredHub,
+    TopicWalk,
+    UsedPath,
+    linked_passages,
+    rank_passages,
+    rank_triples,
+)
 
 GOLDEN = written(
     "H1 title t1; H1 author A1; H1 venue V1; H1 cites H2; H1 same-as H1; A1 affiliation U1; A1 wrote H2; U1 place C1; "

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hub_index import hubs_of, written
 
-from polyhop.schemas.ids import entity_id, node_id
-from polyhop.worker.ranking.hubs.topic import NamedEntities, Topics
+from polyhop.schemas.text import entity_id, node_id
+from polyhop.worker.ranking.hubs import NamedEntities, Topics
 
 LABELS = {"R1": "Software  Design", "R2": "software design", "R3": "Biology", "H": "Paper One", "x": "Value"}
 STORED, _ = hubs_of(written("R1 has H; R2 has H; R2 near R1; R2 near R3; H is x"), {"H"}, LABELS)

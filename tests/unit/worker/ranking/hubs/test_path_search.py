@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError
 from polyhop.schemas.hubs import LEVELS, HubRows
-from polyhop.worker.ranking.hubs.search import PathSearch, best_paths
+from polyhop.worker.ranking.hubs import PathSearch, best_paths
 
 STORED, _ = hubs_of(written("H1 a x; H1 b y; H2 c z"), {"H1", "H2"})
 PATH, TRIPLE, ENTITY = (LEVELS.index(name) for name in ("path", "triple", "entity"))

@@ -1,4 +1,4 @@
-"""The search over arrays finds what the search of tasks/hubs/roots.py finds, on random graphs."""
+"""The search over arrays finds what the search of tasks/hubs/paths.py finds, on random graphs."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,8 @@ from hub_index import hubs_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.tasks.hubs.adjacency import Adjacency
-from polyhop.tasks.hubs.roots import DirectedNode, RootSearch, triples_of
-from polyhop.worker.ranking.hubs.walk import RootWalk, joined, topic_layer
+from polyhop.tasks.hubs.paths import Adjacency, DirectedNode, RootSearch, triples_of
+from polyhop.worker.ranking.hub_walk import RootWalk, joined, topic_layer
 
 NODES = [f"n{number}" for number in range(7)]
 TRIPLES = st.lists(

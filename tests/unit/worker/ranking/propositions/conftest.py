@@ -9,11 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from polyhop.schemas.propositions import PropositionGraph
-from polyhop.tasks.propositions.graph import proposition_graph
-from polyhop.worker.ranking.beam import PathSearch, PropositionPath
-from polyhop.worker.ranking.path_rule import EdgeWeights
-from polyhop.worker.ranking.proposition_ranking import PropositionIndex
-from polyhop.worker.ranking.proposition_walks import Similarities, weighted_graph
+from polyhop.tasks.propositions.artefact import proposition_graph
+from polyhop.worker.ranking.proposition_paths import PathSearch, PropositionIndex, PropositionPath
+from polyhop.worker.ranking.proposition_walks import EdgeWeights, Similarities, weighted_graph
 
 Vector = NDArray[np.float64]
 

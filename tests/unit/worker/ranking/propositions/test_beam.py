@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from polyhop.worker.ranking.beam import Connection, _Beam, search_paths
-from polyhop.worker.ranking.path_rule import PathRule
+from polyhop.worker.ranking.proposition_paths import Connection, _Beam, search_paths
+from polyhop.worker.ranking.proposition_walks import PathRule
 
 GOLDEN_2 = PathRule(beam_width=2, rescored=3, jump_points=1)
 U = "p1 p2 p3 p4"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from polyhop.schemas.propositions import PropositionGraph
-from polyhop.tasks.propositions.graph import proposition_graph
-from polyhop.worker.ranking.beam import Connection, PathSearch, search_paths
-from polyhop.worker.ranking.path_rule import PathRule
+from polyhop.tasks.propositions.artefact import proposition_graph
+from polyhop.worker.ranking.proposition_paths import Connection, PathSearch, search_paths
+from polyhop.worker.ranking.proposition_walks import PathRule
 
 Vector = NDArray[np.float64]
 Ids = tuple[int, ...]

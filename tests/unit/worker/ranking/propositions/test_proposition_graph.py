@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.schemas.propositions import PropositionGraph, Rows
-from polyhop.tasks.propositions.graph import proposition_graph
-from polyhop.warehouse.graph.arrays import open_array, save_arrays
+from polyhop.tasks.propositions.artefact import proposition_graph
+from polyhop.warehouse.artefacts import open_array, save_arrays
 from polyhop.worker.ranking.proposition_walks import weighted_graph
 
 

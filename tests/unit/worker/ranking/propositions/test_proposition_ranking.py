@@ -9,17 +9,17 @@ import pytest
 from scipy import sparse
 
 from polyhop.schemas.propositions import PropositionGraph
-from polyhop.warehouse.graph.arrays import open_array, save_arrays
-from polyhop.worker.ranking.beam import Connection, PropositionPath
-from polyhop.worker.ranking.path_rule import PRESETS, PathRule
-from polyhop.worker.ranking.proposition_ranking import (
+from polyhop.warehouse.artefacts import open_array, save_arrays
+from polyhop.worker.ranking.proposition_paths import (
+    Connection,
     PropositionIndex,
+    PropositionPath,
     PropositionRanking,
     entity_weights,
     path_entries,
     rank_passages,
 )
-from polyhop.worker.ranking.proposition_walks import Similarities, weighted_graph
+from polyhop.worker.ranking.proposition_walks import PRESETS, PathRule, Similarities, weighted_graph
 
 HIPPORAG2 = PathRule(**PRESETS["hipporag2"])
 GOLDEN_3 = PathRule(

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import AlgorithmError, NoSeedError
 from polyhop.schemas.propositions import PropositionGraph
-from polyhop.tasks.propositions.graph import proposition_graph
+from polyhop.tasks.propositions.artefact import proposition_graph
 from polyhop.worker.ranking import proposition_walks
-from polyhop.worker.ranking.path_rule import PathRule
 from polyhop.worker.ranking.proposition_walks import (
+    PathRule,
     Similarities,
     focus,
     in_order,

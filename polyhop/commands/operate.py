@@ -1,0 +1,254 @@
+"""`polyhop deploy`, `serve`, `doctor`, `maintain` and `verify`: operation."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from polyhop.commands.options import Database, IndexName, Json, Password, Root, Set, Uri, User, settings_of
+from polyhop.output import print_error, print_json, print_line, print_table
+from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.text import plural
+
+if TYPE_CHECKING:
+    from polyhop.doctor import Check
+    from polyhop.flows.deployments import DeployedIndex
+    from polyhop.flows.prefect_deploy import AutomationRequest
+    from polyhop.flows.verify import VerifyReport
+    from polyhop.schemas.requests import MaintenanceReport
+    from polyhop.schemas.settings import Settings
+
+
+Indexes = Annotated[
+    list[str] | None,
+    typer.Option("--index", help="Index to deploy; may be repeated (default: all under the root, or main)."),
+]
+SourceFile = Annotated[
+    str | None,
+    typer.Option("--source", help="What the index is made from (default: what it was made from, or corpus.jsonl)."),
+]
+Questions = Annotated[
+    Path | None, typer.Option("--questions", help="Question file for answers and evaluations (questions.jsonl).")
+]
+Notify = Annotated[
+    str, typer.Option("--notify", help="Notification block to send failures to, TYPE/NAME like slack-webhook/ops.")
+]
+AfterPublish = Annotated[
+    list[str] | None,
+    typer.Option("--after-publish", help="Start this when a version is published: export, evaluation; repeatable."),
+]
+Schedule = Annotated[
+    list[str] | None,
+    typer.Option("--schedule", help="Switch on: incremental, check, evaluation, maintenance; repeatable."),
+]
+
+
+def deploy(
+    index: Indexes = None,
+    pool: Annotated[str, typer.Option("--pool", help="Work pool; made if it is missing.")] = "polyhop",
+    source: SourceFile = None,
+    questions: Questions = None,
+    notify: Notify = "",
+    after_publish: AfterPublish = None,
+    schedule: Schedule = None,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Register deployments and automations on the Prefect server; run again after changes."""
+    settings = settings_of(root, set_)
+    indexes, request = _indexes(settings, index, source, questions), _automations(notify, after_publish)
+    switched_on = _scheduled(schedule)
+    from polyhop.flows.prefect_deploy import deploy as deploy_all
+
+    done = deploy_all(indexes, pool, request, switched_on)
+    if json:
+        print_json({"pool": pool, "deployments": done.deployments, "automations": done.automations})
+        return
+    print_line(
+        f"{plural(len(done.deployments), 'deployment')} in work pool '{pool}'{' (new)' if done.is_new_pool else ''}:"
+    )
+    for name in done.deployments:
+        print_line(f"  {name}")
+    print_line(f"{plural(len(done.automations), 'automation')}:")
+    for name in done.automations:
+        print_line(f"  {name}")
+    print_line("Next:")
+    print_line(
+        f"  start a process that runs them:  POLYHOP_ROOT={settings.root.resolve()} prefect worker start --pool {pool}"
+    )
+    print_line(f"  run one now:  prefect deployment run {done.deployments[0]}")
+    print_line("  switch schedules on: polyhop deploy --schedule KIND, or on the dashboard, as automations")
+
+
+def serve(
+    index: Indexes = None,
+    source: SourceFile = None,
+    questions: Questions = None,
+    notify: Notify = "",
+    after_publish: AfterPublish = None,
+    schedule: Schedule = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Runs at the same time at most.")] = 4,
+    set_: Set = None,
+    root: Root = None,
+) -> None:
+    """Serve the deployments from this process, without a work pool, until it is stopped."""
+    settings = settings_of(root, set_)
+    indexes, request = _indexes(settings, index, source, questions), _automations(notify, after_publish)
+    switched_on = _scheduled(schedule)
+    from polyhop.flows.prefect_deploy import serve_all
+
+    names = ", ".join(each.name for each in indexes)
+    print_error(f"Serving the deployments of {names}; schedules run once they are switched on. Stop with Ctrl-C.")
+    serve_all(indexes, request, limit, switched_on)
+
+
+def _automations(notify: str, after_publish: list[str] | None) -> "AutomationRequest":
+    from polyhop.flows.deployments import AFTER_PUBLISH
+
+    for kind in after_publish or []:
+        if kind not in AFTER_PUBLISH:
+            raise ConfigurationError(f"--after-publish takes {' or '.join(AFTER_PUBLISH)}, not '{kind}'.")
+    from polyhop.flows.prefect_deploy import AutomationRequest
+
+    return AutomationRequest(notify, frozenset(after_publish or ()))
+
+
+def _scheduled(kinds: list[str] | None) -> frozenset[str]:
+    from polyhop.flows.deployments import SCHEDULED
+
+    for kind in kinds or []:
+        if kind not in SCHEDULED:
+            raise ConfigurationError(f"--schedule takes {', '.join(SCHEDULED[:-1])} or {SCHEDULED[-1]}, not '{kind}'.")
+    return frozenset(kinds or ())
+
+
+def _indexes(
+    settings: "Settings", names: list[str] | None, source: str | None, questions: Path | None
+) -> "list[DeployedIndex]":
+    from polyhop.flows.deployments import FIRST_INDEX, deployed_index
+    from polyhop.warehouse.files.layout import Layout
+
+    chosen = list(dict.fromkeys(names or Layout(settings.root).index_names() or [FIRST_INDEX]))
+    if source is not None and len(chosen) > 1:
+        raise ConfigurationError(f"--source belongs to one index, and there are {len(chosen)}; name one with --index.")
+    return [deployed_index(settings, name, source, questions) for name in chosen]
+
+
+def doctor(root: Root = None, json: Json = False) -> None:
+    """Check packages, disk, stores, encoder, indexes, writers, queue, Prefect and Neo4j, and say what to fix."""
+    from polyhop.doctor import run_checks
+
+    checks = run_checks(settings_of(root))
+    healthy = all(check.ok for check in checks)
+    if json:
+        print_json({"ok": healthy, "checks": [_row(check) for check in checks]})
+    else:
+        width = max(len(check.name) for check in checks)
+        for check in checks:
+            print_line(f"{'ok  ' if check.ok else 'FAIL'}  {check.name:<{width}}  {check.message}")
+        print_line("Everything works." if healthy else "Fix what is marked FAIL and run `polyhop doctor` again.")
+    if not healthy:
+        raise typer.Exit(1)
+
+
+def _row(check: "Check") -> dict[str, object]:
+    return {"name": check.name, "ok": check.ok, "message": check.message}
+
+
+def maintain(
+    index: Annotated[str | None, typer.Option("--index", help="Only this index; default: all.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be removed.")] = False,
+    queue_days: Annotated[
+        float | None,
+        typer.Option(
+            "--queue-days", min=0, help="Also delete jobs that ended at least this many days ago; default: none."
+        ),
+    ] = None,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Prune versions, free vectors, vacuum caches and queue, remove what killed runs left: settings maintenance.*."""
+    from polyhop.flows.maintain import run_maintenance
+    from polyhop.schemas.requests import MaintenanceRequest
+
+    report = run_maintenance(settings_of(root, set_), MaintenanceRequest(index, dry_run, queue_days))
+    if json:
+        print_json(report.to_json())
+    else:
+        print_report(report)
+
+
+def print_report(report: "MaintenanceReport") -> None:
+    """What went, and what each part takes before and after."""
+    verb = "would be removed" if report.dry_run else "removed"
+    for name, numbers in report.removed_versions.items():
+        if numbers:
+            print_line(f"Index '{name}': versions {', '.join(map(str, numbers))} {verb}")
+    for what, count in report.removed.items():
+        if count:
+            print_line(f"{count:,} {what} {verb}")
+    for part, freed in report.compacted.items():
+        print_line(f"{part}: {freed / 1e6:.1f} MB of empty pages {verb}")
+    for sentence in report.skipped:
+        print_line(sentence)
+    _print_sizes(report)
+
+
+def _print_sizes(report: "MaintenanceReport") -> None:
+    """A row per part that takes space before or after, and all together."""
+    rows = [
+        [part.part, part.before.files, part.after.files, part.before.bytes / 1e6, part.after.bytes / 1e6]
+        for part in report.parts
+        if part.before.files or part.after.files
+    ]
+    before, after = report.before, report.after
+    rows.append(["all", before.files, after.files, before.bytes / 1e6, after.bytes / 1e6])
+    print_table(["part", "files before", "after", "MB before", "after"], rows)
+
+
+def verify(
+    index: IndexName,
+    neo4j: Annotated[
+        bool, typer.Option("--neo4j", help="Also compare with Neo4j (always, if --uri is given).")
+    ] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Fix what differs, then compare again.")] = False,
+    uri: Uri = None,
+    user: User = None,
+    password: Password = None,
+    database: Database = None,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Compare what is stored with what was published, and Neo4j with it; exit code 1 if something differs."""
+    from polyhop.flows.verify import repair as repair_stores
+    from polyhop.flows.verify import run_verify
+    from polyhop.warehouse.graph.address import find_address
+
+    settings = settings_of(root, set_)
+    address = find_address(uri, user, password, database) if neo4j or uri else None
+    report = run_verify(settings, index, address)
+    if repair and not report.ok:
+        if not json:
+            _print(report, "before the repair", is_repaired=True)
+        repair_stores(settings, report, address)
+        report = run_verify(settings, index, address)
+    if json:
+        print_json(report.to_json())
+    else:
+        _print(report, f"version {report.version}")
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _print(report: "VerifyReport", when: str, *, is_repaired: bool = False) -> None:
+    print_line(f"Index '{report.index}', {when}:")
+    for name, found in report.differences.items():
+        print_line(f"{'ok  ' if not found else 'FAIL'}  {name.replace('_', ' ')}")
+        for sentence in found:
+            print_line(f"      {sentence}")
+    if not report.ok and not is_repaired:
+        database = " --neo4j" if report.differences.get("neo4j") else ""
+        print_line(f"Fix it with: polyhop verify --index {report.index}{database} --repair")

@@ -1,0 +1,536 @@
+"""`polyhop submit`, `worker`, `jobs`, `cancel`, `retry`, `results`, `explain`, `replay`: question queues."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from polyhop.commands.ask import HtmlFile
+from polyhop.commands.options import (
+    IndexName,
+    Json,
+    Limit,
+    MinConfidence,
+    Parameters,
+    ReaderName,
+    Root,
+    Set,
+    Strategy,
+    Where,
+    pairs,
+    settings_of,
+    with_reader,
+)
+from polyhop.output import (
+    clear_screen,
+    is_terminal,
+    print_error,
+    print_json,
+    print_line,
+    print_table,
+    progress,
+    rounded,
+)
+from polyhop.schemas.chat import cost_words
+from polyhop.schemas.errors import ConfigurationError, PolyhopError, SourceError
+from polyhop.schemas.text import plural
+
+if TYPE_CHECKING:
+    from polyhop.jobs import QuestionPace
+    from polyhop.schemas.queue import ResultRow
+    from polyhop.schemas.settings import Settings
+    from polyhop.warehouse.queue.queue import QuestionQueue
+    from polyhop.worker.loop import Worker
+
+
+WATCH_SECONDS, WATCH_FILE_SECONDS = 5.0, 60.0
+"""Between two lists of `--watch` on a terminal, and in a file; chosen: nobody waits, and a file stays readable."""
+JobId = Annotated[int, typer.Argument(help="Id of the job, as `polyhop submit` printed it.")]
+
+
+def jobs(
+    workers: Annotated[bool, typer.Option("--workers", help="List the living workers instead.")] = False,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Delete finished jobs older than queue.retention_days.")
+    ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="List them again and again, with their pace, until nothing is open.")
+    ] = False,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """List jobs with their counts by state and their errors, newest first; with --json as one list."""
+    from polyhop.jobs import QuestionPace
+    from polyhop.warehouse.open import open_questions
+
+    settings = settings_of(root, set_)
+    with open_questions(settings) as queue:
+        if purge:
+            print_line(f"{plural(queue.purge(settings.queue.retention_days), 'job')} forgotten")
+            return
+        if workers:
+            _print_workers([vars_of(worker) for worker in queue.workers()], json=json)
+            return
+        paces: defaultdict[int, QuestionPace] = defaultdict(QuestionPace)
+        while _print_jobs(queue, paces, json=json) and watch:
+            time.sleep(WATCH_SECONDS if is_terminal() else WATCH_FILE_SECONDS)
+            clear_screen()
+
+
+def _print_jobs(queue: "QuestionQueue", paces: "Mapping[int, QuestionPace]", *, json: bool) -> bool:
+    """The jobs as they are now, and how fast the open ones are answered since the last look; whether any is open."""
+    from polyhop.jobs import job_document, waiting_workers
+
+    queue.sweep()
+    workers, found = queue.workers(), queue.jobs()
+    looks = {job.job_id: paces[job.job_id].look(job.question_count - job.open_count, job.open_count) for job in found}
+    rows = [job_document(job, workers) | looks[job.job_id] for job in found]
+    if json:
+        print_json(rows)
+    else:
+        _print_table(rows)
+        for worker in waiting_workers(workers):
+            print_line(f"  worker {worker['worker']} waits for a model, since {worker['since']}: {worker['reason']}")
+    return any(job.is_open for job in found)
+
+
+def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    """A table, and below it the pace of open jobs, and what went wrong in which job."""
+    from polyhop.jobs import pace_words
+
+    columns = [
+        "job_id",
+        "name",
+        "queue",
+        "index",
+        "strategy",
+        "questions",
+        "queued",
+        "leased",
+        "done",
+        "dead",
+        "cancelled",
+    ]
+    print_table(columns, [[row[column] for column in columns] for row in rows])
+    for row in rows:
+        if row["per_minute"] is not None and row["queued"] + row["leased"]:
+            print_line(f"  job {row['job_id']}: {pace_words(row['per_minute'], row['seconds_left'])}")
+        for error in row["errors"]:
+            print_line(f"  job {row['job_id']}: {error['count']} dead, {error['class']}: {error['example']}")
+        if row["damage"] is not None:
+            print_line(f"  job {row['job_id']} is damaged in the queue: {row['damage']}; submit its questions again")
+
+
+def vars_of(worker: object) -> dict[str, object]:
+    """A worker row as a document."""
+    import dataclasses
+
+    return dataclasses.asdict(worker)  # type: ignore[call-overload,no-any-return]
+
+
+def _print_workers(rows: list[dict[str, object]], *, json: bool) -> None:
+    if json:
+        print_json(rows)
+        return
+    columns = ["worker_id", "host", "process_id", "queues", "versions", "outage"]
+    print_table(columns, [[row[column] for column in columns] for row in rows])
+
+
+def cancel(job: JobId, set_: Set = None, root: Root = None, json: Json = False) -> None:
+    """Cancel a job: its open questions are not asked any more, its answers are kept."""
+    from polyhop.warehouse.open import open_questions
+
+    with open_questions(settings_of(root, set_)) as queue:
+        count = queue.cancel(job)
+    if json:
+        print_json({"job_id": job, "cancelled": count})
+    elif count:
+        print_line(f"Job {job}: {plural(count, 'question')} cancelled")
+    else:
+        print_line(f"Job {job} has ended: no question was open, and nothing was cancelled (polyhop results {job})")
+
+
+def retry(
+    job: JobId,
+    question: Annotated[
+        list[str] | None,
+        typer.Option("--question", help="Ask only this question again; also one whose stored answer is damaged."),
+    ] = None,
+    damaged: Annotated[
+        bool, typer.Option("--damaged", help="Ask those again whose stored answers are damaged.")
+    ] = False,
+    deadline: Annotated[
+        float | None,
+        typer.Option("--deadline", help="Seconds from now after which nothing is asked; default: the job's."),
+    ] = None,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Ask dead and cancelled questions of a job again."""
+    from polyhop.jobs import retry_document, retry_sentence
+    from polyhop.warehouse.open import open_questions
+
+    if damaged and question:
+        raise ConfigurationError("--damaged finds the questions by itself; leave --question out.")
+    with open_questions(settings_of(root, set_)) as queue:
+        chosen = queue.damaged_answers(job) if damaged else question
+        count = queue.retry(job, chosen, deadline)
+        row = queue.job(job)
+    if json:
+        print_json(retry_document(row, count))
+    else:
+        print_line(retry_sentence(row, count))
+
+
+SHOWN_FAILURES = 5  # of `results --metrics`; chosen: `results` itself lists all
+QuestionId = Annotated[str, typer.Argument(help="Id of the question in its file.")]
+
+
+def results(
+    job: JobId,
+    out: Annotated[Path | None, typer.Option("--out", help="Write parquet instead of printing JSON lines.")] = None,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="Print metrics against the file's gold (--json: all).")
+    ] = False,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Print a job's questions with their answers, in submitted order, as JSON lines; at any time."""
+    from polyhop.flows.answer import job_metrics
+    from polyhop.jobs import DamagedRows, result_document, results_parquet
+    from polyhop.warehouse.open import open_questions
+
+    with open_questions(settings_of(root, set_)) as queue:
+        rows = DamagedRows(queue.results(job))
+        if metrics:
+            measured = job_metrics(iter(rows))
+            if measured is None:
+                raise SourceError(
+                    f"Job {job} has neither answers nor supporting passages nor golden triples to compare with; submit "
+                    "a file that has."
+                )
+            print_json(rounded(measured)) if json else print_metrics(measured)
+        elif out is not None:
+            count = results_parquet(iter(rows), out)
+            print_json({"job_id": job, "rows": count, "file": str(out)}) if json else print_line(
+                f"{plural(count, 'row')} in {out}"
+            )
+        else:
+            for row in rows:
+                print_json(result_document(row))
+        rows.require_none()
+
+
+def print_metrics(measured: Mapping[str, Any]) -> None:
+    """The metrics that were judged, one per line, then answers, times and costs, and which questions failed."""
+    judged = [[name, measured[name]] for name in measured if isinstance(measured[name], float) and name != "cost_usd"]
+    print_line(f"{plural(measured['n'], 'question')}; depths beyond the job's limit are not judged")
+    print_table(["metric", "mean"], [row for row in judged if row[0] != "total_seconds"])
+    answered, latency, tokens = measured["answered"], measured["latency_ms"], measured["tokens"]
+    if answered["share"] is not None:
+        print_line(f"answered: {100 * answered['share']:.0f} % of the questions")
+    if latency["p50"] is not None:
+        print_line(f"a question took {latency['p50']:.1f} ms (p50), {latency['p95']:.1f} ms (p95)")
+    if tokens["prompt"]:
+        cost = cost_words(measured["cost_usd"])
+        print_line(f"models: {tokens['prompt']:,} + {tokens['completion']:,} tokens, {cost}")
+    for row in measured["failed"][:SHOWN_FAILURES]:
+        print_line(f"failed: {row['id']}: {row['error']}")
+    if measured["failures"] > SHOWN_FAILURES:
+        print_line(f"{plural(measured['failures'] - SHOWN_FAILURES, 'more failure')}")
+
+
+def explain(
+    job: JobId,
+    question: QuestionId,
+    html: HtmlFile = None,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Redraw a stored answer's evidence, as it was when it was answered."""
+    from polyhop.jobs import require_result
+    from polyhop.warehouse.open import open_questions
+
+    settings = settings_of(root, set_)
+    with open_questions(settings) as queue:
+        row = require_result(queue, job, question)
+    if html is not None:
+        from polyhop.pages.answer_page import PAGE, write_stored_page
+        from polyhop.warehouse.files.disk import require_place
+
+        require_place(html, PAGE)
+        write_stored_page(html, row.result, settings)
+        print_error(f"Page written to {html}")
+    if json:
+        print_json(dict(row.result))
+    else:
+        _draw(row.result, settings)
+
+
+def replay(
+    job: JobId,
+    question: QuestionId,
+    strategy: Annotated[str | None, typer.Option("--strategy", help="Another strategy; default: the same.")] = None,
+    param: Parameters = None,
+    reader: ReaderName = None,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Ask a stored question again on the version it was answered from, side by side with the stored answer."""
+    from polyhop.api import open_index
+    from polyhop.jobs import require_result
+    from polyhop.schemas.settings import with_min_confidence
+    from polyhop.warehouse.open import open_questions
+
+    settings = with_reader(settings_of(root, set_), reader)
+    with open_questions(settings) as queue:
+        row = require_result(queue, job, question)
+    stored = row.result
+    chosen = strategy or str(stored["strategy"])
+    same = chosen == stored["strategy"] and not param
+    parameters: Any = stored["parameters"] if same else pairs(param, "--param")
+    least: Any = stored.get("min_confidence")
+    settings = with_min_confidence(settings, least)
+    with open_index(str(stored["index"]), settings=settings, version=row.version) as index:
+        again = index.ask(
+            row.question,
+            strategy=chosen,
+            limit=int(str(stored["limit"])),
+            parameters=parameters,
+            topic=row.topic,
+            where=(stored.get("filter") or {}).get("where"),  # type: ignore[attr-defined]
+        ).to_json()
+    if json:
+        print_json({"stored": dict(stored), "replayed": again})
+        return
+    _side_by_side(row, again)
+
+
+def _draw(document: Any, settings: "Settings") -> None:
+    from polyhop.api import Answer
+    from polyhop.commands.ask import print_answer
+    from polyhop.terminal import stored_texts
+
+    names = ("question", "answer", "strategy", "version", "passages", "evidence", "seconds")
+    kept = {name: document[name] for name in names}
+    later = {name: document.get(name) for name in ("triples", "filter")}
+    answer = Answer(**kept, reading=document.get("reading", {}), **later)
+    print_answer(answer, stored_texts(document, settings), explain=True)
+
+
+def _side_by_side(row: "ResultRow", again: dict[str, Any]) -> None:
+    from polyhop.terminal import triple_words
+
+    stored: Any = row.result
+    print_line(f"Question  {row.question}")
+    print_line(f"{'':10}{'stored: ' + stored['strategy']:<50}again: {again['strategy']} (version {again['version']})")
+    print_line(f"Answer    {stored['answer']:<50}{again['answer']}")
+    print_line(f"Read by   {_read_by(stored):<50}{_read_by(again)}")
+    both = (stored, again)
+    triples = [[triple_words(row)[:48] for row in one.get("triples") or ()] for one in both]
+    _print_columns("Triples", triples)
+    _print_columns(
+        "Passages" if any(triples) else "",
+        [[f"{row['title'][:38]} [{row['id']}]" for row in one["passages"]] for one in both],
+    )
+    if _ranked_ids(stored) == _ranked_ids(again):
+        print_error("Both rankings are the same.")
+
+
+def _print_columns(heading: str, columns: Sequence[Sequence[str]]) -> None:
+    """Two rankings side by side, under a heading if there is one and anything was ranked."""
+    if heading and any(columns):
+        print_line(heading)
+    for rank, (left, right) in enumerate(zip_longest(*columns, fillvalue=""), start=1):
+        print_line(f"{rank:>8}  {left:<50}{right}")
+
+
+def _ranked_ids(document: dict[str, Any]) -> list[list[str]]:
+    """Ids of triples and of passages, ranked."""
+    return [[row["id"] for row in document.get(name) or ()] for name in ("triples", "passages")]
+
+
+def _read_by(document: dict[str, Any]) -> str:
+    reading = document.get("reading") or {}
+    return str(reading.get("model") or reading.get("by") or "rules")
+
+
+def submit(
+    questions: Annotated[Path, typer.Argument(help="Questions: .jsonl, .csv, .parquet, or .txt with one per line.")],
+    index: IndexName,
+    strategy: Strategy = None,
+    queue: Annotated[str, typer.Option("--queue", help="Queue to submit to.")] = "default",
+    limit: Limit = 10,
+    where: Where = None,
+    param: Parameters = None,
+    min_confidence: MinConfidence = None,
+    priority: Annotated[int, typer.Option("--priority", help="Higher goes first.")] = 0,
+    key: Annotated[str | None, typer.Option("--key", help="The same key again submits nothing new.")] = None,
+    name: Annotated[str, typer.Option("--name", help="A name for people.")] = "",
+    deadline: Annotated[float | None, typer.Option("--deadline", help="Seconds after which nothing is asked.")] = None,
+    max_attempts: Annotated[int, typer.Option("--max-attempts", min=1, help="Attempts per question.")] = 3,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Submit the good questions of a file with bad ones.")
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until every question is answered or dead.")] = False,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Submit a file of questions as one job for the workers."""
+    from polyhop.flows.answer import submit_file
+    from polyhop.schemas.queue import JobSpec
+    from polyhop.schemas.requests import SubmissionRequest
+    from polyhop.warehouse.open import open_questions
+
+    settings = settings_of(root, set_)
+    spec = JobSpec(
+        index=index,
+        name=name,
+        queue=queue,
+        strategy=strategy or "",
+        parameters=pairs(param, "--param"),
+        limit=limit,
+        priority=priority,
+        deadline_seconds=deadline,
+        key=key,
+        max_attempts=max_attempts,
+        min_confidence=min_confidence,
+        where=where,
+    )
+    with open_questions(settings) as opened:
+        submitted = submit_file(settings, opened, SubmissionRequest(questions, spec, skip_bad))
+        job_id, count = submitted.job_id, submitted.count
+        for record in submitted.bad:
+            print_error(f"{record.source} line {record.line} was left out: {record.reason}")
+        if wait:
+            _wait(opened, job_id)
+    if json:
+        print_json({"job_id": job_id, "questions": count, "new": submitted.is_new})
+        return
+    questions_words = f"{plural(count, 'question')} for '{index}', queue '{queue}'"
+    if submitted.is_new:
+        print_line(f"Job {job_id}: {questions_words}")
+    else:
+        print_line(f"Job {job_id} has the key '{key}' already: {questions_words}; nothing was submitted again")
+    print_line(f"  answer them with: polyhop worker --queues {queue} --until-empty")
+    print_line(f"  read them with:   polyhop results {job_id}")
+
+
+def _wait(queue: "QuestionQueue", job_id: int) -> None:
+    with progress() as update:
+        while True:
+            job = queue.job(job_id)
+            if update is not None:
+                update("questions", job.question_count - job.open_count, job.question_count)
+            if not job.is_open:
+                return
+            time.sleep(0.5)
+            queue.sweep()
+
+
+PROGRESS_SECONDS = 60.0
+"""Between two lines of a worker; chosen: a run of hours leaves some hundred lines."""
+
+
+def worker(
+    queues: Annotated[str, typer.Option("--queues", help="Queues to answer, separated by commas.")] = "default",
+    batch: Annotated[int | None, typer.Option("--batch", min=1, help="Questions to take at once.")] = None,
+    until_empty: Annotated[bool, typer.Option("--until-empty", help="End when nothing is queued or leased.")] = False,
+    metrics_port: Annotated[
+        int | None, typer.Option("--metrics-port", help="Serve Prometheus /metrics and /healthz on this port.")
+    ] = None,
+    metrics_address: Annotated[str, typer.Option("--metrics-address", help="Address to serve on.")] = "127.0.0.1",
+    reader: ReaderName = None,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Answer questions from queues. SIGTERM finishes the batch at work, a second one gives it back."""
+    import dataclasses
+
+    from polyhop.jobs import unknown_queue_sentence
+    from polyhop.schemas.requests import names_in
+    from polyhop.warehouse.open import open_questions
+    from polyhop.worker.loop import Worker, WorkerOptions
+    from polyhop.worker.metrics import WorkerMetrics, serve_metrics
+    from polyhop.worker.session import IndexPool, searched_by_the_clock
+
+    settings = with_reader(settings_of(root, set_), reader)
+    if not settings.encoder.threads:
+        encoder = settings.encoder.model_copy(update={"threads": 1})
+        settings = settings.model_copy(update={"encoder": encoder})
+    names = names_in(queues)
+    if not names:
+        raise ConfigurationError(f"--queues takes names separated by commas, not '{queues}'.")
+    options = WorkerOptions(
+        queues=names,
+        batch=batch or settings.worker.batch,
+        lease_seconds=settings.worker.lease_seconds,
+        poll_seconds=settings.worker.poll_seconds,
+        until_empty=until_empty,
+        question_seconds=settings.worker.question_seconds,
+    )
+    metrics = WorkerMetrics()
+    stop_serving = None if metrics_port is None else serve_metrics(metrics, metrics_port, metrics_address)
+    with open_questions(settings) as queue, searched_by_the_clock() as search_for_cycles:
+        running = Worker(queue, IndexPool(settings), options, metrics, search_for_cycles)
+        running.handle_signals()
+        print_error(f"Worker {running.worker_id} answers {', '.join(options.queues)}.")
+        unknown = unknown_queue_sentence(queue, names)
+        if unknown:
+            print_error(unknown if until_empty else f"{unknown} The worker waits for questions there.")
+        ended = Event()
+        progress = Thread(target=say_progress, args=(running, queue, names, ended.wait), name="progress", daemon=True)
+        progress.start()
+        try:
+            report = running.run()
+        finally:
+            ended.set()
+    if stop_serving is not None:
+        stop_serving()
+    if json:
+        print_json(dataclasses.asdict(report))
+    else:
+        print_line(f"{report.finished} answered, {report.failed} failed, {report.released} given back")
+
+
+def say_progress(
+    running: "Worker", queue: "QuestionQueue", queues: Sequence[str], wait: Callable[[float], bool]
+) -> None:
+    """Says now and then how far a worker is, until `wait` says that it has ended; nothing while there is nothing to do.
+
+    Args:
+        running: The worker.
+        queue: Where its questions come from.
+        queues: Those it answers.
+        wait: Waits so many seconds; True once the worker has ended.
+    """
+    from polyhop.jobs import QuestionPace, pace_words
+
+    pace, said = QuestionPace(), 0
+    pace.look(0, 0)
+    while not wait(PROGRESS_SECONDS):
+        report = running.report
+        ended = report.finished + report.failed
+        try:
+            open_count = queue.count_open(queues)
+        except PolyhopError:  # the worker itself says that the queue is unavailable
+            continue
+        look = pace.look(ended, open_count)
+        if open_count or ended != said:
+            print_error(
+                f"{report.finished:,} answered, {report.failed:,} failed; {plural(open_count, 'question')} open, "
+                f"{pace_words(look['per_minute'] or 0.0, look['seconds_left'])}"
+            )
+        said = ended

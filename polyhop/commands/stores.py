@@ -1,0 +1,504 @@
+"""`polyhop sql`, `versions`, `cache` and `export`: what is stored."""
+
+import os
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from polyhop.commands.options import Database, IndexName, Json, Password, Root, Set, Strategy, Uri, User, settings_of
+from polyhop.output import print_error, print_json, print_line, print_table, progress, rounded
+from polyhop.schemas.chat import cost_words
+from polyhop.schemas.errors import ConfigurationError, ManifestMismatchError, nearest_name
+from polyhop.schemas.text import plural
+
+if TYPE_CHECKING:
+    from polyhop.flows.export import ExportReport, ExportRequest
+    from polyhop.schemas.settings import Settings
+    from polyhop.version_diff import AnswerDifference
+    from polyhop.warehouse.cache.replies import TaskCounts
+    from polyhop.warehouse.files.layout import IndexFolder, Layout
+    from polyhop.warehouse.tables.version_rows import Compared
+
+
+def sql(
+    index: IndexName,
+    query: Annotated[
+        str | None, typer.Argument(help="One SQL query, DuckDB's dialect; with --tables the name of a table.")
+    ] = None,
+    tables: Annotated[
+        bool,
+        typer.Option(
+            "--tables",
+            help="List all tables and views with what they hold, instead of a query; with the name of one its columns, "
+            "and with what they join.",
+        ),
+    ] = False,
+    allow_files: Annotated[
+        list[Path] | None,
+        typer.Option("--allow-files", help="A folder whose files the query may read, too; may be repeated."),
+    ] = None,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Look into an index with SQL that only reads: its tables, its runs (index_runs), its jobs' answers (results)."""
+    from polyhop.result_tables import result_tables
+    from polyhop.warehouse.files.layout import Layout
+    from polyhop.warehouse.tables.query import COLUMNS_QUERY, TABLES_QUERY, query_rows
+
+    if query is None and not tables:
+        raise typer.BadParameter("give one SQL query, or --tables to list what it can read.", param_hint="QUERY")
+    settings = settings_of(root, set_)
+    table = query if tables else None
+    asked = COLUMNS_QUERY if table else query or TABLES_QUERY
+    extra = result_tables(settings, index)
+    found = query_rows(Layout(settings.root), index, asked, extra=extra, allow_files=allow_files or ())
+    rows = [*zip(*(column.to_pylist() for column in found.columns), strict=True)]
+    names = found.column_names
+    if table:
+        names, rows = names[1:], _of_table(table, rows)
+    if json:
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+        return
+    print_table(names, rows)
+    print_line(f"({plural(len(rows), 'row')})")
+
+
+def _of_table(name: str, rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """The rows whose first value is the table of this name, without it."""
+    known = _known_table(name, {str(row[0]) for row in rows})
+    return [row[1:] for row in rows if row[0] == known]
+
+
+def _known_table(name: str, known: AbstractSet[str]) -> str:
+    """The table of this name, whatever its case."""
+    if name.lower() in known:
+        return name.lower()
+    nearest = nearest_name(name.lower(), known)
+    hint = f"did you mean '{nearest}'?" if nearest else f"known are: {', '.join(sorted(known))}."
+    raise ConfigurationError(f"Unknown table '{name}'; {hint}")
+
+
+Use = Annotated[
+    str | None,
+    typer.Option(
+        "--use",
+        metavar="N|latest",
+        help="Make version N the current one and pin it: later runs publish beside it. latest: the newest, unpinned.",
+    ),
+]
+Diff = Annotated[
+    tuple[int, int] | None,
+    typer.Option("--diff", metavar="A B", help="What differs between versions A and B: records, entities, relations."),
+]
+Questions = Annotated[
+    Path | None,
+    typer.Option("--questions", help="With --diff: how the answers to these questions differ (as `eval` reads them)."),
+]
+
+LATEST = "latest"
+_SHOWN_ANSWERS = 10  # questions; chosen: two lines or more each, and the JSON has all
+
+
+def versions(
+    index: IndexName,
+    use: Use = None,
+    diff: Diff = None,
+    questions: Questions = None,
+    strategy: Strategy = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """List the published versions of an index, compare two of them, or make one of them current."""
+    if diff is not None:
+        _print_difference(settings_of(root), index, diff, questions, strategy, json=json)
+        return
+    if questions is not None or strategy is not None:
+        raise typer.BadParameter("say which two versions are asked (--diff A B).", param_hint="--questions")
+    from polyhop.warehouse.files.layout import Layout
+    from polyhop.warehouse.files.versions import pinned_version, require_version
+
+    layout = Layout(settings_of(root).root)
+    folder = layout.index(index)
+    current = require_version(layout, index)[0] if use is None else _make_current(layout, index, use)
+    rows = _rows(folder, current)
+    if json:
+        print_json(rows)
+        return
+    _print_rows(rows)
+    is_pinned = pinned_version(folder) is not None
+    if is_pinned:
+        print_line(
+            f"Version {current} of '{index}' is current and pinned: runs publish beside it until: "
+            f"polyhop versions --index {index} --use latest"
+        )
+    elif use is not None:
+        print_line(f"Version {current} of '{index}' is current, and so is each version that runs publish from now on.")
+
+
+def _make_current(layout: "Layout", index: str, use: str) -> int:
+    """Makes the named version current; pins it unless it is the newest, which rolls nothing back."""
+    from polyhop.warehouse.files.versions import (
+        point_to,
+        published_versions,
+        read_manifest,
+        remove_leftovers,
+        require_version,
+        writer_lease,
+    )
+
+    if use != LATEST and not use.isdecimal():
+        raise typer.BadParameter(f"'{use}' is neither the number of a version nor {LATEST}.", param_hint="--use")
+    folder = layout.index(index)
+    newest = max(published_versions(folder), default=None)
+    number, version = require_version(layout, index, newest if use == LATEST else int(use))
+    read_manifest(version)  # refuses what could not be asked afterwards
+    with writer_lease(folder.lease, folder.name):
+        remove_leftovers(folder)
+        point_to(folder, number, is_pinned=number != newest)
+    return number
+
+
+def _rows(folder: "IndexFolder", current: int) -> list[dict[str, object]]:
+    """A row per published version; what makes one unusable goes to standard error."""
+    from polyhop.warehouse.files.versions import pinned_version, published_versions, read_manifest
+
+    rows = []
+    pinned = pinned_version(folder)
+    for number in published_versions(folder):
+        row: dict[str, object] = {"version": number, "current": number == current, "pinned": number == pinned}
+        try:
+            manifest = read_manifest(folder.version(number))
+        except ManifestMismatchError as error:
+            print_error(f"Version {number} cannot be used: {error}")
+            rows.append({**row, "source": None})
+        else:
+            rows.append({**row, "source": manifest.source, **manifest.counts, "ratios": manifest.ratios})
+    return rows
+
+
+def _print_rows(rows: Sequence[Mapping[str, object]]) -> None:
+    counts = ("documents", "passages", "entities", "relations", "propositions")
+    print_table(
+        ["version", "", *counts, "source"],
+        [[row["version"], _state(row), *(row.get(name) for name in counts), row["source"]] for row in rows],
+    )
+
+
+def _state(row: Mapping[str, object]) -> str:
+    return ", ".join(name for name in ("current", "pinned") if row[name])
+
+
+def _print_difference(
+    settings: "Settings", index: str, pair: tuple[int, int], questions: Path | None, strategy: str | None, *, json: bool
+) -> None:
+    from polyhop.version_diff import diff_versions
+
+    diff = diff_versions(settings, index, pair, questions, strategy)
+    if json:
+        print_json(diff.to_json())
+        return
+    print_line(f"Index '{index}', version {diff.after} compared with version {diff.before}")
+    for what, found in diff.compared.items():
+        _print_changes(what, found)
+    if diff.question_count:
+        answers = sum(one.has_other_answer for one in diff.answers)
+        passages = sum(one.has_other_passages for one in diff.answers)
+        print_line(
+            f"questions: {diff.question_count:,} asked; other answers: {answers:,}, other passages: {passages:,}"
+        )
+        for one in diff.answers[:_SHOWN_ANSWERS]:
+            _print_answers(one)
+
+
+def _print_changes(what: str, found: "Compared") -> None:
+    """Counts of the changed records, entities or relations, and the first of them."""
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in found.counts.items() if count)
+    print_line(f"{what}: {counts or 'none changed'}")
+    for row in found.first:
+        print_line(f"  {_sentence(what, row)}")
+    if sum(found.counts.values()) > len(found.first):
+        print_line("  …")
+
+
+def _sentence(what: str, row: dict[str, Any]) -> str:
+    """One change: `renamed  p2 (was p1)`, `merged  Mme Curie (into Marie Curie)`."""
+    kind = f"{row['kind']:<8}"
+    if what == "relations":
+        return f"{kind} {row['source']} | {row['relation']} | {row['target']}"
+    if what == "records":
+        source = f" [{row['source']}]" if row["source"] else ""
+        was = f" (was {row['from_id']})" if row["from_id"] else ""
+        return f"{kind} {row['record_id']}{was}{source}"
+    led = {"merged": "into", "split": "from"}.get(row["kind"])
+    return f"{kind} {row['name']} ({led} {row['other']})" if led else f"{kind} {row['name']}"
+
+
+def _print_answers(one: "AnswerDifference") -> None:
+    print_line(f"  {one.question}")
+    if one.has_other_answer:
+        print_line(f"    {one.answers[0] or '(none)'} -> {one.answers[1] or '(none)'}")
+    document = one.to_json()
+    for sign, name in (("+", "passages_added"), ("-", "passages_removed")):
+        if document[name]:
+            print_line(f"    {sign} {', '.join(document[name])}")
+
+
+cache = typer.Typer(
+    name="cache",
+    help="Inspect and manage the caches of model replies, embeddings and document texts, which all indexes share.",
+    no_args_is_help=True,
+)
+
+File = Annotated[Path, typer.Argument(metavar="FILE.parquet", help="The parquet file.")]
+
+
+@cache.command("stats")
+def stats(set_: Set = None, root: Root = None, json: Json = False) -> None:
+    """Count cached entries, and what they cost."""
+    from polyhop.warehouse.files.layout import Layout
+
+    layout = Layout(settings_of(root, set_).root)
+    document = {
+        "replies": _reply_stats(layout),
+        "vectors": _vector_stats(layout.vector_cache),
+        "paths": _vector_stats(layout.path_cache),
+        "documents": _document_stats(layout.document_cache),
+    }
+    if json:
+        print_json(rounded(document))
+        return
+    replies, vectors = document["replies"], document["vectors"]
+    print_line(
+        f"replies: {replies['count']} valid, {replies['raw']} raw, {replies['failures']} failed requests, "
+        f"{replies['bytes']} bytes; spent: {plural(replies['spent']['calls'], 'call')}, "
+        f"{cost_words(replies['spent']['cost_usd'])}"
+    )
+    print_line(f"vectors: {vectors['count']}, {vectors['bytes']} bytes")
+    print_line(f"vectors of paths: {document['paths']['count']}, {document['paths']['bytes']} bytes")
+    print_line(f"documents: {document['documents']['count']}, {document['documents']['bytes']} bytes")
+    if replies["by_task"]:
+        columns = list(replies["by_task"][0])
+        print_table(columns, [list(row.values()) for row in replies["by_task"]])
+
+
+@cache.command("evict")
+def evict(
+    older_than_days: Annotated[
+        float | None, typer.Option("--older-than-days", min=0, help="Only what is older than this many days.")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Only what this model replied.")] = None,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="Only failed requests and their raw replies; valid replies stay.")
+    ] = False,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Remove replies of models that fit all given conditions; what was spent on them stays in the journal."""
+    from polyhop.warehouse.cache.replies import Evicted, ReplyCache
+    from polyhop.warehouse.files.layout import Layout
+
+    if older_than_days is None and model is None and not failures:
+        raise ConfigurationError("Say what to remove: --older-than-days N, --model M or --failures.")
+    path = Layout(settings_of(root, set_).root).reply_cache
+    removed = Evicted(0, 0, 0)
+    if path.exists():
+        cache = ReplyCache(path)
+        removed = cache.evict(older_than_days=older_than_days, model=model, only_failures=failures)
+        cache.close()
+    if json:
+        print_json(asdict(removed))
+        return
+    print_line(
+        f"Removed: {plural(removed.replies, 'reply', 'replies')}, {plural(removed.failures, 'failed request')}, "
+        f"{plural(removed.raw_replies, 'raw reply', 'raw replies')}"
+    )
+
+
+@cache.command("export")
+def export_replies(file: File, set_: Set = None, root: Root = None, json: Json = False) -> None:
+    """Write all valid replies into a parquet file."""
+    from polyhop.warehouse.cache.replies import ReplyCache, export_replies
+    from polyhop.warehouse.files.disk import require_place
+    from polyhop.warehouse.files.layout import Layout
+
+    require_place(file, "the replies")
+    cache = ReplyCache(Layout(settings_of(root, set_).root).reply_cache)
+    count = export_replies(cache, file)
+    cache.close()
+    print_json({"exported": count}) if json else print_line(f"{plural(count, 'reply', 'replies')} written to {file}")
+
+
+@cache.command("import")
+def import_(file: File, set_: Set = None, root: Root = None, json: Json = False) -> None:
+    """Add the replies of a parquet file that are not cached; all or none of the file."""
+    from polyhop.warehouse.cache.replies import ReplyCache, import_replies
+    from polyhop.warehouse.files.layout import Layout
+
+    cache = ReplyCache(Layout(settings_of(root, set_).root).reply_cache)
+    imported = import_replies(cache, file)
+    cache.close()
+    if json:
+        print_json(asdict(imported))
+        return
+    print_line(f"{plural(imported.added, 'reply', 'replies')} added, {imported.known:,} cached already")
+
+
+@cache.command("repair")
+def repair(set_: Set = None, root: Root = None, json: Json = False) -> None:
+    """Save what can still be read of damaged caches; what cannot is computed, or asked, again when it is needed."""
+    from polyhop.warehouse.cache.repair import repair_caches
+    from polyhop.warehouse.files.layout import Layout
+
+    saved = repair_caches(Layout(settings_of(root, set_).root))
+    if json:
+        print_json([{**asdict(cache), "path": str(cache.path), "kept": str(cache.kept)} for cache in saved])
+        return
+    for cache in saved:
+        print_line(
+            f"{cache.path}: {plural(cache.saved, 'row')} saved, {cache.damaged:,} damaged; "
+            f"the damaged file is kept as {cache.kept.name}, delete it once nothing is missed"
+        )
+    if not saved:
+        print_line("The caches are intact.")
+
+
+def _reply_stats(layout: "Layout") -> dict[str, Any]:
+    """What the cache of replies holds; zeros, and no file made, if there is none."""
+    from polyhop.schemas.chat import Usage
+    from polyhop.warehouse.cache.replies import ReplyCache, ReplyCounts
+
+    counts, tasks = ReplyCounts(0, 0, 0, 0), []
+    if layout.reply_cache.exists():
+        cache = ReplyCache(layout.reply_cache)
+        counts, tasks = cache.stats(), cache.by_task()
+        cache.close()
+    return {
+        "count": counts.reply_count,
+        "raw": counts.raw_reply_count,
+        "failures": counts.failure_count,
+        "bytes": counts.byte_count,
+        "spent": asdict(sum((task.spent for task in tasks), Usage())),
+        "by_task": [_task_document(task) for task in tasks],
+    }
+
+
+def _task_document(task: "TaskCounts") -> dict[str, Any]:
+    return {
+        "model": task.model,
+        "task": task.task,
+        "replies": task.reply_count,
+        "failures": task.failure_count,
+        **asdict(task.spent),
+        "failed_calls": task.failed_calls,
+        "unknown_calls": task.unknown_calls,
+    }
+
+
+def _vector_stats(path: Path) -> dict[str, int]:
+    """What a cache of vectors holds; zeros, and no file made, if there is none."""
+    from polyhop.warehouse.cache.vectors import VectorCache
+
+    if not path.exists():
+        return {"count": 0, "bytes": 0}
+    cache = VectorCache(path)
+    size = cache.stats()
+    cache.close()
+    return {"count": size.row_count, "bytes": size.byte_count}
+
+
+def _document_stats(path: Path) -> dict[str, int]:
+    """What the cache of documents holds; zeros, and no file made, if there is none."""
+    from polyhop.warehouse.cache.documents import DocumentCache
+
+    if not path.exists():
+        return {"count": 0, "bytes": 0}
+    cache = DocumentCache(path)
+    count, size = cache.stats()
+    cache.close()
+    return {"count": count, "bytes": size}
+
+
+export = typer.Typer(
+    name="export", help="Export an index to Neo4j, or what was extracted for it to a file.", no_args_is_help=True
+)
+
+
+@export.callback()
+def _export() -> None:
+    """Export an index to Neo4j, or what was extracted for it to a file."""
+
+
+@export.command("neo4j")
+def neo4j(
+    index: IndexName,
+    uri: Uri = None,
+    user: User = None,
+    password: Password = None,
+    database: Database = None,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Make a Neo4j database hold the current version of an index: only what differs is written."""
+    from polyhop.flows.export import ExportRequest
+    from polyhop.warehouse.graph.address import find_address
+
+    request = ExportRequest(index, find_address(uri, user, password, database))
+    settings = settings_of(root, set_)
+    report = _on_prefect(settings, request) if os.environ.get("PREFECT_API_URL") else _directly(settings, request)
+    if json:
+        print_json(report.to_json())
+        return
+    written = f"{report.created:,} created, {report.updated:,} updated, {report.deleted:,} deleted"
+    if not report.created + report.updated + report.deleted:
+        written = "nothing had to be written"
+    print_line(f"Index '{index}': Neo4j holds version {report.version}; {written}.")
+    print_line("  " + ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in report.counts.items()))
+    if not report.has_vectors:
+        print_line(
+            "  without vectors of entities, which spreading activation in Neo4j needs; build them with: "
+            f"polyhop index --index {index} --add-strategy qasa"
+        )
+
+
+@export.command("extraction")
+def extraction(
+    file: Annotated[Path, typer.Argument(help="File to write: .jsonl, or .jsonl.gz to pack it.")],
+    index: IndexName,
+    set_: Set = None,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Write entities, triples and propositions of every passage; --extractor import:FILE reads them back."""
+    from polyhop.warehouse.files.extractions import export_extractions
+    from polyhop.warehouse.index_reader import open_published
+
+    published = open_published(settings_of(root, set_).root, index)
+    try:
+        count = export_extractions(published.tables_file, file)
+    finally:
+        published.close()
+    if json:
+        print_json({"index": index, "version": published.version, "passages": count, "file": str(file)})
+        return
+    print_line(f"Index '{index}', version {published.version}: {plural(count, 'passage')} written to {file}.")
+
+
+def _directly(settings: "Settings", request: "ExportRequest") -> "ExportReport":
+    from polyhop.flows.export import DirectSteps, run_export
+
+    with progress() as update:
+        return run_export(settings, request, DirectSteps(update))
+
+
+def _on_prefect(settings: "Settings", request: "ExportRequest") -> "ExportReport":
+    print_error("Running as a Prefect flow run…")
+    from polyhop.flows.prefect_index import run_export_on_prefect
+
+    return run_export_on_prefect(settings, request)

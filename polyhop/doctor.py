@@ -1,0 +1,339 @@
+"""The checks of `polyhop doctor`: each tries the real thing and says what to fix."""
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any
+
+from polyhop.flows.verify import CACHES, run_verify
+from polyhop.schemas.errors import ConfigurationError, PolyhopError, StoreError, redact
+from polyhop.schemas.settings import ENTITIES, LOCAL, PASSAGES, Settings, Space
+from polyhop.schemas.text import plural
+from polyhop.schemas.version import VERSION
+from polyhop.warehouse.cache.repair import find_damaged_caches
+from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.files.versions import read_lease, read_manifest
+from polyhop.warehouse.models.onnx_session import faster_precision
+from polyhop.warehouse.open import examine_graph_server, open_encoder
+from polyhop.warehouse.queue.queue import QueueHealth, examine_queue
+from polyhop.warehouse.queue.schema import sqlite_url
+
+_NAMED = 5
+"""Damaged rows that are named; `polyhop results` and `polyhop jobs` show all."""
+
+
+def check_queue(settings: Settings) -> str:
+    """Says how the question queue is.
+
+    Raises:
+        StoreError: If it cannot be used, is damaged, or holds rows that cannot be read.
+    """
+    path = Layout(settings.root).queue
+    if not settings.queue.url and not path.exists():
+        return "none yet; polyhop submit makes it"
+    found = examine_queue(settings.queue.url or sqlite_url(path))
+    if found.faults:
+        raise StoreError(
+            f"the question queue is damaged ({'; '.join(found.faults)}); stop its workers, then restore it from a "
+            "backup, or move it away and submit again"
+        )
+    if found.damaged:
+        raise StoreError(_damage(found))
+    if found.version > found.newest:
+        raise StoreError(f"its tables have version {found.version}, this Polyhop knows {found.newest}; upgrade Polyhop")
+    if found.version < found.newest:
+        return f"tables of version {found.version}; version {found.newest} when it is next opened"
+    held = f"{plural(found.jobs, 'job')}, {plural(found.questions, 'question')}"
+    return f"tables of version {found.version}, {held}, every row readable"
+
+
+def _damage(found: QueueHealth) -> str:
+    rows = [row.sentence() for row in found.damaged[:_NAMED]]
+    more = len(found.damaged) - len(rows)
+    counted = f"{plural(len(found.damaged), 'row')} cannot be read"
+    return " ".join([f"{counted}.", *rows, *([f"And {more} more."] if more else [])])
+
+
+ANSWER_SECONDS = 5  # chosen: a server that runs answers in far less, and `doctor` asks it several times
+_DATABASE = ("PREFECT_SERVER_DATABASE_CONNECTION_URL", "PREFECT_API_DATABASE_CONNECTION_URL")
+_OUR_FLOWS = "prefect_"
+"""Part of the entrypoint of every flow of ours (flows/prefect_index.py:index_flow)."""
+
+
+def check_prefect(_: Settings) -> str:
+    """Says which server answers, with which version and database.
+
+    Raises:
+        StoreError: If it does not answer, or is of another minor version than the client.
+    """
+    url = os.environ.get("PREFECT_API_URL")
+    if not url:
+        return "no PREFECT_API_URL: `polyhop index` runs its stages directly"
+    _ask(url, "GET", "/health")
+    server, client = str(_ask(url, "GET", "/admin/version")), version("prefect")
+    if server.split(".")[:2] != client.split(".")[:2]:
+        raise StoreError(
+            f"the Prefect server at {url} has version {server}, this installation {client}; install the same minor "
+            "version on both"
+        )
+    return f"server {server} at {url} answers, database {_database(url)}"
+
+
+def check_deployments(_: Settings) -> str:
+    """Says whether somebody runs the deployments of our flows.
+
+    Raises:
+        StoreError: If nobody does for some.
+    """
+    url = os.environ.get("PREFECT_API_URL")
+    if not url:
+        return "not looked for without PREFECT_API_URL"
+    found = _our_deployments(url)
+    if not found:
+        return "none of Polyhop's flows; make them with: polyhop deploy --index NAME"
+    idle = sorted((each.get("work_pool_name") or "", each["name"]) for each in found if each["status"] != "READY")
+    if not idle:
+        return f"{len(found)} of Polyhop's flows, all with a worker"
+    names = ", ".join(name for _, name in idle)
+    raise StoreError(
+        f"no worker runs the deployments {names}: their runs stay scheduled; start {_missing_workers(idle)}"
+    )
+
+
+def _our_deployments(url: str) -> list[dict[str, Any]]:
+    """The deployments of our flows; a server may have others."""
+    return [each for each in _ask(url, "POST", "/deployments/filter") if _OUR_FLOWS in str(each.get("entrypoint"))]
+
+
+def _missing_workers(idle: Iterable[tuple[str, str]]) -> str:
+    """What to start, so that somebody runs these deployments (work pool, name); without a pool they are served."""
+    pools = sorted({pool for pool, _ in idle if pool})
+    return " and ".join(f"prefect worker start --pool {pool}" for pool in pools) or "the process that serves them"
+
+
+def _database(url: str) -> str:
+    """The kind of database: the server shows its driver, never its address, which the environment may hold here."""
+    shown = _ask(url, "GET", "/admin/settings").get("server", {}).get("database", {})
+    address = next((os.environ[name] for name in _DATABASE if os.environ.get(name)), "")
+    kind = str(shown.get("driver") or address).partition("+")[0].partition(":")[0]
+    return {"sqlite": "SQLite", "postgresql": "PostgreSQL"}.get(kind, "not shown to clients")
+
+
+def _ask(url: str, method: str, path: str) -> Any:
+    """What the server answers.
+
+    Raises:
+        StoreError: If it does not.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise StoreError(f"PREFECT_API_URL is {url}; it must begin with http:// or https://")
+    import httpx
+
+    try:
+        body: dict[str, str] | None = {} if method == "POST" else None
+        answer = httpx.request(method, f"{url.rstrip('/')}{path}", json=body, timeout=ANSWER_SECONDS)
+        return answer.raise_for_status().json()
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        raise StoreError(
+            f"the Prefect server at {url} does not answer ({said}); start it or unset PREFECT_API_URL"
+        ) from error
+
+
+def check_packages(_: Settings) -> str:
+    """Says whether the installed packages are those that Polyhop was tested with.
+
+    Raises:
+        ConfigurationError: If one is missing, or of a version out of its range.
+    """
+    wrong, right = [], 0
+    for line in requires("polyhop") or []:
+        sentence = requirement_fault(line)
+        right += not sentence
+        wrong += [sentence] if sentence else []
+    if wrong:
+        raise ConfigurationError(f"{'; '.join(wrong)}. Install what Polyhop asks for: pip install --upgrade polyhop")
+    return f"{right} requirements met"
+
+
+def requirement_fault(line: str) -> str:
+    """What is wrong with an installed package, "" if nothing is; one of an extra may be missing.
+
+    Args:
+        line: A requirement as packages state it: `prefect<3.9,>=3.8`, `rdflib>=7.1; extra == 'rdf'`.
+    """
+    from packaging.requirements import Requirement
+
+    wanted = Requirement(line)
+    is_extra = "extra" in (line.partition(";")[2])
+    if wanted.marker is not None and not is_extra and not wanted.marker.evaluate():
+        return ""
+    try:
+        found = version(wanted.name)
+    except PackageNotFoundError:
+        return "" if is_extra else f"{wanted.name} is not installed"
+    if wanted.specifier.contains(found, prereleases=True):
+        return ""
+    return f"{wanted.name} is {found}, Polyhop needs {wanted.specifier}"
+
+
+def check_encoder(settings: Settings) -> str:
+    """Encodes a question by the configured encoder, a server's included, and says what did it.
+
+    Raises:
+        ModelFileError: If its files are missing, or the local one's not the published ones.
+        PolyhopError: If its package or key is missing, or its server does not reply as it should.
+    """
+    said = _tried(settings, PASSAGES)
+    return f"{said}; entities: {_tried(settings, ENTITIES)}" if settings.encoder.entities.name else said
+
+
+def _tried(settings: Settings, space: Space) -> str:
+    encoder = open_encoder(settings, space)
+    started = time.perf_counter()
+    vectors = encoder.encode_questions(["Is the encoder working?"])
+    said = f"{encoder.model}, {vectors.shape[1]} dimensions"
+    choice = settings.encoder.choice_of(space)
+    if choice.name == LOCAL:
+        advice = faster_precision() if choice.precision == "float32" else ""
+        return f"{said}, no network; its weights have the published sha256{f'; {advice}' if advice else ''}"
+    return f"{said}, one text in {time.perf_counter() - started:.2f} s"
+
+
+def check_leases(settings: Settings) -> str:
+    """Says who is writing which index."""
+    layout = Layout(settings.root)
+    holders = {name: read_lease(layout.index(name)) for name in layout.index_names()}
+    held = [f"index '{name}' is being written by {holder}" for name, holder in holders.items() if holder is not None]
+    return "; ".join(held) or "no index is being written"
+
+
+def check_neo4j(_: Settings) -> str:
+    """Says which Neo4j NEO4J_URI names, and whether its indexes serve.
+
+    Raises:
+        PolyhopError: If it does not answer, refuses the credentials, or is too old.
+        StoreError: If indexes of ours are not online.
+    """
+    if not os.environ.get("NEO4J_URI"):
+        return "no NEO4J_URI: nothing is exported"
+    found = examine_graph_server()
+    failed = sorted(name for name, state in found.indexes.items() if state != "ONLINE")
+    if failed:
+        states = ", ".join(f"{name} is {found.indexes[name]}" for name in failed)
+        raise StoreError(
+            f"Neo4j {found.version} ({found.edition}): {states}; wait until they are built, or drop those that FAILED "
+            "and export again"
+        )
+    count = len(found.indexes)
+    return f"version {found.version}, {found.edition} edition, {plural(count, 'index', 'indexes')} of Polyhop online"
+
+
+# chosen, not measured: doctor says it while small corpora still fit; what an index needs depends on its corpus
+ENOUGH_DISK_BYTES = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was tried."""
+
+    name: str
+    ok: bool
+    message: str
+
+
+def run_checks(settings: Settings) -> list[Check]:
+    """All checks, in order; one that fails does not stop the others."""
+    checks: list[tuple[str, Callable[[Settings], str]]] = [
+        ("python", _python),
+        ("root", _root),
+        ("disk", _disk),
+        ("duckdb", _duckdb),
+        ("lancedb", _lancedb),
+        ("packages", check_packages),
+        ("encoder", check_encoder),
+        ("prefect", check_prefect),
+        ("deployments", check_deployments),
+        ("neo4j", check_neo4j),
+        ("queue", check_queue),
+        ("caches", _caches),
+        ("writers", check_leases),
+    ]
+    results = [_run(name, check, settings) for name, check in checks]
+    layout = Layout(settings.root)
+    results += [_run(f"index {name}", lambda s, name=name: _index(s, name), settings) for name in layout.index_names()]  # type: ignore[misc]
+    return results
+
+
+def _run(name: str, check: Callable[[Settings], str], settings: Settings) -> Check:
+    try:
+        return Check(name, True, redact(check(settings)))  # noqa: FBT003
+    except PolyhopError as error:
+        return Check(name, False, redact(str(error)))  # noqa: FBT003
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with one thing, the others are still checked
+        return Check(name, False, redact(f"{type(error).__name__}: {error}"))  # noqa: FBT003
+
+
+def _python(_: Settings) -> str:
+    return f"{platform.python_version()} at {sys.executable}, Polyhop {VERSION}"
+
+
+def _root(settings: Settings) -> str:
+    with writing("a test file", settings.root):
+        settings.root.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=settings.root):
+            return f"{settings.root.resolve()} is writable"
+
+
+def _disk(settings: Settings) -> str:
+    free = shutil.disk_usage(settings.root if settings.root.exists() else Path()).free
+    if free < ENOUGH_DISK_BYTES:
+        raise StoreError(f"only {free / 1e9:.1f} GB are free under {settings.root}; free some space")
+    return f"{free / 1e9:.0f} GB free"
+
+
+def _duckdb(_: Settings) -> str:
+    import duckdb
+
+    duckdb.connect().execute("SELECT json_array_length('[1]'), md5_number('a')").fetchone()
+    return f"version {duckdb.__version__}"
+
+
+def _lancedb(_: Settings) -> str:
+    import lancedb
+
+    with tempfile.TemporaryDirectory() as folder:
+        table = lancedb.connect(folder).create_table("t", data=[{"id": "a", "vector": [1.0, 0.0]}])
+        if table.count_rows() != 1:
+            raise StoreError("a table does not hold the row that was written; reinstall lancedb")
+    return f"version {lancedb.__version__}"
+
+
+def _caches(settings: Settings) -> str:
+    damaged = find_damaged_caches(Layout(settings.root))
+    if damaged:
+        raise StoreError("; ".join(damaged))
+    return "intact"
+
+
+def _index(settings: Settings, name: str) -> str:
+    report = run_verify(settings, name)
+    found = [sentence for store, some in report.differences.items() if store != CACHES for sentence in some]
+    if found:
+        more = f" and {len(found) - 1} more differences" if len(found) > 1 else ""
+        raise StoreError(
+            f"version {report.version}: {found[0]}{more}; fix it with: polyhop verify --index {name} --repair"
+        )
+    manifest = read_manifest(Layout(settings.root).index(name).version(report.version))
+    return (
+        f"version {report.version}, {plural(manifest.counts['passages'], 'passage')}; "
+        f"{len(manifest.tables)} tables, {len(manifest.arrays)} arrays and all vectors intact"
+    )

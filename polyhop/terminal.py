@@ -1,0 +1,268 @@
+"""Answers, passages and evidence as lines for a terminal."""
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import pairwise
+from typing import Any
+
+from polyhop.pages.drawing import distances
+from polyhop.schemas.errors import UnknownIdError, UnknownIndexError
+from polyhop.schemas.evidence import RERANKED, Evidence, Node, Note, QuestionNames, Seed
+from polyhop.schemas.ports import IndexReader
+from polyhop.schemas.records import Location
+from polyhop.schemas.settings import Settings
+from polyhop.warehouse.index_reader import open_published
+
+_SHOWN_CHARACTERS = 100
+"""What fits a wide terminal beside rank and score; chosen. Of names in triples, too: values may be whole abstracts."""
+
+_MADE_ID = re.compile("[0-9a-f]{32}")
+"""Ids of values to which their graph gave none (schemas/text.py)."""
+
+
+def passage_lines(
+    passages: Sequence[Mapping[str, Any]], evidence: Mapping[str, Any], texts: Mapping[str, str]
+) -> Iterator[str]:
+    """A line for each passage and one for its text, if that is known.
+
+    Args:
+        passages: Those of the JSON contract, ranked.
+        evidence: What led there.
+        texts: Text by passage id.
+    """
+    if any(before["score"] < after["score"] for before, after in pairwise(passages)):
+        yield f"  {_order(evidence)}"
+    for passage in passages:
+        yield passage_line(passage)
+        text = text_line(texts.get(passage["id"], ""))
+        if text:
+            yield text
+
+
+def passage_line(passage: Mapping[str, Any]) -> str:
+    """Rank, score, title and id, and the place in its file, if that is known."""
+    where = location_words(passage)
+    line = f"  {passage['rank']:>3}  {passage['score']:.3f}  {passage['title']}  [{passage['id']}]"
+    return f"{line}  {where}" if where else line
+
+
+def location_words(passage: Mapping[str, Any]) -> str:
+    """The place in its file of a passage of the JSON contract: `page 3, Methods`; "" if that is not known."""
+    location = passage.get("location")
+    if not isinstance(location, Mapping):
+        return ""
+    known = {field.name: location[field.name] for field in fields(Location) if field.name in location}
+    return _line(Location(**{**known, "headings": tuple(known.get("headings", ()))}).words())
+
+
+def text_line(text: str) -> str:
+    """How a text begins, below its passage; "" if it is empty."""
+    line = _line(text)
+    return f"{'':14}{line[:_SHOWN_CHARACTERS].rstrip()}{'…' if len(line) > _SHOWN_CHARACTERS else ''}" if line else ""
+
+
+def _order(evidence: Mapping[str, Any]) -> str:
+    if any(note["label"] == RERANKED for note in evidence.get("notes", ())):
+        return "the first ones have the scores of who re-ranked them, the others their own"
+    return "ranked so that together they cover the question; a score is of its passage alone"
+
+
+def triple_lines(triples: Sequence[Mapping[str, Any]], paths: Sequence[Mapping[str, Any]] = ()) -> Iterator[str]:
+    """A line for each triple of the JSON contract, ranked; with all hops that lead to it, where the evidence has them.
+
+    A triple that an earlier line has as one of its hops has none of its own.
+
+    Args:
+        triples: As in the JSON contract.
+        paths: Of the evidence; each ends in the triple that it ranks.
+    """
+    ways: dict[tuple[str, str, str], str] = {}
+    hops: dict[str, list[tuple[str, str, str]]] = {}
+    for path in paths:
+        stated = [_stated(edge) for edge in path["edges"]]
+        if stated and stated[-1] not in ways:
+            ways[stated[-1]] = "".join(_step(path, place) for place in range(len(stated) - 1))
+            hops[ways[stated[-1]]] = stated[:-1]
+    shown: set[tuple[str, str, str]] = set()
+    for triple in triples:
+        own = str(triple["subject"]["id"]), str(triple["predicate"]), str(triple["object"]["id"])
+        if own not in shown:
+            way = ways.get(own, "")
+            shown.update((own, *hops.get(way, ())))
+            yield f"  {triple['rank']:>3}  {triple['score']:.3f}  {way}{triple_words(triple)}"
+
+
+def _stated(edge: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Subject, predicate and object of an edge of the evidence, in their stored direction."""
+    if edge["forward"]:
+        return edge["source"], edge["forward"][0], edge["target"]
+    return edge["target"], edge["backward"][0], edge["source"]
+
+
+def _step(path: Mapping[str, Any], place: int) -> str:
+    """A node of a path and the arrow to the next one."""
+    edge = path["edges"][place]
+    node = _end({"id": path["nodes"][place], "name": path["names"][place]})
+    return (
+        f"{node} --[{_line(edge['forward'][0])}]--> "
+        if edge["forward"]
+        else f"{node} <--[{_line(edge['backward'][0])}]-- "
+    )
+
+
+def triple_words(triple: Mapping[str, Any]) -> str:
+    """A triple in one line: `Ada Lovelace [p1] --[born in]--> London [t1]`."""
+    return f"{_end(triple['subject'])} --[{_line(triple['predicate'])}]--> {_end(triple['object'])}"
+
+
+def _end(node: Mapping[str, Any]) -> str:
+    """A name, cut if it is long, and its id, unless that says no more than the name or Polyhop made it."""
+    name, own_id = _line(node["name"]), str(node["id"])
+    shown = name[:_SHOWN_CHARACTERS].rstrip() + "…" if len(name) > _SHOWN_CHARACTERS else name
+    is_needless = own_id.casefold() == name.casefold() or _MADE_ID.fullmatch(own_id)
+    return shown if is_needless else f"{shown} [{own_id}]"
+
+
+def _line(text: str) -> str:
+    return " ".join(str(text).split())
+
+
+def passage_texts(index: IndexReader, passages: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Text by id of ranked passages, from the version that ranked them."""
+    numbers = [index.number_of_passage[str(passage["id"])] for passage in passages]
+    return {passage_id: text for passage_id, _, text in index.passages(numbers)} if numbers else {}
+
+
+def stored_texts(document: Mapping[str, Any], settings: Settings) -> dict[str, str]:
+    """Text by id of a stored answer's passages; empty if the version that gave it is gone."""
+    try:
+        published = open_published(settings.root, str(document["index"]), int(document["version"]))
+    except (UnknownIndexError, UnknownIdError):
+        return {}
+    try:
+        return passage_texts(published, document["passages"])
+    finally:
+        published.close()
+
+
+WIDTH = 118  # characters of a line, so that a terminal of 120 columns never wraps one; chosen
+SHOWN = 10
+"""Seeds, and items of a note, that are listed; the others are counted. A terminal shows some 40 lines."""
+
+VISIBLE = 0.0005
+"""Smallest weight that three digits show."""
+
+_INDENT = " " * 10
+_GLUE = "\u00a0"
+
+
+def evidence_lines(evidence: Evidence, titles: Mapping[str, str]) -> list[str]:
+    """The evidence in lines; empty for a ranking by words or vectors alone.
+
+    Args:
+        evidence: Of any strategy.
+        titles: Of passages, by id.
+    """
+    lines = [_names(evidence.names)] if evidence.names else []
+    if evidence.fallback:
+        lines.append(f"Fallback  {evidence.fallback.text}")
+    if evidence.seeds:
+        lines.append("The search began at")
+    lines += _seeds(evidence.seeds, titles)
+    lines += _reached(evidence)
+    if evidence.paths:
+        lines.append("Paths")
+    lines += [f"  {_score(path.score)}{_plain(path.text)}" for path in evidence.paths]
+    return lines + [_note(note) for note in evidence.notes]
+
+
+def _names(names: QuestionNames) -> str:
+    groups = (("matched", names.matched), ("unmatched", names.unmatched))
+    listed = "; ".join(f"{kind}: {', '.join(map(_plain, some))}" for kind, some in groups if some)
+    return f"Question {'names' if names.noun == 'entities' else names.noun}  {listed or 'none found'}"
+
+
+def _seeds(seeds: Sequence[Seed], titles: Mapping[str, str]) -> list[str]:
+    """The strongest; those whose weight would show as 0.000 are only counted."""
+    shown = [seed for seed in seeds if seed.weight >= VISIBLE][:SHOWN]
+    rest = len(seeds) - len(shown)
+    return [_seed(seed, titles) for seed in shown] + ([f"  and {rest} more"] if rest else [])
+
+
+def _seed(seed: Seed, titles: Mapping[str, str]) -> str:
+    name = seed.name or (titles.get(seed.key, "") if seed.kind == "passage" else "") or seed.key
+    found = [seed.match] if seed.match else []
+    if seed.similarity is not None and seed.match != "exact":
+        found.append(f"similarity {seed.similarity:.3f}")
+    kind = f"{seed.kind} " if seed.kind != "entity" else ""
+    return f"  {seed.weight:.3f}  {kind}{_plain(name)}" + (f"  ({', '.join(found)})" if found else "")
+
+
+def _reached(evidence: Evidence) -> list[str]:
+    """What was reached, a paragraph per distance from a seed, strongest first; what nothing leads to comes last."""
+    if not evidence.nodes:
+        return []
+    groups = _by_distance(evidence)
+    counted = f"{evidence.node_count} in all" if evidence.node_count > len(evidence.nodes) else f"{len(evidence.nodes)}"
+    by = f", by {evidence.measure}" if evidence.measure else ""
+    lines = [f"Reached  ({counted}{by})"]
+    for distance in sorted(groups, key=lambda hops: (hops is None, hops or 0)):
+        head = f"  {_distance(distance) if len(groups) > 1 or distance is not None else '':<8}"
+        lines += _wrapped(head, [_node(node) for node in _strongest(groups[distance])])
+    return lines
+
+
+def _by_distance(evidence: Evidence) -> dict[int | None, list[Node]]:
+    """The nodes by their distance from a seed, None for those that nothing leads to."""
+    edges = [(edge.source, edge.target) for edge in evidence.all_edges()]
+    walked = distances(edges, {seed.key: 0 for seed in evidence.seeds if seed.kind != "passage"})
+    groups: dict[int | None, list[Node]] = {}
+    for node in evidence.nodes:
+        distance = node.distance if node.distance is not None else walked.get(node.key)
+        groups.setdefault(distance, []).append(node)
+    return groups
+
+
+def _strongest(nodes: Iterable[Node]) -> list[Node]:
+    return sorted(nodes, key=lambda node: -(node.weight or 0.0))
+
+
+def _node(node: Node) -> str:
+    return _plain(node.name) + ("" if node.weight is None else f" {node.weight:.3f}")
+
+
+def _note(note: Note) -> str:
+    items = [f"{_plain(name)} {weight:.3f}" for name, weight in note.items[:SHOWN]]
+    rest = len(note.items) - len(items)
+    said = [part for part in (_plain(note.text), ", ".join([*items, f"{rest} more"] if rest else items)) if part]
+    return "  ".join([_plain(note.label), *(said or ["none"])])
+
+
+def _wrapped(head: str, items: Sequence[str]) -> list[str]:
+    """Items after a head, on as many lines as they need; none is broken."""
+    whole = " ".join(item.replace(" ", _GLUE) + f"{_GLUE}·" for item in items).removesuffix(f"{_GLUE}·")
+    lines = textwrap.wrap(
+        whole,
+        WIDTH,
+        initial_indent=head,
+        subsequent_indent=_INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_GLUE, " ") for line in lines]
+
+
+def _distance(distance: int | None) -> str:
+    if distance is None:
+        return "others"
+    return {0: "seeds", 1: "1 hop"}.get(distance, f"{distance} hops")
+
+
+def _score(score: float | None) -> str:
+    return "" if score is None else f"{score:.3f}  "
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())

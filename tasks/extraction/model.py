@@ -1,0 +1,513 @@
+"""Extraction by a model: its three questions, replies located in passages, fallbacks, the plan of calls.
+
+Asks through the ChatModel it is given and opens nothing. The result does not depend on which replies were cached, on
+the order of passages or on the batch. Source: algorithms.md 0.7, 1.3 (1), (2), 3.3 (1), (2).
+Decided here: propositions are not asked for while the passage's entities have failed: a list by rules would be paid
+for, and be wrong once the model answers.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt
+from polyhop.schemas.records import Passage
+from polyhop.schemas.settings import ReplySettings
+from polyhop.schemas.text import content_hash, norm_ws, passage_text
+from polyhop.tasks.extraction.imported import MAX_NAME_CHARACTERS, StandIn
+from polyhop.tasks.extraction.rows import (
+    BatchPages,
+    LedgerRow,
+    Page,
+    Proposition,
+    Row,
+    count_units,
+    row_of_outcome,
+    triple_proposition,
+)
+from polyhop.tasks.extraction.stated import MODEL, Contract, Stated, StatedName, clean, distribute, named, stated_page
+from polyhop.tasks.stage import PlannedStep, Planner, planned_step
+from polyhop.warehouse.build import Build
+from polyhop.warehouse.statements import read_prompt, statement
+
+# Source: algorithms.md 0.7, 1.3 (2), 3.3 (1), (2).
+
+_PROMPTS = Path(__file__).parent / "prompts"
+KG_EXTRACT, PROP_ENTITIES, PROP_PROPOSITIONS = "kg.extract", "prop.entities", "prop.propositions"
+
+
+class KgEntity(BaseModel):
+    """An entity of a document."""
+
+    name: str
+    type: str
+    description: str
+
+
+class KgRelation(BaseModel):
+    """A relation between two of the entities, by their names."""
+
+    source_name: str
+    relation: str
+    target_name: str
+
+
+class KgReply(BaseModel):
+    """Entities and relations of one document."""
+
+    entities: list[KgEntity]
+    relations: list[KgRelation]
+
+
+class PhrasesReply(BaseModel):
+    """Everything that propositions of one passage may speak of."""
+
+    entities: list[str] = Field(min_length=1)
+
+
+class PropositionReply(BaseModel):
+    """A statement that stands alone, and the entities in it."""
+
+    text: str
+    entities: list[str]
+
+
+class PropositionsReply(BaseModel):
+    """The propositions of one passage."""
+
+    propositions: list[PropositionReply]
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What is asked, by step.
+
+    Attributes:
+        kg_extract: Entities and relations per document.
+        prop_entities: Inclusive entities per passage.
+        prop_propositions: Propositions per passage, given its entities.
+    """
+
+    kg_extract: ChatTask[KgReply]
+    prop_entities: ChatTask[PhrasesReply]
+    prop_propositions: ChatTask[PropositionsReply]
+
+    @property
+    def hash(self) -> str:
+        """sha256 of all that is asked: names, prompts, schema versions, lengths of replies."""
+        tasks: tuple[ChatTask[Any], ...] = (self.kg_extract, self.prop_entities, self.prop_propositions)
+        return content_hash(
+            *(f"{task.name} {task.prompt.hash} {task.schema_version} {task.max_output_tokens}" for task in tasks)
+        )
+
+
+@cache
+def questions(*, demonstration: bool) -> Questions:
+    """The three questions.
+
+    Args:
+        demonstration: Whether the two about propositions show an example, as the paper's do.
+
+    Source: algorithms.md 3.3 (1), (2).
+    """
+    return Questions(
+        ChatTask(KG_EXTRACT, read_prompt(_PROMPTS / "kg.extract.md"), KgReply, output_per_input=3.0),
+        ChatTask(PROP_ENTITIES, _prompt(PROP_ENTITIES, has_example=demonstration), PhrasesReply, output_per_input=0.5),
+        ChatTask(
+            PROP_PROPOSITIONS,
+            _prompt(PROP_PROPOSITIONS, has_example=demonstration),
+            PropositionsReply,
+            output_per_input=3.0,
+        ),
+    )
+
+
+def _prompt(name: str, *, has_example: bool) -> Prompt:
+    whole = read_prompt(_PROMPTS / f"{name}.md")
+    return whole if has_example else whole.without_example()
+
+
+def changed_lengths(lengths: ReplySettings) -> dict[str, object]:
+    """The longest replies that are not the defaults: a reply cut by one is another reply under a higher one."""
+    usual = ReplySettings()
+    names = ("kg_extract", "prop_entities", "prop_propositions")
+    chosen = {name: getattr(lengths, name) for name in names}
+    return {f"longest_{name}": tokens for name, tokens in chosen.items() if tokens != getattr(usual, name)}
+
+
+# Source: algorithms.md 1.3 (2), 3.3 (2). Decided here: names are compared by key, which is coarser than `norm_ws`;
+# the contract on types (contract.py) decides about types outside the list; an entity given twice counts once; a
+# relation is also a triple, in the reply's words, even where the contract drops its label or both its ends are one
+# entity.
+
+
+def stated_in_document(reply: KgReply, contract: Contract, counts: Counter[str]) -> Stated:
+    """Entities, relations and triples of a document's reply.
+
+    Args:
+        reply: The reply.
+        contract: What to do with unknown types.
+        counts: Drops are added to it, by reason.
+
+    Source: algorithms.md 1.3 (2).
+    """
+    names = _entities(reply, contract, counts)
+    stated = Stated(list(names.values()))
+    _add_relations(stated, reply, names, contract, counts)
+    return stated
+
+
+def _entities(reply: KgReply, contract: Contract, counts: Counter[str]) -> dict[str, StatedName]:
+    """The complete entities of types that the contract lets stay, by key; of two with one key the first."""
+    names: dict[str, StatedName] = {}
+    for entity in reply.entities:
+        name, description = _name(entity.name), clean(entity.description)
+        if name is None or not description:
+            counts["dropped_entities_incomplete"] += 1
+            continue
+        stays, kind = contract.entity_type(clean(entity.type), counts)
+        if not stays:
+            continue
+        if name.key in names:
+            counts["dropped_entities_twice"] += 1
+            continue
+        names[name.key] = StatedName(name.name, name.key, kind, description)
+    return names
+
+
+def _add_relations(
+    stated: Stated, reply: KgReply, names: Mapping[str, StatedName], contract: Contract, counts: Counter[str]
+) -> None:
+    """Adds a triple for each relation between known names, and the relation if the contract knows its label."""
+    for relation in reply.relations:
+        source, target = _name(relation.source_name), _name(relation.target_name)
+        if source is None or target is None or source.key not in names or target.key not in names:
+            counts["dropped_relations_dangling"] += 1
+        elif not norm_ws(said := clean(relation.relation)):
+            counts["dropped_relations_without_label"] += 1
+        else:
+            stated.triples.append(triple_proposition((source.name, said, target.name), source.key, target.key))
+            if source.key == target.key:
+                counts["dropped_relations_to_themselves"] += 1
+            elif (label := contract.relation(said, counts)) is not None:
+                stated.relations.append((source.key, label, target.key))
+
+
+def phrases_in_passage(reply: PhrasesReply, counts: Counter[str]) -> list[StatedName]:
+    """The distinct entities of a passage's reply, in order. Source: algorithms.md 3.3 (1)."""
+    found: dict[str, StatedName] = {}
+    for entity in reply.entities:
+        name = _name(entity)
+        if name is None:
+            counts["dropped_phrases"] += 1
+        else:
+            found.setdefault(name.key, name)
+    return list(found.values())
+
+
+def propositions_in_passage(
+    reply: PropositionsReply, phrases: Sequence[StatedName], counts: Counter[str]
+) -> list[Proposition]:
+    """Propositions with the keys of their entities, which must be among `phrases`.
+
+    One without any stays: it is found by its text. Source: algorithms.md 3.3 (2).
+    """
+    listed = {phrase.key for phrase in phrases}
+    found = []
+    for proposition in reply.propositions:
+        text = clean(proposition.text)
+        if not text:
+            counts["dropped_propositions_empty"] += 1
+            continue
+        names = [_name(entity) for entity in proposition.entities]
+        keys = [name.key for name in names if name is not None and name.key in listed]
+        counts["dropped_proposition_entities"] += len(names) - len(keys)
+        found.append((text, list(dict.fromkeys(keys))))
+    return found
+
+
+def _name(text: str) -> StatedName | None:
+    """The cleaned name, None if it is none."""
+    if len(text) > MAX_NAME_CHARACTERS:
+        return None
+    name = named(text)
+    return name if name.key else None
+
+
+DOCUMENT_CHARACTERS = 12_000
+"""Most characters of passages in one request, unless one passage has more: some 3,000 tokens, whose entities and
+relations fit into a reply of 4,096."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPart:
+    """A document, or as many of its passages in a row as fit into one request."""
+
+    unit_id: str
+    passages: tuple[Passage, ...]
+
+    @property
+    def text(self) -> str:
+        """What the model reads: the title and each text once. Source: algorithms.md 1.3 (1)."""
+        texts = dict.fromkeys(passage.text for passage in self.passages)
+        return "\n".join([f"**{self.passages[0].title}**", *texts])
+
+
+def document_parts(passages: Sequence[Passage], most: int = DOCUMENT_CHARACTERS) -> Iterator[DocumentPart]:
+    """The documents of a batch by id, long ones cut between passages.
+
+    Args:
+        passages: All passages of some documents, in any order.
+        most: Most characters of texts in a part; a longer passage is a part of its own.
+    """
+    ordered = sorted(passages, key=lambda passage: (passage.document_id, passage.ordinal, passage.passage_id))
+    for document_id, group in groupby(ordered, key=lambda passage: passage.document_id):
+        parts: list[list[Passage]] = []
+        size = most + 1
+        for passage in group:
+            size += len(passage.text)
+            if size > most:
+                parts.append([])
+                size = len(passage.text)
+            parts[-1].append(passage)
+        for number, part in enumerate(parts):
+            yield DocumentPart(document_id if len(parts) == 1 else f"{document_id}#{number}", tuple(part))
+
+
+def model_pages(
+    passages: Sequence[Passage],
+    chat: ChatModel,
+    contract: Contract,
+    stand_in: StandIn | None,
+    stand_in_name: str,
+    questions: Questions,
+) -> BatchPages:
+    """What a model states about documents.
+
+    Args:
+        passages: All passages of the batch's documents.
+        chat: The model.
+        contract: What to do with unknown types.
+        stand_in: Extracts a passage where the model failed; None: it keeps its titles only.
+        stand_in_name: Label of the fallback.
+        questions: What the model is asked.
+
+    Raises:
+        BudgetExceededError: From the model.
+    """
+    return _Batch(passages, chat, contract, stand_in, stand_in_name, questions).run()
+
+
+class _Batch:
+    """What is known of each passage so far."""
+
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        chat: ChatModel,
+        contract: Contract,
+        stand_in: StandIn | None,
+        stand_in_name: str,
+        questions: Questions,
+    ) -> None:
+        self._questions = questions
+        self._passages = sorted(passages, key=lambda passage: passage.passage_id)
+        self._chat, self._contract = chat, contract
+        self._stand_in, self._stand_in_name = stand_in, stand_in_name if stand_in else ""
+        self._stated = {passage.passage_id: Stated() for passage in passages}
+        self._phrases: dict[str, list[StatedName]] = {}
+        self._without_names: set[str] = set()
+        self._without_propositions: set[str] = set()
+        self._result = BatchPages()
+
+    def run(self) -> BatchPages:
+        """Documents, then phrases, then propositions, then pages."""
+        self._ask_documents()
+        self._ask_phrases()
+        self._ask_propositions()
+        result = self._result
+        for passage in self._passages:
+            result.add_page(passage, self._page)
+        result.counts += count_units(result.ledger)
+        return result
+
+    def _ask_documents(self) -> None:
+        parts = list(document_parts(self._passages))
+        types = ", ".join(self._contract.asked_types)
+        requests = [
+            ChatRequest(self._questions.kg_extract, part.unit_id, (("document", part.text), ("types", types)))
+            for part in parts
+        ]
+        for part, outcome in zip(parts, self._chat.ask(requests), strict=True):
+            self._note(KG_EXTRACT, part.unit_id, outcome)
+            if not isinstance(outcome.reply, KgReply):
+                self._without_names.update(passage.passage_id for passage in part.passages)
+                continue
+            stated = stated_in_document(outcome.reply, self._contract, self._result.counts)
+            for passage, share in zip(part.passages, distribute(stated, part.passages), strict=True):
+                self._stated[passage.passage_id].extend(share)
+
+    def _ask_phrases(self) -> None:
+        requests = [
+            ChatRequest(self._questions.prop_entities, passage.passage_id, (("passage", _text(passage)),))
+            for passage in self._passages
+        ]
+        for passage, outcome in zip(self._passages, self._chat.ask(requests), strict=True):
+            self._note(PROP_ENTITIES, passage.passage_id, outcome)
+            if isinstance(outcome.reply, PhrasesReply):
+                phrases = phrases_in_passage(outcome.reply, self._result.counts)
+                self._phrases[passage.passage_id] = phrases
+                self._stated[passage.passage_id].names += phrases
+            else:
+                self._without_propositions.add(passage.passage_id)
+                self._result.ledger.append(self._not_asked(passage, outcome.model))
+
+    def _ask_propositions(self) -> None:
+        asked = [passage for passage in self._passages if passage.passage_id in self._phrases]
+        requests = []
+        for passage in asked:
+            names = "\n".join(phrase.name for phrase in self._phrases[passage.passage_id])
+            requests.append(
+                ChatRequest(
+                    self._questions.prop_propositions,
+                    passage.passage_id,
+                    (("entities", names), ("passage", _text(passage))),
+                )
+            )
+        for passage, outcome in zip(asked, self._chat.ask(requests), strict=True):
+            self._note(PROP_PROPOSITIONS, passage.passage_id, outcome)
+            if isinstance(outcome.reply, PropositionsReply):
+                phrases = self._phrases[passage.passage_id]
+                found = propositions_in_passage(outcome.reply, phrases, self._result.counts)
+                self._stated[passage.passage_id].propositions += found
+            else:
+                self._without_propositions.add(passage.passage_id)
+
+    def _note(self, step: str, unit_id: str, outcome: ChatOutcome) -> None:  # type: ignore[type-arg]
+        self._result.ledger.append(row_of_outcome(step, unit_id, outcome, self._stand_in_name))
+        self._result.computed += not outcome.is_cached
+
+    def _not_asked(self, passage: Passage, model: str) -> LedgerRow:
+        return LedgerRow(
+            PROP_PROPOSITIONS,
+            passage.passage_id,
+            "failed",
+            self._stand_in_name,
+            model,
+            error_class="NotAsked",
+            error="the passage's entities are not there yet",
+        )
+
+    def _page(self, passage: Passage) -> Page:
+        passage_id = passage.passage_id
+        page = stated_page(passage, self._stated[passage_id], MODEL)
+        lacks_names, lacks_propositions = passage_id in self._without_names, passage_id in self._without_propositions
+        if self._stand_in is not None and (lacks_names or lacks_propositions):
+            _fill_in(page, self._stand_in(passage), names=lacks_names, propositions=lacks_propositions)
+        return page
+
+
+def _fill_in(page: Page, other: Page, *, names: bool, propositions: bool) -> None:
+    """Adds the fallback's work where the model's is missing; a key that both have keeps the model's row."""
+    if names:
+        page.relations += other.relations
+        page.triples += other.triples
+    if propositions:
+        page.propositions += other.propositions
+    wanted = set(other.rows) if names else {key for (_, keys), _ in other.propositions for key in keys}
+    for key, row in other.rows.items():
+        if key in wanted and _may_replace(page.rows.get(key), names=names):
+            page.rows[key] = row
+
+
+def _may_replace(known: Row | None, *, names: bool) -> bool:
+    """Whether the fallback's row counts: the model has none, or only that of the title, which says nothing."""
+    return known is None or (names and known.is_title and not known.description)
+
+
+def _text(passage: Passage) -> str:
+    return passage_text(passage.title, passage.text)
+
+
+# Source: algorithms.md 0.7, 1.3, 3.3.
+
+
+def unit(build: Build) -> str:
+    """What a batch of extraction holds: a model reads documents, everything else passages."""
+    return "documents" if build.settings.extraction.extractor == "model" else "passages"
+
+
+def is_by_rules(build: Build) -> bool:
+    """Whether batches may run elsewhere: a model's budget and rate are one process's, a file would be read by each."""
+    return build.settings.extraction.extractor == "rules"
+
+
+def plan(build: Build, planner: Planner) -> list[PlannedStep]:
+    """The three steps over an ingested corpus, whoever is set to extract from it."""
+    extraction = build.settings.extraction
+    contract, asked = Contract.of(extraction), questions(demonstration=extraction.demonstration)
+    totals = [PlannedStep(task) for task in (asked.kg_extract, asked.prop_entities, asked.prop_propositions)]
+    for passages in _documents(build):
+        found = plan_passages(passages, contract, asked, planner)
+        totals = [total + step for total, step in zip(totals, found, strict=True)]
+    return totals
+
+
+def plan_passages(
+    passages: Sequence[Passage], contract: Contract, asked: Questions, planner: Planner
+) -> list[PlannedStep]:
+    """The three steps over all passages of some documents.
+
+    Args:
+        passages: All passages of some documents.
+        contract: Types that the model is asked for.
+        asked: The questions.
+        planner: Knows the cache and counts tokens.
+    """
+    types = ", ".join(contract.asked_types)
+    documents = [
+        ChatRequest(asked.kg_extract, part.unit_id, (("document", part.text), ("types", types)))
+        for part in document_parts(passages)
+    ]
+    phrases = [ChatRequest(asked.prop_entities, p.passage_id, (("passage", _text(p)),)) for p in passages]
+    known = planner.replies(phrases)
+    exact, lengths = [], []
+    for passage, reply in zip(passages, known, strict=True):
+        if isinstance(reply, PhrasesReply):
+            names = "\n".join(phrase.name for phrase in phrases_in_passage(reply, Counter()))
+            inputs = (("entities", names), ("passage", _text(passage)))
+            exact.append(ChatRequest(asked.prop_propositions, passage.passage_id, inputs))
+        else:
+            lengths.append(planner.count_tokens(_text(passage)))
+    template = planner.count_tokens(asked.prop_propositions.prompt.text)
+    names_share = planner.output_per_input(asked.prop_entities)
+    unknown = PlannedStep(
+        asked.prop_propositions,
+        units=len(lengths),
+        prompt_tokens=sum(template + round(length * (1 + names_share)) for length in lengths),
+        text_tokens=sum(lengths),
+    )
+    return [
+        planned_step(asked.kg_extract, documents, planner),
+        planned_step(asked.prop_entities, phrases, planner, replies=known),
+        planned_step(asked.prop_propositions, exact, planner) + unknown,
+    ]
+
+
+def _documents(build: Build) -> Iterator[list[Passage]]:
+    """All passages of some documents at a time."""
+    size, offset = build.settings.batch_size, 0
+    while True:
+        with build.tables(read_only=True) as connection:
+            query = statement("ingest", "document_range")
+            rows = connection.execute(query, {"limit": size, "offset": offset}).fetchall()
+        if not rows:
+            return
+        yield [Passage(*row) for row in rows]
+        offset += size

@@ -1,0 +1,61 @@
+"""One product, one budget: these numbers may only fall (docs/house-style.md); `benchmarks/house.py` measures them."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from pydantic import BaseModel
+
+from polyhop.schemas.settings import Settings
+
+PROJECT = Path(__file__).resolve().parents[2]
+MODULES = 243
+PRODUCT_LINES = 72_600
+SETTINGS = 118
+TEST_LINES = 62_300
+FILES = {"index": 112, "ask": 72}
+"""Files of ours that a command runs through."""
+
+
+@pytest.fixture(scope="module")
+def house() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("house", PROJECT / "benchmarks" / "house.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def lines(path: Path) -> int:
+    return path.read_text(encoding="utf-8").count("\n")
+
+
+def leaves(section: type[BaseModel]) -> int:
+    kinds = [field.annotation for field in section.model_fields.values()]
+    return sum(leaves(kind) if isinstance(kind, type) and issubclass(kind, BaseModel) else 1 for kind in kinds)
+
+
+def test_the_product_has_no_more_modules_lines_and_settings_than_its_budget(house: ModuleType) -> None:
+    files = house.module_files(PROJECT).values()
+    assert len(files) <= MODULES
+    assert sum(map(lines, files)) <= PRODUCT_LINES
+    assert leaves(Settings) <= SETTINGS
+
+
+def test_the_tests_have_no_more_lines_than_their_budget() -> None:
+    assert sum(map(lines, (PROJECT / "tests").rglob("*.py"))) <= TEST_LINES
+
+
+def test_no_modules_import_each_other(house: ModuleType) -> None:
+    assert house.circles(PROJECT) == []
+
+
+def test_no_file_is_longer_than_a_page_that_tells_a_story(house: ModuleType) -> None:
+    assert [name for name, path in house.module_files(PROJECT).items() if lines(path) > 800] == []
+
+
+def test_a_command_runs_through_no_more_files_than_its_budget(house: ModuleType) -> None:
+    chosen = {name: arguments for name, arguments in house.TRACED.items() if name in FILES}
+    assert {name: files for name, (files, *_) in house.traced(PROJECT, chosen).items() if files > FILES[name]} == {}

@@ -1,0 +1,291 @@
+"""Texts of EPUB books, chapter by chapter, and of e-mail messages.
+
+ebooklib, the package that everybody names, is under the AGPL; a book is zipped XHTML with one list of what to read.
+"""
+
+import mimetypes
+import posixpath
+import zipfile
+from collections.abc import Iterator, Mapping
+from email import policy
+from email.message import Message
+from email.parser import BytesParser
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO
+from urllib.parse import unquote
+
+from polyhop.schemas.records import Document
+from polyhop.warehouse.documents.building import (
+    Reading,
+    TextBuilder,
+    clean_line,
+    clean_name,
+    open_container,
+    parse_xml,
+    read_member,
+)
+from polyhop.warehouse.files.formats import ATTACHED
+from polyhop.warehouse.files.records import FaultError, damage
+from polyhop.warehouse.files.web_pages import decode, parse_page
+
+_CONTAINER = "META-INF/container.xml"
+_ENCRYPTION = "META-INF/encryption.xml"
+_TEXTS = frozenset(("application/xhtml+xml", "text/html", "application/xml", "text/x-oeb1-document"))
+
+
+def read_epub(stream: BinaryIO, reading: Reading) -> Document:
+    """The text of a book: what its spine lists, in that order, chapters named as in its table of contents.
+
+    Raises:
+        FaultError: If it is encrypted, damaged or too large, lists nothing to read, or has no text.
+    """
+    with open_container(stream, reading.max_unpacked_mb, allows_doctype=True) as archive:
+        book = _Book(archive)
+        builder = TextBuilder()
+        chapter = ""
+        for name in book.spine():
+            page = parse_page(decode(read_member(archive, name)))
+            chapter = book.chapters.get(name, "" if not book.chapters else chapter)
+            builder.place(chapter=chapter or page.heading("h1") or page.heading("title"))
+            builder.include(page.document("", is_whole=True))
+    if not builder.length:
+        raise FaultError("it has no text: nothing but pictures, or nothing at all")
+    return builder.document(
+        book.stated("title"), {"author": book.stated("creator"), "language": book.stated("language")}
+    )
+
+
+class _Book:
+    """The package file of a book.
+
+    Attributes:
+        chapters: Member to the title of the chapter that begins there.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        container = parse_xml(read_member(archive, _CONTAINER))
+        root = next((found.get("full-path") for found in _named(container, "rootfile")), None)
+        if not root:
+            raise FaultError("it is damaged (it does not say where its list of contents is)")
+        self._folder = posixpath.dirname(root)
+        self._package = parse_xml(read_member(archive, root))
+        self._items = {item.get("id"): item for item in _named(self._package, "item") if item.get("href")}
+        self._refuse_encrypted()
+        self.chapters = self._chapters()
+
+    def stated(self, name: str) -> str:
+        """The first of what the book says of itself under a name, "" if nothing."""
+        return next((clean_line(found.text or "") for found in _named(self._package, name)), "")
+
+    def spine(self) -> list[str]:
+        """The members to read, in order.
+
+        Raises:
+            FaultError: If there are none.
+        """
+        listed = [self._items.get(found.get("idref")) for found in _named(self._package, "itemref")]
+        members = [self._member(item) for item in listed if item is not None and item.get("media-type") in _TEXTS]
+        if not members:
+            raise FaultError("it is damaged (it has no spine: nothing says what to read in which order)")
+        return list(dict.fromkeys(members))
+
+    def _member(self, item: Any) -> str:
+        return _joined(self._folder, item.get("href"))
+
+    def _refuse_encrypted(self) -> None:
+        """Fonts may be scrambled; a text that is, belongs to a shop."""
+        if _ENCRYPTION not in self._archive.namelist():
+            return
+        found = _named(parse_xml(read_member(self._archive, _ENCRYPTION)), "CipherReference")
+        hidden = {unquote(reference.get("URI") or "") for reference in found}
+        if any(self._member(i) in hidden for i in self._items.values() if i.get("media-type") in _TEXTS):
+            raise FaultError("it is encrypted (digital rights management)")
+
+    def _chapters(self) -> Mapping[str, str]:
+        """From the table of contents of EPUB 3, else that of EPUB 2; a damaged one counts as none."""
+        for item in self._items.values():
+            is_navigation = "nav" in (item.get("properties") or "").split()
+            if is_navigation or item.get("media-type") == "application/x-dtbncx+xml":
+                member = self._member(item)
+                try:
+                    entries = _links(parse_xml(read_member(self._archive, member)), is_ncx=not is_navigation)
+                except FaultError:
+                    continue
+                found: dict[str, str] = {}
+                for href, title in entries:
+                    if title:
+                        found.setdefault(_joined(posixpath.dirname(member), href), title)
+                if found:
+                    return found
+        return {}
+
+
+def _links(root: Any, *, is_ncx: bool) -> Iterator[tuple[str, str]]:
+    """(link, title) of the entries of a table of contents."""
+    if not is_ncx:
+        for link in _named(root, "a"):
+            yield link.get("href") or "", clean_line("".join(link.itertext()))
+        return
+    for point in _named(root, "navPoint"):
+        label = next(_named(point, "text"), None)
+        content = next(_named(point, "content"), None)
+        if label is not None and content is not None:
+            yield content.get("src") or "", clean_line(label.text or "")
+
+
+def _named(root: Any, name: str) -> Iterator[Any]:
+    """Elements of a name, in whatever namespace."""
+    found: Iterator[Any] = root.iter(f"{{*}}{name}")
+    return found
+
+
+def _joined(folder: str, href: str) -> str:
+    return posixpath.normpath(posixpath.join(folder, unquote(href.split("#", 1)[0])))
+
+
+_HEADERS = ("From", "To", "Cc", "Date")
+_MOST_PARTS = 10_000  # chosen: far more than real messages have; bounds what a crafted one costs
+_DEEPEST = 5
+"""Messages inside messages whose attached files are read; chosen: forwarding four times is rare."""
+_FORWARDED = ("message/rfc822", "message/global")
+_MEGABYTE = 1024 * 1024  # as `max_unpacked_mb` counts
+
+
+def read_mail(stream: BinaryIO, reading: Reading) -> Document:
+    """A message: its plain text, else that of its HTML, its headers as metadata, and what is attached.
+
+    Raises:
+        FaultError: If it is no message, is encrypted, or has neither text nor attached files that are read.
+    """
+    message = BytesParser(policy=policy.default).parse(stream)
+    subject = _header(message, "Subject")
+    metadata: dict[str, object] = {name.lower(): _header(message, name) for name in _HEADERS}
+    if not subject and not any(metadata.values()):
+        raise FaultError("it is not an e-mail message: it has neither sender nor date nor subject")
+    builder = TextBuilder()
+    files = _AttachedFiles(reading)
+    for number, part in enumerate(_parts(message)):
+        if number >= _MOST_PARTS:
+            raise FaultError(f"it has more than {_MOST_PARTS:,} parts")
+        if _is_attached(part):
+            files.add(part)
+        else:
+            builder.add(_text(part))
+    if not builder.length and not files.attached:
+        raise FaultError(_why_no_text(message))
+    names = [*files.attached, *files.unread]
+    return builder.document(subject, {**metadata, "attachments": names}, files.attached, files.unread)
+
+
+class _AttachedFiles:
+    """What is attached to a message, by name: documents, reasons why there is none, and kinds of what is not read."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.attached: dict[str, Document | str] = {}
+        self.unread: dict[str, str] = {}
+        self._reading = reading
+        self._left = reading.max_unpacked_mb * _MEGABYTE
+
+    def add(self, part: Message) -> None:
+        """Reads a part; two of one name are told apart by a number."""
+        stated = clean_name(_filename(part)).replace("/", "_") or _made_up_name(part)
+        name, count = stated, 1
+        while name in self.attached or name in self.unread:
+            count += 1
+            name = f"{PurePosixPath(stated).stem} ({count}){PurePosixPath(stated).suffix}"
+        ending = PurePosixPath(name).suffix.lower()
+        try:
+            data = _content(part)
+        except Exception as error:  # noqa: BLE001 - the standard library may fail in any way on a part of any content
+            self.attached[name] = f"it is damaged ({damage(error)})"
+            return
+        self._left -= len(data)
+        if ending not in ATTACHED:
+            self.unread[name] = f"attached {ending or 'file without suffix'}"
+        elif self._reading.depth >= _DEEPEST:
+            self.unread[name] = "attached file nested too deeply"
+        elif self._left < 0:
+            self.unread[name] = "attached file beyond corpus.max_unpacked_mb"
+        elif data.strip():
+            self.attached[name] = self._reading.read_attached(name, data)
+
+
+def _parts(message: Message) -> Iterator[Message]:
+    """The texts and attached files of a message; of alternatives the plain one, or the last."""
+    waiting = [message]
+    while waiting:
+        part = waiting.pop()
+        if part.is_multipart() and part.get_content_maintype() != "message":
+            waiting.extend(reversed(_read_parts_of(part)))
+        else:
+            yield part
+
+
+def _read_parts_of(part: Message) -> list[Message]:
+    """The parts in a part that are read: all, but of alternatives the first plain one, or the last."""
+    inner = [one for one in part.get_payload() if isinstance(one, Message)]
+    if part.get_content_type() == "multipart/alternative":
+        return [one for one in inner if one.get_content_type() == "text/plain"][:1] or inner[-1:]
+    return inner
+
+
+def _is_attached(part: Message) -> bool:
+    """Whether a part is a file beside the text: named, marked as an attachment, or no text."""
+    if part.get_filename() or part.get_content_disposition() == "attachment":
+        return True
+    return part.get_content_maintype() != "text"
+
+
+def _filename(part: Message) -> str:
+    name = str(part.get_filename() or "")
+    if part.get_content_type() in _FORWARDED and not name.lower().endswith(".eml"):
+        inner = next((one for one in part.get_payload() if isinstance(one, Message)), None)
+        return f"{name or (_header(inner, 'Subject') if inner is not None else '') or 'message'}.eml"
+    return name
+
+
+def _made_up_name(part: Message) -> str:
+    return f"attachment{mimetypes.guess_extension(part.get_content_type()) or ''}"
+
+
+def _content(part: Message) -> bytes:
+    """The bytes of an attached file."""
+    if part.is_multipart():
+        inner = next((one for one in part.get_payload() if isinstance(one, Message)), None)
+        return inner.as_bytes(policy=policy.compat32) if inner is not None else b""
+    data = part.get_payload(decode=True)
+    return data if isinstance(data, bytes) else b""
+
+
+def _why_no_text(message: Message) -> str:
+    if message.get_content_type() in {"multipart/encrypted", "application/pkcs7-mime"}:
+        return "it is encrypted; save it in clear text"
+    return "it has no text: nothing but attachments, or nothing at all"
+
+
+def _header(part: Message, name: str) -> str:
+    """A header on one line, "" without one; what the standard library cannot take apart is given as it is."""
+    try:
+        value = part.get(name)
+    except (ValueError, IndexError, AttributeError, TypeError, LookupError):  # bugs of its parser of headers
+        value = next((raw for key, raw in part.raw_items() if key.lower() == name.lower()), "")
+    return clean_line(str(value)) if value else ""
+
+
+def _text(part: Message) -> str:
+    data = part.get_payload(decode=True)
+    text = _decoded(data, part.get_content_charset() or "utf-8") if isinstance(data, bytes) else ""
+    if part.get_content_subtype() == "html":
+        return parse_page(text.encode("utf-8", "replace").decode()).document("", is_whole=True).text
+    return text
+
+
+def _decoded(data: bytes, charset: str) -> str:
+    """In the charset that the part states; in another one that reads anything if it is unknown, or wrong."""
+    for name in (charset, "utf-8"):
+        try:
+            return data.decode(name)
+        except (LookupError, UnicodeError, ValueError):
+            continue
+    return data.decode("windows-1252", "replace")

@@ -1,0 +1,300 @@
+"""Texts of Word (.docx), PowerPoint (.pptx) and Excel (.xlsx) files with headings, tables, notes, slides and rows.
+
+Uses python-docx for the package and its styles, and goes through the body itself: in one pass, whatever it holds.
+"""
+
+import csv
+import datetime
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+from polyhop.schemas.records import Document
+from polyhop.warehouse.documents.building import (
+    Reading,
+    TextBuilder,
+    open_container,
+    parse_xml,
+    table_groups,
+    table_lines,
+)
+from polyhop.warehouse.files.records import FaultError
+from polyhop.warehouse.files.sources import MAX_RECORD_BYTES
+from polyhop.warehouse.files.web_pages import decode
+
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_NOTES = ("footnotes", "endnotes")
+_MOST_LEVELS = 9  # Word has nine levels of headings; the tenth is text (ECMA-376, outlineLvl)
+_STYLE_DEPTH = 10
+"""How often a style may be based on another; Word allows 11."""
+
+
+def read_word(stream: BinaryIO, reading: Reading) -> Document:
+    """The text of a Word file: paragraphs, tables row by row, then notes; deleted text of tracked changes is left out.
+
+    Raises:
+        FaultError: If it is damaged, too large or has no text.
+    """
+    import docx
+
+    open_container(stream, reading.max_unpacked_mb).close()
+    file = docx.Document(stream)
+    reader = _WordReader(_levels(file))
+    body = file.element.body
+    if body is None:
+        raise FaultError("it is damaged (it has no body)")
+    reader.read(body, has_pages=next(body.iter(f"{_W}lastRenderedPageBreak"), None) is not None)
+    for related in file.part.rels.values():
+        if not related.is_external and related.reltype.rsplit("/", 1)[-1] in _NOTES:
+            reader.read_notes(parse_xml(related.target_part.blob))
+    if not reader.builder.length:
+        raise FaultError("it has no text: nothing but pictures, or nothing at all")
+    stated = file.core_properties
+    return reader.builder.document(stated.title or reader.title, {"author": stated.author})
+
+
+class _WordReader:
+    """Goes through the elements of a body in their order.
+
+    Attributes:
+        builder: Text so far.
+        title: The first paragraph in the style Title.
+    """
+
+    def __init__(self, levels: Mapping[str, int]) -> None:
+        self.builder = TextBuilder()
+        self.title = ""
+        self._levels = levels
+        self._page: int | None = None
+
+    def read(self, body: Any, *, has_pages: bool) -> None:
+        """Adds a body; `has_pages` says whether Word noted in it where pages began when it drew it last."""
+        if has_pages:
+            self._page = 1
+            self.builder.place(page=1)
+        for element in _below(body, {f"{_W}p", f"{_W}tbl"}):
+            if element.tag == f"{_W}tbl":
+                self._table(element)
+            else:
+                self._paragraph(element)
+
+    def read_notes(self, root: Any) -> None:
+        """Adds foot- or endnotes, but those that are lines above notes."""
+        for note in root:
+            if isinstance(note.tag, str) and note.get(f"{_W}type") is None:
+                self.builder.add(_words(note)[0])
+
+    def _table(self, table: Any) -> None:
+        turned = 0
+        rows = []
+        for row in _below(table, {f"{_W}tr"}):
+            cells = [_words(cell) for cell in _below(row, {f"{_W}tc"})]
+            rows.append([text for text, _, _ in cells])
+            turned += max((before + after for _, before, after in cells), default=0)
+        self.builder.add("\n".join(table_lines(rows)))
+        self._turn(turned)
+
+    def _paragraph(self, paragraph: Any) -> None:
+        words, before, after = _words(paragraph)
+        self._turn(before)
+        level = self._level(paragraph)
+        if level is None:
+            self.builder.add(words)
+        elif words.strip():
+            self.title = self.title or (words if level == 0 else "")
+            self.builder.heading(level, words)
+        self._turn(after)
+
+    def _level(self, paragraph: Any) -> int | None:
+        """The level of a heading, 0 for the title of the file; None for text."""
+        style = paragraph.find(f"{_W}pPr/{_W}pStyle")
+        outline = paragraph.find(f"{_W}pPr/{_W}outlineLvl")
+        if outline is not None:
+            return _outline_level(outline)
+        return self._levels.get(style.get(f"{_W}val")) if style is not None else None
+
+    def _turn(self, pages: int) -> None:
+        if pages and self._page is not None:
+            self._page += pages
+            self.builder.place(page=self._page)
+
+
+def _words(element: Any) -> tuple[str, int, int]:
+    """The text of an element, and how many pages begin in it: before its first words, and after them."""
+    pieces: list[str] = []
+    before = after = 0
+    for part in _below(element, _WORDS):
+        if part.tag == f"{_W}t":
+            pieces.append(part.text or "")
+        elif part.tag != f"{_W}lastRenderedPageBreak":
+            pieces.append(_MARKS[part.tag])
+        elif any(not piece.isspace() for piece in pieces):
+            after += 1
+        else:
+            before += 1
+    return "".join(pieces), before, after
+
+
+_MARKS = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyphen": "-", f"{_W}p": "\n"}
+_WORDS = frozenset((*_MARKS, f"{_W}t", f"{_W}lastRenderedPageBreak"))
+
+
+def _below(root: Any, wanted: Collection[str]) -> Iterator[Any]:
+    """The wanted elements below an element, in order; of all but `_WORDS` not those that are in one of them.
+
+    So text boxes and inner tables are words of what they stand in. What older programs are to show instead of something
+    (Fallback) is passed over: it says the same again.
+    """
+    is_whole = wanted is not _WORDS
+    waiting = list(reversed(root))
+    while waiting:
+        element = waiting.pop()
+        if not isinstance(element.tag, str) or element.tag == _FALLBACK:
+            continue
+        if element.tag in wanted:
+            yield element
+            if is_whole:
+                continue
+        waiting.extend(reversed(element))
+
+
+def _levels(file: Any) -> Mapping[str, int]:
+    """Id of each style of headings to its level; a style based on one of them is one, too."""
+    styles = {style.style_id: style for style in file.styles if style.style_id}
+    found = {}
+    for style_id, style in styles.items():
+        base = style
+        for _ in range(_STYLE_DEPTH):
+            level = _own_level(base)
+            if level is not None:
+                found[style_id] = level
+            base = getattr(base, "base_style", None)
+            if level is not None or base is None:
+                break
+    return found
+
+
+def _own_level(style: Any) -> int | None:
+    name = str(style.name or "").lower()
+    if name == "title":
+        return 0
+    kind, _, number = name.rpartition(" ")
+    if kind == "heading" and number.isdigit() and 1 <= int(number) <= _MOST_LEVELS:
+        return int(number)
+    outline = style.element.find(f"{_W}pPr/{_W}outlineLvl")
+    return None if outline is None else _outline_level(outline)
+
+
+def _outline_level(outline: Any) -> int | None:
+    """Levels are counted from 0 in the file; the tenth is text."""
+    stated = str(outline.get(f"{_W}val"))
+    return int(stated) + 1 if stated.isdecimal() and int(stated) < _MOST_LEVELS else None
+
+
+def read_slides(stream: BinaryIO, reading: Reading) -> Document:
+    """The text of a PowerPoint file: of each slide its title, its other texts in their order, and its notes.
+
+    Raises:
+        FaultError: If it is damaged, too large or has no text.
+    """
+    import pptx
+
+    open_container(stream, reading.max_unpacked_mb).close()
+    file = pptx.Presentation(stream)
+    builder = TextBuilder()
+    for number, slide in enumerate(file.slides, start=1):
+        builder.place(slide=number)
+        _add_slide(builder, slide)
+    if not builder.length:
+        count = len(file.slides)
+        raise FaultError(f"it has no text: {count} slide{'' if count == 1 else 's'} of pictures, or nothing at all")
+    stated = file.core_properties
+    metadata = {"author": stated.author, "slides": len(file.slides)}
+    return builder.document("" if stated.title == "PowerPoint Presentation" else stated.title, metadata)
+
+
+def _add_slide(builder: TextBuilder, slide: Any) -> None:
+    """Adds a slide's title as a heading, then its other shapes, then its notes."""
+    title = slide.shapes.title
+    if title is not None and title.has_text_frame:
+        builder.heading(1, title.text_frame.text)
+    title_id = title.shape_id if title is not None else None
+    _add_shapes(builder, (shape for shape in slide.shapes if shape.shape_id != title_id))
+    notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
+    if notes is not None:
+        builder.add(notes.text)
+
+
+def _add_shapes(builder: TextBuilder, shapes: Iterable[Any]) -> None:
+    """Adds texts and tables; groups are opened. XML of more than 256 levels is refused when it is parsed."""
+    for shape in shapes:
+        if hasattr(shape, "shapes"):
+            _add_shapes(builder, shape.shapes)
+        elif getattr(shape, "has_table", False):
+            rows = ([cell.text for cell in row.cells] for row in shape.table.rows)
+            builder.add("\n".join(table_lines(rows)))
+        elif shape.has_text_frame:
+            builder.add(shape.text_frame.text)
+
+
+def read_sheets(stream: BinaryIO, reading: Reading) -> Document:
+    """The text of an Excel file; rows without a value are passed over, whatever size a sheet claims to have.
+
+    Rows are grouped into passages that begin with the names of the columns, each a section with its rows.
+
+    Raises:
+        FaultError: If it is damaged, too large or has no text.
+    """
+    import openpyxl
+
+    open_container(stream, reading.max_unpacked_mb).close()
+    file = openpyxl.load_workbook(stream, read_only=True, data_only=True, keep_links=False)
+    builder = TextBuilder()
+    for sheet in file.worksheets:
+        sheet.reset_dimensions()  # what a sheet claims would be filled up with empty cells
+        _add(builder, sheet.title, _rows(sheet), reading)
+    if not builder.length:
+        raise FaultError("it has no text: no cell has a value")
+    stated = file.properties
+    return builder.document(stated.title or "", {"author": stated.creator, "sheets": len(file.worksheets)})
+
+
+def read_csv(stream: BinaryIO, reading: Reading) -> Document:
+    """The text of a CSV file as that of a sheet.
+
+    Raises:
+        FaultError: If it is not CSV, is in no known encoding, or has no text.
+    """
+    csv.field_size_limit(MAX_RECORD_BYTES)
+    builder = TextBuilder()
+    try:
+        _add(builder, "", csv.reader(decode(stream.read()).splitlines(keepends=True), strict=True), reading)
+    except csv.Error as error:
+        raise FaultError(f"not CSV: {error}") from error
+    if not builder.length:
+        raise FaultError("it has no text: no cell has a value")
+    return builder.document("")
+
+
+def _add(builder: TextBuilder, sheet: str, rows: Iterable[Sequence[str]], reading: Reading) -> None:
+    for text, numbers in table_groups(rows, reading.passage_characters):
+        builder.place(sheet=sheet, rows=numbers)
+        builder.add(text)
+
+
+def _rows(sheet: Any) -> Iterator[list[str]]:
+    for row in sheet.iter_rows(values_only=True):
+        yield [_cell(value) for value in row] if any(value is not None for value in row) else []
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.15g}"  # what Excel itself computes with
+    if isinstance(value, datetime.datetime):
+        is_date = value.time() == datetime.time()
+        return value.date().isoformat() if is_date else value.isoformat(sep=" ", timespec="seconds")
+    return str(value)

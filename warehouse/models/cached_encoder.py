@@ -1,0 +1,317 @@
+"""An encoder with the cache of embeddings: no text is encoded twice, questions beside other texts.
+
+A kill loses at most one chunk of new vectors; of an encoder
+that costs something, at most the calls in flight.
+"""
+
+import logging
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyhop.schemas.errors import InvalidVectorError, ModelUnavailableError, StoreError
+from polyhop.schemas.ports import Encoder, KeepingEncoder
+from polyhop.warehouse.cache.vectors import VectorCache, vector_key
+
+CHUNK_SIZE = 256  # chosen: a killed run loses some seconds of encoding at most
+PATH = "path"
+"""Kind of the joined texts of a path. Source: algorithms.md 0.6."""
+QUESTION = "question"
+"""Kind of the sentences that stand for questions when an encoder is measured."""
+PROBE = "probe"
+"""Kind of the one text that shows how long the vectors of a server are, and that text."""
+
+Vector = NDArray[np.float32]
+_log = logging.getLogger(__name__)
+
+
+class CachedEncoder:
+    """Encodes what the cache does not know, in chunks that are stored as soon as they are computed.
+
+    Args:
+        encoder: Encodes what is indexed.
+        cache: Keeps vectors.
+        prefix: Put before every text; part of what the cache knows a text by.
+        questions: Encodes questions; None: as what is indexed.
+        query_prefix: Put before every question.
+        chunk_size: Texts that are encoded and stored at once.
+
+    Attributes:
+        hits: Distinct texts of each call that the cache knew, summed over all calls.
+        misses: Distinct texts of each call that were encoded, summed over all calls.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        cache: VectorCache,
+        *,
+        prefix: str = "",
+        questions: Encoder | None = None,
+        query_prefix: str = "",
+        chunk_size: int = CHUNK_SIZE,
+    ) -> None:
+        self.model = encoder.model
+        self.hits = 0
+        self.misses = 0
+        self._encoder = encoder
+        self._cache = cache
+        self._prefix = prefix
+        self._questions = questions or encoder
+        self._query_prefix = query_prefix
+        self._chunk_size = sys.maxsize if isinstance(encoder, KeepingEncoder) else chunk_size
+        self._counting = Lock()
+
+    @property
+    def damaged(self) -> int:
+        """Rows of the cache that were found damaged, and whose texts were encoded again."""
+        return self._cache.damaged
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder without its cache."""
+        return self._encoder
+
+    @property
+    def dimension(self) -> int:
+        """Components of a vector; of a server that did not say it yet, one short text shows it, once for ever."""
+        if not self._encoder.dimension and isinstance(self._encoder, KeepingEncoder):
+            key = vector_key(self.model, PROBE, PROBE)
+            known = self._cache.get_many([key])
+            if key not in known:
+                known = {key: self._encoder.encode([PROBE])[0]}
+                self._cache.put_many(known)
+            self._encoder.expect(len(known[key]))
+        return self._encoder.dimension
+
+    def close(self) -> None:
+        """Closes the cache; nothing can be encoded for an index any more."""
+        self._cache.close()
+
+    def key(self, text: str, kind: str) -> str:
+        """The content hash under which this text's vector is cached, 64 hexadecimal digits."""
+        return vector_key(self.model, kind, self._prefix + text)
+
+    def known(self, keys: Sequence[str]) -> set[str]:
+        """Those of the keys whose vectors are cached."""
+        return set(self._cache.get_many(keys))
+
+    def encode_questions(self, texts: Sequence[str]) -> Vector:
+        """Vectors of questions, always computed: readers write nothing, and the cache is left to the flows.
+
+        Returns:
+            Shape (len(texts), dimension), float32, rows of length 1, in input order.
+        """
+        return self._questions.encode([self._query_prefix + text for text in texts])
+
+    def encode_cached_questions(self, texts: Sequence[str]) -> Vector:
+        """Vectors of questions that come again with every version; as `encode_questions`, but from the cache.
+
+        Returns:
+            Shape (len(texts), dimension), float32, rows of length 1, in input order.
+        """
+        return self._asking.encode(texts, QUESTION)
+
+    def question_key(self, text: str) -> str:
+        """The content hash under which such a question's vector is cached."""
+        return self._asking.key(text, QUESTION)
+
+    @property
+    def _asking(self) -> "CachedEncoder":
+        return CachedEncoder(self._questions, self._cache, prefix=self._query_prefix)
+
+    def encode(self, texts: Sequence[str], kind: str, *, progress: Callable[[int], None] | None = None) -> Vector:
+        """Vectors of texts, from the cache where it knows them.
+
+        Args:
+            texts: Any texts; equal ones are encoded once.
+            kind: What the texts are; part of the cache key.
+            progress: Called with the number of texts that have a vector: after reading the cache, then per chunk.
+
+        Returns:
+            Shape (len(texts), dimension), float32, rows of length 1, in input order.
+
+        Raises:
+            InvalidVectorError: If a vector is zero, not finite or of another dimension.
+        """
+        keys = [self.key(text, kind) for text in texts]
+        text_by_key = dict(zip(keys, texts, strict=True))
+        vectors = self._cache.get_many(list(text_by_key), self.dimension)
+        missing = [key for key in text_by_key if key not in vectors]
+        with self._counting:
+            self.hits += len(vectors)
+        uses = Counter(keys)
+        done = sum(uses[key] for key in vectors)
+        report = progress or _ignore
+        report(done)
+        for start in range(0, len(missing), self._chunk_size):
+            chunk = missing[start : start + self._chunk_size]
+            try:
+                vectors.update(self._encode_chunk(chunk, [self._prefix + text_by_key[key] for key in chunk]))
+            except ModelUnavailableError as error:
+                kept = sum(uses[key] for key in self.known(list(text_by_key)))
+                error.args = (
+                    f"{error} {kept:,} of {len(keys):,} texts are embedded and kept; run the same command again.",
+                )
+                raise
+            done += sum(uses[key] for key in chunk)
+            report(done)
+        return np.array([vectors[key] for key in keys], dtype=np.float32).reshape(len(keys), self.dimension)
+
+    def _encode_chunk(self, keys: Sequence[str], texts: Sequence[str]) -> dict[str, Vector]:
+        if isinstance(self._encoder, KeepingEncoder):
+            found = self._encoder.encode_kept(texts, lambda places, new: self._keep([keys[p] for p in places], new))
+            return dict(zip(keys, found, strict=True))
+        return self._keep(keys, self._encoder.encode(texts))
+
+    def _keep(self, keys: Sequence[str], vectors: Vector) -> dict[str, Vector]:
+        new = dict(zip(keys, vectors, strict=True))
+        if any(vector.shape != (self._encoder.dimension,) for vector in new.values()):
+            raise InvalidVectorError(
+                f"An embedding by {self.model} does not have {self._encoder.dimension} dimensions."
+            )
+        self._cache.put_many(new)
+        with self._counting:
+            self.misses += len(new)
+        return new
+
+
+class PathEncoder:
+    """An encoder of texts that questions bring up, with a small cache that it can do without.
+
+    Many processes share the cache, readers of an index among them: a write adds a few rows to a file of its own, which
+    no index run touches. Whatever is wrong with that file, questions are answered.
+
+    Args:
+        encoder: Encodes.
+        open_cache: Opens the cache; called when it is first needed.
+        prefix: Put before every text.
+    """
+
+    def __init__(self, encoder: Encoder, open_cache: Callable[[], VectorCache], prefix: str = "") -> None:
+        self._encoder = encoder
+        self._open_cache = open_cache
+        self._prefix = prefix
+        self._cached: CachedEncoder | None = None
+        self._is_given_up = False
+        self._opening = Lock()
+
+    def encode(self, texts: Sequence[str]) -> Vector:
+        """Vectors of texts, those that are not cached in one call of the encoder.
+
+        Returns:
+            Shape (len(texts), dimension), float32, rows of length 1, in input order; the same bits, cached or not.
+        """
+        if not self._is_given_up:
+            try:
+                return self._opened().encode(texts, PATH)
+            except StoreError as error:
+                self._is_given_up = True
+                _log.warning("Vectors of paths are not cached until this process ends: %s", error)
+        return self._encoder.encode([self._prefix + text for text in texts])
+
+    def close(self) -> None:
+        """Closes the cache, if it was opened; the next use opens it again."""
+        with self._opening:
+            if self._cached is not None:
+                self._cached.close()
+            self._cached = None
+
+    def _opened(self) -> CachedEncoder:
+        with self._opening:
+            if self._cached is None:
+                # One chunk: the more texts, the fuller the encoder's batches of equal length.
+                self._cached = CachedEncoder(
+                    self._encoder, self._open_cache(), prefix=self._prefix, chunk_size=sys.maxsize
+                )
+            return self._cached
+
+
+def _ignore(_count: int) -> None:
+    """Reports to nobody."""
+
+
+REPEATED = "repeated"
+"""Kind of texts that come again with other questions, in the cache of path vectors."""
+
+
+class QuestionEncoder:
+    """Encodes questions, and texts that come again, in one call: the more texts, the fuller its batches.
+
+    Whatever is wrong with the cache, questions are answered.
+
+    Args:
+        encoder: Encodes questions.
+        open_cache: Opens the cache; called when it is first needed. None: nothing is cached.
+        prefix: Put before every text.
+    """
+
+    def __init__(self, encoder: Encoder, open_cache: Callable[[], VectorCache] | None, prefix: str = "") -> None:
+        self._encoder = encoder
+        self._open_cache = open_cache
+        self._prefix = prefix
+        self._cache: VectorCache | None = None
+        self._opening = Lock()
+
+    def encode_beside(self, questions: Sequence[str], repeated: Sequence[str]) -> tuple[Vector, Vector]:
+        """Vectors of questions, which are not cached, and of texts that are, from the cache where it has them.
+
+        Args:
+            questions: Any texts.
+            repeated: Distinct texts.
+
+        Returns:
+            Two of shape (n, dimension), float32, rows of length 1, in input order; the same bits, cached or not.
+        """
+        keys = [vector_key(self._encoder.model, REPEATED, self._prefix + text) for text in repeated]
+        known = self._read(keys)
+        missing = [place for place, key in enumerate(keys) if key not in known]
+        texts = [*questions, *(repeated[place] for place in missing)]
+        vectors = self._encoder.encode([self._prefix + text for text in texts])
+        new = {keys[place]: vectors[len(questions) + number] for number, place in enumerate(missing)}
+        self._keep(new)
+        others = [known[key] if key in known else new[key] for key in keys]
+        return vectors[: len(questions)], np.array(others, dtype=np.float32).reshape(len(keys), vectors.shape[1])
+
+    def close(self) -> None:
+        """Closes the cache, if it was opened; the next use opens it again."""
+        with self._opening:
+            if self._cache is not None:
+                self._cache.close()
+            self._cache = None
+
+    def _read(self, keys: Sequence[str]) -> dict[str, Vector]:
+        if not keys:
+            return {}
+        try:
+            cache = self._opened()
+            return cache.get_many(keys, self._encoder.dimension or None) if cache is not None else {}
+        except StoreError as error:
+            self._give_up(error)
+            return {}
+
+    def _keep(self, vectors: dict[str, Vector]) -> None:
+        if not vectors:
+            return
+        try:
+            cache = self._opened()
+            if cache is not None:
+                cache.put_many(vectors)
+        except StoreError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: StoreError) -> None:
+        self._open_cache = None
+        _log.warning("Vectors of masked questions are not cached until this process ends: %s", error)
+
+    def _opened(self) -> VectorCache | None:
+        with self._opening:
+            if self._open_cache is None:
+                return None
+            if self._cache is None:
+                self._cache = self._open_cache()
+            return self._cache

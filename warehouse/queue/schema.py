@@ -1,0 +1,384 @@
+"""The queue's tables on SQLite and PostgreSQL: dialects, named statements, transactions and migrations."""
+
+import logging
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import count, islice
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+from urllib.parse import quote, unquote
+
+from sqlalchemy import Connection, Engine, RowMapping, TextClause, bindparam, create_engine, event, inspect, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.pool import NullPool, StaticPool
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_random_exponential
+
+from polyhop.schemas.errors import (
+    ConfigurationError,
+    ManifestMismatchError,
+    StatementRejectedError,
+    StoreError,
+    StoreUnavailableError,
+)
+from polyhop.warehouse.files.disk import connect_read_only, is_writable, writing
+from polyhop.warehouse.statements import read_statements, slow_noted
+
+SQL_FOLDER = Path(__file__).parent / "sql"
+MIGRATIONS_FOLDER = SQL_FOLDER / "migrations"
+
+_LOCKING = re.compile(r"^-- locking: (\w+)$", re.MULTILINE)
+_LIST = re.compile(r"\bIN :(\w+)")
+_LOCKS = {"skip": "\nFOR UPDATE SKIP LOCKED", "wait": "\nFOR UPDATE"}
+
+
+@cache
+def statement(name: str, *, row_locks: bool) -> TextClause:
+    """One statement by "file.name"; `row_locks`: the database locks rows (PostgreSQL), not all (SQLite)."""
+    file, _, key = name.partition(".")
+    sql = read_statements(SQL_FOLDER / f"{file}.sql")[key]
+    locking = _LOCKING.search(sql)
+    if locking is not None and row_locks:
+        sql += _LOCKS[locking[1]]
+    lists = sorted(set(_LIST.findall(sql)))
+    return text(sql).bindparams(*(bindparam(each, expanding=True) for each in lists))
+
+
+Clock = Callable[[], float]
+
+# Connection lost, server starting or stopping, too many connections, serialization failure, deadlock, lock timeout.
+_PASSING_STATES = ("08", "57P", "53300", "40001", "40P01", "55P03")
+_REFUSED_LOGINS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "no password supplied")
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """An engine with what the queue must know about its database.
+
+    Attributes:
+        engine: Opens connections.
+        where: Its url without a password, for messages.
+        clock: The time; None: the server's.
+        row_locks: True for PostgreSQL.
+        is_read_only: A file that may not be written.
+    """
+
+    engine: Engine
+    where: str
+    clock: Clock | None
+    row_locks: bool
+    is_read_only: bool = False
+
+    def now(self, connection: Connection) -> float:
+        """The queue's time in seconds since 1970: the server's, or this machine's for a file."""
+        if self.clock is not None:
+            return self.clock()
+        return float(connection.execute(statement("postgresql.clock", row_locks=True)).scalar_one())
+
+    def lock_migrations(self, connection: Connection) -> None:
+        """Waits until no other process changes the tables; a SQLite transaction that writes already has."""
+        if self.row_locks:
+            connection.execute(statement("postgresql.lock_migrations", row_locks=True))
+
+
+def sqlite_url(path: Path) -> str:
+    """The url of a queue in a file."""
+    return f"sqlite:///{quote(str(path))}"
+
+
+def connect(url: str, patience_seconds: float, clock: Clock | None = None) -> Database:
+    """The database of a URL; nothing is opened before its first use.
+
+    Args:
+        url: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE.
+        patience_seconds: How long SQLite waits for other writers.
+        clock: Overrides the database's clock (tests).
+
+    Raises:
+        ConfigurationError: If the url is malformed or its driver is not installed.
+        StoreError: If the folder of a SQLite file cannot be made.
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise ConfigurationError(
+            "The queue's url is malformed; it looks like sqlite:///FILE or postgresql://…"
+        ) from error
+    parsed = parsed.set(database=unquote(parsed.database)) if parsed.database else parsed  # SQLAlchemy 2.0 does not
+    name, where = parsed.get_backend_name(), parsed.render_as_string(hide_password=True)
+    if name == "sqlite":
+        if parsed.database in {None, "", ":memory:"}:
+            raise ConfigurationError(
+                "The queue needs a SQLite file (sqlite:///FILE): workers are processes of their own."
+            )
+        path = Path(str(parsed.database))
+        if is_writable(path):
+            return Database(_sqlite_engine(parsed, path, patience_seconds), where, clock or time.time, row_locks=False)
+        return Database(_reading_engine(path), where, clock or time.time, row_locks=False, is_read_only=True)
+    if name in {"postgresql", "postgres"}:
+        return Database(_postgresql_engine(parsed), where, clock, row_locks=True)
+    raise ConfigurationError(f"The queue runs on sqlite:///FILE or postgresql://…, not on '{name}'.")
+
+
+def _sqlite_engine(url: URL, path: Path, patience_seconds: float) -> Engine:
+    folder = path.absolute().parent
+    with writing("the question queue", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    # isolation_level None: the driver begins nothing by itself, _begin does.
+    engine = create_engine(url, connect_args={"timeout": patience_seconds, "isolation_level": None})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _reading_engine(path: Path) -> Engine:
+    """For a file that may not be written; a queue without jobs where there is none."""
+
+    def opened() -> sqlite3.Connection:
+        options: dict[str, Any] = {"isolation_level": None, "check_same_thread": False}
+        made = connect_read_only(path, **options) if path.exists() else sqlite3.connect(":memory:", **options)
+        made.text_factory = _text_of
+        return made
+
+    engine = create_engine("sqlite://", creator=opened, poolclass=NullPool if path.exists() else StaticPool)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    # A damaged text must not end the reading of those beside it: its bad bytes come as lone surrogates.
+    connection.text_factory = _text_of
+    connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _text_of(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """Takes the write lock at once (it cannot fail half-way for being busy); only a submission waits for the disk."""
+    options = connection.get_execution_options()
+    if options.get("reads_only"):
+        connection.exec_driver_sql("BEGIN")
+        return
+    connection.exec_driver_sql(f"PRAGMA synchronous = {'FULL' if options.get('survives_power_cut') else 'NORMAL'}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _postgresql_engine(url: URL) -> Engine:
+    try:
+        return create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+    except ImportError as error:
+        raise ConfigurationError(
+            "A queue on PostgreSQL needs the package psycopg: pip install 'polyhop[postgres]'."
+        ) from error
+
+
+def is_connection_refused(error: BaseException) -> bool:
+    """Whether nobody listens at the server's address."""
+    return isinstance(error, DBAPIError) and "connection refused" in str(error.orig).lower()
+
+
+def passes_by_itself(error: BaseException) -> bool:
+    """Whether the same transaction can be expected to work a little later."""
+    if not isinstance(error, DBAPIError) or error.orig is None:
+        return False
+    if error.connection_invalidated:
+        return True
+    if isinstance(error.orig, sqlite3.Error):
+        code = getattr(error.orig, "sqlite_errorcode", 0) or 0
+        return code & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+    state = getattr(error.orig, "sqlstate", None)
+    if state:
+        return str(state).startswith(_PASSING_STATES)
+    is_refused = any(words in str(error.orig) for words in _REFUSED_LOGINS)
+    is_operational = any(kind.__name__ == "OperationalError" for kind in type(error.orig).__mro__)
+    return is_operational and not is_refused
+
+
+Kind = Literal["read", "write", "durable"]
+T = TypeVar("T")
+_LOG = logging.getLogger(__name__)
+REFUSED_SECONDS = 5.0  # chosen: a server that is just being started has its port within it
+SAID_AFTER_SECONDS = 1.0  # chosen: most waits for another writer are shorter
+ROWS_PER_INSERT = 5_000  # chosen: bounds the rows in memory, and any number inserts the same, within one transaction
+
+_REMEDY = "; stop its workers, then restore it from a backup, or move it away and submit again."
+
+_OPTIONS: Mapping[Kind, Mapping[str, bool]] = {
+    "read": {"reads_only": True},
+    "write": {},
+    "durable": {"survives_power_cut": True},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A transaction in progress; `now` is the queue's time at its begin, `attempt` counts from 1."""
+
+    connection: Connection
+    row_locks: bool
+    now: float
+    attempt: int
+
+    def rows(self, name: str, /, **values: object) -> Sequence[RowMapping]:
+        """All rows of a statement that returns rows; an empty list as a value matches nothing."""
+        # An empty list has no type that PostgreSQL could compare; NULL equals nothing.
+        bound = {key: [None] if value == [] else value for key, value in values.items()}
+        with slow_noted(_LOG, "queue", name):
+            return self.connection.execute(statement(name, row_locks=self.row_locks), bound).mappings().all()
+
+    def run(self, name: str, /, **values: object) -> int:
+        """Runs a statement and says how many rows it touched."""
+        with slow_noted(_LOG, "queue", name):
+            return self.connection.execute(statement(name, row_locks=self.row_locks), values).rowcount
+
+    def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Runs a statement for each of many rows."""
+        clause = statement(name, row_locks=self.row_locks)
+        remaining = iter(rows)
+        while chunk := list(islice(remaining, ROWS_PER_INSERT)):
+            with slow_noted(_LOG, "queue", name):
+                self.connection.execute(clause, chunk)
+
+
+def transact(
+    database: Database,
+    patience_seconds: float,
+    work: Callable[[Transaction], T],
+    kind: Kind = "write",
+    *,
+    is_opening: bool = False,
+) -> T:
+    """Does `work` in one transaction; a busy or restarting database is asked again until patience ends.
+
+    Args:
+        database: Where.
+        patience_seconds: How long to keep trying.
+        work: Called with the transaction, once per try; must change nothing else.
+        is_opening: Nothing was read so far; then a refused connection is waited for 5 s only.
+        kind: "read" changes nothing; "durable" is on the disk when it returns, whatever happens to the machine.
+
+    Raises:
+        StoreUnavailableError: If the database stayed busy or unavailable.
+        StatementRejectedError: If it refuses a statement.
+        StoreError: If it cannot be used at all.
+    """
+    tries, waiting = count(1), _Waiting(database, patience_seconds, is_opening=is_opening)
+    retrying = Retrying(
+        retry=retry_if_exception(passes_by_itself),
+        wait=wait_random_exponential(multiplier=0.02, max=1),
+        stop=waiting.is_over,
+        before_sleep=waiting.say,
+        reraise=True,
+    )
+    try:
+        return retrying(lambda: _try_once(database, work, kind, next(tries)))
+    except DBAPIError as error:
+        raise _translated(error, database) from error
+
+
+class _Waiting:
+    """How long a database is waited for, and what is said of it: once, when it takes more than a moment."""
+
+    def __init__(self, database: Database, patience_seconds: float, *, is_opening: bool) -> None:
+        self._database = database
+        self._patience_seconds = patience_seconds
+        self._is_opening = is_opening
+        self._is_said = False
+
+    def is_over(self, state: RetryCallState) -> bool:
+        """Whether to give up."""
+        return (state.seconds_since_start or 0.0) >= self._seconds(state)
+
+    def say(self, state: RetryCallState) -> None:
+        """A warning, which the command line shows."""
+        if self._is_said or (state.seconds_since_start or 0.0) < SAID_AFTER_SECONDS:
+            return
+        self._is_said = True
+        error = state.outcome.exception() if state.outcome is not None else None
+        said = first_line(error.orig) if isinstance(error, DBAPIError) and error.orig is not None else error
+        _LOG.warning(
+            "waiting up to %.0f s for the question queue %s: %s", self._seconds(state), self._database.where, said
+        )
+
+    def _seconds(self, state: RetryCallState) -> float:
+        """Shorter where nobody has listened since the queue was opened: that is a wrong address, not a restart."""
+        error = state.outcome.exception() if state.outcome is not None else None
+        is_refused = self._is_opening and error is not None and is_connection_refused(error)
+        return min(self._patience_seconds, REFUSED_SECONDS) if is_refused else self._patience_seconds
+
+
+def _try_once(database: Database, work: Callable[[Transaction], T], kind: Kind, attempt: int) -> T:
+    with database.engine.connect().execution_options(**_OPTIONS[kind]) as connection, connection.begin():
+        return work(Transaction(connection, database.row_locks, database.now(connection), attempt))
+
+
+def first_line(error: object) -> str:
+    """The first line of what a driver says."""
+    return str(error).strip().split("\n", 1)[0]
+
+
+def _translated(error: DBAPIError, database: Database) -> StoreError:
+    said = first_line(error.orig)
+    if passes_by_itself(error):
+        return StoreUnavailableError(
+            f"The question queue {database.where} is busy or unavailable ({said}); try again later."
+        )
+    if type(error).__name__ in {"OperationalError", "DatabaseError"}:
+        is_broken = getattr(error.orig, "sqlite_errorname", "") in {"SQLITE_NOTADB", "SQLITE_CORRUPT"}
+        return StoreError(f"Cannot use the question queue {database.where}: {said}{_REMEDY if is_broken else '.'}")
+    return StatementRejectedError(f"The question queue {database.where} refused a statement: {said}.")
+
+
+def migrations() -> dict[int, Path]:
+    """{version: file}, by version; a file is called NNNN_name.sql."""
+    return {int(path.name.split("_", 1)[0]): path for path in sorted(MIGRATIONS_FOLDER.glob("*.sql"))}
+
+
+def migrate(database: Database, patience_seconds: float) -> None:
+    """Applies what is missing.
+
+    Raises:
+        ManifestMismatchError: If the tables were made by a newer Polyhop.
+        StoreError: If the database cannot be used.
+    """
+    newest = newest_version()
+    applied = transact(database, patience_seconds, applied_version, "read", is_opening=True)
+    if applied < newest:
+        applied = transact(database, patience_seconds, lambda tx: _apply(tx, database), "durable")
+    if applied > newest:
+        raise ManifestMismatchError(
+            f"The question queue {database.where} has tables of version {applied}, this Polyhop knows {newest}: "
+            "upgrade Polyhop."
+        )
+
+
+def newest_version() -> int:
+    """The version that opening a queue brings its tables to."""
+    return max(migrations())
+
+
+def applied_version(tx: Transaction) -> int:
+    """The version of a database's tables, 0 if there are none."""
+    if not inspect(tx.connection).has_table("schema_migrations"):
+        return 0
+    return int(tx.rows("migrate.applied")[0]["version"])
+
+
+def _apply(tx: Transaction, database: Database) -> int:
+    database.lock_migrations(tx.connection)
+    tx.run("migrate.create_migrations")
+    applied = int(tx.rows("migrate.applied")[0]["version"])
+    for version, path in migrations().items():
+        if version > applied:
+            for sql in read_statements(path).values():
+                tx.connection.execute(text(sql))
+            tx.run("migrate.add_migration", version=version, name=path.stem, now=tx.now)
+            applied = version
+    return applied

@@ -1,0 +1,205 @@
+"""What published versions say: differences of two, decisions about names, rows for export, passages of relations."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from polyhop.schemas.names import Decision
+from polyhop.schemas.records import SourceKind
+from polyhop.schemas.settings import ResolutionSettings
+from polyhop.schemas.tables import CHANGE_KINDS
+from polyhop.warehouse.files.layout import Layout, VersionFolder
+from polyhop.warehouse.files.records import kept_files
+from polyhop.warehouse.files.versions import hold_version, read_manifest
+from polyhop.warehouse.statements import statement, statements
+from polyhop.warehouse.tables.connection import connect, literal
+
+
+def compare_records(connection: duckdb.DuckDBPyConnection, before: Path | None, folders: list[Path]) -> dict[str, int]:
+    """Fills the temporary table `changed_records`; returns how many there are of each kind.
+
+    Args:
+        connection: Tables of the later version.
+        before: Tables of the earlier one, None if there is none.
+        folders: Of the arrays of the later version, and of the earlier one if there is one.
+    """
+    connection.execute(statement("changes", "records_after"))
+    if not (before is not None and _read_before(connection, before)):
+        connection.execute(statement("changes", "no_records_before"))
+    connection.execute(statement("changes", "kept"))
+    for number, folder in enumerate(folders):
+        files = sorted(map(str, folder.glob(kept_files("*")[0])))
+        if files:
+            with suppress(duckdb.Error):  # of a damaged file, metadata are unknown and sources unnamed
+                connection.execute(statement("changes", "add_kept"), {"is_after": number == 0, "files": files})
+    connection.execute(statement("changes", "changed_records"))
+    counted = dict(connection.execute(statement("changes", "count_changes")).fetchall())
+    return {kind: counted.get(kind, 0) for kind in CHANGE_KINDS}
+
+
+def _read_before(connection: duckdb.DuckDBPyConnection, tables: Path) -> bool:
+    try:
+        connection.execute(f"ATTACH {literal(str(tables))} AS before (READ_ONLY)")
+    except duckdb.Error:
+        return False
+    try:
+        connection.execute(statement("changes", "records_before"))
+    except duckdb.Error:
+        return False
+    finally:
+        connection.execute("DETACH before")
+    return True
+
+
+_THINGS = (
+    ("entities", ("added", "removed", "merged", "split"), ("changed_entities", "count_entities", "first_entities")),
+    ("relations", ("added", "removed"), ("changed_relations", "count_relations", "first_relations")),
+)
+"""What is compared besides records: its kinds of changes, and the statements of diff.sql that fill, count and list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How many things of one sort differ between two versions, by kind, and the first of them."""
+
+    counts: dict[str, int]
+    first: list[dict[str, Any]]
+
+
+def compare_versions(before: VersionFolder, after: VersionFolder, limit: int) -> dict[str, Compared]:
+    """Records, entities and relations of two published versions, which their caller holds.
+
+    Args:
+        before: The version to compare with.
+        after: The other.
+        limit: How many of each kind are listed.
+
+    Raises:
+        StoreError: If a version cannot be read.
+    """
+    with connect(after.tables, read_only=True) as connection:
+        records = compare_records(connection, before.tables, [after.arrays, before.arrays])
+        connection.execute(f"ATTACH {literal(str(before.tables))} AS before (READ_ONLY)")
+        found = {"records": Compared(records, _rows(connection, "first_records", limit))}
+        for what, kinds, (fill, count, first) in _THINGS:
+            connection.execute(statement("diff", fill))
+            counted = dict(connection.execute(statement("diff", count)).fetchall())
+            counts = {kind: counted.get(kind, 0) for kind in kinds}
+            found[what] = Compared(counts, _rows(connection, first, limit))
+    return found
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, name: str, limit: int) -> list[dict[str, Any]]:
+    found = connection.execute(statement("diff", name), {"limit": limit})
+    names = [column[0] for column in found.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+@dataclass(frozen=True, slots=True)
+class NameRecords:
+    """What is known about some names.
+
+    Attributes:
+        entities: Key to name and type, of entities.
+        decisions: Decisions about the names, in order.
+        nearest: Key to the most similar names in the index.
+        method: settings.resolution.method of the version.
+        is_resolved: Whether names were resolved at all; the nodes of a knowledge graph are entities as they are.
+    """
+
+    entities: dict[str, tuple[str, str | None]]
+    decisions: list[Decision]
+    nearest: dict[str, list[str]]
+    method: str
+    is_resolved: bool = True
+
+
+def read_name_records(layout: Layout, index: str, keys: Sequence[str]) -> NameRecords:
+    """What the current version knows about these names, and about the entities that they lead to.
+
+    Raises:
+        UnknownIndexError: If there is no such index.
+    """
+    asked = {"keys": list(keys)}
+    with hold_version(layout, index) as held, connect(held.folder.tables, read_only=True) as connection:
+        manifest = read_manifest(held.folder)
+        settings = manifest.settings.get("resolution", {"method": "off"})
+        rows = connection.execute(statement("explain", "decisions_on_names"), asked).fetchall()
+        decisions = [
+            Decision(key, kind, scope, to, why, is_ambiguous=several) for key, kind, scope, to, several, why in rows
+        ]
+        meant = [*keys, *(decision.canonical for decision in decisions if decision.canonical)]
+        found = connection.execute(statement("explain", "entities_by_keys"), {"keys": meant}).fetchall()
+        near = connection.execute(statement("explain", "nearest_names"), asked).fetchall()
+    nearest: dict[str, list[str]] = {}
+    for key, name in near:
+        nearest.setdefault(key, []).append(name)
+    method = ResolutionSettings.model_validate(settings).method
+    entities = {row[0]: (row[1], row[2]) for row in found}
+    return NameRecords(entities, decisions, nearest, method, is_resolved="resolve" in manifest.stages)
+
+
+def read_types(layout: Layout, index: str) -> list[str]:
+    """Types that named entities of the current version have, sorted.
+
+    Raises:
+        UnknownIndexError: If there is no such index.
+    """
+    with hold_version(layout, index) as held, connect(held.folder.tables, read_only=True) as connection:
+        return [row[0] for row in connection.execute(statement("explain", "types_of_entities")).fetchall()]
+
+
+_AT_ONCE = 5000  # chosen: bounds the rows in memory, and any number gives the same
+_OWN_IDS: Mapping[SourceKind, str] = {"graph": "own_ids_of_graph", "corpus": "own_ids_of_corpus"}
+
+
+def export_rows(tables: Path, kind: str, source: SourceKind) -> Iterator[dict[str, Any]]:
+    """All rows of a kind (a statement of sql/export.sql), in the order of their keys.
+
+    Args:
+        tables: File of the version's tables.
+        kind: Name of the statement.
+        source: What the version was made from: it decides by which ids paths of hubs name entities.
+
+    Raises:
+        StoreUnavailableError: If the file cannot be opened.
+    """
+    with connect(tables, read_only=True) as connection:
+        if kind == "hub_path_entities":
+            connection.execute(statements("export")[_OWN_IDS[source]])
+        cursor = connection.execute(statements("export")[kind])
+        names = [column[0] for column in cursor.description or ()]
+        while rows := cursor.fetchmany(_AT_ONCE):
+            for row in rows:
+                yield dict(zip(names, row, strict=True))
+
+
+Stated = tuple[str, str, str]
+"""Key of the source, label, key of the target."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelationPassages:
+    """The first passages that state a relation, ascending, and how many do in all."""
+
+    passage_ids: tuple[str, ...]
+    count: int
+
+
+def read_relation_passages(
+    layout: Layout, index: str, version: int, keys: Sequence[str], limit: int
+) -> dict[Stated, RelationPassages]:
+    """Passages of every relation from one of these entities to another, at most `limit` for each.
+
+    Raises:
+        UnknownIndexError: If there is no such index.
+        UnknownIdError: If it has no such version.
+    """
+    with hold_version(layout, index, version) as held, connect(held.folder.tables, read_only=True) as connection:
+        values = {"keys": list(keys), "limit": limit}
+        rows = connection.execute(statement("connect", "relation_passages"), values).fetchall()
+    return {(source, label, target): RelationPassages(tuple(ids), count) for source, label, target, count, ids in rows}

@@ -1,0 +1,282 @@
+"""Parts of a question that strategies start from: its names, its components, and their vectors.
+
+Source: algorithms.md 0.7 (query.entities), 1.5 step 1.
+Decided here: a name that the question does not contain is dropped (the prompt asks for the question's own spelling);
+the word of a rule's hint is the plain word before the name, else the one after it, if it is not a function word.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pydantic import BaseModel, Field
+
+from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, Prompt
+from polyhop.schemas.errors import MalformedReplyError
+from polyhop.schemas.graph import Mention
+from polyhop.schemas.names import FUNCTION_WORDS, STOP_WORDS
+from polyhop.schemas.ports import NameFinding, Services
+from polyhop.schemas.query import ModelUse, Question, QuestionName
+from polyhop.schemas.text import norm_ws
+from polyhop.worker.reading.models import outage_of, use_of
+
+_ENTITIES_TOKENS = 512  # of a reply; chosen: some thirty names with hints, far more than a question has
+_SCHEMA_VERSION = 1  # of the reply's form: part of the cache's key, raised with every change; algorithms.md 0.3.
+_WORD_AFTER = re.compile(r"\s*([^\W\d_]+)")
+
+
+class NamedEntity(BaseModel):
+    """A name as a model lists it."""
+
+    name: str = Field(description="The name as the question spells it, in lower case.")
+    search_hint: str = Field(description="The name with one or two words of the question that tell what is meant.")
+
+
+class EntitiesReply(BaseModel):
+    """What a model replies to query.entities."""
+
+    entities: list[NamedEntity] = Field(description="The names in the question.")
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """The names of one question; `use` is what the model took, None if rules found them unasked."""
+
+    names: tuple[QuestionName, ...]
+    use: ModelUse | None = None
+
+
+class QuestionNaming(Protocol):
+    """Finds the names in questions."""
+
+    def name(self, questions: Sequence[Question]) -> list[Naming]:
+        """One Naming per question, in order, each name once."""
+        ...
+
+
+def entities_task(prompt: Prompt) -> ChatTask[EntitiesReply]:
+    """The task query.entities with its prompt."""
+    return ChatTask("query.entities", prompt, EntitiesReply, _SCHEMA_VERSION, _ENTITIES_TOKENS)
+
+
+class RuleNaming:
+    """Names by the finder that found those of the passages (F-NER)."""
+
+    def __init__(self, finder: NameFinding) -> None:
+        self._finder = finder
+
+    def name(self, questions: Sequence[Question]) -> list[Naming]:
+        """One Naming per question, in order."""
+        return [
+            Naming(_distinct([_by_rule(question.text, m) for m in self._finder.find(question.text)]))
+            for question in questions
+        ]
+
+
+class ModelNaming:
+    """Names by a model; where its reply has none that is in the question, by the fallback."""
+
+    def __init__(self, chat: ChatModel, task: ChatTask[EntitiesReply], fallback: QuestionNaming) -> None:
+        self._chat = chat
+        self._task = task
+        self._fallback = fallback
+
+    def name(self, questions: Sequence[Question]) -> list[Naming]:
+        """One Naming per question, in order; what was paid for is cached.
+
+        Raises:
+            ModelUnavailableError: If the model is unavailable for any of them.
+            ModelRejectedError: If the model's server accepts no such request.
+            BudgetExceededError: If the next call would exceed the budget.
+        """
+        requests = [ChatRequest(self._task, q.id or q.text, (("question", q.text),)) for q in questions]
+        outcomes = self._chat.ask(requests)
+        return [self._naming(question, outcome) for question, outcome in zip(questions, outcomes, strict=True)]
+
+    def _naming(self, question: Question, outcome: ChatOutcome[EntitiesReply]) -> Naming:
+        use = use_of(self._task, outcome)
+        if outcome.reply is None:
+            outage = outage_of(outcome)
+            if outage is not None:
+                raise outage
+        else:
+            names = _distinct([_by_model(entity) for entity in outcome.reply.entities])
+            asked = norm_ws(question.text)
+            known = tuple(name for name in names if name.key in asked)
+            if known:
+                return Naming(known, use)
+            use = replace(
+                use, error_class=MalformedReplyError.__name__, error="No name in the reply is in the question."
+            )
+        (found,) = self._fallback.name([question])
+        return Naming(found.names, use)
+
+
+def _by_model(entity: NamedEntity) -> QuestionName:
+    key = norm_ws(entity.name)
+    return QuestionName(key, " ".join(entity.search_hint.split()) or key)
+
+
+def _by_rule(question: str, mention: Mention) -> QuestionName:
+    before = _word_before(question, mention.start)
+    if _is_plain(before):
+        return QuestionName(mention.key, f"{before} {mention.surface}")
+    after = _WORD_AFTER.match(question, mention.end)
+    if after is not None and _is_plain(after[1]):
+        return QuestionName(mention.key, f"{mention.surface} {after[1]}")
+    return QuestionName(mention.key, mention.surface)
+
+
+def _word_before(text: str, end: int) -> str:
+    """The letters right before an offset, whitespace between; "" if there are none.
+
+    Walks back from the offset: a pattern would try every word of the text before it, for each name.
+    """
+    while end and text[end - 1].isspace():
+        end -= 1
+    start = end
+    while start and text[start - 1].isalnum() and not text[start - 1].isdecimal():
+        start -= 1
+    return text[start:end]
+
+
+def _is_plain(word: str) -> bool:
+    return word.islower() and word not in FUNCTION_WORDS
+
+
+def _distinct(names: Sequence[QuestionName]) -> tuple[QuestionName, ...]:
+    """Names that are not empty, the first of each key."""
+    first: dict[str, QuestionName] = {}
+    for name in names:
+        if name.key:
+            first.setdefault(name.key, name)
+    return tuple(first.values())
+
+
+# Source: algorithms.md 4.8 (question components), 0.7 (hub.components).
+
+_WORD = re.compile(r"[^\W_][\w'’-]*")
+COMPONENTS_TOKENS = 512  # of a reply; chosen: `MOST_COMPONENTS` phrases of some 25 tokens
+MOST_COMPONENTS = 20
+"""So many are searched for; a reply of any length costs no more."""
+
+
+class ComponentsReply(BaseModel):
+    """What a model replies to hub.components."""
+
+    components: list[str] = Field(description="Key terms and claims of the question, in its own words.")
+
+
+def components_task(prompt: Prompt) -> ChatTask[ComponentsReply]:
+    """The task hub.components with its prompt."""
+    return ChatTask("hub.components", prompt, ComponentsReply, 1, COMPONENTS_TOKENS)
+
+
+class QuestionComponents(Protocol):
+    """Takes questions apart."""
+
+    def of(self, question: Question) -> tuple[tuple[str, ...], ModelUse | None]:
+        """The components of a question, and what a model took to name them, None if none was asked."""
+        ...
+
+
+class RuleComponents:
+    """Components by rules."""
+
+    def __init__(self, finder: NameFinding) -> None:
+        self._finder = finder
+
+    def of(self, question: Question) -> tuple[tuple[str, ...], ModelUse | None]:
+        """See `QuestionComponents`."""
+        return components_by_rules(question.text, self._finder), None
+
+
+class ModelComponents:
+    """Components by a model; where its reply is unusable, by the fallback."""
+
+    def __init__(self, chat: ChatModel, task: ChatTask[ComponentsReply], fallback: QuestionComponents) -> None:
+        self._chat = chat
+        self._task = task
+        self._fallback = fallback
+
+    def of(self, question: Question) -> tuple[tuple[str, ...], ModelUse | None]:
+        """See `QuestionComponents`; what was paid for is cached.
+
+        Raises:
+            ModelUnavailableError: If the model is unavailable.
+            ModelRejectedError: If the model's server accepts no such request.
+            BudgetExceededError: If the call would exceed the budget.
+        """
+        request = ChatRequest(self._task, question.id or question.text, (("question", question.text),))
+        (outcome,) = self._chat.ask([request])
+        use = use_of(self._task, outcome)
+        if outcome.reply is not None:
+            return distinct(outcome.reply.components), use
+        outage = outage_of(outcome)
+        if outage is not None:
+            raise outage
+        return self._fallback.of(question)[0], use
+
+
+def components_by_rules(text: str, finder: NameFinding) -> tuple[str, ...]:
+    """The names of a question, then the longest runs of its other words without function words, each once."""
+    names = finder.find(text)
+    surfaces = [name.surface for name in names]
+    rest = list(text)
+    for name in names:
+        rest[name.start : name.end] = "." * (name.end - name.start)
+    return distinct([*surfaces, *_runs("".join(rest))])
+
+
+def distinct(components: list[str]) -> tuple[str, ...]:
+    """Components that are not empty, the first of each normalised form, MOST_COMPONENTS at most."""
+    first: dict[str, str] = {}
+    for component in components:
+        if key := norm_ws(component):
+            first.setdefault(key, " ".join(component.split()))
+    return tuple(first.values())[:MOST_COMPONENTS]
+
+
+def _runs(text: str) -> list[str]:
+    """Runs of words with nothing but whitespace and no function word between them."""
+    runs: list[list[str]] = [[]]
+    end = 0
+    for word in _WORD.finditer(text):
+        if text[end : word.start()].strip():
+            runs.append([])
+        end = word.end()
+        if word[0].lower() in STOP_WORDS:
+            runs.append([])
+        else:
+            runs[-1].append(word[0])
+    return [" ".join(run) for run in runs if run]
+
+
+def with_vectors(
+    questions: Sequence[Question], services: Services, further: Sequence[Sequence[str]] = ()
+) -> list[Question]:
+    """The questions with their vectors, in order.
+
+    Args:
+        questions: Any questions.
+        services: Encode them.
+        further: Of each question, the other texts that a strategy compares passages with; () if it asks for none.
+            They and the questions are encoded in one call, each distinct text once.
+    """
+    texts = [question.text for question in questions]
+    distinct = list(dict.fromkeys(text for some in further for text in some))
+    if distinct:
+        vectors, others = services.encode_beside(texts, distinct)
+        vector_of = dict(zip(distinct, others, strict=True))
+        encoded = [
+            replace(question, vector=vector, further_vectors={text: vector_of[text] for text in some})
+            for question, vector, some in zip(questions, vectors, further, strict=True)
+        ]
+    else:
+        found = zip(questions, services.encode(texts), strict=True)
+        encoded = [replace(question, vector=vector) for question, vector in found]
+    if not services.has_two_encoders:
+        return encoded
+    both = zip(encoded, services.encode_entities(texts), strict=True)
+    return [replace(question, entity_vector=vector) for question, vector in both]

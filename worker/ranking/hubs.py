@@ -1,0 +1,653 @@
+"""Hubs for a question: topics, levels, scores of hub paths, the chosen hubs and their rankings (pure).
+
+Nothing here loops over the hubs of a graph, only over those chosen.
+Source: algorithms.md 4.8, G-HUB-3, G-HUB-4.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyhop.schemas.errors import AlgorithmError
+from polyhop.schemas.graph import NamedTriple
+from polyhop.schemas.hubs import LEVELS, HubGraph, HubPaths, HubRows, Numbers
+from polyhop.schemas.propositions import StoredTexts
+from polyhop.schemas.text import entity_id, node_id, norm_ws
+from polyhop.tasks.hubs.artefact import StoredHubs
+from polyhop.worker.ranking.fusion import DECIMALS, best, contenders, kth_largest
+from polyhop.worker.ranking.hub_walk import RootWalk, joined, topic_layer
+from polyhop.worker.ranking.similarity import cosines
+
+
+def words_of(stored: StoredHubs, triples: Sequence[int]) -> list[NamedTriple]:
+    """Triples by number, in the order asked."""
+    graph = stored.graph
+    numbers = [int(node) for triple in triples for node in (graph.subjects[triple], graph.objects[triple])]
+    ids, labels = stored.own_ids.of(numbers), stored.labels.of(numbers)
+    predicates = [stored.predicates[int(graph.predicates[triple])] for triple in triples]
+    return [
+        NamedTriple(ids[2 * n], labels[2 * n], predicate, ids[2 * n + 1], labels[2 * n + 1])
+        for n, predicate in enumerate(predicates)
+    ]
+
+
+# Source: algorithms.md 4.8.
+
+Scores = NDArray[np.float64]
+_TRIPLE_ROW = LEVELS.index("triple")
+_HASH_PARTS = 4  # 8 bytes each of a sha256, compared as large numbers in the order of its digits
+
+
+@dataclass(frozen=True, slots=True)
+class PathScores:
+    """What a question gives every path.
+
+    Attributes:
+        paths: Shape (p,): 0 to 1; minus infinity for paths that search does not see.
+        texts: Shape (t,): the same of the distinct texts of rows.
+    """
+
+    paths: Scores
+    texts: Scores
+
+
+class PathSearch:
+    """The rows of a version, ready for questions; shared by threads.
+
+    Args:
+        paths: Hubs and their paths.
+        rows: What is compared with a question.
+        vectors: Shape (t, d), float32, of length 1, by number of a row's text; one of zeros is missing, and no row of
+            it is seen.
+
+    Attributes:
+        paths: As given.
+        has_triple_rows: Whether some rows stand for single triples.
+        text_count: Distinct texts, each compared with every question.
+    """
+
+    def __init__(self, paths: HubPaths, rows: HubRows, vectors: NDArray[np.float32]) -> None:
+        self.paths = paths
+        self.text_count = len(vectors)
+        self._vectors = vectors
+        self._missing = np.flatnonzero(~np.any(vectors, axis=1)) if len(vectors) else np.empty(0, dtype=np.intp)
+        order = np.argsort(rows.row_paths, kind="stable")
+        self._row_texts = rows.row_texts[order].astype(np.intp)  # of this type they select fastest
+        self._row_triples = np.where(rows.row_levels == _TRIPLE_ROW, rows.row_triples, -1)[order]
+        self.has_triple_rows = bool(np.any(self._row_triples >= 0))
+        self._starts = np.searchsorted(rows.row_paths[order], np.arange(paths.path_count + 1))
+        counts = np.diff(self._starts)
+        self._is_simple = bool(np.all(counts == 1))
+        self._with_rows = np.flatnonzero(counts)
+
+    def scores(self, queries: NDArray[np.float32], least: float = 0.0) -> PathScores:
+        """Scores of all paths.
+
+        Args:
+            queries: Shape (m, d), m >= 1, of length 1: the question, and its components if they are used.
+            least: Paths that score below it are not seen.
+
+        Raises:
+            AlgorithmError: If the queries have another dimension than the vectors.
+        Cost: O(t * d * m + rows).
+        """
+        if len(self._vectors) and queries.shape[1:] != self._vectors.shape[1:]:
+            raise AlgorithmError(
+                f"The question's vectors have shape {queries.shape}, those of hub paths {self._vectors.shape}; encode "
+                "questions with the model that built the index."
+            )
+        texts = self._text_scores(queries)
+        found = np.full(self.paths.path_count, -np.inf)
+        if self._is_simple:
+            found = texts.take(self._row_texts)
+        elif len(self._with_rows):
+            found[self._with_rows] = np.maximum.reduceat(texts.take(self._row_texts), self._starts[self._with_rows])
+        if least > 0:
+            found[found < least] = -np.inf
+        return PathScores(found, texts)
+
+    def best_row_triple(self, scores: PathScores, path: int) -> int:
+        """The triple that the row with a path's score stands for; -1 if that row stands for something else.
+
+        Of equal rows the first.
+        """
+        start, end = int(self._starts[path]), int(self._starts[path + 1])
+        if start == end:
+            return -1
+        row = start + int(np.argmax(np.round(scores.texts[self._row_texts[start:end]], DECIMALS)))
+        return int(self._row_triples[row])
+
+    def _text_scores(self, queries: NDArray[np.float32]) -> Scores:
+        if not len(self._vectors):
+            return np.empty(0)
+        products = self._vectors @ queries.astype(np.float32, copy=False).T
+        largest = products[:, 0] if products.shape[1] == 1 else products.max(axis=1)
+        # float32 makes a little more than 1 of equal texts
+        scores: Scores = np.clip(largest, 0, 1).astype(np.float64)
+        scores[self._missing] = -np.inf
+        return scores
+
+
+def best_paths(scores: Scores, hashes: NDArray[np.uint8], count: int) -> NDArray[np.intp]:
+    """Numbers of the `count` best paths, in descending order of score; equal scores by ascending hash.
+
+    Args:
+        scores: Shape (n,); paths at minus infinity are left out.
+        hashes: Shape (n, 32), sha256.
+        count: How many; fewer are returned if there are fewer.
+
+    Source: algorithms.md 4.8.
+    """
+    seen = np.flatnonzero(scores > -np.inf)
+    near = seen[contenders(scores[seen], count)]
+    keys = np.ascontiguousarray(hashes[near]).view(">u8").reshape(len(near), _HASH_PARTS)
+    order = np.lexsort((*keys.T[::-1], -np.round(scores[near], DECIMALS)))
+    return near[order[: max(count, 0)]]
+
+
+_CROWD = 8
+"""As many times the wanted number of hubs are scored first; their scores rule out most others."""
+
+_MARGIN = 1e-9
+"""Far above the rounding of a weighted mean, so that no hub is ruled out by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredHub:
+    """A hub with the paths it is judged by.
+
+    Attributes:
+        hub: Its number.
+        score: Weighted mean of its kept paths' scores, 0 without any.
+        paths: Kept paths, in descending order of score.
+    """
+
+    hub: int
+    score: float
+    paths: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceRule:
+    """Parameters of the choice.
+
+    Attributes:
+        hubs: gamma: hubs to choose.
+        paths: alpha_paths: paths kept of a hub.
+        weight: How much better paths count more (w = exp(weight * score)); 0 is the mean.
+    """
+
+    hubs: int
+    paths: int
+    weight: float
+
+
+def weighted_score(scores: Sequence[float] | Scores, weight: float) -> float:
+    """Mean of path scores, weighted by exp(weight * score); 0 of none.
+
+    Source: algorithms.md 4.8 (hub score), G-HUB-4.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if not len(values):
+        return 0.0
+    weights = np.exp(weight * (values - values.max()))
+    return float(np.sum(weights * values) / np.sum(weights))
+
+
+def diversified(scores: Sequence[float], subjects: Sequence[int], penalty: float) -> list[int]:
+    """An order of a hub's rows in which rows of level triple about one subject come later and later.
+
+    Args:
+        scores: In descending order.
+        subjects: Of the row's triple; -1 for a row of another level, which is never penalised.
+        penalty: Taken off once for the first repetition of a subject, twice for the second…
+
+    Returns:
+        Indices into `scores`, in descending order of the penalised scores.
+    Source: algorithms.md 4.8 (diversity re-ranking), G-HUB-4.
+    """
+    before: dict[int, int] = {}
+    penalised = []
+    for score, subject in zip(scores, subjects, strict=True):
+        repeated = before.get(subject, 0) if subject >= 0 else 0
+        before[subject] = repeated + 1
+        penalised.append(score - penalty * repeated)
+    return sorted(range(len(penalised)), key=lambda place: -round(penalised[place], DECIMALS))
+
+
+class HubChoice:
+    """Chooses among the hubs of a version."""
+
+    def __init__(self, paths: HubPaths) -> None:
+        self._paths = paths
+        self._with_paths = np.flatnonzero(np.diff(paths.path_starts))
+
+    def by_candidates(self, scores: Scores, rule: ChoiceRule) -> list[ScoredHub]:
+        """The direct strategy: the hubs of the best paths, in descending order of hub score, then by hub id.
+
+        Each round looks at as many of the best paths, of hubs not yet chosen, as could fill all free places; hubs are
+        chosen in order of their best path.
+
+        Args:
+            scores: Of all paths.
+            rule: How many hubs and paths.
+
+        Source: algorithms.md 4.8 (direct strategy), G-HUB-3.
+        """
+        pool = self._pool(scores, rule.hubs * rule.paths)
+        owners, numbers = self._paths_of(pool)
+        left, hashes = scores[numbers], self._paths.hashes[numbers]
+        chosen: dict[int, None] = {}
+        while len(chosen) < rule.hubs:
+            found = best_paths(left, hashes, (rule.hubs - len(chosen)) * rule.paths)
+            if not len(found):
+                break
+            fresh = dict.fromkeys(owners[found].tolist())
+            chosen.update(dict.fromkeys(list(fresh)[: rule.hubs - len(chosen)]))
+            left[np.isin(owners, list(chosen))] = -np.inf
+        return in_order([self.scored(scores, hub, rule) for hub in chosen])
+
+    def best_of(self, scores: Scores, hubs: NDArray[np.intp], rule: ChoiceRule) -> list[ScoredHub]:
+        """The best of some hubs by hub score, in descending order of it, then by hub id; hubs without paths last.
+
+        Args:
+            scores: Of all paths.
+            hubs: Hub numbers, each once.
+            rule: How many hubs and paths.
+
+        Source: algorithms.md 4.8 (traversal strategy, pruning).
+        """
+        hubs = np.sort(hubs)
+        if len(hubs) > _CROWD * rule.hubs:
+            tops = self._tops(scores)[hubs]
+            first = hubs[contenders(tops, _CROWD * rule.hubs)]
+            bound = kth_largest(self._hub_scores(scores, first, rule), rule.hubs)
+            if bound > 0:  # no hub scores more than its best path
+                hubs = hubs[tops >= bound - _MARGIN]
+        found = self._hub_scores(scores, hubs, rule)
+        kept = hubs[best(found, rule.hubs)].tolist()
+        return in_order([self.scored(scores, hub, rule) for hub in kept])
+
+    def scored(self, scores: Scores, hub: int, rule: ChoiceRule) -> ScoredHub:
+        """A hub with its best paths."""
+        start, end = self._paths.path_starts[hub], self._paths.path_starts[hub + 1]
+        kept = start + best_paths(scores[start:end], self._paths.hashes[start:end], rule.paths)
+        return ScoredHub(hub, weighted_score(scores[kept], rule.weight), tuple(kept.tolist()))
+
+    def _tops(self, scores: Scores) -> Scores:
+        """The best path score of every hub, shape (h,); minus infinity without paths that are seen."""
+        tops = np.full(len(self._paths.hubs), -np.inf)
+        if len(self._with_paths):
+            tops[self._with_paths] = np.maximum.reduceat(scores, self._paths.path_starts[self._with_paths])
+        return tops
+
+    def _pool(self, scores: Scores, count: int) -> NDArray[np.intp]:
+        """The hubs that the `count` best paths can belong to: those with the best paths of their own."""
+        tops = self._tops(scores)
+        seen = np.flatnonzero(tops > -np.inf)
+        return seen[contenders(tops[seen], count)]
+
+    def _paths_of(self, hubs: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Hub and number of each path of some hubs."""
+        starts = self._paths.path_starts[hubs]
+        counts = self._paths.path_starts[hubs + 1] - starts
+        before = np.cumsum(counts) - counts
+        return np.repeat(hubs, counts), np.arange(counts.sum()) + np.repeat(starts - before, counts)
+
+    def _hub_scores(self, scores: Scores, hubs: NDArray[np.intp], rule: ChoiceRule) -> Scores:
+        """Hub scores of some hubs, shape (len(hubs),); below 0 without paths that are seen.
+
+        Hubs with about as many paths are looked at together, as the rows of a matrix.
+        """
+        found = np.full(len(hubs), -1.0)
+        starts = self._paths.path_starts[hubs]
+        counts = self._paths.path_starts[hubs + 1] - starts
+        sizes = np.where(counts > 0, np.ceil(np.log2(np.maximum(counts, 1))), -1).astype(np.int64)
+        for size in range(int(sizes.max(initial=-1)) + 1):
+            some = np.flatnonzero(sizes == size)
+            if len(some):
+                found[some] = _weighted_means(_as_rows(scores, starts[some], counts[some]), rule)
+        return found
+
+
+def _as_rows(scores: Scores, starts: Numbers, counts: Numbers) -> Scores:
+    """Runs of scores as rows of one width, filled up with minus infinity."""
+    columns = np.arange(counts.max())
+    numbers = starts[:, np.newaxis] + columns
+    if counts.min() == len(columns):
+        return scores.take(numbers)
+    return np.where(columns < counts[:, np.newaxis], scores.take(numbers, mode="clip"), -np.inf)
+
+
+def _weighted_means(values: Scores, rule: ChoiceRule) -> Scores:
+    """The weighted score of each row's best `rule.paths`; -1 of a row of minus infinity."""
+    if values.shape[1] > rule.paths:
+        values = np.partition(values, values.shape[1] - rule.paths, axis=1)[:, -rule.paths :]
+    is_seen = values > -np.inf
+    if is_seen.all():
+        weights = np.exp(rule.weight * (values - 1))
+        every: Scores = (weights * values).sum(axis=1) / weights.sum(axis=1)
+        return every
+    values = np.where(is_seen, values, 0)
+    weights = np.where(is_seen, np.exp(rule.weight * (values - 1)), 0)
+    total = weights.sum(axis=1)
+    mean: Scores = np.where(total > 0, (weights * values).sum(axis=1) / np.where(total > 0, total, 1), -1)
+    return mean
+
+
+def in_order(hubs: list[ScoredHub]) -> list[ScoredHub]:
+    """By score, then hub id; hubs without paths after all others."""
+    return sorted(hubs, key=lambda hub: (not hub.paths, -round(hub.score, DECIMALS), hub.hub))
+
+
+# Source: algorithms.md 4.8.
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What one level of a search found.
+
+    Attributes:
+        number: From 1. Levels that reach no hub are left out.
+        hubs: The best, in descending order of hub score.
+        paths_to_topic: Triples from the topic to each of them, in the order walked.
+        found: How many hubs the level reached in all.
+        not_indexed: Nodes that are hubs by definition, but whose paths no index run has found.
+    """
+
+    number: int
+    hubs: tuple[ScoredHub, ...]
+    paths_to_topic: tuple[tuple[int, ...], ...]
+    found: int
+    not_indexed: tuple[int, ...] = ()
+
+
+class TopicWalk:
+    """The graph of a version, ready for searches from a topic; shared by threads."""
+
+    def __init__(self, graph: HubGraph, paths: HubPaths, unreached: Numbers) -> None:
+        """For a version; `unreached` are the nodes that are hubs but have no paths in it."""
+        self._graph = graph
+        self._paths = paths
+        self._choice = HubChoice(paths)
+        self._hub_of = np.full(graph.node_count, -1, dtype=np.int32)
+        self._hub_of[paths.hubs] = np.arange(len(paths.hubs))
+        self._is_hub = self._hub_of >= 0
+        self._is_hub[unreached] = True
+
+    def levels(
+        self, topic: int, scores: Scores, rule: ChoiceRule, *, most_levels: int, until_hub: bool = True
+    ) -> Iterator[Level]:
+        """The levels in which hubs are reached, one at a time, as they are asked for.
+
+        The search begins at the topic in both directions and goes on from the candidates of all hubs of a level, those
+        that are left out of it included.
+
+        Args:
+            topic: A node.
+            scores: Of all paths.
+            rule: How many hubs of a level, and of their paths.
+            most_levels: beta.
+            until_hub: eta: a level goes on along every path until it meets a hub; otherwise it is one step.
+        """
+        walk = RootWalk(self._graph, self._paths, self._is_hub)
+        starts = topic_layer(topic)
+        for number in range(1, most_levels + 1):
+            nodes, places, after = walk.level(starts, until_hub=until_hub)
+            hubs = self._hub_of[nodes]
+            if len(nodes):
+                chosen = self._choice.best_of(scores, hubs[hubs >= 0].astype(np.intp), rule)
+                ways = tuple(walk.triples_to(int(places[np.argmax(hubs == hub.hub)])) for hub in chosen)
+                not_indexed = tuple(sorted(nodes[hubs < 0].tolist()))
+                yield Level(number, tuple(chosen), ways, len(nodes), not_indexed)
+            starts = joined(after, walk.candidates(hubs[hubs >= 0], places[hubs >= 0]))
+            if not len(starts.nodes):
+                return
+
+
+# Source: algorithms.md 4.8 (order of levels), 4.9, 4.10 (contexts).
+
+Pairs = NDArray[np.int64]
+
+
+class Linked:
+    """Pairs of numbers by the first: passages of a triple, passages of a hub."""
+
+    def __init__(self, pairs: Pairs, count: int) -> None:
+        """From pairs in any order, shape (e, 2); first numbers are below `count`."""
+        order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+        self._seconds: NDArray[np.int64] = pairs[order, 1]
+        self._starts = np.searchsorted(pairs[order, 0], np.arange(count + 1))
+
+    def of(self, number: int) -> NDArray[np.int64]:
+        """The second numbers of one first, ascending."""
+        return self._seconds[self._starts[number] : self._starts[number + 1]]
+
+
+@dataclass(frozen=True, slots=True)
+class UsedPath:
+    """A path with its score and the rank of its hub, from 0."""
+
+    path: int
+    score: float
+    hub_rank: int
+
+
+def used_paths(hubs: Sequence[ScoredHub], scores: Scores) -> list[UsedPath]:
+    """The kept paths of hubs that stand in order."""
+    return [UsedPath(path, float(scores[path]), rank) for rank, hub in enumerate(hubs) for path in hub.paths]
+
+
+def rank_triples(levels: Iterable[Sequence[UsedPath]], paths: HubPaths) -> list[tuple[int, float]]:
+    """Triples with the score of the path that placed them, each once.
+
+    Within a level paths stand by score, then rank of their hub, then hash; each gives its last triple, and all their
+    other triples follow in the same order.
+
+    Args:
+        levels: Paths of each level, in any order.
+        paths: Of the version.
+
+    Source: algorithms.md 4.10 (contexts).
+    """
+    placed: dict[int, float] = {}
+    for used in levels:
+        ordered = in_context_order(used, paths)
+        for one in ordered:
+            placed.setdefault(int(paths.triples_of(one.path)[-1]), one.score)
+        for one in ordered:
+            for triple in paths.triples_of(one.path)[:-1].tolist():
+                placed.setdefault(triple, one.score)
+    return list(placed.items())
+
+
+def in_context_order(used: Sequence[UsedPath], paths: HubPaths) -> list[UsedPath]:
+    """Paths by score, then rank of their hub, then hash. Source: algorithms.md 4.10."""
+    return sorted(used, key=lambda one: (-round(one.score, DECIMALS), one.hub_rank, paths.hashes[one.path].tobytes()))
+
+
+def linked_passages(
+    passages: NDArray[np.int64], cosines: Callable[[NDArray[np.int64]], Scores], count: int
+) -> list[tuple[int, float]]:
+    """The passages of a hub that are nearest to the question, with their cosines; ties to the smaller number.
+
+    Args:
+        passages: Of the hub.
+        cosines: Of passages by number.
+        count: How many at most.
+
+    Source: algorithms.md 4.9.
+    """
+    if not len(passages) or count <= 0:
+        return []
+    values = cosines(passages)
+    order = np.lexsort((passages, -np.round(values, DECIMALS)))[:count]
+    return list(zip(passages[order].tolist(), values[order].tolist(), strict=True))
+
+
+def rank_passages(
+    levels: Iterable[tuple[Sequence[ScoredHub], Sequence[Sequence[tuple[int, float]]]]],
+    scores: Scores,
+    paths: HubPaths,
+    stating: Linked,
+) -> list[tuple[int, float]]:
+    """Passages with their scores, each once, level by level; equal scores by passage number.
+
+    Args:
+        levels: Hubs of each level, and the linked passages of each of these hubs with their cosines.
+        scores: Of all paths.
+        paths: Of the version.
+        stating: Passages by triple.
+    """
+    ranked: dict[int, float] = {}
+    for hubs, linked in levels:
+        found: dict[int, float] = {}
+        for hub, near in zip(hubs, linked, strict=True):
+            for path in hub.paths:
+                for passage in stating.of(int(paths.triples_of(path)[-1])).tolist():
+                    found[passage] = max(found.get(passage, 0.0), float(scores[path]))
+            for passage, cosine in near:
+                found[passage] = max(found.get(passage, 0.0), hub.score * max(cosine, 0.0))
+        for passage, score in sorted(found.items(), key=lambda pair: (-round(pair[1], DECIMALS), pair[0])):
+            ranked.setdefault(passage, score)
+    return list(ranked.items())
+
+
+# Source: algorithms.md 4.8 (topic).
+
+MIN_SIMILARITY = 0.6
+"""Least cosine of a label that is taken for a topic. Source: algorithms.md 4.8."""
+
+MATCHES = ("id", "exact", "alias", "vector")
+"""How a topic was found, the surest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A node that a topic means.
+
+    Attributes:
+        node: Its number.
+        match: One of MATCHES.
+        similarity: Cosine of its label, for "vector" only.
+        others: Further nodes of that label, those with most edges first.
+    """
+
+    node: int
+    match: str
+    similarity: float | None = None
+    others: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEntities:
+    """Entities with vectors, by number.
+
+    Attributes:
+        keys: Their keys.
+        ids: Their ids.
+        vectors: Shape (n, d), float32, of their names (of a text's entities also of their descriptions).
+    """
+
+    keys: Sequence[str]
+    ids: Sequence[str]
+    vectors: NDArray[np.float32]
+
+
+class Topics:
+    """The nodes of a version by what they are called; a table of all labels is made when the first one is looked up.
+
+    Args:
+        stored: The graph and its names.
+        aliases: Key of an entity by another form of its name.
+        entities: For search by similarity.
+    """
+
+    def __init__(self, stored: StoredHubs, aliases: Mapping[str, str], entities: NamedEntities) -> None:
+        self._stored = stored
+        self._aliases = aliases
+        self._entities = entities
+        self._edges = np.diff(stored.graph.out_starts) + np.diff(stored.graph.in_starts)
+
+    def by_name(self, name: str) -> Topic | None:
+        """The node with this own id, this label, or a label that this is another form of."""
+        own = number_of(self._stored.own_ids, self._stored.graph.node_count, name)
+        if own is not None:
+            return Topic(own, "id")
+        key = norm_ws(name)
+        if key in self._by_label:
+            return self._most_edges(self._by_label[key], "exact")
+        other = self._aliases.get(key)
+        if other is None:
+            return None
+        same = number_of(self._stored.own_ids, self._stored.graph.node_count, other)
+        nodes = [same] if same is not None else self._by_label.get(other, [])
+        return self._most_edges(nodes, "alias") if nodes else None
+
+    def by_vector(self, vector: NDArray[np.float32]) -> Topic | None:
+        """The node with the label most similar to a vector of shape (d,); None if none is similar enough."""
+        if not len(self._entities.vectors):
+            return None
+        found = cosines(self._entities.vectors, vector)
+        best = int(np.argmax(np.round(found, 6)))  # float32 tells no more
+        similarity = float(found[best])
+        node = self._node_of(best)
+        if similarity < MIN_SIMILARITY or node is None:
+            return None
+        (label,) = self._stored.labels.of([node])
+        return self._most_edges(self._by_label[norm_ws(label)], "vector", round(similarity, 6))
+
+    def find(self, names: Sequence[str], vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, Topic]:
+        """The nodes that names mean, by name, the surest first; names that mean none are left out.
+
+        Args:
+            names: Of a question, in its order.
+            vectors: Of names that no label has.
+        """
+        found: dict[str, Topic] = {}
+        for name in names:
+            topic = self.by_name(name)
+            if topic is None and name in vectors:
+                topic = self.by_vector(vectors[name])
+            if topic is not None:
+                found[name] = topic
+        return dict(sorted(found.items(), key=lambda pair: MATCHES.index(pair[1].match)))
+
+    def _most_edges(self, nodes: Sequence[int], match: str, similarity: float | None = None) -> Topic:
+        first, *others = sorted(nodes, key=lambda node: (-int(self._edges[node]), node))
+        return Topic(first, match, similarity, tuple(others))
+
+    def _node_of(self, entity: int) -> int | None:
+        """The node of an entity: a text's has the entity's key as its own id, a graph's one that the id is made of."""
+        key, identity = self._entities.keys[entity], self._entities.ids[entity]
+        node = number_of(self._stored.own_ids, self._stored.graph.node_count, key)
+        return node if node is not None and entity_id(key) == identity else self._by_identity.get(identity)
+
+    @cached_property
+    def _by_label(self) -> dict[str, list[int]]:
+        labels = self._stored.labels.of(range(self._stored.graph.node_count))
+        nodes: dict[str, list[int]] = {}
+        for node, label in enumerate(labels):
+            nodes.setdefault(norm_ws(label), []).append(node)
+        return nodes
+
+    @cached_property
+    def _by_identity(self) -> dict[str, int]:
+        own_ids = self._stored.own_ids.of(range(self._stored.graph.node_count))
+        return {node_id(own_id): node for node, own_id in enumerate(own_ids)}
+
+
+def number_of(texts: StoredTexts, count: int, wanted: str) -> int | None:
+    """The number of a text among ascending ones, None if it is not there. Cost: O(log n)."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        (text,) = texts.of([middle])
+        if text < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < count and texts.of([low]) == [wanted] else None

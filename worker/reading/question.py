@@ -1,0 +1,581 @@
+"""A question taken apart: wh-word, head noun, expected type, main clause, what is asked about which names.
+
+Looks at no passage. Source: reader.md 6.1.
+Decided here: `whose` wants any type; words in -ed and -ly are not head nouns either.
+"""
+
+import re
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import compress, islice, takewhile
+from operator import not_
+
+from polyhop.schemas.graph import Mention
+from polyhop.schemas.languages import stem_tokens
+from polyhop.schemas.names import STOP_WORDS, name_tokens, split_sentences
+from polyhop.schemas.text import fold
+from polyhop.worker.reading.clauses import begins_sentence
+from polyhop.worker.reading.word_lists import Relation, clause_lists, geography, question_lists, relations, synonyms
+
+# Source: reader.md 6.1. Decided here: words after a cut relative clause belong to the main clause again; of a
+# question of several sentences the one with the wh-word counts.
+
+POSSESSIVE = re.compile(r"['’]s?$")
+
+_LATE = 4  # tokens; reader.md 6.1, wh late.
+_REACH = 9  # tokens; reader.md 6.1, wh late.
+_CLAUSE_STOP = re.compile(r"[,?;]")
+_AND_VERB = re.compile(r" and (?:is|was|has) ")
+_NOT_CONTENT = frozenset(("name", "called"))
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word of a question: folded lower-case form, begin and end in the text."""
+
+    low: str
+    start: int
+    end: int
+
+
+def main_words(text: str, tokens: Sequence[Token], wh: int | None, names: Sequence[Mention]) -> list[str]:
+    """Content words of the main clause without the names that only say where to begin, in order.
+
+    Args:
+        text: The question.
+        tokens: Its words.
+        wh: Index of the word that asks, None without one.
+        names: Its names, none overlapping another.
+
+    Source: reader.md 6.1. Cost: O(characters).
+    """
+    begin = _sentence_of(text, tokens, wh)
+    early = sum(begin <= token.start for token in tokens[:wh]) < _LATE
+    spans = _without_relative_clauses(text, begin) if early else [(_late_clause(text, tokens, wh or 0), len(text))]
+    dropped = [(name.start, name.end) for name in names if _is_dropped(text, name)]
+    words = []
+    for number in sorted(_begin_in(spans, tokens) - _begin_in(dropped, tokens)):
+        words += [part for part in name_tokens(POSSESSIVE.sub("", tokens[number].low)) if part not in STOP_WORDS]
+    content = [word for word in words if word not in _NOT_CONTENT]
+    if content:
+        return content
+    return [word for word in name_tokens(text) if word not in STOP_WORDS]
+
+
+def _begin_in(spans: Sequence[tuple[int, int]], tokens: Sequence[Token]) -> set[int]:
+    """Numbers of the words that begin inside a span; the spans are in order and do not overlap."""
+    found = set()
+    span = 0
+    for number, token in enumerate(tokens):
+        while span < len(spans) and spans[span][1] <= token.start:
+            span += 1
+        if span < len(spans) and spans[span][0] <= token.start:
+            found.add(number)
+    return found
+
+
+def _sentence_of(text: str, tokens: Sequence[Token], wh: int | None) -> int:
+    """Where the sentence of the wh-word begins."""
+    ends = [end for _, end in split_sentences(text[: tokens[wh].start])] if wh else []
+    ended = [end for end in ends if text[end - 1] in ".?!"]
+    return ended[-1] if ended else 0
+
+
+def _late_clause(text: str, tokens: Sequence[Token], wh: int) -> int:
+    """Where the clause of a late wh-word begins."""
+    low = tokens[max(0, wh - _REACH)].start
+    before = text[low : tokens[wh].start]
+    begins = [before.rfind(",") + 1]
+    begins += [match.end() for match in question_lists().relative_clause.finditer(before)]
+    begins += [match.start() + 1 for match in _AND_VERB.finditer(before)]
+    return low + max(begins)
+
+
+def _without_relative_clauses(text: str, begin: int) -> list[tuple[int, int]]:
+    """Spans of a question outside its relative clauses. Cost: O(characters), whatever the number of clauses."""
+    lists = question_lists()
+    spans = []
+    free = begin
+    sign, verbs = _Ahead(_CLAUSE_STOP, text), _Ahead(lists.clause_end, text)
+    while True:
+        clause = lists.relative_clause.search(text, free)
+        if clause is None:
+            spans.append((free, len(text)))
+            return spans
+        spans.append((free, clause.start()))
+        stop, finished = sign.find(clause.end()), verbs.find(clause.end())
+        free = min(stop.start() if stop else len(text), finished.end() if finished else len(text))
+
+
+class _Ahead:
+    """The next match of a pattern after ascending offsets: no character is searched twice."""
+
+    def __init__(self, pattern: re.Pattern[str], text: str) -> None:
+        self._pattern, self._text = pattern, text
+        self._found = pattern.search(text)
+
+    def find(self, start: int) -> re.Match[str] | None:
+        """The first match that begins at `start` or later; each call's `start` is at least the last one's."""
+        if self._found is not None and self._found.start() < start:
+            self._found = self._pattern.search(self._text, start)
+        return self._found
+
+
+def _is_dropped(text: str, name: Mention) -> bool:
+    if text[name.end : name.end + 2] in ("'s", "’s"):
+        return True
+    before = name_tokens(text[max(0, name.start - 24) : name.start])
+    if before and before[-1] == "the":
+        before.pop()
+    return bool(before) and before[-1] in question_lists().name_links
+
+
+PERSON, PLACE, DATE, YEAR, NUMBER, NATIONALITY, WORK, ANY, YES_NO = (
+    "PER", "LOC", "DATE", "YEAR", "NUM", "NAT", "WORK", "ANY", "YES-NO",
+)  # fmt: skip
+SYNONYM_WEIGHT = 0.8  # reader.md 6.1, M+.
+
+_WH_WORDS = frozenset(("who", "whom", "whose", "what", "which", "when", "where", "how", "why", "among"))
+_TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_NAME_OF = re.compile(r"(?:name|term|title)s? of (?:the |an? )?", re.IGNORECASE)
+_ARTICLES = frozenset(("a", "an", "the"))
+_MOST_HEAD_WORDS = 6  # reader.md 6.1, head noun.
+_OWN_WORDS_FIRST, _OWN_WORDS_LAST = 3, 2  # reader.md 6.1, relations.
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuestion:
+    """What a question says about its answer.
+
+    Attributes:
+        text: The question.
+        wh: Its wh-word, "" if it has none.
+        head: Words of the head noun, lower case, the head last; () if there is none.
+        expected: Type of the answer.
+        main_words: Content words of its main clause, in order.
+        main_stems: M, the stems of its main clause, in order of the clause.
+        weights: M+, weight by stem: 1 for M, .8 for synonyms.
+        relations: Relations it asks for.
+        names: Its names, longest first wherever two overlap, left to right.
+        name_keys: Keys of all its names, overlapping ones included.
+        words: Its lower-case words.
+        verbs: Past participles of its main clause (`commissioned`).
+    """
+
+    text: str
+    wh: str
+    head: tuple[str, ...]
+    expected: str
+    main_words: tuple[str, ...]
+    main_stems: tuple[str, ...]
+    weights: dict[str, float]
+    relations: tuple[Relation, ...]
+    names: tuple[Mention, ...]
+    name_keys: frozenset[str]
+    words: tuple[str, ...]
+    verbs: frozenset[str]
+
+    @property
+    def head_stem(self) -> str:
+        """Stem of the head noun, "" without one."""
+        return stem_of(self.head[-1]) if self.head else ""
+
+
+@lru_cache(maxsize=1 << 15)
+def stem_of(word: str) -> str:
+    """Stem of one word, "" for a stop word (ST1)."""
+    stems = stem_tokens(word)
+    return stems[0] if stems else ""
+
+
+@lru_cache(maxsize=1 << 15)
+def stems_of_key(key: str) -> frozenset[str]:
+    """Stems of the words of a name, "" for its stop words."""
+    return frozenset(stem_of(word) for word in key.split())
+
+
+def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
+    """A question taken apart.
+
+    Args:
+        text: The question.
+        found: Its names, from the finder that found those of the passages.
+
+    Source: reader.md 6.1. Cost: O(characters).
+    """
+    tokens = [Token(fold(match[0]).lower(), match.start(), match.end()) for match in _TOKEN.finditer(text)]
+    names = _apart(found)
+    place = wh_place(text, tokens)
+    wh = "" if place is None else tokens[place].low
+    head = _head(text, tokens, place, names) if place is not None and wh in ("what", "which") else ()
+    lows = tuple(name_tokens(text))
+    expected = YES_NO if place is None and _begins_yes_no(tokens) else _expected(wh, place, head, tokens)
+    words = main_words(text, tokens, place, names)
+    stems = tuple(dict.fromkeys(stem for word in words if (stem := stem_of(word))))
+    return ParsedQuestion(
+        text=text,
+        wh=wh,
+        head=head,
+        expected=expected,
+        main_words=tuple(words),
+        main_stems=stems,
+        weights=_weights(words, stems),
+        relations=_relations(words, expected),
+        names=tuple(names),
+        name_keys=frozenset(mention.key for mention in found),
+        words=lows,
+        verbs=frozenset(word for word in words if word.endswith("ed") and expected in (PERSON, ANY)),
+    )
+
+
+def _apart(found: Sequence[Mention]) -> list[Mention]:
+    """Names that do not overlap: the longest first, left to right. Cost: O(characters of all names)."""
+    chosen: list[Mention] = []
+    taken = bytearray(max((mention.end for mention in found), default=0))
+    for mention in sorted(found, key=lambda m: (m.start - m.end, m.start)):
+        if taken.find(1, mention.start, mention.end) < 0:
+            taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
+            chosen.append(mention)
+    return sorted(chosen, key=lambda m: m.start)
+
+
+def _begins_yes_no(tokens: Sequence[Token]) -> bool:
+    """Whether a question begins with an auxiliary and asks nothing with `what` or `which` later on."""
+    auxiliaries = question_lists().auxiliaries
+    if not tokens or tokens[0].low not in auxiliaries:
+        return False
+    following = [*[token.low for token in tokens[1:]], ""]
+    return not any(
+        token.low in ("what", "which") and following[place] not in auxiliaries for place, token in enumerate(tokens)
+    )
+
+
+def wh_place(text: str, tokens: Sequence[Token]) -> int | None:
+    """Place of the wh-word that asks; None without one and in yes-no questions."""
+    places = [place for place, token in enumerate(tokens) if token.low in _WH_WORDS]
+    if places and places[0] < 3:
+        is_relative = places[0] > 0 and tokens[places[0] - 1].low not in clause_lists().prepositions
+        if not (is_relative and begins_sentence(text, [tokens[place].start for place in places[1:]])):
+            return places[0]
+    if not places or _begins_yes_no(tokens):
+        return None
+    return _late_wh(text, tokens, places)
+
+
+def _late_wh(text: str, tokens: Sequence[Token], places: Sequence[int]) -> int:
+    """Which of several wh-words asks if the first one does not: one at the end, else one that begins a sentence."""
+    for place in places:
+        if place >= len(tokens) - 2:
+            return place
+    for place in places:
+        # only the text between two words can end with a full stop, and all before would be read again for each word
+        if text[tokens[place - 1].end : tokens[place].start].rstrip()[-1:] in (".", "?", "!"):
+            return place
+    for word in ("what", "which"):
+        last = [place for place in places if tokens[place].low == word]
+        if last:
+            return last[-1]
+    return places[-1]
+
+
+def _head(text: str, tokens: Sequence[Token], wh: int, names: Sequence[Mention]) -> tuple[str, ...]:
+    """Words of the noun after `what` or `which`."""
+    place = _head_place(text, tokens, wh)
+    words: list[str] = []
+    for token, before in zip(tokens[place:], [None, *tokens[place:]], strict=False):
+        is_name = any(name.start <= token.start < name.end for name in names)
+        is_apart = before is not None and text[before.end : token.start].strip()
+        if len(words) == _MOST_HEAD_WORDS or is_name or is_apart or _ends_head(token.low, is_first=not words):
+            break
+        words.append(POSSESSIVE.sub("", token.low))
+    while len(words) > 1 and (words[-1] in question_lists().head_verbs or words[-1].endswith(("ed", "ly"))):
+        words.pop()
+    return tuple(words)
+
+
+def _head_place(text: str, tokens: Sequence[Token], wh: int) -> int:
+    """Where the noun after a wh-word begins: past auxiliaries, articles, `most recent` and `name of`."""
+    lists = question_lists()
+    place = wh + 1
+    while place < len(tokens) and (tokens[place].low in lists.auxiliaries or tokens[place].low in _ARTICLES):
+        place += 1
+    if [token.low for token in tokens[place : place + 2]] == ["most", "recent"]:
+        place += 1
+    if place < len(tokens):
+        skipped = _NAME_OF.match(text, tokens[place].start)
+        if skipped:
+            place = next((n for n, token in enumerate(tokens) if token.start >= skipped.end()), len(tokens))
+    return place
+
+
+def _ends_head(word: str, *, is_first: bool) -> bool:
+    """Whether a head noun ends before a word; a verb may only be its first word."""
+    lists = question_lists()
+    if word in STOP_WORDS or word in lists.auxiliaries or word in clause_lists().prepositions:
+        return True
+    return not is_first and word in lists.head_verbs
+
+
+def _expected(wh: str, place: int | None, head: tuple[str, ...], tokens: Sequence[Token]) -> str:
+    """Type of the answer by wh-word and head noun."""
+    lists = question_lists()
+    words = {token.low for token in tokens}
+    if wh in ("who", "whom"):
+        return PERSON
+    if wh == "when":
+        return DATE
+    if wh == "where":
+        return ANY if words & lists.places_of_study and not words & lists.places_of_stay else PLACE
+    if wh == "how" and place is not None:
+        follower = tokens[place + 1].low if place + 1 < len(tokens) else ""
+        return NUMBER if follower in lists.measures else ANY
+    return _type_of_head(head) if head else ANY
+
+
+def _type_of_head(head: tuple[str, ...]) -> str:
+    lists = question_lists()
+    forms = {head[-1], head[-1].removesuffix("s"), head[-1].removesuffix("ies") + "y"}
+    if "year" in forms:
+        return YEAR
+    if head[-1] == "time" or forms & lists.date_heads:
+        return DATE
+    if forms & lists.person_heads:
+        return PERSON
+    if forms & lists.nationality_heads:
+        return NATIONALITY
+    if head[-2:] == ("area", "code") or lists.number_heads & {*forms, *head[-2:]}:
+        return NUMBER
+    if forms & lists.place_heads:
+        return PLACE
+    return WORK if forms & lists.work_heads else ANY
+
+
+def _weights(words: Sequence[str], stems: Sequence[str]) -> dict[str, float]:
+    """M+: the stems of the main clause with weight 1, those of their synonyms with .8."""
+    weights = dict.fromkeys(stems, 1.0)
+    for word in words:
+        for other in synonyms().get(word, ()):
+            stem = stem_of(other)
+            if stem:
+                weights.setdefault(stem, SYNONYM_WEIGHT)
+    return weights
+
+
+def _relations(words: Sequence[str], expected: str) -> tuple[Relation, ...]:
+    """Relations whose words are among the first three or last two of the main clause."""
+    outer = {*words[:_OWN_WORDS_FIRST], *words[-_OWN_WORDS_LAST:]}
+    return tuple(one for one in relations() if expected in one.types and outer & one.question_words)
+
+
+# Source: reader.md 6.6.
+
+_BE = frozenset(("is", "was", "are", "were", "been", "be"))
+_DO = frozenset(("did", "does", "do", "has", "have", "had", "can", "could", "will", "would", "should"))
+_WH = frozenset(("who", "whom", "whose", "what", "which", "when", "where", "how", "why"))
+_LEADING_ARTICLES = frozenset(("the", "a", "an"))
+_DESCRIBED = re.compile(
+    r"\b(?:the|an?)\s+((?:[a-z][\w-]*\s+){1,3}?)"
+    r"(?:(?:in|on|at|by|from|to|for|of) )?(?:where|that|which|who|whose|whom)\b"
+)
+_LINKS = frozenset(("of", "behind", "by", "from", "for", "about", "on", "in", "at", "under", "with", "to"))
+_SENTENCE_END = re.compile(r"[.?!][\"'”’)]*\s+")
+_NOUN_BEFORE = re.compile(r"\b(?:the|an?)\s+((?:[a-z][\w-]*\s+){1,2})$")
+_MOST_NOUNS = 4  # chosen: noun phrases of questions are shorter; bounds the look to the left
+_FAR = 80  # characters beside a name; chosen: about the clause that it stands in
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question's parts.
+
+    Attributes:
+        verb: What the answer did or what was done to it, "" if the question is not about its subject.
+        is_passive: Whether it was done to the answer (`who was born`).
+        predicate: Words that the answer's sentence says.
+        direct: Names that the answer's sentence is about.
+        leading: Names that lead to it over something else.
+        inner: Words that describe what leads to it (`birthplace`).
+    """
+
+    verb: str
+    is_passive: bool
+    predicate: tuple[str, ...]
+    direct: tuple[Mention, ...]
+    leading: tuple[Mention, ...]
+    inner: tuple[str, ...]
+
+
+@lru_cache(maxsize=256)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(name_tokens(text))
+
+
+def asked_of(question: ParsedQuestion) -> Asked:
+    """A question's parts. Cost: O(characters)."""
+    named = _words_of_names(question)
+    described = _described(question)
+    content = _without(question.words, STOP_WORDS | named | _WH, question_lists().auxiliaries)
+    main = _without(question.main_words, named, question.head)
+    predicate = _without(main, described)
+    names = _proper_names(question)
+    begin = _asking(question)
+    clause = _DESCRIBED.search(question.text)
+    if not predicate and not begin and clause is None:
+        predicate, leads = main, [False] * len(names)
+    else:
+        clause_end = clause.end() if clause else len(question.text)
+        leads = [_leads(question, name, begin=begin, clause_end=clause_end) for name in names]
+    if not predicate:
+        said = filter(frozenset(content).__contains__, _words(question.text[begin:]))
+        predicate = _without(said, described, question.head)
+    outer = {*predicate, *question.head}
+    verb, is_passive = _verb(question)
+    return Asked(
+        verb=verb,
+        is_passive=is_passive,
+        predicate=tuple(dict.fromkeys(predicate)),
+        direct=tuple(compress(names, map(not_, leads))),
+        leading=tuple(compress(names, leads)),
+        inner=tuple(dict.fromkeys(_without(content, outer))),
+    )
+
+
+def _words_of_names(question: ParsedQuestion) -> set[str]:
+    return {word for name in question.names for word in name_tokens(name.surface)}
+
+
+def _proper_names(question: ParsedQuestion) -> list[Mention]:
+    """The question's names, but not a preposition that has its capital from the beginning of the sentence."""
+    return [name for name in question.names if name.start or name.key not in clause_lists().prepositions]
+
+
+def _without(words: Iterable[str], *excluded: Container[str]) -> list[str]:
+    """The words that none of some groups has, in their order."""
+    return [word for word in words if not any(word in group for group in excluded)]
+
+
+def _asking(question: ParsedQuestion) -> int:
+    """Where the last sentence of a question begins."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(question.text)]
+    return ends[-1] if ends and ends[-1] < len(question.text) else 0
+
+
+def _described(question: ParsedQuestion) -> frozenset[str]:
+    """Nouns that stand for what leads to the answer: `the birthplace of NAME`, `the city where`, `NAME's father`."""
+    nouns: set[str] = set()
+    for match in _DESCRIBED.finditer(question.text):
+        nouns.update(word for word in _words(match[1]) if _is_noun(word) and not word.endswith("ed"))
+    for name in question.names:
+        nouns.update(_nouns_before(_words(question.text[max(0, name.start - _FAR) : name.start])))
+        nouns.update(_nouns_of_clause(question, name))
+        behind = question.text[name.end :]
+        if behind.startswith(("'s ", "’s ")):
+            nouns.update(_nouns_after(_words(behind[3:_FAR])))
+    return frozenset(nouns)
+
+
+def _nouns_before(words: Sequence[str]) -> list[str]:
+    """Nouns that a name belongs to by `of`, `by` and the like, through several of them."""
+    nouns: list[str] = []
+    at = len(words) - 1
+    while at >= 0:
+        while at >= 0 and words[at] in _LEADING_ARTICLES:
+            at -= 1
+        if at < 0 or words[at] not in _LINKS:
+            break
+        found = _nouns_ending(words[:at])
+        at -= 1 + len(found)
+        if not found or at < 0 or words[at] not in _LEADING_ARTICLES:
+            break
+        nouns += found
+    return nouns
+
+
+def _nouns_ending(words: Sequence[str]) -> list[str]:
+    """Nouns that some words end with, from right to left."""
+    return list(islice(takewhile(_is_noun, reversed(words)), _MOST_NOUNS))
+
+
+def _nouns_after(words: Sequence[str]) -> list[str]:
+    nouns = []
+    for word in words[:2]:
+        if not _is_noun(word) or word.endswith("ed"):
+            break
+        nouns.append(word)
+    return nouns
+
+
+def _is_noun(word: str) -> bool:
+    lists = clause_lists()
+    return (
+        word not in _LEADING_ARTICLES | _WH | STOP_WORDS
+        and word not in lists.prepositions | lists.auxiliaries | lists.verbs
+    )
+
+
+def _leads(question: ParsedQuestion, name: Mention, *, begin: int, clause_end: int) -> bool:
+    """Whether a name only leads to the answer: after a described noun, before `'s`, or in a relative clause."""
+    text = question.text
+    if text[name.end : name.end + 2] in ("'s", "’s") or name.key in geography().demonyms:
+        return True
+    if name.end <= begin:
+        return True
+    if _is_described_by(question, name):
+        return True
+    said = set(name_tokens(name.surface)) - STOP_WORDS
+    is_outside = not said.issubset(question.main_words)
+    if is_outside and clause_end <= name.start:
+        return True
+    return bool(_nouns_before(_words(text[max(0, name.start - _FAR) : name.start])))
+
+
+def _is_described_by(question: ParsedQuestion, name: Mention) -> bool:
+    """Whether a name begins a clause without a relative word: `the city Ann Roe played for`."""
+    return bool(_nouns_of_clause(question, name))
+
+
+def _nouns_of_clause(question: ParsedQuestion, name: Mention) -> tuple[str, ...]:
+    noun = _NOUN_BEFORE.search(question.text[max(0, name.start - _FAR) : name.start])
+    behind = _words(question.text[name.end : name.end + _FAR])
+    if noun is None or not behind or not (behind[0].endswith("ed") or behind[0] in clause_lists().verbs):
+        return ()
+    return tuple(word for word in _words(noun[1]) if _is_noun(word) and not word.endswith("ed"))
+
+
+def _verb(question: ParsedQuestion) -> tuple[str, bool]:
+    """The verb whose subject is asked for, and whether it is passive; "" if something else is asked for."""
+    following = _after_subject(question)
+    if not following or following[0] in _DO:
+        return "", False
+    is_passive = following[0] in _BE
+    verb = next(iter(following[1:]), "") if is_passive else following[0]
+    is_said = _is_verb(question, verb) and (not is_passive or _is_participle(verb))
+    return (verb, is_passive) if is_said else ("", False)
+
+
+def _after_subject(question: ParsedQuestion) -> Sequence[str]:
+    """The words after `who` or after the noun of `which` and `what`; none where these are no subject (`in which`)."""
+    words = question.words
+    if question.wh not in ("who", "which", "what") or question.wh not in words:
+        return ()
+    at = words.index(question.wh) + 1
+    if at > 1 and words[at - 2] in clause_lists().prepositions:
+        return ()
+    if question.wh != "who" and question.head:
+        while at < len(words) and words[at] != question.head[-1]:
+            at += 1
+        at += 1
+    return words[at:]
+
+
+def _is_verb(question: ParsedQuestion, word: str) -> bool:
+    """Whether a word where a verb is expected is one of the question's main words, and of no name."""
+    if word in STOP_WORDS | _LEADING_ARTICLES or word not in question.main_words:
+        return False
+    return word not in _words_of_names(question)
+
+
+def _is_participle(word: str) -> bool:
+    lists = clause_lists()
+    return word.endswith("ed") or word in lists.verbs or any(word in forms for forms in lists.irregular.values())

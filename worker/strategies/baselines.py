@@ -1,0 +1,583 @@
+"""`bm25`, `bm25-rm3`, `bm25-2step`, `dense`, `dense-ann`, `naive-vector`, `rrf`, `bm25-ce`, `rrf-ce`: the baselines.
+
+Source: algorithms.md 2.9, 1.7, 6.2.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from polyhop.schemas.evidence import RERANKED, Evidence, Node, Note, Seed
+from polyhop.schemas.languages import analyser_of
+from polyhop.schemas.names import STOP_WORDS
+from polyhop.schemas.ports import IndexReader, NameSearching, Reranker, Services, Strategy, TextComparing
+from polyhop.schemas.query import Question, RankedPassage, Retrieval
+from polyhop.schemas.text import passage_text
+from polyhop.warehouse.artefacts import ENTITIES, GRAPH, NEAREST_PASSAGES, lexical_of, vectors_of
+from polyhop.worker.ranking.bm25 import (
+    add_terms,
+    count_terms,
+    coverage_and_proximity,
+    expansion_entities,
+    impacts,
+    interpolate,
+    inverse_document_frequency,
+    relevance_model,
+    score,
+    term_shares,
+    too_common,
+    top,
+)
+from polyhop.worker.ranking.chains import entity_line
+from polyhop.worker.ranking.fusion import best, best_positive, contenders, reciprocal_rank_fusion
+from polyhop.worker.ranking.pagerank import edge_weights
+from polyhop.worker.ranking.similarity import (
+    cosine_error,
+    cosines,
+    exact_cosines,
+    mentioned_in,
+    passages_of_entities,
+    rough_cosines,
+)
+from polyhop.worker.strategies.base import (
+    LexicalParameters,
+    Parameters,
+    RankedStrategy,
+    Ranker,
+    Ranking,
+    entity_vector,
+    question_vector,
+    ranked_passages,
+    rankings,
+    retrieve_each,
+    strategy,
+)
+from polyhop.worker.strategies.entities import EntityMatcher
+
+
+class RerankParameters(Parameters):
+    """What is put in another order, and by what if there is no cross-encoder."""
+
+    rerank_depth: int = Field(
+        100, ge=0, le=10_000, description="Top passages that are re-ranked, default 100; the rest follow."
+    )
+    proximity_weight: float = Field(
+        0.5,
+        ge=0,
+        le=1000,
+        description="Without a cross-encoder: weight of question words close together, their coverage being 1, "
+        "default 0.5.",
+    )
+
+
+class Reranking(RerankParameters):
+    """What every strategy takes beside its own parameters."""
+
+    rerank: bool = Field(
+        default=False,
+        description="Re-rank the top passages by the cross-encoder (models.rerank), or by shared words without one.",
+    )
+
+
+# Source: algorithms.md 2.9.
+
+ANALYSER = "plain"
+
+
+class LexicalRanker:
+    """BM25 over plain tokens; repeated question words count repeatedly. Passages without a shared word are left out."""
+
+    def __init__(self, reader: IndexReader, parameters: LexicalParameters) -> None:
+        lexical = reader.artefact(lexical_of(ANALYSER))
+        self._impacts = impacts(lexical, parameters.k1, parameters.b)
+        self._tokens = analyser_of(ANALYSER, lexical.language)
+
+    def rank(self, question: Question, count: int) -> Ranking:
+        """At most `count` passages, in descending order of score."""
+        return top(self._impacts, count_terms(self._tokens(question.text), self._impacts.terms), count)
+
+
+@strategy(
+    "bm25",
+    "Passages by shared words (BM25).",
+    LexicalParameters,
+    needs={"lexical:plain"},
+)
+def build_bm25(reader: IndexReader, parameters: LexicalParameters, _services: Services) -> RankedStrategy:
+    """`bm25` on an open version."""
+    return RankedStrategy("bm25", reader.passage_ids, LexicalRanker(reader, parameters))
+
+
+# Source: algorithms.md 2.9.
+
+
+class LexicalReranker:
+    """The fallback: reads words only."""
+
+    model = "lexical"
+
+    def __init__(self, reader: IndexReader, proximity_weight: float) -> None:
+        lexical = reader.artefact(lexical_of(ANALYSER))
+        self._terms = lexical.terms
+        self._tokens = analyser_of(ANALYSER, lexical.language)
+        self._idf = inverse_document_frequency(np.diff(lexical.indptr), len(lexical.lengths))
+        self._proximity_weight = proximity_weight
+
+    def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float64]:
+        """Shape (len(passages),), from 0 to 1 + the weight of proximity."""
+        words = [token for token in self._tokens(question) if token in self._terms]
+        idf = {token: float(self._idf[self._terms[token]]) for token in words}
+        parts = [coverage_and_proximity(idf, self._tokens(passage)) for passage in passages]
+        return np.array([coverage + self._proximity_weight * proximity for coverage, proximity in parts], np.float64)
+
+
+class RerankedStrategy:
+    """A strategy's first passages by a reranker's scores, equal ones as the strategy had them; the rest unchanged.
+
+    A passage that was put in order carries the reranker's score, the others keep the strategy's.
+    """
+
+    def __init__(
+        self, strategy: Strategy, reader: IndexReader, parameters: RerankParameters, reranker: Reranker | None
+    ) -> None:
+        self.name = strategy.name
+        self._strategy = strategy
+        self._reader = reader
+        self._depth = parameters.rerank_depth
+        self._reranker: Reranker = reranker or LexicalReranker(reader, parameters.proximity_weight)
+        self._judge = f"the cross-encoder {reranker.model}" if reranker else "shared words (no cross-encoder is set)"
+
+    def searched_hints(self, question: Question) -> Sequence[str]:
+        """Those of the strategy, if it searches by any; see `polyhop.schemas.ports.NameSearching`."""
+        return self._strategy.searched_hints(question) if isinstance(self._strategy, NameSearching) else ()
+
+    def further_texts(self, question: Question) -> Sequence[str]:
+        """Those of the strategy, if it compares with any; see `polyhop.schemas.ports.TextComparing`."""
+        return self._strategy.further_texts(question) if isinstance(self._strategy, TextComparing) else ()
+
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
+        found = self._strategy.retrieve(questions, limit=max(limit, self._depth))
+        return [self._reranked(*each, limit) for each in zip(questions, found, strict=True)]
+
+    def _reranked(self, question: Question, found: Retrieval, limit: int) -> Retrieval:
+        begun = time.perf_counter()
+        if not found.passages:
+            return replace(found, triples=found.triples[: max(limit, 0)])
+        head, tail = found.passages[: self._depth], found.passages[self._depth :]
+        values = self._read(question.text, head)
+        first = [(head[place].passage_id, float(values[place])) for place in best(values, len(values)).tolist()]
+        pairs = (first + [(passage.passage_id, passage.score) for passage in tail])[: max(limit, 0)]
+        note = Note(RERANKED, f"the top {len(head)} passages, by {self._judge}")
+        return replace(
+            found,
+            passages=tuple(RankedPassage(name, rank, score) for rank, (name, score) in enumerate(pairs, start=1)),
+            triples=found.triples[: max(limit, 0)],
+            evidence=replace(found.evidence, notes=(*found.evidence.notes, note)),
+            seconds={**found.seconds, "traversal": found.seconds.get("traversal", 0.0) + time.perf_counter() - begun},
+        )
+
+    def _read(self, question: str, head: Sequence[RankedPassage]) -> NDArray[np.float64]:
+        numbers = [self._reader.number_of_passage[passage.passage_id] for passage in head]
+        texts = [passage_text(title, text) for _, title, text in self._reader.passages(numbers)]
+        return self._reranker.score(question, texts)
+
+
+class DenseParameters(Parameters):
+    """`dense` has none."""
+
+
+class DenseAnnParameters(Parameters):
+    """Parameters of `dense-ann`."""
+
+    ef_search: int = Field(
+        64, ge=1, le=100_000, description="Candidates that the HNSW graph is searched with, default 64; more find more."
+    )
+
+
+class SearchParameters(DenseAnnParameters):
+    """How the nearest passages are found, for strategies that start from them."""
+
+    search: Literal["exact", "ann"] = Field(
+        "exact", description="Nearest passages by exact search (default), or ann: an HNSW graph (built for dense-ann)."
+    )
+
+
+class NaiveVectorParameters(Parameters):
+    """Parameters of `naive-vector`."""
+
+    entities: int = Field(
+        30, ge=1, le=10_000, description="Entities nearest to the question that are used, default 30."
+    )
+
+
+class DenseRanker:
+    """Exact cosines with all passages: rough ones of a block of questions choose, as in decision 0023."""
+
+    def __init__(self, reader: IndexReader, strategy: str) -> None:
+        self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
+        self._error = cosine_error(self._vectors.shape[1])
+        self._strategy = strategy
+
+    def rank(self, question: Question, count: int) -> Ranking:
+        """At most `count` passages, in descending order of score."""
+        return next(self.rank_each([question], count))
+
+    def rank_each(self, questions: Sequence[Question], count: int) -> Iterator[Ranking]:
+        """As `rank`, for each question in order; the vectors are read once for all."""
+        vectors = [question_vector(question, self._strategy) for question in questions]
+        for rough, vector in zip(rough_cosines(self._vectors, vectors), vectors, strict=True):
+            near = contenders(rough, count, self._error)
+            scores = exact_cosines(self._vectors, near, vector)
+            first = best(scores, count)
+            yield near[first], scores[first]
+
+
+class ApproximateRanker:
+    """The nearest passages that an HNSW graph finds, ordered by their exact cosines."""
+
+    def __init__(self, reader: IndexReader, strategy: str, ef_search: int) -> None:
+        self._nearest = reader.artefact(NEAREST_PASSAGES)
+        self._vectors = np.asarray(reader.artefact(vectors_of("passage")))
+        self._strategy = strategy
+        self._ef_search = ef_search
+
+    def rank(self, question: Question, count: int) -> Ranking:
+        """At most `count` passages, in descending order of score."""
+        vector = question_vector(question, self._strategy)
+        found = np.unique(np.asarray(self._nearest(vector, count, self._ef_search), dtype=np.intp))
+        # Row by row: a product with a matrix of another height may differ in the last bit.
+        scores = np.sum(self._vectors[found].astype(np.float64) * vector, axis=1)
+        order = best(scores, count)
+        return found[order], scores[order]
+
+
+def nearest_ranker(reader: IndexReader, strategy: str, parameters: SearchParameters) -> Ranker:
+    """Exact or approximate, as the parameters say."""
+    if parameters.search == "ann":
+        return ApproximateRanker(reader, strategy, parameters.ef_search)
+    return DenseRanker(reader, strategy)
+
+
+class NearEntitiesStrategy:
+    """`naive-vector`: passages that mention the entities nearest to the question, which are its evidence."""
+
+    name = "naive-vector"
+
+    def __init__(self, reader: IndexReader, entities: int) -> None:
+        self._passage_ids = reader.passage_ids
+        graph = reader.artefact(GRAPH)
+        self._keys = graph.keys
+        self._vectors = np.asarray(reader.artefact(vectors_of("entity")))
+        self._entities = entities
+        has_texts = ENTITIES.name in reader.artefacts
+        self._texts = reader.artefact(ENTITIES) if has_texts else None
+        self._mentioned_in = mentioned_in(graph)
+
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
+        return retrieve_each(questions, limit, self._retrieve_one)
+
+    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
+        begun = time.perf_counter()
+        scores = cosines(self._vectors, entity_vector(question, self.name))
+        nearest = best(scores, self._entities)
+        seeded = time.perf_counter()
+        ranking = passages_of_entities(self._mentioned_in, nearest, scores[nearest], limit)
+        nodes = tuple(Node(self._keys[n], self._keys[n], round(float(scores[n]), 6)) for n in nearest.tolist())
+        return Retrieval(
+            ranked_passages(self._passage_ids, ranking),
+            Evidence(nodes=nodes, measure="similarity", node_count=len(nodes), context=self._context(nearest.tolist())),
+            {"seed": seeded - begun, "traversal": time.perf_counter() - seeded},
+        )
+
+    def _context(self, nearest: list[int]) -> str:
+        """Their descriptions, which are all that a model reads in the paper; "" if the version has no texts of them."""
+        return "" if self._texts is None else "\n".join(map(entity_line, self._texts(nearest)))
+
+
+@strategy(
+    "dense",
+    "Passages by cosine of their vectors.",
+    DenseParameters,
+    needs={"vectors:passage"},
+    batches=True,
+)
+def build_dense(reader: IndexReader, parameters: DenseParameters, _services: Services) -> RankedStrategy:
+    """`dense` on an open version; it has no parameters."""
+    del parameters
+    return RankedStrategy("dense", reader.passage_ids, DenseRanker(reader, "dense"))
+
+
+@strategy(
+    "dense-ann",
+    "As dense, searched approximately by an HNSW graph.",
+    DenseAnnParameters,
+    needs={"vectors:passage", "ann:passage"},
+)
+def build_dense_ann(reader: IndexReader, parameters: DenseAnnParameters, _services: Services) -> RankedStrategy:
+    """`dense-ann` on an open version."""
+    ranker = ApproximateRanker(reader, "dense-ann", parameters.ef_search)
+    return RankedStrategy("dense-ann", reader.passage_ids, ranker)
+
+
+@strategy(
+    "naive-vector",
+    "Passages that mention the entities nearest to the question.",
+    NaiveVectorParameters,
+    needs={"graph", "vectors:entity"},
+    writes_context=True,
+)
+def build_naive_vector(
+    reader: IndexReader, parameters: NaiveVectorParameters, _services: Services
+) -> NearEntitiesStrategy:
+    """`naive-vector` on an open version."""
+    return NearEntitiesStrategy(reader, parameters.entities)
+
+
+# Source: algorithms.md 2.9.
+
+
+class RelevanceModelParameters(LexicalParameters):
+    """Parameters of `bm25-rm3`."""
+
+    fb_docs: int = Field(10, ge=1, le=10_000, description="Passages that the question learns from, default 10.")
+    fb_terms: int = Field(10, ge=1, le=10_000, description="Terms of the relevance model that are kept, default 10.")
+    original_weight: float = Field(
+        0.5, ge=0, le=1, description="lambda: share of the question's own words, default 0.5; 1 is bm25."
+    )
+    drop_stopwords: bool = Field(
+        default=False, description="Leave stop words out of the relevance model, 0 or 1, default 0."
+    )
+
+
+class TwoStepParameters(LexicalParameters):
+    """Parameters of `bm25-2step`."""
+
+    fb_docs: int = Field(5, ge=1, le=10_000, description="Passages of the first step, default 5.")
+    fb_entities: int = Field(5, ge=1, le=10_000, description="Entities of them that are added, default 5.")
+    max_df_ratio: float = Field(
+        0.1, ge=0, le=1, description="Entities in a larger share of all passages are not added, default 0.1."
+    )
+    entity_word_weight: float = Field(
+        0.5, ge=0, le=1000, description="Weight of an added entity's word, a question's word being 1, default 0.5."
+    )
+
+
+class Expansion(Protocol):
+    """Adds to a question what its first passages suggest."""
+
+    def expand(self, question: Question, counts: Mapping[int, int], first: Ranking) -> tuple[Mapping[int, float], Note]:
+        """Weight by term number, ascending, and what was added."""
+        ...
+
+
+class FeedbackStrategy:
+    """BM25, expansion, BM25; the second ranking is the result."""
+
+    def __init__(
+        self, name: str, reader: IndexReader, parameters: LexicalParameters, expansion: Expansion, fb_docs: int
+    ) -> None:
+        self.name = name
+        self._passage_ids = reader.passage_ids
+        lexical = reader.artefact(lexical_of(ANALYSER))
+        self._impacts = impacts(lexical, parameters.k1, parameters.b)
+        self._tokens = analyser_of(ANALYSER, lexical.language)
+        self._expansion = expansion
+        self._fb_docs = fb_docs
+
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
+        return retrieve_each(questions, limit, self._retrieve_one)
+
+    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
+        begun = time.perf_counter()
+        counts = count_terms(self._tokens(question.text), self._impacts.terms)
+        scores = score(self._impacts, counts)
+        first = best_positive(scores, self._fb_docs)
+        first_scores = scores[first]
+        seeded = time.perf_counter()
+        weights, added = self._expansion.expand(question, counts, (first, first_scores))
+        scores = score(self._impacts, weights)
+        numbers = best_positive(scores, limit)
+        ranked = ranked_passages(self._passage_ids, (numbers, scores[numbers]))
+        seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
+        weighed = zip(first.tolist(), first_scores.tolist(), strict=True)
+        seeds = tuple(Seed("passage", self._passage_ids[number], round(weight, 6)) for number, weight in weighed)
+        label = f"{added.label} suggested by the top {len(first)} passages"
+        return Retrieval(ranked, Evidence(seeds=seeds, notes=(replace(added, label=label),)), seconds)
+
+
+class RelevanceTerms:
+    """RM3: the words that are likely in the first passages."""
+
+    def __init__(self, reader: IndexReader, parameters: RelevanceModelParameters) -> None:
+        lexical = reader.artefact(lexical_of(ANALYSER))
+        self._shares = term_shares(lexical)
+        self._terms = list(lexical.terms)
+        self._tokens = analyser_of(ANALYSER, lexical.language)
+        self._parameters = parameters
+        self._dropped = np.array([term in STOP_WORDS for term in self._terms]) if parameters.drop_stopwords else None
+
+    def expand(self, question: Question, counts: Mapping[int, int], first: Ranking) -> tuple[Mapping[int, float], Note]:
+        """The question's words and the relevance model's, mixed."""
+        terms, weights = relevance_model(self._shares, *first, self._parameters.fb_terms, self._dropped)
+        length = len(self._tokens(question.text))
+        mixed = interpolate(counts, length, terms, weights, self._parameters.original_weight)
+        return mixed, Note("Terms", items=_rounded([self._terms[term] for term in terms.tolist()], weights.tolist()))
+
+
+class RelevanceEntities:
+    """BM25-2step: the words of the entities that weigh most in the first passages and are not in the question."""
+
+    def __init__(self, reader: IndexReader, parameters: TwoStepParameters) -> None:
+        from scipy import sparse
+
+        graph = reader.artefact(GRAPH)
+        shape = (graph.passage_count, graph.entity_count)
+        self._weights = sparse.csr_array((edge_weights(graph), graph.indices, graph.indptr), shape=shape)
+        self._too_common = too_common(graph, parameters.max_df_ratio)
+        self._keys = graph.keys
+        self._matcher = EntityMatcher(reader)
+        lexical = reader.artefact(lexical_of(ANALYSER))
+        self._terms, self._tokens = lexical.terms, analyser_of(ANALYSER, lexical.language)
+        self._parameters = parameters
+
+    def expand(self, question: Question, counts: Mapping[int, int], first: Ranking) -> tuple[Mapping[int, float], Note]:
+        """The question's words and those of the added entities."""
+        excluded = self._too_common.copy()
+        excluded[self._matcher.match(question.text).numbers] = True
+        entities, sums = expansion_entities(self._weights, first[0], excluded, self._parameters.fb_entities)
+        keys = [self._keys[entity] for entity in entities.tolist()]
+        added = count_terms((token for key in keys for token in self._tokens(key)), self._terms)
+        weights = add_terms(counts, added, self._parameters.entity_word_weight)
+        return weights, Note("Entities", items=_rounded(keys, sums.tolist()))
+
+
+@strategy(
+    "bm25-rm3",
+    "BM25 with words that the top passages suggest (RM3).",
+    RelevanceModelParameters,
+    needs={"lexical:plain"},
+)
+def build_bm25_rm3(reader: IndexReader, parameters: RelevanceModelParameters, _services: Services) -> FeedbackStrategy:
+    """`bm25-rm3` on an open version."""
+    terms = RelevanceTerms(reader, parameters)
+    return FeedbackStrategy("bm25-rm3", reader, parameters, terms, parameters.fb_docs)
+
+
+@strategy(
+    "bm25-2step",
+    "BM25 with the entities of its own top passages.",
+    TwoStepParameters,
+    needs={"graph", "lexical:plain"},
+)
+def build_bm25_2step(reader: IndexReader, parameters: TwoStepParameters, _services: Services) -> FeedbackStrategy:
+    """`bm25-2step` on an open version."""
+    entities = RelevanceEntities(reader, parameters)
+    return FeedbackStrategy("bm25-2step", reader, parameters, entities, parameters.fb_docs)
+
+
+def _rounded(names: Sequence[str], weights: Sequence[float]) -> tuple[tuple[str, float], ...]:
+    """Names with their weights, rounded for reading."""
+    return tuple((name, round(weight, 6)) for name, weight in zip(names, weights, strict=True))
+
+
+# Source: algorithms.md 2.9, 0.5.
+
+
+class FusionParameters(LexicalParameters):
+    """Parameters of `rrf`, and of the fusion that seeds `graph-rrf`."""
+
+    grid: ClassVar[Mapping[str, str]] = {"rrf_k": "10,20,60,100", "depth": "50,100,200"}
+    """Chosen around the defaults."""
+
+    depth: int = Field(100, ge=1, le=10_000, description="Passages taken from each of the two rankings, default 100.")
+    rrf_k: float = Field(60.0, ge=0, le=10_000, description="Damping of the first ranks in the fusion, default 60.")
+
+
+class FusedRanker:
+    """Several rankings fused by rank."""
+
+    def __init__(self, rankers: Sequence[Ranker], depth: int, k: float) -> None:
+        self._rankers = rankers
+        self._depth = depth
+        self._k = k
+
+    def rank(self, question: Question, count: int) -> Ranking:
+        """At most `count` passages, in descending order of score; there are never more than the lists hold."""
+        return next(self.rank_each([question], count))
+
+    def rank_each(self, questions: Sequence[Question], count: int) -> Iterator[Ranking]:
+        """As `rank`, for each question in order."""
+        for found in zip(*(rankings(ranker, questions, self._depth) for ranker in self._rankers), strict=True):
+            fused = reciprocal_rank_fusion([numbers.tolist() for numbers, _ in found], self._k)[: max(count, 0)]
+            numbers = np.array([number for number, _ in fused], dtype=np.intp)
+            yield numbers, np.array([score for _, score in fused], dtype=np.float64)
+
+
+def fused_ranker(reader: IndexReader, parameters: FusionParameters, strategy: str) -> FusedRanker:
+    """BM25 first, then cosine: that is the order of ties."""
+    rankers = (LexicalRanker(reader, parameters), DenseRanker(reader, strategy))
+    return FusedRanker(rankers, parameters.depth, parameters.rrf_k)
+
+
+@strategy(
+    "rrf",
+    "BM25 and dense, fused by rank.",
+    FusionParameters,
+    needs={"lexical:plain", "vectors:passage"},
+    batches=True,
+)
+def build_rrf(reader: IndexReader, parameters: FusionParameters, _services: Services) -> RankedStrategy:
+    """`rrf` on an open version."""
+    return RankedStrategy("rrf", reader.passage_ids, fused_ranker(reader, parameters, "rrf"))
+
+
+# Source: algorithms.md 2.9.
+
+
+class LexicalRerankParameters(RerankParameters, LexicalParameters):
+    """Parameters of `bm25-ce`."""
+
+
+class FusedRerankParameters(RerankParameters, FusionParameters):
+    """Parameters of `rrf-ce`."""
+
+    rerank_depth: int = Field(
+        20, ge=0, le=10_000, description="Top passages that are re-ranked, default 20; the rest follow."
+    )
+
+
+@strategy(
+    "bm25-ce",
+    "The top of BM25, re-ranked by a cross-encoder (or its lexical fallback).",
+    LexicalRerankParameters,
+    needs={"lexical:plain"},
+)
+def build_bm25_ce(reader: IndexReader, parameters: LexicalRerankParameters, services: Services) -> RerankedStrategy:
+    """`bm25-ce` on an open version."""
+    return _reranked("bm25-ce", LexicalRanker(reader, parameters), reader, parameters, services)
+
+
+@strategy(
+    "rrf-ce",
+    "The top of rrf, re-ranked by a cross-encoder (or its lexical fallback).",
+    FusedRerankParameters,
+    needs={"lexical:plain", "vectors:passage"},
+)
+def build_rrf_ce(reader: IndexReader, parameters: FusedRerankParameters, services: Services) -> RerankedStrategy:
+    """`rrf-ce` on an open version."""
+    return _reranked("rrf-ce", fused_ranker(reader, parameters, "rrf-ce"), reader, parameters, services)
+
+
+def _reranked(
+    name: str, ranker: Ranker, reader: IndexReader, parameters: RerankParameters, services: Services
+) -> RerankedStrategy:
+    ranked = RankedStrategy(name, reader.passage_ids, ranker)
+    return RerankedStrategy(ranked, reader, parameters, services.reranker())
