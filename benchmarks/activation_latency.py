@@ -16,7 +16,7 @@ from polyhop.api import Index, open_index
 from polyhop.schemas.query import Question
 from polyhop.warehouse.artefacts import NAMES, RELATIONS
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.open import open_encoder
+from polyhop.warehouse.open_encoders import open_encoder
 from polyhop.worker.questions.parts import RuleNaming
 from polyhop.worker.strategies.qasa import QasaStrategy
 

@@ -32,8 +32,9 @@ from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.graph.address import Address, find_address
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
-from polyhop.warehouse.index_reader import PublishedIndex, open_published
-from polyhop.warehouse.open import open_encoder
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.warehouse.open import open_published
+from polyhop.warehouse.open_encoders import open_encoder
 from polyhop.warehouse.user_files import load_settings
 from polyhop.worker.questions.parts import RuleNaming
 from polyhop.worker.strategies.entities import NameLookup

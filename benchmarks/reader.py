@@ -21,9 +21,9 @@ from machine import describe_machine
 from polyhop.api import open_index
 from polyhop.schemas.artefacts import Artefact
 from polyhop.schemas.graph import LexicalIndex
-from polyhop.schemas.languages import stem_tokens
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.query import ContextPassage, Question, Reading, ReadingItem, Retrieval
+from polyhop.schemas.stems import stem_tokens
 from polyhop.tasks.evaluation.metrics import exact_match, token_f1
 from polyhop.warehouse.artefacts import NAMES, lexical_of
 from polyhop.warehouse.files.questions import read_questions

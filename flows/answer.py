@@ -24,7 +24,7 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import golden_triples, usable_questions
 from polyhop.warehouse.files.records import FaultError
 from polyhop.warehouse.files.versions import read_manifest, require_version
-from polyhop.warehouse.index_reader import RECORD_FIELD_VALUES, open_published
+from polyhop.warehouse.open import open_published
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.worker.strategies.registry import parse_parameters, require_artefacts, spec_of
 
@@ -282,6 +282,8 @@ def check_where(settings: Settings, index: str, where: str) -> None:
         FilterError: If the filter does not parse, or does not fit the metadata of the current version.
         ContractError: If that version was built before questions could be filtered.
     """
+    from polyhop.warehouse.index_reader import RECORD_FIELD_VALUES
+
     asked = parse_filter(where)
     with closing(open_published(settings.root, index)) as published:
         check_filter(asked, published.artefact(RECORD_FIELD_VALUES).types)

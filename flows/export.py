@@ -1,6 +1,6 @@
 """A published version to Neo4j: only what differs from what the database holds, checked, and recorded last.
 
-Plain functions: `prefect_export.py` wraps the same ones into a flow run. A run that was killed leaves a database that
+Plain functions: `prefect_index.py` wraps the same ones into a flow run. A run that was killed leaves a database that
 says it is incomplete; the next run writes what is still missing.
 """
 

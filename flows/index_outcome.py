@@ -7,7 +7,8 @@ from typing import Any
 
 from polyhop.flows.reports import IndexReport
 from polyhop.schemas.chat import cost_words
-from polyhop.schemas.languages import ENGLISH, language_name, likely_language, recorded_language
+from polyhop.schemas.language_names import likely_language
+from polyhop.schemas.languages import ENGLISH, language_name, recorded_language
 from polyhop.schemas.settings import LOCAL, Settings
 from polyhop.schemas.text import escaped, plural, printable, table_lines
 from polyhop.warehouse.files.layout import Layout

@@ -1,10 +1,8 @@
 """What indexing or a question would ask of a model at most: calls, tokens, cost and time, without a call.
 
 The source is read into a throwaway folder, and each stage that asks a model says what it would ask of it
-(`Stage.plan`); replies are looked up in the cache, and lengths are taken from the project's own history of calls
-where
-there is one. Resolution by a model is not in it, nor are paths of hubs in texts, nor vectors of entities in a
-corpus:
+(`Stage.plan`); replies are looked up in the cache, and lengths are taken from the project's own history of calls where
+there is one. Resolution by a model is not in it, nor are paths of hubs in texts, nor vectors of entities in a corpus:
 names and relations are known only when they are extracted.
 """
 
@@ -33,7 +31,7 @@ from polyhop.warehouse.models.budget import count_prompt_tokens, count_tokens, c
 from polyhop.warehouse.models.encoder_kinds import SERVER_BATCH_SIZE
 from polyhop.warehouse.models.litellm_encoder import TASK as EMBED_TASK
 from polyhop.warehouse.models.replies import longest_reply, outgrown
-from polyhop.warehouse.open import open_encoder
+from polyhop.warehouse.open_encoders import open_encoder
 from polyhop.warehouse.open_models import model_name
 from polyhop.warehouse.vectors.kinds import kinds_in
 from polyhop.worker.strategies.registry import needed_artefacts, spec_of

@@ -9,7 +9,7 @@ from polyhop.schemas.runs import StageTiming
 from polyhop.schemas.tables import CHANGE_KINDS
 from polyhop.schemas.text import plural
 from polyhop.warehouse.files.layout import VersionFolder
-from polyhop.warehouse.files.versions import write_timings
+from polyhop.warehouse.files.run_history import write_timings
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Who does the batches of a run: this process, further ones here, or a Dask cluster; and its share of models.
 
-A pool starts when its first batch comes, so that a run
-that finds nothing to do starts nothing. A process that dies costs the batches in flight: they are done again.
+A pool starts when its first batch comes, so that a run that finds nothing to do starts nothing. A process that dies
+costs the batches in flight: they are done again.
 """
 
 import multiprocessing

@@ -27,10 +27,9 @@ from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.warehouse.artefacts import ArrayFolder, open_vectors
 from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
+from polyhop.warehouse.files.run_history import drop_damaged_lines, find_history_damage
 from polyhop.warehouse.files.versions import (
     current_version,
-    drop_damaged_lines,
-    find_history_damage,
     hold_version,
     pinned_version,
     point_to,
@@ -41,8 +40,10 @@ from polyhop.warehouse.files.versions import (
     writer_lease,
 )
 from polyhop.warehouse.graph.address import Address
+from polyhop.warehouse.index_reader import open_vector_store
 from polyhop.warehouse.integrity import find_damage
-from polyhop.warehouse.open import close_encoders, open_graph_store, open_vector_store
+from polyhop.warehouse.open import open_graph_store
+from polyhop.warehouse.open_encoders import close_encoders
 
 OLDER = "older_versions"
 CACHES = "caches"

@@ -25,8 +25,8 @@ from polyhop.schemas.requests import EvaluationRequest, IndexRequest, Submission
 from polyhop.schemas.settings import Settings, default_strategy
 from polyhop.schemas.text import plural, printable
 from polyhop.terminal import passage_texts
-from polyhop.warehouse.index_reader import open_published
-from polyhop.warehouse.open import open_questions, open_vector_store
+from polyhop.warehouse.index_reader import open_vector_store
+from polyhop.warehouse.open import open_published, open_questions
 from polyhop.warehouse.user_files import load_settings
 from polyhop.worker.answer import AnsweredQuestion
 from polyhop.worker.ranking.fusion import reciprocal_rank_fusion

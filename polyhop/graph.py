@@ -1,7 +1,6 @@
 """The entities of an open index as a graph: look-up, traversal, search, connections (`Index.graph`).
 
-Ids are those of the table `entities`; an id that the version does not have
-leads nowhere. Source: algorithms.md 5.2.
+Ids are those of the table `entities`; an id that the version does not have leads nowhere. Source: algorithms.md 5.2.
 """
 
 import dataclasses

@@ -13,7 +13,6 @@ from polyhop.schemas.evidence import RERANKED, Evidence, Node, Note, QuestionNam
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.records import Location
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse.index_reader import open_published
 
 _SHOWN_CHARACTERS = 100
 """What fits a wide terminal beside rank and score; chosen. Of names in triples, too: values may be whole abstracts."""
@@ -137,6 +136,8 @@ def passage_texts(index: IndexReader, passages: Sequence[Mapping[str, Any]]) -> 
 
 def stored_texts(document: Mapping[str, Any], settings: Settings) -> dict[str, str]:
     """Text by id of a stored answer's passages; empty if the version that gave it is gone."""
+    from polyhop.warehouse.open import open_published
+
     try:
         published = open_published(settings.root, str(document["index"]), int(document["version"]))
     except (UnknownIndexError, UnknownIdError):

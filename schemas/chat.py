@@ -1,7 +1,7 @@
 """What is asked of a chat model and what comes back: prompts, questions, validated replies, costs.
 
-Calls nobody (warehouse/models/ does). A reply counts only if it is valid; a failure is never a result.
-Source: algorithms.md 0.3 (5), 0.7.
+Calls nobody (warehouse/models/ does). A reply counts only if it is valid; a failure is never a result. Source:
+algorithms.md 0.3 (5), 0.7.
 """
 
 import re

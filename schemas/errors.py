@@ -1,9 +1,8 @@
 """The tree of everything Polyhop raises on purpose, text without secrets, and extensions of other packages.
 
-Arguments become attributes; the message says what happened, where, and what to do. No message holds a secret:
-whatever
-was said by whom, all messages go through `redact` here, before anything prints, logs or stores them.
-"Nothing found" is a result, never an error.
+Arguments become attributes; the message says what happened, where, and what to do. No message holds a secret: whatever
+was said by whom, all messages go through `redact` here, before anything prints, logs or stores them. "Nothing found"
+is a result, never an error.
 """
 
 import base64

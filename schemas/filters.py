@@ -1,7 +1,6 @@
 """Filters of questions: their grammar, their conditions on metadata, and which records they allow.
 
-Frozen and hashable: equal
-filters are the same key of a cache. Source: decisions/0027-filters-of-questions.md.
+Frozen and hashable: equal filters are the same key of a cache. Source: decisions/0027-filters-of-questions.md.
 """
 
 import dataclasses

@@ -1,7 +1,6 @@
 """What Polyhop's modules log on standard error, for people or as one JSON object a line, and spans of OpenTelemetry.
 
-Decides the form and the level only; the modules say what happened, in loggers `polyhop.…` with `extra={"fields":
-…}`.
+Decides the form and the level only; the modules say what happened, in loggers `polyhop.…` with `extra={"fields": …}`.
 Standard output is never touched. As a library Polyhop configures nothing.
 """
 

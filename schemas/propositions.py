@@ -1,8 +1,7 @@
 """The graph over propositions as arrays and texts, which the stage saves and the strategies open.
 
 Numbers ascend with ids (propositions, passages) and with keys (entities), so that a tie that goes to the smaller
-number
-goes to the smaller id. Source: algorithms.md 3.2, 3.3.
+number goes to the smaller id. Source: algorithms.md 3.2, 3.3.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,6 @@
 """Questions, rankings, answers and marked spans: what strategies and readers exchange, and their JSON form.
 
-All frozen; a Retrieval and a Reading carry everything needed to redraw
-them later.
+All frozen; a Retrieval and a Reading carry everything needed to redraw them later.
 """
 
 import dataclasses

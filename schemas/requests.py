@@ -63,7 +63,7 @@ class EvaluationRequest:
     Attributes:
         questions: Question file.
         index: Name of the index.
-        strategies: Names, or variants of them, or lists of such separated by commas (variants.py); `all` are those
+        strategies: Names, or variants of them, or lists of such separated by commas; `all` are those
             that the index can serve; none: the index's default.
         parameters: Given to each.
         out: A file for one row per question and strategy.
@@ -102,7 +102,7 @@ class TuningRequest:
     Attributes:
         questions: Question file.
         index: Name of the index.
-        strategy: One strategy with ranges of parameters (variants.py); a name alone: its own grid; "": the index's
+        strategy: One strategy with ranges of parameters; a name alone: its own grid; "": the index's
             default strategy.
         parameters: Given to every setting, the default one included.
         metric: What the settings are chosen by.

@@ -1,7 +1,6 @@
 """What is recorded of an index run and of its stages' times, and the tables that show it in SQL.
 
-No version holds any of it: a version is equal to a rebuild, and a
-run that published nothing is recorded as well.
+No version holds any of it: a version is equal to a rebuild, and a run that published nothing is recorded as well.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,6 @@
 """Every table of a published version: columns, types, keys and the comments that people read in SQL.
 
-Says what a row is; how rows are made is the stages' business. Columns follow algorithms.md 7.2, names house-
-style.md.
+Says what a row is; how rows are made is the stages' business. Columns follow algorithms.md 7.2, names house- style.md.
 """
 
 from dataclasses import dataclass

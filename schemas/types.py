@@ -1,11 +1,9 @@
 """Types of names by their words and by what their own page says, a confidence with each.
 
-Cues around a name are in type_cues.py, word lists in type_words.py and name_words.py; dates and numbers, whose type
-is
-their form, are in values.py. Source: algorithms.md 0.8 (F-TYPE). Decided here: the order of cues and their
-confidences;
-that a page's own parenthesis and first `is a …` come before every other cue for its title; that a name without a
-cue, a demonym, a language or an award has no type (decision 0029).
+Word lists of names are in names.py; dates and numbers, whose type is their form, are in values.py. Source:
+algorithms.md 0.8 (F-TYPE). Decided here: the order of cues and their confidences; that a page's own parenthesis and
+first `is a …` come before every other cue for its title; that a name without a cue, a demonym, a language or an award
+has no type (decision 0029).
 """
 
 import re

@@ -23,8 +23,8 @@ from polyhop.schemas.settings import Settings
 from polyhop.schemas.tables import TABLE_OF, TABLES, Column, Table
 from polyhop.schemas.text import content_hash
 from polyhop.warehouse.files.disk import link_or_copy, replacing, write_whole, writing
+from polyhop.warehouse.files.kept_records import KeptSource
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
-from polyhop.warehouse.files.records import KeptSource
 from polyhop.warehouse.files.versions import (
     current_version,
     latest_version,
@@ -152,7 +152,7 @@ class Build:
 
     @property
     def updates(self) -> Path:
-        """Folder of what is known of tables that began as those of the version before (updated_tables.py)."""
+        """Folder of what is known of tables that began as those of the version before."""
         return self.folder.staging / "updates"
 
     def fingerprint(self, stage: str) -> str:

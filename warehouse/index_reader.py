@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from polyhop.schemas.artefacts import Artefact, Stored, unrestricted
 from polyhop.schemas.errors import ContractError
 from polyhop.schemas.filters import DATE_FIELD, DATE_FIELDS, METADATA, RECORD_FIELDS, FieldValues, RecordFields
-from polyhop.schemas.ports import PinnedTable
+from polyhop.schemas.ports import PinnedTable, VectorStore
 from polyhop.schemas.records import Location, PassageOrigin
 from polyhop.schemas.runs import StageTiming
 from polyhop.warehouse.artefacts import ArrayFolder
-from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import hold_version, read_manifest, read_timings
-from polyhop.warehouse.open import open_vector_store
+from polyhop.warehouse.files.layout import IndexFolder, Layout
+from polyhop.warehouse.files.run_history import read_timings
+from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import slow_noted, statement
 from polyhop.warehouse.tables.connection import translated
 
@@ -279,23 +279,8 @@ class StoredVersion(ArrayFolder):
         return self._published.artefact(handle)
 
 
-@lru_cache(maxsize=1)
-def _use_one_blas_thread() -> None:
-    """For the whole process: rankings get the same bits on any number of cores, and workers don't fight for cores.
+def open_vector_store(index: IndexFolder) -> VectorStore:
+    """The vectors of an index, which need not have any yet."""
+    from polyhop.warehouse.vectors.lance import LanceVectors
 
-    The products of one question are bound by memory, a second thread gains little.
-    """
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(1, user_api="blas")
-
-
-def open_published(root: Path, name: str, version: int | None = None) -> "PublishedIndex":
-    """A published version of an index, held until closed.
-
-    Raises:
-        UnknownIndexError: If nothing was published under that name.
-        UnknownIdError: If that version does not exist.
-    """
-    _use_one_blas_thread()
-    return PublishedIndex(Layout(root), name, version)
+    return LanceVectors(index.vectors)

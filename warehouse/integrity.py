@@ -14,8 +14,8 @@ from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.manifest import Manifest, TableRecord
 from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import IndexFolder, VersionFolder
-from polyhop.warehouse.files.versions import find_timing_damage
-from polyhop.warehouse.open import open_vector_store
+from polyhop.warehouse.files.run_history import find_timing_damage
+from polyhop.warehouse.index_reader import open_vector_store
 from polyhop.warehouse.tables.connection import connect, table_record
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.graph import Mention
-from polyhop.schemas.languages import ENGLISH, LanguageNames
+from polyhop.schemas.language_names import LanguageNames
+from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.names import STOP_WORDS, NameFinder
 from polyhop.schemas.ports import NameFinding
 from polyhop.schemas.text import norm_simple

@@ -1,7 +1,6 @@
 """Named SQL and Cypher statements and prompts in files; log records of slow statements and of retries.
 
-Statements of tables are found by file and name; the queue
-and the caches name their own files.
+Statements of tables are found by file and name; the queue and the caches name their own files.
 """
 
 import logging

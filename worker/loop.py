@@ -1,7 +1,6 @@
 """The worker: claim, answer, finish or fail, with heartbeats and a circuit breaker, until it is stopped.
 
-One process is one worker; a thread of
-it (heartbeat.py) renews the leases while a batch runs.
+One process is one worker; a thread of it renews the leases while a batch runs.
 """
 
 import logging

@@ -28,8 +28,9 @@ from polyhop.schemas.settings import ENTITIES, PASSAGES, ModelSettings, Settings
 from polyhop.warehouse.artefacts import GRAPH, LANGUAGE, NAMES
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import require_version
-from polyhop.warehouse.index_reader import RECORD_FIELD_VALUES, PublishedIndex, open_published
-from polyhop.warehouse.open import open_graph_store, open_path_encoder, open_question_encoder, open_version_encoder
+from polyhop.warehouse.index_reader import RECORD_FIELD_VALUES, PublishedIndex
+from polyhop.warehouse.open import open_graph_store, open_published
+from polyhop.warehouse.open_encoders import open_path_encoder, open_question_encoder, open_version_encoder
 from polyhop.warehouse.vectors.kinds import space_of
 from polyhop.worker.answer import (
     AnsweredQuestion,

@@ -61,7 +61,7 @@ class SweepRequest:
     Attributes:
         folder: Where corpora, indexes and results go; made if need be.
         sizes: Passages of the generated corpora, ascending.
-        strategies: Names, or variants of them (variants.py).
+        strategies: Names, or variants of them.
         questions: Questions asked per size and strategy; fewer where a corpus has fewer passages.
         seed: Of the corpora.
     """

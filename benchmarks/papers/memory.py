@@ -18,8 +18,8 @@ from polyhop.schemas.query import Question
 from polyhop.schemas.requests import names_in, parse_variant
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.index_reader import open_published
 from polyhop.warehouse.machine import machine, peak_rss_mb
+from polyhop.warehouse.open import open_published
 from polyhop.worker.session import IndexSession
 
 

@@ -1,7 +1,6 @@
 """Runs strategies over a question file: golden answers, costs, and the outcomes with their metrics.
 
-Serial, one warm-up question left out of the timings (algorithms.md 6.4); a question that fails counts 0 and is
-listed.
+Serial, one warm-up question left out of the timings (algorithms.md 6.4); a question that fails counts 0 and is listed.
 """
 
 import time
@@ -53,8 +52,9 @@ from polyhop.warehouse.files.disk import file_hash, require_place, write_json_li
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.questions import usable_questions
 from polyhop.warehouse.files.versions import default_strategy_of, strategies_of
-from polyhop.warehouse.index_reader import PublishedIndex, open_published
+from polyhop.warehouse.index_reader import PublishedIndex
 from polyhop.warehouse.machine import machine, now, peak_rss_mb
+from polyhop.warehouse.open import open_published
 from polyhop.worker.answer import AnsweredQuestion, ClosedBookAnswerer
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import STRATEGIES, needed_artefacts, spec_of

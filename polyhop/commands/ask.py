@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polyhop.commands.options import (
+    HtmlFile,
     IndexName,
     Json,
     Limit,
@@ -33,11 +34,6 @@ from polyhop.terminal import passage_line, text_line
 if TYPE_CHECKING:
     from polyhop.api import Answer, SeveralAnswers
     from polyhop.graph import CitedPassage, Connection, Connections, StatedRelation
-
-
-HtmlFile = Annotated[
-    Path | None, typer.Option("--html", help="Write a page with graph, activations and passages to this file.")
-]
 
 
 def ask(

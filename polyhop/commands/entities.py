@@ -10,7 +10,7 @@ from polyhop.commands.options import IndexName, Json, Root, settings_of
 from polyhop.output import print_json, print_line
 
 if TYPE_CHECKING:
-    from polyhop.schemas.names import EntityEdit, Kind
+    from polyhop.schemas.resolution import EntityEdit, Kind
     from polyhop.warehouse.files.layout import IndexFolder
     from polyhop.warehouse.tables.version_rows import NameRecords
 
@@ -105,7 +105,7 @@ def undo(
 
 def _note(index: str, root: Any, kind: "Kind", names: Sequence[str], other: str = "", *, is_json: bool) -> None:
     """Checks an edit against the current version and adds it to the file."""
-    from polyhop.schemas.names import EntityEdit, with_edit
+    from polyhop.schemas.resolution import EntityEdit, with_edit
     from polyhop.tasks.resolution.explain import keys_of
     from polyhop.tasks.resolution.resolve import link_key
     from polyhop.warehouse.files.layout import Layout
@@ -155,7 +155,7 @@ def _check_pair(names: Sequence[str], keys: Sequence[str], kind: str) -> None:
 
 
 def _check_type(kind: str, known: Sequence[str]) -> None:
-    from polyhop.schemas.names import NO_TYPE
+    from polyhop.schemas.resolution import NO_TYPE
     from polyhop.schemas.types import HEADS
 
     types = sorted({*known, *HEADS.values(), NO_TYPE})

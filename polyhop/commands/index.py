@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyhop.commands.ask import print_answer
 from polyhop.commands.options import FollowLinks, IndexName, Json, Root, Set, link_settings, settings_of
 from polyhop.output import print_error, print_json, print_line, print_table, progress
 from polyhop.schemas.chat import cost_words, dollars
@@ -424,6 +423,7 @@ DEMO_INDEX = "demo"
 def demo(root: Root = None, json: Json = False) -> None:
     """Index a small corpus that ships with Polyhop and answer a multi-hop question from it."""
     from polyhop.api import open_index
+    from polyhop.commands.ask import print_answer
     from polyhop.flows.index import run_index
     from polyhop.flows.runner import DirectRunner
     from polyhop.schemas.requests import IndexRequest

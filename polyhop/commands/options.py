@@ -15,6 +15,9 @@ Root = Annotated[
     Path | None, typer.Option("--root", help="Folder of all data (default: ./polyhop-data, or POLYHOP_ROOT).")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, everything else on stderr.")]
+HtmlFile = Annotated[
+    Path | None, typer.Option("--html", help="Write a page with graph, activations and passages to this file.")
+]
 IndexName = Annotated[str, typer.Option("--index", help="Name of the index.")]
 Strategy = Annotated[
     str | None,

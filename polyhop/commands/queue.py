@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polyhop.commands.ask import HtmlFile
 from polyhop.commands.options import (
+    HtmlFile,
     IndexName,
     Json,
     Limit,

@@ -477,7 +477,7 @@ def extraction(
 ) -> None:
     """Write entities, triples and propositions of every passage; --extractor import:FILE reads them back."""
     from polyhop.warehouse.files.extractions import export_extractions
-    from polyhop.warehouse.index_reader import open_published
+    from polyhop.warehouse.open import open_published
 
     published = open_published(settings_of(root, set_).root, index)
     try:

@@ -20,7 +20,7 @@ from polyhop.schemas.version import VERSION
 from polyhop.terminal import location_words, passage_texts
 from polyhop.warehouse.artefacts import GRAPH, RELATIONS
 from polyhop.warehouse.files.disk import named_file
-from polyhop.warehouse.index_reader import open_published
+from polyhop.warehouse.open import open_published
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.registry import parse_parameters, spec_of
 

@@ -36,7 +36,7 @@ from polyhop.warehouse.documents.converter import ConversionLimits, Converter
 from polyhop.warehouse.files.corpora import read_corpus
 from polyhop.warehouse.files.disk import file_checksum, link_or_copy
 from polyhop.warehouse.files.formats import INSTALL_OFFICE
-from polyhop.warehouse.files.records import (
+from polyhop.warehouse.files.kept_records import (
     LINE_NOT_KNOWN,
     PREFIX,
     RECORDS,

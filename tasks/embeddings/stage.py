@@ -1,7 +1,6 @@
 """The embedding stages: one per kind of vectors, batch by batch, only what neither version before nor cache holds.
 
-The encoder is opened once per process; vectors end in one matrix file per kind, beside the content hashes of its
-rows,
+The encoder is opened once per process; vectors end in one matrix file per kind, beside the content hashes of its rows,
 by which the next version copies them.
 """
 
@@ -21,7 +20,7 @@ from polyhop.schemas.settings import LOCAL
 from polyhop.tasks.stage import BatchResult, Counts, PlannedEmbedding, Planner, Stage, named, no_search_for_cycles
 from polyhop.warehouse.build import Build, batch_count, is_part_done, part_files, read_batch, write_batches, write_part
 from polyhop.warehouse.files.disk import writing
-from polyhop.warehouse.open import open_encoder
+from polyhop.warehouse.open_encoders import open_encoder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.vectors.kinds import (
     HASH_BYTES,

@@ -1,9 +1,9 @@
 """Extraction by a model: its three questions, replies located in passages, fallbacks, the plan of calls.
 
 Asks through the ChatModel it is given and opens nothing. The result does not depend on which replies were cached, on
-the order of passages or on the batch. Source: algorithms.md 0.7, 1.3 (1), (2), 3.3 (1), (2).
-Decided here: propositions are not asked for while the passage's entities have failed: a list by rules would be paid
-for, and be wrong once the model answers.
+the order of passages or on the batch. Source: algorithms.md 0.7, 1.3 (1), (2), 3.3 (1), (2). Decided here:
+propositions are not asked for while the passage's entities have failed: a list by rules would be paid for, and be
+wrong once the model answers.
 """
 
 from collections import Counter
@@ -142,7 +142,7 @@ def changed_lengths(lengths: ReplySettings) -> dict[str, object]:
 
 
 # Source: algorithms.md 1.3 (2), 3.3 (2). Decided here: names are compared by key, which is coarser than `norm_ws`;
-# the contract on types (contract.py) decides about types outside the list; an entity given twice counts once; a
+# the contract on types (stated.py) decides about types outside the list; an entity given twice counts once; a
 # relation is also a triple, in the reply's words, even where the contract drops its label or both its ends are one
 # entity.
 

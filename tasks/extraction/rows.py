@@ -10,9 +10,10 @@ from typing import Literal
 
 import pyarrow as pa
 
+from polyhop.schemas.bundle import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES, Bundle
 from polyhop.schemas.chat import ChatOutcome, ReplyT
 from polyhop.schemas.errors import PolyhopError
-from polyhop.schemas.graph import RAW_MENTIONS, RAW_PROPOSITIONS, RAW_RELATIONS, RAW_TRIPLES, Bundle, Mention
+from polyhop.schemas.graph import Mention
 from polyhop.schemas.records import Passage
 from polyhop.schemas.tables import EXTRACTION_LEDGER, Column, Table
 from polyhop.schemas.text import norm_ws, proposition_id

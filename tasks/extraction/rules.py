@@ -7,7 +7,8 @@ import re
 import string
 from collections.abc import Mapping, Sequence
 
-from polyhop.schemas.graph import Bundle, Mention
+from polyhop.schemas.bundle import Bundle
+from polyhop.schemas.graph import Mention
 from polyhop.schemas.languages import ENGLISH
 from polyhop.schemas.names import STOP_WORDS, split_sentences, title_forms
 from polyhop.schemas.ports import NameFinding

@@ -1,8 +1,8 @@
 """What a model or an imported file states about a document, located in its passages (pure).
 
-Source: algorithms.md 1.3, 2B.2, 0.8 (F-TYPE, F-DESC).
-Decided here: a name that no passage of the document holds is mentioned by the first; F-TYPE types a name that came
-without a type only where it stands in the text with a capital, because `economic growth` is nobody.
+Source: algorithms.md 1.3, 2B.2, 0.8 (F-TYPE, F-DESC). Decided here: a name that no passage of the document holds is
+mentioned by the first; F-TYPE types a name that came without a type only where it stands in the text with a capital,
+because `economic growth` is nobody.
 """
 
 import re

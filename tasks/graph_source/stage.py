@@ -1,16 +1,12 @@
 """A knowledge graph to entities, relations and quarantine, in place of ingestion, extraction and resolution.
 
 It always reads the whole graph, because only that shows whether anything changed; memory does not grow with it, but
-for
-Turtle. Relations have no sources and entities no mentions; passages are texts that were attached to nodes
-(texts.py).
+for Turtle. Relations have no sources and entities no mentions; passages are texts that were attached to nodes.
 
 * Every node that has a relation is an entity; its id comes from the node's own, so that equal names stay different
   entities. Labels and types of RDF describe nodes and are no relations.
-* A key is the folded name if no other node has that name; otherwise it is the folded name, ` #` and the node's own
-id.
-  A name that several nodes share leads to all of them in the spelling of their `norm_name`, and nowhere in any
-other.
+* A key is the folded name if no other node has that name; otherwise it is the folded name, ` #` and the node's own id.
+  A name that several nodes share leads to all of them in the spelling of their `norm_name`, and nowhere in any other.
 * Literals are entities without a proper name: they take no part in the arrays of names and have no vectors.
 
 Source: algorithms.md 4.2, 4.3, 7.5; decisions/0016-rdf-and-neo4j-graphs.md.

@@ -1,7 +1,7 @@
 """The stage `hubs`: texts of the paths that `hub-paths` found, by a template or a model, and what of them gets vectors.
 
-Replies of a model are cached by the words of a path: a changed graph asks for new ones only, and what
-failed has the template's text until a later run gets another. Source: algorithms.md 4.2, 4.6, 4B (units).
+Replies of a model are cached by the words of a path: a changed graph asks for new ones only, and what failed has the
+template's text until a later run gets another. Source: algorithms.md 4.2, 4.6, 4B (units).
 """
 
 import json

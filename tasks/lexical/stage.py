@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.graph import LexicalIndex
-from polyhop.schemas.languages import analyser_of
+from polyhop.schemas.stems import analyser_of
 from polyhop.schemas.tables import PASSAGES
 from polyhop.schemas.text import passage_text
 from polyhop.tasks.lexical.postings import build_postings, merged_postings

@@ -32,8 +32,8 @@ from polyhop.warehouse.artefacts import open_array
 from polyhop.warehouse.build import Build, latest_manifest, updated_tables
 from polyhop.warehouse.files.corpora import UNOPENED
 from polyhop.warehouse.files.disk import file_checksum
+from polyhop.warehouse.files.kept_records import kept_count, kept_files
 from polyhop.warehouse.files.layout import IndexFolder
-from polyhop.warehouse.files.records import kept_count, kept_files
 from polyhop.warehouse.files.sources import place_of
 from polyhop.warehouse.files.versions import (
     prune_versions,
@@ -42,8 +42,9 @@ from polyhop.warehouse.files.versions import (
     read_manifest,
     surplus_versions,
 )
+from polyhop.warehouse.index_reader import open_vector_store
 from polyhop.warehouse.integrity import Damage
-from polyhop.warehouse.open import open_encoder, open_vector_store, record_of
+from polyhop.warehouse.open_encoders import open_encoder, record_of
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import (
     attached,

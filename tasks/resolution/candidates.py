@@ -1,7 +1,7 @@
 """Which names may be one entity: candidates, clusters of a bearable size, and verdicts about them.
 
-Tokens are those of the folded name, because entities are keyed
-by it (docs/decisions/0002). Source: algorithms.md 1.4, steps 1 to 3.
+Tokens are those of the folded name, because entities are keyed by it (docs/decisions/0002). Source: algorithms.md 1.4,
+steps 1 to 3.
 """
 
 import string
@@ -141,7 +141,7 @@ def pairs_across_types(names: Sequence[Name]) -> list[Pair]:
         for a, b in permutations(group, 2)
         if names[a].type != names[b].type
         and (names[a].is_guess or names[b].is_guess)
-        and names[a].tokens <= names[b].tokens
+        and names[a].tokens < names[b].tokens
         and (len(names[a].tokens) > 1 or names[b].tokens - names[a].tokens <= COMPANY_WORDS)
     )
 

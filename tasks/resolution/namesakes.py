@@ -1,9 +1,7 @@
 """Which passages mean which bearer of a shared name, by titles, qualifiers, types and neighbouring names (pure).
 
-A bearer gets a key of its own, made of the
-name and what tells it apart, so that people write it like any name; passages that nothing decides keep the name's
-key.
-The rules and their limits: docs/decisions/0033-namesakes.md.
+A bearer gets a key of its own, made of the name and what tells it apart, so that people write it like any name;
+passages that nothing decides keep the name's key. The rules and their limits: docs/decisions/0033-namesakes.md.
 """
 
 import re
@@ -16,7 +14,8 @@ from typing import NamedTuple
 import duckdb
 import pyarrow as pa
 
-from polyhop.schemas.names import Decision, name_tokens, title_forms
+from polyhop.schemas.names import name_tokens, title_forms
+from polyhop.schemas.resolution import Decision
 from polyhop.schemas.text import without_last_parenthesis
 from polyhop.tasks.resolution.candidates import DisjointSets, quoted_name
 from polyhop.tasks.resolution.resolve import Resolution

@@ -1,8 +1,7 @@
 """Names to entities: what is accepted, people's links, every decision with its reason (pure).
 
-Same names in another order give the same result. Automatic merges
-never cross types that are nearly certain; links may (links.py).
-Source: algorithms.md 1.4.
+Same names in another order give the same result. Automatic merges never cross types that are nearly certain; links
+may. Source: algorithms.md 1.4.
 """
 
 from collections import defaultdict, deque
@@ -11,7 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from polyhop.schemas.chat import Usage
 from polyhop.schemas.errors import ConfigurationError
-from polyhop.schemas.names import Decision, NamePair, name_tokens
+from polyhop.schemas.names import name_tokens
+from polyhop.schemas.resolution import Decision, NamePair
 from polyhop.schemas.types import LOCATION, PERSON
 from polyhop.tasks.resolution.candidates import (
     COMPANY_WORDS,

@@ -28,13 +28,13 @@ def test_a_wheel_installs_one_name(wheels: tuple[Path, Path], tmp_path: Path) ->
     names = {name.split("/")[0] for name in zipfile.ZipFile(wheels[0]).namelist()}
     assert {name for name in names if not name.endswith(".dist-info")} == {"polyhop"}
     zipfile.ZipFile(wheels[0]).extractall(tmp_path)
-    code = "import polyhop.schemas.text as ids, importlib.util as util\n" + "".join(
+    code = "import polyhop.schemas.text as text, importlib.util as util\n" + "".join(
         f"assert util.find_spec('{name}') is None, '{name}'\nimport polyhop.{name}\n" for name in FOLDERS
     )
     # -P and -I leave out the present folder and the environment, -S the editable install of this checkout.
     path = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
-    done = _run(sys.executable, "-I", "-S", "-c", path + code + "print(ids.__file__)")
-    assert Path(done.strip()) == tmp_path / "polyhop" / "schemas" / "ids.py"
+    done = _run(sys.executable, "-I", "-S", "-c", path + code + "print(text.__file__)")
+    assert Path(done.strip()) == tmp_path / "polyhop" / "schemas" / "text.py"
 
 
 def test_the_source_distribution_builds_the_same_wheel(wheels: tuple[Path, Path]) -> None:

@@ -63,7 +63,7 @@ def publish(root: Path, rows: Sequence[Mapping[str, str]], strategy: str) -> Set
     settings = Settings(root=root, strategies=(strategy,))
     corpus = root.parent / f"{root.name}.jsonl"
     corpus.write_text("".join(json.dumps(each) + "\n" for each in rows), encoding="utf-8")
-    run_index(settings, IndexRequest(INDEX, corpus), DirectRunner())
+    run_index(settings, IndexRequest(INDEX, corpus, replaces=True), DirectRunner())
     return settings
 
 

@@ -38,7 +38,8 @@ from polyhop.warehouse.artefacts import (
     lexical_of,
     vectors_of,
 )
-from polyhop.warehouse.index_reader import PublishedIndex, open_published
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.warehouse.open import open_published
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 SUBMIT_SLOWLY = """
 import sys, time
 from polyhop.schemas.queue import JobSpec, NewQuestion
-from polyhop.warehouse.queue import transactions
+from polyhop.warehouse.queue import schema as transactions
 from polyhop.warehouse.queue.queue import open_queue
 run_many = transactions.Transaction.run_many
 def half(self, name, rows):

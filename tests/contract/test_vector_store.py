@@ -14,7 +14,7 @@ from polyhop.schemas.errors import DamagedStoreError
 from polyhop.schemas.ports import PinnedTable, VectorRows, VectorStore
 from polyhop.schemas.settings import VectorSettings
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.open import open_vector_store
+from polyhop.warehouse.index_reader import open_vector_store
 
 pytestmark = pytest.mark.slow
 

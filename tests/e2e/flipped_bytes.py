@@ -28,7 +28,8 @@ from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import point_to, published_versions, read_manifest, require_version
-from polyhop.warehouse.open import close_encoders, open_vector_store
+from polyhop.warehouse.index_reader import open_vector_store
+from polyhop.warehouse.open_encoders import close_encoders
 
 INDEX = "towns"
 STRATEGIES = ("bridge", "qasa", "dense-ann")

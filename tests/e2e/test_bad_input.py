@@ -93,7 +93,7 @@ def test_an_unusable_corpus_is_named_and_nothing_is_published(
         sentence = "blank.jsonl"
     path = tmp_path / name.replace("empty.jsonl", "nothing.jsonl")
     path.write_bytes(content)
-    done = polyhop("index", path, "--index", "tiny", env={"POLYHOP_ROOT": str(root)})
+    done = polyhop("index", path, "--index", "tiny", "--replace", env={"POLYHOP_ROOT": str(root)})
     assert (done.returncode, done.stdout) == (1, "")
     assert (sentence if name != "empty.jsonl" else "nothing.jsonl") in done.stderr
     # one sentence, below which bad records are listed

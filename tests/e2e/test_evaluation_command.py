@@ -185,8 +185,8 @@ def test_rows_that_could_not_be_written_are_refused_before_anything_is_asked(
         requests,
         [
             (ConfigurationError, "would replace the questions"),
-            (StoreError, "Is a directory"),
-            (StoreError, "No such file or directory"),
+            (StoreError, "that is a folder; name a file"),
+            (StoreError, "there is no folder .*; create it first"),
         ],
         strict=True,
     ):

@@ -128,11 +128,12 @@ def test_every_ablation_is_a_parameter(
 def test_the_same_corpus_changes_nothing_and_a_changed_one_embeds_what_is_new(
     polyhop: Run, indexed: dict[str, Any], write_corpus: Callable[..., Path]
 ) -> None:
-    again = _json(polyhop("index", write_corpus(RECORDS), *OPTIONS))
+    polyhop("index", write_corpus(RECORDS), *OPTIONS, "--source-name", "corpus")  # where the source lies now
+    again = _json(polyhop("index", write_corpus(RECORDS), *OPTIONS, "--source-name", "corpus"))
     assert (again["changed"], again["computed"].get("embed-proposition", 0)) == (False, 0)
     changed = [*RECORDS, {"id": "p5", "title": "Vistula", "text": "The Vistula flows through Warsaw."}]
-    report = _json(polyhop("index", write_corpus(changed), *OPTIONS))
-    assert (report["version"], report["computed"]["embed-proposition"]) == (2, 1)
+    report = _json(polyhop("index", write_corpus(changed), *OPTIONS, "--source-name", "corpus"))
+    assert (report["version"], report["computed"]["embed-proposition"]) == (3, 1)
     rows = _json(polyhop("sql", "FROM synonym_edges", "--index", "tiny", "--json"))
     assert rows
     assert all(row["cosine"] >= 0.8 and row["entity_id"] != row["synonym_id"] for row in rows)

@@ -89,7 +89,7 @@ def test_a_file_is_submitted_answered_read_explained_and_replayed(towns: Any, wr
     assert json.loads(table[0]["passages"]) == first["passages"]
     assert (table[0]["answer"], table[0]["version"]) == (first["answer"], 1)
 
-    (metrics,) = towns.good("results", "1", "--metrics")
+    (metrics,) = towns.good("results", "1", "--metrics", "--json")
     assert (metrics["n"], metrics["recall@1"], metrics["recall@5"], metrics["failures"]) == (3, 1.0, 1.0, 0)
     assert set(metrics) >= {"mrr", "em", "f1", "latency_ms"}
 
@@ -183,7 +183,7 @@ def test_a_broken_line_is_named_and_nothing_is_submitted_unless_told_so(town_hal
     refused = town_hall.run("submit", path, *LEXICAL, "--queue", "broken")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "Nothing was submitted: 2 questions" in refused.stderr
-    assert "the first is line 2" in refused.stderr
+    assert "first line 2: not JSON" in refused.stderr
     assert [row["job_id"] for row in town_hall.good("jobs", "--json")[0]] == jobs_before
     done = town_hall.run("submit", path, *LEXICAL, "--queue", "broken", "--skip-bad", "--json")
     assert done.returncode == 0, done.stderr
@@ -204,7 +204,7 @@ def test_csv_text_and_parquet_files_are_question_files_too(town_hall: Any, tmp_p
     town_hall.good("worker", "--queues", "formats", "--until-empty", "--json")
     ids = [[row["id"] for row in town_hall.good("results", str(job["job_id"]))] for job in jobs]
     assert ids == [["a"], ["q000001", "q000003"], ["x"]]
-    (metrics,) = town_hall.good("results", str(jobs[0]["job_id"]), "--metrics")
+    (metrics,) = town_hall.good("results", str(jobs[0]["job_id"]), "--metrics", "--json")
     assert metrics["n"] == 1
 
 

@@ -75,7 +75,7 @@ def test_the_commands_on_an_own_corpus_run(polyhop: Run, write_corpus: WriteCorp
     (tmp_path / "predictions.jsonl").write_text('{"id": "q1", "prediction": "London", "answers": ["London"]}\n')
     start = README.split("## Your own corpus\n", 1)[1].split("\n## ", 1)[0]
     pages = ("indexing", "asking", "filters", "entities", "batches", "evaluation")
-    assert run_all(polyhop, start, *how_to(*pages)) >= 27
+    assert run_all(polyhop, start, *how_to(*pages)) >= 26
 
 
 def test_the_commands_on_a_knowledge_graph_run(polyhop: Run, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_the_commands_with_a_model_and_with_neo4j_run(
         "NEO4J_URI": neo4j_server.uri,
         "NEO4J_PASSWORD": neo4j_server.password,
     }
-    assert run_all(polyhop, *how_to("models", "neo4j"), env=env) == 9
+    assert run_all(polyhop, *how_to("models", "neo4j"), env=env) == 10
 
 
 def run_all(polyhop: Run, *texts: str, env: dict[str, str] | None = None) -> int:

@@ -102,7 +102,7 @@ def test_a_version_that_is_published_meanwhile_ends_the_tuning(root: Path, monke
     def evaluate_and_publish(*arguments: object) -> object:
         found = run_evaluation(*arguments)  # type: ignore[arg-type]
         corpus.write_text(corpus.read_text(encoding="utf-8").replace("river", "lake"), encoding="utf-8")
-        run_index(settings, IndexRequest("towns", corpus), DirectRunner())
+        run_index(settings, IndexRequest("towns", corpus, source_name="corpus"), DirectRunner())
         return found
 
     monkeypatch.setattr("polyhop.flows.tuning.run_evaluation", evaluate_and_publish)

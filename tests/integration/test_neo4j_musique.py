@@ -27,7 +27,8 @@ from polyhop.schemas.settings import ExtractionSettings, Settings
 from polyhop.warehouse.artefacts import GRAPH, NAMES
 from polyhop.warehouse.files.questions import read_questions
 from polyhop.warehouse.graph.neo4j_store import Neo4jGraph
-from polyhop.warehouse.index_reader import PublishedIndex, open_published
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.warehouse.open import open_published
 from polyhop.worker.questions.parts import RuleNaming
 from polyhop.worker.strategies.entities import NameLookup
 from polyhop.worker.strategies.qasa import EmbeddedEngine, Neo4jEngine, QasaParameters, rules_of

@@ -20,7 +20,7 @@ from polyhop.schemas.settings import EncoderSettings, Settings
 from polyhop.warehouse.artefacts import GRAPH, vectors_of
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection, vector_index
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
-from polyhop.warehouse.index_reader import open_published
+from polyhop.warehouse.open import open_published
 
 pytestmark = pytest.mark.neo4j
 TEXTS = [

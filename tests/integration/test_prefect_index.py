@@ -125,7 +125,8 @@ def test_a_flow_run_on_a_bad_corpus_fails_with_the_same_sentence(
     corpus.write_text("{broken\n" * 3)
     done = polyhop("index", corpus, "--index", "bad", env=prefect_server)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("polyhop: 3 of 3 records")
+    assert "\npolyhop: 3 of 3 records" in f"\n{done.stderr}"
+    assert done.stderr.splitlines()[-1].startswith("  bad.jsonl line 3: not JSON: ")
     assert "Traceback" not in done.stderr
     runs = runs_named(prefect_server, "index bad")
     assert [run["state_type"] for run in runs] == ["FAILED"]
@@ -134,7 +135,8 @@ def test_a_flow_run_on_a_bad_corpus_fails_with_the_same_sentence(
 def test_a_missing_file_is_one_sentence_without_a_traceback(polyhop: Run, prefect_server: dict[str, str]) -> None:
     done = polyhop("index", "nothing.jsonl", "--index", "none", env=prefect_server)
     lines = done.stderr.splitlines()
-    assert (done.returncode, lines[-1]) == (1, "polyhop: There is no file or folder nothing.jsonl; check the path.")
+    sentence = "There is no file or folder nothing.jsonl; check the path, and whether its disk is mounted."
+    assert (done.returncode, lines[-1]) == (1, f"polyhop: {sentence} No record was deleted.")
     assert "Traceback" not in done.stderr
     assert len(lines) <= 3
 

@@ -121,7 +121,7 @@ def test_a_program_that_no_process_can_import_does_the_batches_itself(
     request = _request(tmp_path)
     program = (
         "from pathlib import Path\n"
-        "from polyhop.flows import pools\n"
+        "from polyhop.flows import runner as pools\n"
         "from polyhop.flows.index import run_index\n"
         "from polyhop.flows.runner import DirectRunner\n"
         "from polyhop.schemas.requests import IndexRequest\n"

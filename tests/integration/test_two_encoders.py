@@ -14,9 +14,9 @@ from polyhop.schemas.query import Question
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.index_reader import open_published
 from polyhop.warehouse.models.local_encoder import LocalEncoder
-from polyhop.warehouse.open import close_encoders
+from polyhop.warehouse.open import open_published
+from polyhop.warehouse.open_encoders import close_encoders
 from polyhop.warehouse.open_models import close_chats
 from polyhop.worker.session import IndexSession
 

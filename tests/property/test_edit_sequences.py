@@ -99,7 +99,7 @@ class Corpus:
         self.random.shuffle(rows)
         path = root / f"{name}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        request = IndexRequest("one", path, source_name=name, is_partial=is_partial)
+        request = IndexRequest("one", path, source_name=name, is_partial=is_partial, allows_deletions=True)
         run_index(settings_of(root), request, DirectRunner())
 
 
@@ -150,7 +150,7 @@ def test_any_sequence_of_edits_ends_like_a_fresh_build(
     if seed % 2:  # rows of what changed join those of the version before, however much changed
         for limit in (
             "resolution.stage._MOST_CHANGED",
-            "extraction.rule_batches.MOST_REPLACED",
+            "extraction.stage.MOST_REPLACED",
         ):
             monkeypatch.setattr(f"polyhop.tasks.{limit}", math.inf)
         monkeypatch.setattr("polyhop.warehouse.build.MOST_APPENDED", math.inf)

@@ -13,10 +13,12 @@ from time import sleep
 
 import pytest
 
-from polyhop.schemas.languages import LanguageNames, language, plain_tokens, stem_tokens
+from polyhop.schemas.language_names import LanguageNames
+from polyhop.schemas.languages import language
 from polyhop.schemas.names import NameFinder, split_sentences, title_forms
 from polyhop.schemas.query import ContextPassage, Question, RankedPassage
 from polyhop.schemas.records import Passage, Section, SourceRecord
+from polyhop.schemas.stems import plain_tokens, stem_tokens
 from polyhop.schemas.text import fold, norm_answer, norm_simple, norm_ws, without_last_parenthesis
 from polyhop.schemas.types import mention_type, name_type, title_type
 from polyhop.schemas.values import find_dates, find_numbers

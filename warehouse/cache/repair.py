@@ -1,6 +1,6 @@
 """Caches whose files changed under them: what is damaged, and saving every row that can still be read.
 
-Rows are judged as the caches themselves judge them (vectors.py, reply_rows.py). What cannot be saved is computed, or
+Rows are judged as the caches themselves judge them (vectors.py, replies.py). What cannot be saved is computed, or
 asked, again; the damaged file is kept beside the new one.
 """
 

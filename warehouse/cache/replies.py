@@ -1,8 +1,7 @@
 """Replies of chat models by content hash, the journal of calls, the lock per key, export and import.
 
-Invariant: only valid replies are results; a failure is
-kept beside them with its reason, and every text that was paid for is kept as it came. Clocks serve the journal and
-eviction, no returned value. Source: algorithms.md 0.3 (5).
+Invariant: only valid replies are results; a failure is kept beside them with its reason, and every text that was paid
+for is kept as it came. Clocks serve the journal and eviction, no returned value. Source: algorithms.md 0.3 (5).
 """
 
 import fcntl
@@ -213,7 +212,7 @@ class CallJournal:
     def abandon_dead(self, claims: Claims) -> Usage:
         """Marks the calls that died with their process as of unknown outcome; returns them at their worst case.
 
-        A call whose process lives holds the claim on its key (cached_chat.py), so a free claim means a dead process.
+        A call whose process lives holds the claim on its key (chat.py), so a free claim means a dead process.
         """
         found = Usage()
         for call_id, key, prompt_tokens, completion_tokens, cost_usd in self._database.read("read_open_calls"):

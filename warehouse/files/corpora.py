@@ -165,7 +165,7 @@ class _Walk:
                 else:
                     self._note("special file", path)
             except OSError as error:
-                yield path, (error.strerror or str(error)).lower()
+                yield path, (error.strerror or str(error) or "no reason given").lower()
 
     def _note(self, kind: str, path: Path) -> None:
         self._unread.add(kind, path.relative_to(self._folder).as_posix())

@@ -103,12 +103,12 @@ class IndexFolder:
 
     @property
     def runs(self) -> Path:
-        """The file with a line for every run; see run_history.py."""
+        """The file with a line for every run; see versions.py."""
         return self.path / "runs.jsonl"
 
     @property
     def edits(self) -> Path:
-        """The file with what people decided about its entities; see edit_file.py."""
+        """The file with what people decided about its entities; see warehouse/user_files.py."""
         return self.path / "edits.jsonl"
 
     def version(self, number: int) -> VersionFolder:

@@ -1,8 +1,7 @@
 """Question files, published question sets, gold answers and triples, and files of predictions, as records.
 
-A set is recognised by the fields of an item, never by a file's name.
-Source: algorithms.md 6.5; NQ and PopQA as HippoRAG stores them (the fields that its main.py, `get_gold_docs`,
-reads).
+A set is recognised by the fields of an item, never by a file's name. Source: algorithms.md 6.5; NQ and PopQA as
+HippoRAG stores them (the fields that its main.py, `get_gold_docs`, reads).
 """
 
 import json

@@ -1,7 +1,7 @@
 """The text of HTML, Markdown and plain text files: the main part, with headings, items, rows and code.
 
-What stands around the main part (navigation, footers, asides, lists of links) is left out, unless
-nothing else is there. Measured against trafilatura and readability with benchmarks/document_formats.py.
+What stands around the main part (navigation, footers, asides, lists of links) is left out, unless nothing else is
+there. Measured against trafilatura and readability with benchmarks/document_formats.py.
 """
 
 import codecs

@@ -1,7 +1,6 @@
 """An encoder with the cache of embeddings: no text is encoded twice, questions beside other texts.
 
-A kill loses at most one chunk of new vectors; of an encoder
-that costs something, at most the calls in flight.
+A kill loses at most one chunk of new vectors; of an encoder that costs something, at most the calls in flight.
 """
 
 import logging

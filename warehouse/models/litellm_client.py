@@ -1,7 +1,6 @@
 """The package litellm, kept from the network and from retrying by itself, its errors in our words.
 
-litellm takes seconds to import, hence the first call imports
-it.
+litellm takes seconds to import, hence the first call imports it.
 """
 
 import json
@@ -567,7 +566,7 @@ def _completion(answer: Any) -> Completion:
 
 
 def _count(usage: Any, name: str) -> int:
-    """Reported tokens, 0 for what is no number; most servers' nonsense was left out before (bounded_http.py)."""
+    """Reported tokens, 0 for what is no number; most servers' nonsense was left out before."""
     value = getattr(usage, name, 0)
     return int(value) if isinstance(value, int | float) and isfinite(value) else 0
 

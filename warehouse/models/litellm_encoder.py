@@ -1,7 +1,6 @@
 """An encoder behind `/embeddings`: texts in batches, with retries, limits and a budget.
 
-Every call is in the journal of calls
-before it is sent, as those of chat models are.
+Every call is in the journal of calls before it is sent, as those of chat models are.
 """
 
 import logging

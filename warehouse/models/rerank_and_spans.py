@@ -1,7 +1,6 @@
 """Models that read a question and a passage together: cross-encoders, and extractive question answering.
 
-One pair per call, so that nothing is padded and
-a passage's score does not depend on the passages beside it.
+One pair per call, so that nothing is padded and a passage's score does not depend on the passages beside it.
 """
 
 from collections.abc import Iterator, Sequence

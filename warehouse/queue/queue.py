@@ -1,7 +1,6 @@
 """The question queue as one object: every method is one transaction, retried; and the queue's health.
 
-Invariants: a question is in exactly one state; it is done exactly if it has its one result; a lease that was lost
-can
+Invariants: a question is in exactly one state; it is done exactly if it has its one result; a lease that was lost can
 neither finish nor fail its question.
 """
 

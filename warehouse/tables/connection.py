@@ -1,7 +1,7 @@
 """Opening DuckDB files, defining and checking their tables, and DuckDB's errors in our words.
 
-Files are attached to instances of DuckDB that are kept: to make one takes 20 ms of processor time, and
-an index run opens its tables forty times; to attach and detach a file takes less than one.
+Files are attached to instances of DuckDB that are kept: to make one takes 20 ms of processor time, and an index run
+opens its tables forty times; to attach and detach a file takes less than one.
 """
 
 import os

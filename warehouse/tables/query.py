@@ -21,8 +21,9 @@ from polyhop.schemas.manifest import VectorRecord
 from polyhop.schemas.runs import INDEX_RUNS, INDEX_STAGES, RunRecord, reused_units
 from polyhop.schemas.tables import Column, Table, View, text_column
 from polyhop.warehouse.files.layout import IndexFolder, Layout
-from polyhop.warehouse.files.versions import hold_version, read_manifest, read_runs
-from polyhop.warehouse.open import open_vector_store
+from polyhop.warehouse.files.run_history import read_runs
+from polyhop.warehouse.files.versions import hold_version, read_manifest
+from polyhop.warehouse.index_reader import open_vector_store
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.tables.connection import (
     comment_statements,

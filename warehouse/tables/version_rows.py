@@ -8,12 +8,12 @@ from typing import Any
 
 import duckdb
 
-from polyhop.schemas.names import Decision
 from polyhop.schemas.records import SourceKind
+from polyhop.schemas.resolution import Decision
 from polyhop.schemas.settings import ResolutionSettings
 from polyhop.schemas.tables import CHANGE_KINDS
+from polyhop.warehouse.files.kept_records import kept_files
 from polyhop.warehouse.files.layout import Layout, VersionFolder
-from polyhop.warehouse.files.records import kept_files
 from polyhop.warehouse.files.versions import hold_version, read_manifest
 from polyhop.warehouse.statements import statement, statements
 from polyhop.warehouse.tables.connection import connect, literal

@@ -1,7 +1,6 @@
 """The kinds of vectors: what has them, where rows are published, an earlier version's, the spread.
 
-Everything that embeds, publishes, searches or checks vectors asks here. Other packages add kinds through entry
-points.
+Everything that embeds, publishes, searches or checks vectors asks here. Other packages add kinds through entry points.
 """
 
 import re

@@ -1,7 +1,7 @@
 """BM25 once per version and once per question, its trust, feedback from first passages, and re-ranking by coverage.
 
-SPRIG and `bm25` count a question's repeated terms, bridge does not.
-Source: algorithms.md 2.9, 2B.2; the ATIRE/Lucene idf, with the factor k1 + 1 that newer Lucene dropped.
+SPRIG and `bm25` count a question's repeated terms, bridge does not. Source: algorithms.md 2.9, 2B.2; the ATIRE/Lucene
+idf, with the factor k1 + 1 that newer Lucene dropped.
 """
 
 from collections import Counter

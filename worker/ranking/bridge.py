@@ -1,7 +1,7 @@
 """Bridge's four steps (seed, spread, fuse, cover), and a question without its rare names.
 
-The walk between seed and fuse is pagerank.py's `walk_passages`. Source: algorithms.md 2B.3; of `bridge-masked`
-bridge-masked.md 3.
+The walk between seed and fuse is pagerank.py's `walk_passages`. Source: algorithms.md 2B.3; of `bridge-masked` bridge-
+masked.md 3.
 """
 
 import re

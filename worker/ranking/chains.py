@@ -1,182 +1,17 @@
-"""Chains: the simple paths from the seeds with the largest mean activation, by exact bounded search.
+"""Chains: the simple paths from the seeds with the largest mean activation, and their texts.
 
-Imported only where chains are searched, because numba is heavy. A prefix is given up when no continuation can reach
-the K_c-th best score so far; the bound takes the best walk of each remaining length, which no simple path can beat.
-Source: algorithms.md 1.5 step 5; the bound is tighter than the one given there.
+Invariant: the list is the one that full enumeration, sorting and cutting would give, unless the search stopped at
+`max_paths`. Source: algorithms.md 1.5 step 5.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from polyhop.schemas.graph import Chain, ChainRule, Entity, Hop, RelationGraph
-
-Edges = tuple[NDArray[np.integer], NDArray[np.integer]]
-Floats = NDArray[np.float64]
-Integers = NDArray[np.integer]
-Kept = tuple[Integers, Integers, Floats]
-
-SLACK = 1e-11  # ten units of the twelfth decimal, after which scores are equal: no tie is lost; algorithms.md 0.3.
-
-
-def _subgraph(edges: Edges, active: Integers, values: Floats) -> Edges:
-    """Edges among the active nodes, renumbered in order; in each row by descending value, then number."""
-    indptr, indices = edges
-    place_of = np.full(len(indptr) - 1, -1, dtype=np.int64)
-    place_of[active] = np.arange(len(active))
-    starts = np.zeros(len(active) + 1, dtype=np.int64)
-    for place in range(len(active)):
-        node = active[place]
-        for edge in range(indptr[node], indptr[node + 1]):
-            if place_of[indices[edge]] >= 0:
-                starts[place + 1] += 1
-    starts = np.cumsum(starts)
-    targets = np.empty(starts[-1], dtype=np.int64)
-    filled = starts[:-1].copy()
-    order = np.argsort(-values, kind="mergesort")
-    for target in order:
-        node = active[target]
-        for edge in range(indptr[node], indptr[node + 1]):
-            place = place_of[indices[edge]]
-            if place >= 0:
-                targets[filled[place]] = target
-                filled[place] += 1
-    return starts, targets
-
-
-def _walk_bounds(edges: Edges, values: Floats, length: int) -> Floats:
-    """Shape (length + 1, n + 1): largest sum of a walk of so many steps from each node; last column: from any."""
-    indptr, indices = edges
-    count = len(values)
-    bounds = np.full((length + 1, count + 1), -np.inf)
-    bounds[0, :] = 0.0
-    for steps in range(1, length + 1):
-        for node in range(count):
-            for edge in range(indptr[node], indptr[node + 1]):
-                target = indices[edge]
-                bounds[steps, node] = max(bounds[steps, node], values[target] + bounds[steps - 1, target])
-            bounds[steps, count] = max(bounds[steps, count], bounds[steps, node])
-    return bounds
-
-
-def _upper(bounds: Floats, node: int, total: float, count: int, steps: int) -> float:
-    """Largest mean that a prefix of `count` nodes with this sum can reach in at most `steps` steps from `node`."""
-    upper = total / count
-    for more in range(1, steps + 1):
-        upper = max(upper, (total + bounds[more, node]) / (count + more))
-    return upper
-
-
-def _mean(values: Floats, path: Integers, count: int) -> float:
-    """Mean over a path, summed in ascending order, so that both directions of a path get the same bits."""
-    ordered = np.sort(values[path[:count]])
-    total = 0.0
-    for value in ordered:
-        total += value
-    return total / count
-
-
-def _is_before(kept: Kept, place: int, path: Integers, count: int, score: float) -> bool:
-    """Whether a path comes before the one kept at `place`: by rounded score, then length, then nodes."""
-    paths, lengths, scores = kept
-    left, right = np.rint(score * 1e12), np.rint(scores[place] * 1e12)
-    if left != right:
-        return bool(left > right)
-    if count != lengths[place]:
-        return bool(count < lengths[place])
-    for step in range(count):
-        if path[step] != paths[place, step]:
-            return bool(path[step] < paths[place, step])
-    return False
-
-
-def _insert(kept: Kept, size: int, path: Integers, count: int, values: Floats) -> int:
-    """Puts a path where it belongs among the kept ones, the last of which drops out if all places are taken."""
-    paths, lengths, scores = kept
-    score = _compiled_mean(values, path, count)
-    if size == len(scores):
-        if not _compiled_is_before(kept, size - 1, path, count, score):
-            return size
-        size -= 1
-    place = size
-    while place > 0 and _compiled_is_before(kept, place - 1, path, count, score):
-        paths[place] = paths[place - 1]
-        lengths[place], scores[place] = lengths[place - 1], scores[place - 1]
-        place -= 1
-    paths[place, :count] = path[:count]
-    lengths[place], scores[place] = count, score
-    return size + 1
-
-
-def _append(kept: Kept, size: int, path: Integers, count: int, values: Floats) -> int:
-    """Appends a path to the kept ones."""
-    kept[0][size, :count] = path[:count]
-    kept[1][size], kept[2][size] = count, _compiled_mean(values, path, count)
-    return size + 1
-
-
-def _search(
-    edges: Edges, values: Floats, starts: Integers, max_length: int, limit: int, max_paths: int
-) -> tuple[Integers, Integers, Floats, bool, int]:
-    """The best `limit` paths from the starts (0: all, unordered): paths, node counts, means, whether cut, looked at."""
-    indptr, indices = edges
-    room = limit if limit > 0 else max_paths
-    kept = (np.zeros((room, max_length + 1), dtype=np.int64), np.zeros(room, dtype=np.int64), np.zeros(room))
-    bounds = _compiled_walk_bounds(edges, values, max_length)
-    path = np.zeros(max_length + 1, dtype=np.int64)
-    cursor = np.zeros(max_length + 1, dtype=np.int64)
-    totals = np.zeros(max_length + 1)
-    is_on_path = np.zeros(len(values), dtype=np.bool_)
-    size, looked_at, least = 0, 0, -np.inf
-    for start in starts:
-        depth = 0
-        path[0], cursor[0], totals[0], is_on_path[start] = start, indptr[start], values[start], True
-        while depth >= 0:
-            node, place = path[depth], cursor[depth]
-            steps = max_length - depth - 1
-            is_done = steps < 0 or place == indptr[node + 1]
-            if not is_done:
-                target = indices[place]
-                total = totals[depth] + values[target]
-                # Rows descend by value: once the best of all walks does not help, no later neighbour can.
-                is_done = _compiled_upper(bounds, len(values), total, depth + 2, steps) < least
-            if is_done:
-                is_on_path[node] = False
-                depth -= 1
-                continue
-            cursor[depth] += 1
-            if is_on_path[target] or _compiled_upper(bounds, target, total, depth + 2, steps) < least:
-                continue
-            if looked_at == max_paths:
-                return kept[0][:size], kept[1][:size], kept[2][:size], True, looked_at
-            looked_at += 1
-            depth += 1
-            path[depth], cursor[depth], totals[depth], is_on_path[target] = target, indptr[target], total, True
-            if limit == 0:
-                size = _compiled_append(kept, size, path, depth + 1, values)
-            else:
-                size = _compiled_insert(kept, size, path, depth + 1, values)
-                least = kept[2][size - 1] - SLACK * (1.0 + kept[2][0]) if size == limit else least
-    return kept[0][:size], kept[1][:size], kept[2][:size], False, looked_at
-
-
-_compile: Any = njit(cache=True)
-_compiled_walk_bounds = _compile(_walk_bounds)
-_compiled_upper = _compile(_upper)
-_compiled_mean = _compile(_mean)
-_compiled_is_before = _compile(_is_before)
-_compiled_insert = _compile(_insert)
-_compiled_append = _compile(_append)
-subgraph = _compile(_subgraph)
-search = _compile(_search)
-
-
-# Source: algorithms.md 1.5 step 5.
 
 Path = tuple[int, ...]
 
@@ -227,6 +62,8 @@ def search_paths(
     rule: ChainRule,
 ) -> FoundChains:
     """As `best_chains`, duplicates included and without labels; `rule.limit` 0 stands for all."""
+    from polyhop.worker.ranking.chain_search import search, subgraph
+
     starts = np.searchsorted(active, np.array(sorted(seeds), dtype=np.intp))
     edges = subgraph((graph.indptr, graph.indices), active, values)
     paths, lengths, scores, is_cut, looked_at = search(

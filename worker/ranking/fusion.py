@@ -1,7 +1,7 @@
 """The total order of every ranking (rounded score, then number), and fusion by ranks or scores.
 
-Passages and entities are numbered by ascending id and key, so the smaller number is the smaller id.
-Source: algorithms.md 0.3, rules 1 and 2.
+Passages and entities are numbered by ascending id and key, so the smaller number is the smaller id. Source:
+algorithms.md 0.3, rules 1 and 2.
 """
 
 from collections.abc import Sequence

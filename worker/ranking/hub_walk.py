@@ -1,8 +1,7 @@
 """FindHubRoots over whole arrays: the search of tasks/hubs/paths.py layer by layer, for topics with many hubs (pure).
 
-A queue that is first in, first out goes through one layer after the other, so that the first of equal nodes of a
-layer
-is the one that the search of roots.py visits; a test compares the two. Source: algorithms.md 4.4.
+A queue that is first in, first out goes through one layer after the other, so that the first of equal nodes of a layer
+is the one that the search of tasks/hubs/paths.py visits; a test compares the two. Source: algorithms.md 4.4.
 """
 
 from bisect import bisect_right

@@ -1,7 +1,6 @@
 """Hubs for a question: topics, levels, scores of hub paths, the chosen hubs and their rankings (pure).
 
-Nothing here loops over the hubs of a graph, only over those chosen.
-Source: algorithms.md 4.8, G-HUB-3, G-HUB-4.
+Nothing here loops over the hubs of a graph, only over those chosen. Source: algorithms.md 4.8, G-HUB-3, G-HUB-4.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,7 @@
 """Beam search for paths of linked propositions, and from a micro-batch of questions to ranked passages.
 
-Inside a
-search propositions are numbered by ascending number among those searched, so that their order is the order of ids.
-Source: algorithms.md 3.6.
+Inside a search propositions are numbered by ascending number among those searched, so that their order is the order of
+ids. Source: algorithms.md 3.6.
 """
 
 from collections.abc import Callable, Iterable, Sequence

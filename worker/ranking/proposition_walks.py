@@ -1,7 +1,6 @@
 """The two walks over propositions' entities and passages: from the whole graph to a subgraph, and inside the subgraph.
 
-Nodes are the entities, then
-the passages, each in number order. Source: algorithms.md 0.4, 3.3 (3), 3.5, 3.8.
+Nodes are the entities, then the passages, each in number order. Source: algorithms.md 0.4, 3.3 (3), 3.5, 3.8.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """The relation graph level by level, entities by part of a name, and how passages are linked.
 
-Relations count in both
-directions; every function returns in ascending number, which is ascending key. Source: algorithms.md 5.2.
+Relations count in both directions; every function returns in ascending number, which is ascending key. Source:
+algorithms.md 5.2.
 """
 
 from bisect import bisect_left

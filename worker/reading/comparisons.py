@@ -1,8 +1,7 @@
 """Answers that rules compute: comparisons and superlatives, and one date or measure of one thing.
 
 An answer has the values of all that are compared, from sentences that state them of these; otherwise it is "" and
-shows
-which value is missing. Source: reader.md 6.4.
+shows which value is missing. Source: reader.md 6.4.
 """
 
 import re

@@ -1,7 +1,7 @@
 """What a candidate is worth: weighted features, and how much of the question its evidence says.
 
-Each part is a factor between 0 and 1; their product lowers the confidence of an answer that only ranks well.
-Source: reader.md 6.6.
+Each part is a factor between 0 and 1; their product lowers the confidence of an answer that only ranks well. Source:
+reader.md 6.6.
 """
 
 import re

@@ -1,8 +1,7 @@
 """Passages of a context as the rules read them: sentences, words, names, their own pages, and subjects of sentences.
 
-At most `MOST_CHARACTERS` of a passage and `MOST_SENTENCES` of its sentences are read, so that a text
-without a full stop costs no more than a page; offsets hold in the whole passage, because only its end is cut.
-Source: reader.md 6.
+At most `MOST_CHARACTERS` of a passage and `MOST_SENTENCES` of its sentences are read, so that a text without a full
+stop costs no more than a page; offsets hold in the whole passage, because only its end is cut. Source: reader.md 6.
 """
 
 import re
@@ -113,7 +112,7 @@ LEAD_SENTENCES = 2  # reader.md, steps (6).
 LEAD_CHARACTERS = 600  # chosen: two long sentences; bounds a lead without a full stop
 _LINES = re.compile(r"[^\n]+")
 _WORD = re.compile(r"[^\W_]+")
-_MOST_STEMS, _LONGEST_KEPT = 200_000, 40  # words, letters; chosen: bounds the memory, as schemas/languages.py does
+_MOST_STEMS, _LONGEST_KEPT = 200_000, 40  # words, letters; chosen: bounds the memory, as schemas/stems.py does
 _RUNS = NameFinder(())
 _KEPT_PAGES = 2_000
 """Passages whose sentences, words and names are kept: questions of one batch, and of one corpus, read the same

@@ -1,7 +1,7 @@
 """A question taken apart: wh-word, head noun, expected type, main clause, what is asked about which names.
 
-Looks at no passage. Source: reader.md 6.1.
-Decided here: `whose` wants any type; words in -ed and -ly are not head nouns either.
+Looks at no passage. Source: reader.md 6.1. Decided here: `whose` wants any type; words in -ed and -ly are not head
+nouns either.
 """
 
 import re
@@ -12,8 +12,8 @@ from itertools import compress, islice, takewhile
 from operator import not_
 
 from polyhop.schemas.graph import Mention
-from polyhop.schemas.languages import stem_tokens
 from polyhop.schemas.names import STOP_WORDS, name_tokens, split_sentences
+from polyhop.schemas.stems import stem_tokens
 from polyhop.schemas.text import fold
 from polyhop.worker.reading.clauses import begins_sentence
 from polyhop.worker.reading.word_lists import Relation, clause_lists, geography, question_lists, relations, synonyms

@@ -1,9 +1,8 @@
 """Yes-no questions: what two pages share, which of two values is larger, or whether a page says what is asked.
 
-Each rule returns an answer with what it compared ("" and what is missing), or None where it is not asked.
-Nothing is answered `no` because nothing was found: a `no` needs two values that differ, or a definition that
-excludes
-what is asked. Source: reader.md 6.4.
+Each rule returns an answer with what it compared ("" and what is missing), or None where it is not asked. Nothing is
+answered `no` because nothing was found: a `no` needs two values that differ, or a definition that excludes what is
+asked. Source: reader.md 6.4.
 """
 
 import re

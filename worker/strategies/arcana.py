@@ -1,7 +1,7 @@
 """`graph-search` and `fusion`: Arcana's passages of entities near the question's, alone or fused with cosine.
 
-Decided here: the lengths of the two lists that are fused do
-not depend on the limit, so that fewer passages are the first of more. Source: algorithms.md 5.
+Decided here: the lengths of the two lists that are fused do not depend on the limit, so that fewer passages are the
+first of more. Source: algorithms.md 5.
 """
 
 import time

@@ -1,8 +1,7 @@
 """`bridge-masked`: bridge with a second look at the question, encoded once more without its rare names.
 
 What is asked and about whom pull apart, so that passages of the second hop, which lack the names, come closer. The
-walk
-also uses parts of titles as edges; BM25 counts as far as it earns trust. Source: bridge-masked.md 1, 3.
+walk also uses parts of titles as edges; BM25 counts as far as it earns trust. Source: bridge-masked.md 1, 3.
 """
 
 import time
@@ -15,9 +14,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from polyhop.schemas.evidence import PASSAGES_ONLY, Evidence, Note
-from polyhop.schemas.languages import analyser_of
 from polyhop.schemas.ports import IndexReader, Services
 from polyhop.schemas.query import Question, Retrieval
+from polyhop.schemas.stems import analyser_of
 from polyhop.warehouse.artefacts import CHUNK_GRAPH, COSINE_SCALE, NAMES, lexical_of, vectors_of
 from polyhop.worker.ranking.bm25 import DEPTH, Trust, agreement, completeness, containment, count_terms, impacts, score
 from polyhop.worker.ranking.bridge import (

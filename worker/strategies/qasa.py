@@ -1,7 +1,6 @@
 """`qasa`: activation spreads from the question's names, gated by similarity to the question, in memory or in Neo4j.
 
-Ablations are
-parameters (1.7); `naive-vector` is the one without a graph. Source: algorithms.md 1.
+Ablations are parameters (1.7); `naive-vector` is the one without a graph. Source: algorithms.md 1.
 """
 
 import time

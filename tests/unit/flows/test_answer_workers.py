@@ -9,7 +9,7 @@ from empty_version import publish_empty
 
 import polyhop.flows.answer
 from polyhop.flows.answer import Crew, submit_file
-from polyhop.schemas.errors import ConfigurationError, PolyhopError, UnknownSettingError, UnknownStrategyError
+from polyhop.schemas.errors import ConfigurationError, PolyhopError, UnknownParameterError, UnknownStrategyError
 from polyhop.schemas.queue import JobSpec
 from polyhop.schemas.requests import SubmissionRequest
 from polyhop.schemas.settings import Settings, as_environment, environment_settings
@@ -39,7 +39,7 @@ def submission(strategy: str = "bm25", **parameters: object) -> SubmissionReques
 @pytest.mark.parametrize(
     ("wanted", "error"),
     [
-        (submission("bridge", dampin=0.9), UnknownSettingError),
+        (submission("bridge", dampin=0.9), UnknownParameterError),
         (submission("bm25", k1="much"), ConfigurationError),
         (submission("bm26"), UnknownStrategyError),
     ],

@@ -19,7 +19,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.versions import current_version, read_manifest
-from polyhop.warehouse.open import close_encoders
+from polyhop.warehouse.open_encoders import close_encoders
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +47,9 @@ class Places:
         names = [f"{'Lake' if n in lakes else 'Mount'} Number{n}" for n in range(10)]
         rows = [{"id": f"p{n}", "title": name, "text": f"{name} is near Old Town{n}."} for n, name in enumerate(names)]
         self.corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        return run_index(self.settings, IndexRequest("places", self.corpus, full=full), DirectRunner())
+        return run_index(
+            self.settings, IndexRequest("places", self.corpus, source_name="corpus", full=full), DirectRunner()
+        )
 
 
 @pytest.fixture(scope="module")

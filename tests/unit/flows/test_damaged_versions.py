@@ -24,7 +24,7 @@ from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.versions import current_version, read_manifest
 from polyhop.warehouse.integrity import find_damage
-from polyhop.warehouse.open import close_encoders
+from polyhop.warehouse.open_encoders import close_encoders
 from polyhop.warehouse.tables.connection import table_record
 
 pytestmark = pytest.mark.slow
@@ -61,7 +61,9 @@ class Towns:
         self.corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
     def index(self, *, source: bool = True, full: bool = False, add: tuple[str, ...] = ()) -> IndexReport:
-        request = IndexRequest("towns", self.corpus if source else None, add, full)
+        request = IndexRequest(
+            "towns", self.corpus if source else None, add, full, source_name="corpus" if source else ""
+        )
         return run_index(self.settings, request, DirectRunner())
 
     def verify(self) -> VerifyReport:
@@ -291,7 +293,7 @@ def test_what_a_killed_removal_left_goes_away_with_the_next_run(towns: Towns) ->
     versions = Layout(towns.root).index("towns").versions
     shutil.copytree(versions / "000001", versions / "000000")
     (versions / "000000" / "manifest.json").unlink()
-    report = towns.index()
+    report = towns.index(source=False)
     assert (report.changed, report.removed_versions) == (False, [0])
     assert [folder.name for folder in versions.iterdir()] == ["000001"]
 
@@ -307,7 +309,7 @@ def test_versions_of_before_with_more_tables_and_fewer_checksums_still_work(town
     (towns.vectors / "checksums.json").unlink()
     assert towns.verify().ok
     assert towns.ask() == "Town 3"
-    assert not towns.index().changed
+    assert not towns.index(source=False).changed
     towns.write(edited=2)
     assert towns.index().damaged == []
     assert "hubs" not in towns.manifest().tables

@@ -15,8 +15,9 @@ from polyhop.schemas.requests import IndexRequest, parse_variant
 from polyhop.schemas.runs import StageTiming
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import write_timings
-from polyhop.warehouse.index_reader import PublishedIndex, open_published
+from polyhop.warehouse.files.run_history import write_timings
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.warehouse.open import open_published
 
 RESULT = {
     "latency_ms": {"mean": 250.0},

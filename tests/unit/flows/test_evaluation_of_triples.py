@@ -21,7 +21,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.tasks.evaluation.page import report_page, summary_markdown
 from polyhop.tasks.evaluation.plots import report_plots
 from polyhop.warehouse.artefacts import TRIPLES_OF_SUBJECTS
-from polyhop.warehouse.index_reader import open_published
+from polyhop.warehouse.open import open_published
 
 pytestmark = pytest.mark.slow
 

@@ -331,7 +331,7 @@ def test_types_of_entities_are_hubs_of_texts_if_asked_for(tmp_path: Path, opened
     [
         ("hubs__mode", "typs", "Setting 'hubs.mode' in flags must be 'auto', 'types'"),
         ("hubs__levels", "path,triples", "Setting 'hubs.levels' in flags must be 'path'"),
-        ("hubs__min_edges", "0", "Setting 'hubs.min_edges' in flags is '0'"),
+        ("hubs__min_edges", "0", "Setting 'hubs.min_edges' in flags must be"),
         ("hubs__types", "Papr", r"hubs.types names 'Papr', but no node is of that type; did you mean 'Paper'"),
         ("hubs__types", "Paper,x=y", r"hubs.types names 'x=y', but no node is of that type; types are Field, Paper"),
         ("hubs__start", "P11", r"hubs.start names 'P11', but no node has that id or type"),

@@ -103,7 +103,7 @@ def test_a_strategy_added_without_a_source_builds_on_the_corpus_there_is(setting
 
 
 def test_what_cannot_be_indexed_is_refused_and_nothing_is_published(settings: Settings, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"^There is no file or folder .*nowhere\.jsonl; check the path\.$"):
+    with pytest.raises(SourceError, match=r"^There is no file or folder .*nowhere\.jsonl; check the path, "):
         run(settings, tmp_path / "nowhere.jsonl")
     with pytest.raises(UnknownIndexError, match="small"):
         run(settings, None)

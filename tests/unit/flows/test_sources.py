@@ -258,7 +258,7 @@ def _emptied(folder: Path, _patch: pytest.MonkeyPatch) -> None:
 
 def _unopened(folder: Path, patch: pytest.MonkeyPatch) -> None:
     def refused(path: Any) -> Any:
-        if Path(path) == folder / "sub":
+        if not isinstance(path, int) and Path(path) == folder / "sub":
             raise PermissionError
         return scandir(path)
 

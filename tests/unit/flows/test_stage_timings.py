@@ -13,7 +13,8 @@ from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.runs import StageTiming
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout, VersionFolder
-from polyhop.warehouse.files.versions import find_timing_damage, read_manifest, read_timings, write_timings
+from polyhop.warehouse.files.run_history import find_timing_damage, read_timings, write_timings
+from polyhop.warehouse.files.versions import read_manifest
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings, parse_settings
 from polyhop.tasks.propositions.artefact import STORED_PROPOSITIONS
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.index_reader import open_published
+from polyhop.warehouse.open import open_published
 from polyhop.warehouse.tables.query import query_rows
 
 pytestmark = pytest.mark.slow

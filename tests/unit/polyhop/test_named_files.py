@@ -20,12 +20,10 @@ COMMANDS = {
     "eval": "eval {questions} --index small --strategies bm25 --out {file}",
     "export extraction": "export extraction {file} --index small",
     "explain": "explain 1 q1 --html {file}",
-    "generate": "generate {file} --passages 20 --questions 2",
     "results": "results 1 --out {file}",
     "score": "score {predictions} --out {file}",
-    "sweep": "sweep --sizes 20 --strategies bm25 --out {file}",
 }
-NO_ROOT = {"generate", "score"}
+NO_ROOT = {"score"}
 
 
 @pytest.fixture(scope="module")

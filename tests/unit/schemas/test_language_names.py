@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.schemas.languages import AUTO, CODES, ENGLISH, LanguageNames
+from polyhop.schemas.language_names import LanguageNames
+from polyhop.schemas.languages import AUTO, CODES, ENGLISH
 from polyhop.schemas.names import NameFinder, title_keys
 
 TITLES = [

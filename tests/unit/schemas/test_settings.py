@@ -22,9 +22,7 @@ def test_an_unknown_key_names_the_nearest_known_one() -> None:
 
 
 def test_a_bad_value_names_its_source_and_its_rule() -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"'batch_size' in the environment is '0': .*greater than or equal to 1"
-    ):
+    with pytest.raises(ConfigurationError, match=r"'batch_size' in the environment must be at least 1, not '0'"):
         parse_settings({"the environment": {"batch_size": "0"}})
 
 

@@ -17,7 +17,8 @@ from polyhop.schemas.errors import DamagedStoreError, MissingArtefactError, Stat
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.artefacts import GRAPH, SURFACES, lexical_of
-from polyhop.warehouse.index_reader import PublishedIndex, open_published
+from polyhop.warehouse.index_reader import PublishedIndex
+from polyhop.warehouse.open import open_published
 
 RECORDS = [
     {"id": "b", "title": "Rome", "text": "Rome lies on the Tiber."},

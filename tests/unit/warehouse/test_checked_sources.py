@@ -79,9 +79,9 @@ def test_what_came_before_a_break_is_kept_and_the_reason_said(error: Exception, 
     assert found == [0, 1]
 
 
-def test_a_file_of_nothing_is_refused_and_a_defect_stays_itself() -> None:
+def test_a_file_of_nothing_is_refused_and_so_is_whatever_a_parser_raises() -> None:
     with pytest.raises(SourceError, match="holds no record; at least one"):
         list(guarded(Path("a"), broken(None, 0), "record"))
-    with pytest.raises(KeyError):
+    with pytest.raises(SourceError, match="after record 1: it is damaged or not what its name says"):
         list(guarded(Path("a"), broken(KeyError("k"), 1), "record"))
     assert list(guarded(Path("a"), broken(None, 3), "record")) == [0, 1, 2]

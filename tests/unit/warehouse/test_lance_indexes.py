@@ -8,7 +8,7 @@ import pytest
 
 from polyhop.schemas.ports import VectorRows
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.open import open_vector_store
+from polyhop.warehouse.index_reader import open_vector_store
 
 
 def rows(count: int, word: str) -> VectorRows:

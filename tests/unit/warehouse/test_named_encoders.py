@@ -12,7 +12,7 @@ import pytest
 from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.settings import EncoderSettings, Settings
 from polyhop.warehouse.models import encoder_kinds
-from polyhop.warehouse.open import close_encoders, open_encoder
+from polyhop.warehouse.open_encoders import close_encoders, open_encoder
 
 
 @pytest.fixture(autouse=True)

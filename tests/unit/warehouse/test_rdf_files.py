@@ -9,7 +9,7 @@ import pytest
 from polyhop.schemas.errors import ConfigurationError, SourceError
 from polyhop.schemas.graph import Description, GraphLine, Node, Statement
 from polyhop.schemas.records import BadRecord
-from polyhop.warehouse.files import graph_files as turtle
+from polyhop.warehouse.files import rdf as turtle
 from polyhop.warehouse.files.graph_files import read_graph
 from polyhop.warehouse.files.sources import MAX_RECORD_BYTES
 
@@ -229,7 +229,7 @@ def test_a_missing_package_is_said_with_how_to_install_it(
 ) -> None:
     for module in ("rdflib", "rdflib.plugins.parsers.ntriples"):
         monkeypatch.setitem(sys.modules, module, None)
-    for module in ("ntriples", "turtle"):
+    for module in ("rdf",):
         monkeypatch.delitem(sys.modules, f"polyhop.warehouse.files.{module}", raising=False)
     with pytest.raises(ConfigurationError, match=r"package rdflib: pip install 'polyhop\[rdf\]'"):
         read(tmp_path, f"{ADA} <http://x/p> {BABBAGE} .\n", name)

@@ -3,7 +3,7 @@
 import pytest
 
 from polyhop.schemas.graph import RDF_TYPE, RDFS_LABEL, XSD, Description, Statement
-from polyhop.warehouse.files.graph_files import Triple, Vocabulary, literal, node
+from polyhop.warehouse.files.rdf import Triple, Vocabulary, literal, node
 from polyhop.warehouse.files.records import FaultError
 
 EX = "http://example.org/"

@@ -17,7 +17,7 @@ from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import CHECKSUM
-from polyhop.warehouse.index_reader import open_published
+from polyhop.warehouse.open import open_published
 from polyhop.warehouse.vectors.kinds import MOST, cosine_scale, sampled_sentences, sampled_texts, spread
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies.bridge import IN_COSINES, BridgeParameters

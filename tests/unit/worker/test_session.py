@@ -19,7 +19,7 @@ from polyhop.schemas.ports import IndexReader, Reader, Services
 from polyhop.schemas.query import ContextPassage, Question, RankedPassage, Reading, ReadingItem, Retrieval
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse.index_reader import open_published
+from polyhop.warehouse.open import open_published
 from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.session import IndexSession
 from polyhop.worker.strategies import registry

@@ -165,7 +165,7 @@ SELECT
     (SELECT coalesce(hex(bit_xor(md5_number(q::VARCHAR))), '') FROM quarantine AS q);
 
 -- name: places_in_parts
--- Where each passage is in the source; -1 is the line of a record that was kept (kept_records.py).
+-- Where each passage is in the source; -1 is the line of a record that was kept (records.py).
 CREATE OR REPLACE TEMP TABLE places AS
 SELECT passage_id, min((source, line))[1] AS source, nullif(min((source, line))[2], -1) AS line
 FROM read_parquet($passages) GROUP BY passage_id;

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polyhop.schemas.hubs import HubGraph, HubPaths, Numbers
-from polyhop.schemas.languages import stem
+from polyhop.schemas.stems import stem
 from polyhop.schemas.text import fold
 from polyhop.tasks.lexical.postings import build_postings
 
@@ -373,7 +373,7 @@ def _matches(index: LabelIndex, meanings: Sequence[Sequence[tuple[int, float]]],
     for number, place, factor in triples:
         labels = index.labels_with(number)
         labels = labels[is_covered[labels]]
-        parts.append((labels, np.full(len(labels), stem), np.full(len(labels), place), np.full(len(labels), factor)))
+        parts.append((labels, np.full(len(labels), number), np.full(len(labels), place), np.full(len(labels), factor)))
     if not parts:
         empty = np.empty(0, dtype=np.int64)
         return _Matches(empty, empty, empty, np.empty(0))

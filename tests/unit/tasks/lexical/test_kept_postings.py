@@ -8,10 +8,10 @@ import pytest
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.schemas.languages import ANALYSERS
 from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
+from polyhop.schemas.stems import ANALYSERS
 from polyhop.warehouse.build import chain_fingerprint
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import document_checksum, read_manifest, require_version
@@ -37,7 +37,9 @@ def index(root: Path, texts: dict[str, str], *, full: bool = False) -> Manifest:
     corpus = root.with_suffix(".jsonl")
     rows = ({"id": name, "title": "", "text": text} for name, text in texts.items())
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    run_index(Settings(root=root, strategies=("bm25",)), IndexRequest("one", corpus, full=full), DirectRunner())
+    run_index(
+        Settings(root=root, strategies=("bm25",)), IndexRequest("one", corpus, full=full, replaces=True), DirectRunner()
+    )
     return read_manifest(require_version(Layout(root), "one")[1])
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyhop.worker.ranking.activation import step
-from polyhop.worker.ranking.chains import search, subgraph
+from polyhop.worker.ranking.activation_step import step
+from polyhop.worker.ranking.chain_search import search, subgraph
 
 NODES = 6
 

@@ -201,7 +201,7 @@ def test_two_modules_cannot_declare_one_name() -> None:
     def build(reader: Any, parameters: Any, services: Any) -> Any: ...
 
     with pytest.raises(
-        ConfigurationError, match=r"'bm25' is declared twice, by polyhop\.worker\.strategies\.lexical and"
+        ConfigurationError, match=r"'bm25' is declared twice, by polyhop\.worker\.strategies\.baselines and"
     ):
         strategy("bm25", "Another.", Parameters, needs=())(build)
 

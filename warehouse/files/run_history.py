@@ -1,0 +1,217 @@
+"""The run history of an index (`runs.jsonl`), and what the stages of its versions took (`timings.json`).
+
+It lies beside the versions: they never change, and hold no clock. Every line has a checksum; one that
+a kill cut short, or that was damaged, is skipped by readers, reported by `verify`, and dropped by the next repair.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO
+
+from polyhop.schemas.errors import redacted_tree
+from polyhop.schemas.runs import RunRecord, StageTiming, Starter, VersionTimings
+from polyhop.warehouse.files.disk import locked_file, replacing, sync_folder, write_whole, writing
+from polyhop.warehouse.files.layout import IndexFolder, VersionFolder
+from polyhop.warehouse.files.versions import CHECKSUM, document_checksum
+from polyhop.warehouse.machine import is_running, user_name
+
+
+def write_timings(folder: VersionFolder, timings: Mapping[str, StageTiming]) -> None:
+    """Writes the file into a version that is being built.
+
+    Raises:
+        StoreError: If the disk refuses.
+    """
+    document = VersionTimings(stages=dict(timings)).model_dump(mode="json")
+    document[CHECKSUM] = document_checksum(document)
+    with writing("the timings of a version", folder.path):
+        write_whole(folder.timings, (json.dumps(document, indent=2) + "\n").encode())
+
+
+def read_timings(folder: VersionFolder) -> Mapping[str, StageTiming]:
+    """Timings by stage, as far as they were recorded; none if the file is missing or damaged."""
+    try:
+        return _read(folder)
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
+def find_timing_damage(folder: VersionFolder) -> str:
+    """What is wrong with the file, in a sentence; "" if nothing is, or if the version has none."""
+    try:
+        _read(folder)
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError, AttributeError, TypeError):  # a ValidationError is a ValueError
+        return f"file '{folder.timings.name}' has another content than was published"
+    return ""
+
+
+def _read(folder: VersionFolder) -> Mapping[str, StageTiming]:
+    document = json.loads(folder.timings.read_bytes())
+    if document.pop(CHECKSUM) != document_checksum(document):
+        raise ValueError("its checksum is wrong")
+    return VersionTimings.model_validate(document).stages
+
+
+KEPT_RUNS = 10_000
+"""Chosen: a hundred days of a run every quarter of an hour, in some 10 MB."""
+_SPARE_RUNS = 1_000
+"""Runs beyond `KEPT_RUNS` before the file is written again, so that this is seldom."""
+_TAIL_BYTES = 65_536
+"""Longer than the longest line: the number of the last run is looked for in so much of the file's end."""
+_FLOW_RUN = "PREFECT__FLOW_RUN_ID"
+"""Prefect sets it in the processes that it starts for flow runs."""
+
+
+def starter(flow_run_id: str = "", flow_run_url: str = "") -> Starter:
+    """Who runs this process; without an id, the flow run that Prefect started it for."""
+    return Starter(
+        user=user_name(),
+        host=socket.gethostname(),
+        process=os.getpid(),
+        flow_run_id=flow_run_id or os.environ.get(_FLOW_RUN, ""),
+        flow_run_url=flow_run_url,
+    )
+
+
+def begin_run(folder: IndexFolder, record: Callable[[int], RunRecord], *, kept: int = KEPT_RUNS) -> RunRecord:
+    """Writes that a run has begun.
+
+    Args:
+        folder: The index.
+        record: Makes its record of the number that it gets.
+        kept: Runs that are kept; older ones are forgotten.
+
+    Raises:
+        StoreError: If the disk refuses.
+    """
+    with _appending(folder) as file:
+        for left in folder.path.glob(f".{folder.runs.name}.*.tmp"):  # by a kill: only who holds the lock writes one
+            left.unlink()
+        begun = record(_last_run(file) + 1)
+        _append(file, begun)
+        if begun.run > kept and _is_too_long(file, kept):
+            _rewrite(folder, [run for run in _merged(_lines(folder)[0]) if run.run > begun.run - kept])
+    return begun
+
+
+def end_run(folder: IndexFolder, record: RunRecord) -> None:
+    """Writes how a run ended.
+
+    Raises:
+        StoreError: If the disk refuses.
+    """
+    with _appending(folder) as file:
+        _append(file, record)
+
+
+def read_runs(folder: IndexFolder) -> list[RunRecord]:
+    """All runs that can be read, ascending.
+
+    One that did not end was killed if its process is gone, or if a later one has worked since: an index has one writer.
+    """
+    runs = _merged(_lines(folder)[0])
+    last_worked = max((run.run for run in runs if run.stages), default=0)
+    return [
+        run.model_copy(update={"outcome": "killed"})
+        if run.outcome == "running" and (run.run < last_worked or _has_ended(run.started_by))
+        else run
+        for run in runs
+    ]
+
+
+def find_history_damage(folder: IndexFolder) -> str:
+    """What is wrong with the file, in a sentence; "" if nothing is, or if there is none."""
+    damaged = _lines(folder)[1]
+    return f"{damaged} line(s) of '{folder.runs.name}' have another content than was written" if damaged else ""
+
+
+def drop_damaged_lines(folder: IndexFolder) -> None:
+    """Writes the file again without the lines that cannot be read.
+
+    Raises:
+        StoreError: If the disk refuses.
+    """
+    if find_history_damage(folder):
+        with _appending(folder):
+            _rewrite(folder, _merged(_lines(folder)[0]))
+
+
+@contextmanager
+def _appending(folder: IndexFolder) -> Iterator[IO[bytes]]:
+    """The file, locked: no other process adds to it or replaces it."""
+    with writing("the run history", folder.runs):
+        folder.path.mkdir(parents=True, exist_ok=True)
+        with locked_file(folder.runs) as file:
+            yield file
+
+
+def _append(file: IO[bytes], record: RunRecord) -> None:
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(0, end - _TAIL_BYTES))
+    tail = file.read()
+    if tail and not tail.endswith(b"\n"):  # a kill cut the last line short
+        file.truncate(end - len(tail) + tail.rfind(b"\n") + 1)
+    file.write(_line(record))
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _line(record: RunRecord) -> bytes:
+    """The line of a run, without secrets: sources and addresses of servers may hold them."""
+    document = redacted_tree(record.model_dump(mode="json"))
+    document[CHECKSUM] = document_checksum(document)
+    return (json.dumps(document, separators=(",", ":")) + "\n").encode()
+
+
+def _record(line: bytes) -> RunRecord | None:
+    """The run of a line, None if the line is not as it was written."""
+    try:
+        document = json.loads(line)
+        return RunRecord.model_validate(document) if document.pop(CHECKSUM) == document_checksum(document) else None
+    except (ValueError, KeyError, AttributeError, TypeError):  # a ValidationError is a ValueError
+        return None
+
+
+def _lines(folder: IndexFolder) -> tuple[list[RunRecord], int]:
+    """Records of the lines in order, and how many lines could not be read."""
+    try:
+        lines = folder.runs.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return [], 0
+    is_cut = lines.pop() != b""
+    records = [_record(line) for line in lines]
+    return [record for record in records if record is not None], sum(r is None for r in records) + is_cut
+
+
+def _merged(records: list[RunRecord]) -> list[RunRecord]:
+    """One record per run: its last."""
+    return [run for _, run in sorted({record.run: record for record in records}.items())]
+
+
+def _last_run(file: IO[bytes]) -> int:
+    """The greatest number at the end of the file; lines of two runs at once may be in either order."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+    return max((run.run for run in map(_record, file.read().split(b"\n")) if run is not None), default=0)
+
+
+def _is_too_long(file: IO[bytes], kept: int) -> bool:
+    file.seek(0)
+    first = next((run for run in map(_record, file) if run is not None), None)
+    file.seek(0)
+    return first is not None and _last_run(file) - first.run >= kept + min(_SPARE_RUNS, kept)
+
+
+def _rewrite(folder: IndexFolder, runs: list[RunRecord]) -> None:
+    with replacing(folder.runs) as temporary:
+        temporary.write_bytes(b"".join(map(_line, runs)))
+    sync_folder(folder.path)
+
+
+def _has_ended(by: Starter) -> bool:
+    """Whether its process is known to run no longer."""
+    return is_running(by.host, by.process) is False

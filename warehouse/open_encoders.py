@@ -1,0 +1,187 @@
+"""Settings, or a published version, to an encoder with its cache: the only place that constructs encoders.
+
+What is indexed is encoded as the settings say, what is asked as the version remembers. Per process there is one
+instance of each model; nothing is imported before it is needed.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from polyhop.schemas.errors import ConfigurationError, has_secret
+from polyhop.schemas.manifest import EncoderRecord, VectorRecord
+from polyhop.schemas.ports import KeepingEncoder
+from polyhop.schemas.settings import LOCAL, PASSAGES, EncoderChoice, EncoderSettings, ModelSettings, Settings, Space
+from polyhop.warehouse.files.layout import Layout
+from polyhop.warehouse.models.encoder_kinds import EncoderNeeds, OpenedEncoder, open_model
+
+if TYPE_CHECKING:
+    from polyhop.warehouse.models.cached_encoder import CachedEncoder, PathEncoder, QuestionEncoder
+
+MOST_OPEN = 4
+"""Encoders of a process. Chosen: an index may have two, and an index run may replace them by two others."""
+_IN_THIS_PROCESS = (LOCAL, "onnx", "sentence-transformers")
+
+_open_encoders: "list[CachedEncoder | PathEncoder | QuestionEncoder]" = []
+
+
+def open_encoder(settings: Settings, space: Space = PASSAGES) -> "CachedEncoder":
+    """The configured encoder of a space with its cache of vectors; one per process and configuration.
+
+    Raises:
+        ConfigurationError: If its package is missing, or it cannot do what is asked.
+        ModelFileError: If its files cannot be used.
+    """
+    return _encoder(_needs(settings, settings.encoder.choice_of(space)))
+
+
+def open_version_encoder(settings: Settings, record: VectorRecord | None) -> "CachedEncoder":
+    """The encoder of published vectors, whatever the settings say now; where it is and how it is asked, they say.
+
+    Args:
+        settings: All settings.
+        record: Of those vectors; None: the configured encoder.
+
+    Raises:
+        ConfigurationError: If its package is missing, or what has its name now is another model.
+        ModelFileError: If its files cannot be used.
+    """
+    if record is None:
+        return open_encoder(settings)
+    encoder = _encoder(_needs(settings, choice_of(settings, record.encoder)))
+    if record.encoder.name != LOCAL and encoder.model != record.model:
+        raise ConfigurationError(
+            f"The version's vectors are by {record.model}, but what is called {record.encoder.name} now is "
+            f"{encoder.model}; bring back that model, or index again."
+        )
+    if isinstance(encoder.encoder, KeepingEncoder):
+        encoder.encoder.expect(record.dimension)
+    return encoder
+
+
+def open_path_encoder(settings: Settings, record: VectorRecord | None) -> "PathEncoder":
+    """The encoder of published vectors with the cache of path vectors; one per process and configuration."""
+    open_version_encoder(settings, record)  # which sees that it is the same model
+    needs = _needs(settings, settings.encoder.choice if record is None else choice_of(settings, record.encoder))
+    return _path_encoder(needs, settings.encoder.path_vectors)
+
+
+def open_question_encoder(settings: Settings, record: VectorRecord | None) -> "QuestionEncoder":
+    """The encoder of questions on published vectors, with the cache of path vectors for texts that come again."""
+    open_version_encoder(settings, record)  # which sees that it is the same model
+    needs = _needs(settings, settings.encoder.choice if record is None else choice_of(settings, record.encoder))
+    return _question_encoder(needs, settings.encoder.path_vectors)
+
+
+def choice_of(settings: Settings, record: EncoderRecord) -> EncoderChoice:
+    """The encoder of a version; the settings say where it is and what it costs, if they name the same one."""
+    choice = EncoderChoice(
+        name=record.name,
+        query_prefix=record.query_prefix,
+        passage_prefix=record.passage_prefix,
+        dimension=record.dimension,
+        max_tokens=record.max_tokens,
+        precision=record.precision,
+        api_base=record.api_base,
+    )
+    choices = (settings.encoder.choice, settings.encoder.entities.choice)
+    named = next((known for known in choices if known.name == record.name), None)
+    if named is None:
+        return choice
+    own = {"device": named.device, "price": named.price, "api_base": _address(settings, named) or record.api_base}
+    return choice.model_copy(update=own)
+
+
+def record_of(settings: Settings, choice: EncoderChoice, max_tokens: int) -> EncoderRecord:
+    """What a version remembers of its encoder.
+
+    Args:
+        settings: All settings.
+        choice: The encoder.
+        max_tokens: Where it cuts texts, 0 if only its server knows.
+    """
+    address = _address(settings, choice) if choice.name.startswith("litellm:") else ""
+    return EncoderRecord(
+        name=choice.name,
+        query_prefix=choice.query_prefix,
+        passage_prefix=choice.passage_prefix,
+        dimension=choice.dimension,
+        max_tokens=max_tokens,
+        precision=choice.precision,
+        api_base="" if has_secret(address) else address,
+    )
+
+
+def close_encoders() -> None:
+    """Closes the caches of all encoders of this process; the next use opens them again."""
+    _encoder.cache_clear()
+    _path_encoder.cache_clear()
+    _question_encoder.cache_clear()
+    while _open_encoders:
+        _open_encoders.pop().close()
+
+
+def _address(settings: Settings, choice: EncoderChoice) -> str:
+    return choice.api_base or settings.models.api_base
+
+
+def _needs(settings: Settings, choice: EncoderChoice) -> EncoderNeeds:
+    encoder: EncoderSettings = settings.encoder
+    limits = settings.max_cost_usd, settings.max_tokens
+    return EncoderNeeds(choice, encoder.threads, encoder.batch_size, settings.models, settings.root, *limits)
+
+
+@lru_cache(maxsize=MOST_OPEN)
+def _encoder(needs: EncoderNeeds) -> "CachedEncoder":
+    from polyhop.warehouse.cache.vectors import VectorCache
+    from polyhop.warehouse.models.cached_encoder import CachedEncoder
+
+    layout, choice, opened = Layout(needs.root), needs.choice, _model(_of_model(needs))
+    encoder = CachedEncoder(
+        opened.passages,
+        VectorCache(layout.vector_cache),
+        prefix=choice.passage_prefix,
+        questions=opened.questions,
+        query_prefix=choice.query_prefix,
+    )
+    _open_encoders.append(encoder)
+    return encoder
+
+
+@lru_cache(maxsize=MOST_OPEN)
+def _model(needs: EncoderNeeds) -> OpenedEncoder:
+    """The model itself, which knows no root: it stays when `close_encoders` closes the caches."""
+    return open_model(needs)
+
+
+def _of_model(needs: EncoderNeeds) -> EncoderNeeds:
+    """What the model depends on: not the prefixes, and in this process neither folder of data nor limits."""
+    choice = needs.choice.model_copy(update={"query_prefix": "", "passage_prefix": ""})
+    if choice.name.partition(":")[0] not in _IN_THIS_PROCESS:
+        return replace(needs, choice=choice)
+    bare = choice.model_copy(update={"api_base": "", "price": None})
+    return EncoderNeeds(bare, needs.threads, needs.batch_size, ModelSettings(), Path(), None, None)
+
+
+@lru_cache(maxsize=MOST_OPEN)
+def _path_encoder(needs: EncoderNeeds, most_rows: int) -> "PathEncoder":
+    from polyhop.warehouse.cache.vectors import VectorCache
+    from polyhop.warehouse.models.cached_encoder import PathEncoder
+
+    path, questions = Layout(needs.root).path_cache, _model(_of_model(needs)).questions
+    encoder = PathEncoder(questions, lambda: VectorCache(path, most_rows=most_rows), needs.choice.query_prefix)
+    _open_encoders.append(encoder)
+    return encoder
+
+
+@lru_cache(maxsize=MOST_OPEN)
+def _question_encoder(needs: EncoderNeeds, most_rows: int) -> "QuestionEncoder":
+    from polyhop.warehouse.cache.vectors import VectorCache
+    from polyhop.warehouse.models.cached_encoder import QuestionEncoder
+
+    path, questions = Layout(needs.root).path_cache, _model(_of_model(needs)).questions
+    opener = (lambda: VectorCache(path, most_rows=most_rows)) if most_rows else None
+    encoder = QuestionEncoder(questions, opener, needs.choice.query_prefix)
+    _open_encoders.append(encoder)
+    return encoder
