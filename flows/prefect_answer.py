@@ -9,12 +9,10 @@ from functools import partial
 from itertools import islice
 from logging import Logger, LoggerAdapter
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 from prefect import flow, get_run_logger, runtime
 from prefect.artifacts import create_image_artifact
-from pydantic import GetJsonSchemaHandler
-from pydantic_core import CoreSchema
 
 from polyhop.flows.answer import Crew, Outages, Submitted, end_worker, follow, job_metrics, start_worker, submit_file
 from polyhop.flows.deployments import run_tags
@@ -31,6 +29,7 @@ from polyhop.flows.prefect_run import (
     DEAD_LETTER,
     OUTAGE,
     Progress,
+    StrategyName,
     artifact_key,
     clean_run,
     emit,
@@ -50,18 +49,6 @@ from polyhop.warehouse.files.evaluations import StoredRun
 from polyhop.warehouse.open import open_questions
 from polyhop.warehouse.queue.queue import QuestionQueue
 from polyhop.warehouse.user_files import load_settings
-from polyhop.worker.strategies.registry import STRATEGIES
-
-
-class _Strategies:
-    """Adds the names of all strategies, those of installed packages among them, to a form when it is made."""
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {**handler(schema), "enum": list(STRATEGIES)}
-
-
-StrategyName = Annotated[str, _Strategies()]
-
 
 SHOWN_RESULTS = 100  # rows of an artifact; chosen: Prefect keeps it in its database, and `polyhop results` has all
 

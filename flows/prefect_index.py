@@ -28,12 +28,12 @@ from polyhop.flows.index_outcome import (
     summary_lines,
 )
 from polyhop.flows.maintain import run_maintenance
-from polyhop.flows.prefect_answer import StrategyName
 from polyhop.flows.prefect_run import (
     GAPS,
     PUBLISHED,
     TASK_RUNS,
     Progress,
+    StrategyName,
     artifact_key,
     clean_run,
     emit,

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import httpx
@@ -27,6 +27,8 @@ from prefect.context import SyncClientContext
 from prefect.events import emit_event
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from prefect.utilities.urls import url_for
+from pydantic import GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
 from polyhop.flows.runner import BatchWork, Pool, ProcessPool, dead_workers_error
 from polyhop.schemas.errors import (
@@ -41,6 +43,7 @@ from polyhop.schemas.errors import (
 from polyhop.schemas.settings import Settings, as_environment, flatten
 from polyhop.schemas.text import content_hash
 from polyhop.tasks.stage import BatchResult
+from polyhop.worker.strategies.registry import STRATEGIES
 
 LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 _LOOP_END_SECONDS = 10.0
@@ -53,6 +56,16 @@ _NO_SERVER = ("Failed to reach API", "ephemeral Prefect API server")
 """How Prefect 3.8 says, in a plain RuntimeError, that a server does not answer or a temporary one did not start."""
 
 T = TypeVar("T")
+
+
+class _Strategies:
+    """Adds the names of all strategies, those of installed packages among them, to a form when it is made."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "enum": list(STRATEGIES)}
+
+
+StrategyName = Annotated[str, _Strategies()]
 
 
 def run_flow(run: Callable[..., T], **parameters: Any) -> T:
