@@ -1,6 +1,5 @@
 """Answers, passages and evidence as lines for a terminal."""
 
-import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -9,16 +8,13 @@ from typing import Any
 
 from polyhop.pages.drawing import distances
 from polyhop.schemas.errors import UnknownIdError, UnknownIndexError
-from polyhop.schemas.evidence import RERANKED, Evidence, Node, Note, QuestionNames, Seed
+from polyhop.schemas.evidence import RERANKED, Evidence, Node, Note, QuestionNames, Seed, shown_id
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.records import Location
 from polyhop.schemas.settings import Settings
 
 _SHOWN_CHARACTERS = 100
 """What fits a wide terminal beside rank and score; chosen. Of names in triples, too: values may be whole abstracts."""
-
-_MADE_ID = re.compile("[0-9a-f]{32}")
-"""Ids of values to which their graph gave none (schemas/text.py)."""
 
 
 def passage_lines(
@@ -69,14 +65,20 @@ def _order(evidence: Mapping[str, Any]) -> str:
 
 
 def triple_lines(triples: Sequence[Mapping[str, Any]], paths: Sequence[Mapping[str, Any]] = ()) -> Iterator[str]:
-    """A line for each triple of the JSON contract, ranked; with all hops that lead to it, where the evidence has them.
-
-    A triple that an earlier line has as one of its hops has none of its own.
+    """A line for each triple of the JSON contract that is shown, with all hops that lead to it.
 
     Args:
         triples: As in the JSON contract.
         paths: Of the evidence; each ends in the triple that it ranks.
     """
+    for triple, way in shown_triples(triples, paths):
+        yield f"  {triple['rank']:>3}  {triple['score']:.3f}  {way}{triple_words(triple)}"
+
+
+def shown_triples(
+    triples: Sequence[Mapping[str, Any]], paths: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Each ranked triple once with the hops that lead to it, but those that an earlier one has among its hops."""
     ways: dict[tuple[str, str, str], str] = {}
     hops: dict[str, list[tuple[str, str, str]]] = {}
     for path in paths:
@@ -90,7 +92,7 @@ def triple_lines(triples: Sequence[Mapping[str, Any]], paths: Sequence[Mapping[s
         if own not in shown:
             way = ways.get(own, "")
             shown.update((own, *hops.get(way, ())))
-            yield f"  {triple['rank']:>3}  {triple['score']:.3f}  {way}{triple_words(triple)}"
+            yield triple, way
 
 
 def _stated(edge: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -118,10 +120,9 @@ def triple_words(triple: Mapping[str, Any]) -> str:
 
 def _end(node: Mapping[str, Any]) -> str:
     """A name, cut if it is long, and its id, unless that says no more than the name or Polyhop made it."""
-    name, own_id = _line(node["name"]), str(node["id"])
+    name, own_id = _line(node["name"]), shown_id(node)
     shown = name[:_SHOWN_CHARACTERS].rstrip() + "…" if len(name) > _SHOWN_CHARACTERS else name
-    is_needless = own_id.casefold() == name.casefold() or _MADE_ID.fullmatch(own_id)
-    return shown if is_needless else f"{shown} [{own_id}]"
+    return f"{shown} [{own_id}]" if own_id else shown
 
 
 def _line(text: str) -> str:

@@ -3,12 +3,16 @@
 As JSON it is a plain document (`as_row`); `evidence_of` reads it again. Numbers are rounded by who writes them.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 RERANKED = "Re-ranked"
 """Label of the note that says who put the first passages in another order."""
+
+_MADE_ID = re.compile("[0-9a-f]{32}")
+"""Ids of values to which their graph gave none (schemas/text.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +221,12 @@ def evidence_of(row: Mapping[str, Any]) -> Evidence:
         context=row.get("context", ""),
         data={name: value for name, value in row.items() if name not in KNOWN},
     )
+
+
+def shown_id(node: Mapping[str, Any]) -> str:
+    """The id of a triple's subject or object; "" if it says no more than the name or Polyhop made it."""
+    own_id, name = str(node["id"]), " ".join(str(node["name"]).split())
+    return "" if own_id.casefold() == name.casefold() or _MADE_ID.fullmatch(own_id) else own_id
 
 
 def _path(row: Mapping[str, Any]) -> Path:

@@ -11,13 +11,13 @@ from polyhop.pages.drawing import draw
 from polyhop.pages.graph import DRAWN_PASSAGES, EvidenceGraph, Triple, evidence_graph
 from polyhop.schemas.chat import cost_words
 from polyhop.schemas.errors import UnknownIdError, UnknownIndexError
-from polyhop.schemas.evidence import Evidence, evidence_of
+from polyhop.schemas.evidence import Evidence, evidence_of, shown_id
 from polyhop.schemas.graph import BipartiteGraph
 from polyhop.schemas.ports import IndexReader
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
-from polyhop.terminal import location_words, passage_texts
+from polyhop.terminal import location_words, passage_texts, shown_triples
 from polyhop.warehouse.artefacts import GRAPH, RELATIONS
 from polyhop.warehouse.files.disk import named_file
 from polyhop.warehouse.open import open_published
@@ -82,7 +82,8 @@ def answer_page(document: Mapping[str, Any], material: PageMaterial) -> str:
         draws_triples=bool(triples) and not evidence.all_edges(),
         titles={row["id"]: row["title"] for row in document["passages"]},
         where={row["id"]: location_words(row) for row in document["passages"]},
-        triples=triples,
+        triples=list(shown_triples(triples, document["evidence"].get("paths", ()))),
+        shown_id=shown_id,
         ranked=_ranked(document),
         passages=_passage_rows(document, evidence, material),
         has_texts=bool(material.texts) or not document["passages"],

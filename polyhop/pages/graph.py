@@ -1,14 +1,14 @@
 """The graph of an answer's evidence: entities and passages, how strong each is, and what connects them.
 
-Draws nothing (drawing.py does) and finds nothing: everything comes from the stored evidence, so that an answer can be
-redrawn later. Paths and edges tie what was reached; without any, the passages are attached to what they share.
+Everything comes from the stored evidence, so that an answer can be redrawn later. Paths and edges tie what was reached;
+without any, the passages are attached to what they share.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyhop.schemas.evidence import Evidence, evidence_of
+from polyhop.schemas.evidence import Evidence, evidence_of, shown_id
 from polyhop.schemas.evidence import Node as Reached
 
 QUESTION = "question"
@@ -177,7 +177,7 @@ def _of_triples(triples: Sequence[Mapping[str, Any]]) -> EvidenceGraph:
         ends = [triple["subject"], triple["object"]]
         for end in ends:
             node = Node(
-                _entity(end["id"]), "entity", end["name"] or end["id"], max(0.0, float(triple["score"])), end["id"]
+                _entity(end["id"]), "entity", end["name"] or end["id"], max(0.0, float(triple["score"])), shown_id(end)
             )
             nodes.setdefault(node.id, node)
         source, target = (_entity(end["id"]) for end in ends)

@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import ConfigurationError
+from polyhop.schemas.errors import ConfigurationError, ModelUnavailableError
 from polyhop.schemas.settings import LOCAL
 from polyhop.tasks.stage import BatchResult, Counts, PlannedEmbedding, Planner, Stage, named, no_search_for_cycles
 from polyhop.warehouse.build import Build, batch_count, is_part_done, part_files, read_batch, write_batches, write_part
 from polyhop.warehouse.files.disk import writing
+from polyhop.warehouse.models.cached_encoder import CachedEncoder
 from polyhop.warehouse.open_encoders import open_encoder
 from polyhop.warehouse.statements import statement
 from polyhop.warehouse.vectors.kinds import (
@@ -181,7 +182,12 @@ def run_batch(kind: VectorKind, build: Build, batch: int) -> BatchResult:
     if not len(missing):
         return BatchResult(len(things), 0)
     computed, damaged = encoder.misses, encoder.damaged
-    vectors = encoder.encode(things.column("text").take(pa.array(missing)).to_pylist(), _known_as(kind))
+    try:
+        vectors = encoder.encode(things.column("text").take(pa.array(missing)).to_pylist(), _known_as(kind))
+    except ModelUnavailableError as error:
+        done = _embedded(kind, build, encoder)
+        error.args = (f"{error} {done} texts are embedded and kept; run the same command again.",)
+        raise
     table = pa.table(
         {
             "number": pa.array(missing + batch * build.settings.batch_size, pa.int64()),
@@ -190,6 +196,15 @@ def run_batch(kind: VectorKind, build: Build, batch: int) -> BatchResult:
     )
     write_part(_folder(kind, build), batch, {"vectors": table})
     return BatchResult(len(things), encoder.misses - computed, damaged=encoder.damaged - damaged)
+
+
+def _embedded(kind: VectorKind, build: Build, encoder: CachedEncoder) -> str:
+    """How many of all texts of the kind have a vector, like "8 of 24"."""
+    keys = read_hashes(_things(kind, build))
+    is_copied = _earlier(kind, build, encoder.dimension).rows_of(hashes_of(keys)) >= 0
+    known = encoder.known([key.hex() for key in keys])
+    done = sum(copied or key.hex() in known for key, copied in zip(keys, is_copied.tolist(), strict=True))
+    return f"{done:,} of {len(keys):,}"
 
 
 def _earlier(kind: VectorKind, build: Build, dimension: int) -> EarlierVectors:

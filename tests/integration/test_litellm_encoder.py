@@ -242,12 +242,13 @@ def test_a_server_that_is_not_there_a_key_and_a_price_that_nobody_knows(
         check_encoder(settings_for(models__api_base=""))
 
 
+@pytest.mark.parametrize("batch_size", [1000, 8])
 def test_an_outage_says_how_many_texts_are_kept(
-    settings_for: Callable[..., Settings], corpus: Path, model_server: Any
+    settings_for: Callable[..., Settings], corpus: Path, model_server: Any, batch_size: int
 ) -> None:
     model_server.respond(lambda asked: "reply" if asked.number < 3 else {"kind": "error", "message": "overloaded"})
     with pytest.raises(ModelUnavailableError) as raised:
-        index(settings_for(models__concurrency=1, models__max_attempts=2), corpus)
+        index(settings_for(models__concurrency=1, models__max_attempts=2, batch_size=batch_size), corpus)
     assert str(raised.value) == (
         f"{model_server.url} (openai/scripted) did not answer in 2 attempts: HTTP 500, overloaded. "
         f"8 of {len(TEXTS)} texts are embedded and kept; run the same command again."

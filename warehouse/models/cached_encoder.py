@@ -12,7 +12,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.errors import InvalidVectorError, ModelUnavailableError, StoreError
+from polyhop.schemas.errors import InvalidVectorError, StoreError
 from polyhop.schemas.ports import Encoder, KeepingEncoder
 from polyhop.warehouse.cache.vectors import VectorCache, vector_key
 
@@ -149,14 +149,7 @@ class CachedEncoder:
         report(done)
         for start in range(0, len(missing), self._chunk_size):
             chunk = missing[start : start + self._chunk_size]
-            try:
-                vectors.update(self._encode_chunk(chunk, [self._prefix + text_by_key[key] for key in chunk]))
-            except ModelUnavailableError as error:
-                kept = sum(uses[key] for key in self.known(list(text_by_key)))
-                error.args = (
-                    f"{error} {kept:,} of {len(keys):,} texts are embedded and kept; run the same command again.",
-                )
-                raise
+            vectors.update(self._encode_chunk(chunk, [self._prefix + text_by_key[key] for key in chunk]))
             done += sum(uses[key] for key in chunk)
             report(done)
         return np.array([vectors[key] for key in keys], dtype=np.float32).reshape(len(keys), self.dimension)

@@ -587,7 +587,7 @@ class HubReader:
         paths = sorted(hub.row["paths"], key=lambda path: -path["score"])
         if not paths or paths[0]["score"] < self._rule.min_partial_score:
             return None
-        return Partial(hub, " ".join(path["text"] for path in paths[:_BEST_PATHS]), paths, by_model=False)
+        return Partial(hub, _said_once([path["text"] for path in paths[:_BEST_PATHS]]), paths, by_model=False)
 
     def _read_finals(self, states: Sequence[QuestionState]) -> None:
         if self._final is None:
@@ -667,6 +667,18 @@ def _without_model(configured: Reader, index: IndexReader) -> Reader:
     if isinstance(configured, ModelReader):
         return configured.fallback
     return RuleReader(index) if configured.batches else configured
+
+
+def _said_once(texts: Sequence[str]) -> str:
+    """The texts of paths as one, each triple of theirs once: paths of a hub often share their first hops."""
+    said: dict[str, None] = {}
+    sentences = []
+    for text in texts:
+        triples = text.removesuffix(".").split("; ")
+        new = [triple for triple in triples if triple not in said]
+        said.update(dict.fromkeys(new))
+        sentences.append(text if len(new) == len(triples) else f"{'; '.join(new)}." if new else "")
+    return " ".join(filter(None, sentences))
 
 
 def _partial_of(hub: HubInput, reply: PartialReply) -> Partial | None:

@@ -166,6 +166,23 @@ def test_ranked_triples_are_listed_and_drawn_where_the_evidence_has_no_graph(
     assert 'id="passages"' not in alone
 
 
+def test_a_triple_of_the_page_comes_with_its_hops_once_and_without_ids_that_polyhop_made(
+    bridge_answer: Document, make_material: Make
+) -> None:
+    born = triple(1, "Ada", "born", "1990") | {"object": {"id": "0f" * 16, "name": "1990"}}
+    wrote = triple(2, "Paper", "author", "Ada")
+    hop = {"source": "R-Paper", "target": "R-Ada", "forward": ["author"], "backward": []}
+    last = {"source": "R-Ada", "target": "0f" * 16, "forward": ["born"], "backward": []}
+    path = {"nodes": ["R-Paper", "R-Ada", "0f" * 16], "names": ["Paper", "Ada", "1990"], "edges": [hop, last]}
+    evidence = {"sentences": [], "links": [], "paths": [path | {"score": 0.5, "text": "Paper, Ada, 1990"}]}
+    page = answer_page(bridge_answer | {"evidence": evidence, "triples": [born, wrote, born]}, make_material())
+    table = page[page.index('id="triples"') : page.index('id="passages"')]
+    assert table.count('<td class="number">1</td>') == 1
+    assert '<td class="number">2</td>' not in table
+    assert "Paper [R-Paper] --[author]--&gt; " in table
+    assert "0f0f" not in table
+
+
 def test_a_graph_of_the_evidence_goes_before_one_of_triples(qasa_answer: Document, make_material: Make) -> None:
     page = answer_page(qasa_answer | {"triples": [triple(1, "Zoe", "knows", "Yan")]}, make_material())
     assert len(re.findall(r'<g class="node ', page)) == 5 + 2

@@ -369,6 +369,16 @@ def test_by_rules_the_best_paths_answer_and_the_span_is_read_from_them() -> None
     assert reading.notes[-1].text == "2 of 2 hubs contribute"
 
 
+def test_by_rules_a_triple_that_paths_share_is_said_once() -> None:
+    first, again = (
+        "Tactics author Ann Roe; Ann Roe works at Oslo.",
+        "Tactics author Ann Roe; Ann Roe was born in Rome.",
+    )
+    row = {**P1, "paths": [{**P1["paths"][0], "text": text} for text in (first, again, first)]}
+    (reading,), _ = read(None, item([row]))
+    assert reading.reasoning == f"[1] {first} Ann Roe was born in Rome."
+
+
 @pytest.mark.parametrize(("least", "is_given"), [(0.0, True), (1.0, False)])
 def test_where_a_model_fails_the_configured_least_confidence_counts(least: float, is_given: bool) -> None:
     chat = Chat(lambda *_: "MalformedReplyError")
