@@ -172,12 +172,7 @@ class WatchedTurns(Turns):
 
     @contextmanager
     def together(self, places: Sequence[int]) -> Iterator[None]:
-        """The block works for the questions at `places` at once; each takes an equal share of it.
-
-        Raises:
-            TooLateError: If it would be the first turn of one of them and its deadline has passed.
-            TurnOverError: If it takes longer than what is left to all of them.
-        """
+        """The block works for the questions at `places` at once; each takes an equal share of it."""
         tokens = [self._tokens[place] for place in places]
         if any(not self.seconds[place] and self._watch.is_late(self._tokens[place]) for place in places):
             raise TooLateError
@@ -410,12 +405,7 @@ class Answerer:
 
 
 def check_questions(questions: Sequence[Question]) -> None:
-    """Refuses what nobody could answer.
-
-    Raises:
-        EmptyQuestionError: If a question has no word in it.
-        QuestionTooLongError: If a question is longer than MAX_QUESTION_CHARACTERS.
-    """
+    """Refuses what nobody could answer."""
     for question in questions:
         if len(question.text) > MAX_QUESTION_CHARACTERS:
             raise QuestionTooLongError(len(question.text))

@@ -135,9 +135,6 @@ def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: Bat
 
     A question that takes too long, or whose deadline passes before its turn, is known at once: the others go on. If
     several shared the turn that took too long, they are asked one by one, too.
-
-    Raises:
-        ModelKeyError: If the model's key is missing or refused: no question is to blame, and none would be answered.
     """
     group = _in_time(group, outcome, watch)
     if not group:

@@ -132,17 +132,7 @@ _PROMPTS = Path(__file__).parent / "reading" / "prompts"
 
 
 def open_reader(models: ModelSettings, chat: ChatModel | None, index: IndexReader, min_confidence: float) -> Reader:
-    """The reader of an open version.
-
-    Args:
-        models: Which model reads, and what.
-        chat: The chat model that reads, if one does.
-        index: The open version.
-        min_confidence: Answers below it are not given; of no use to a chat model.
-
-    Raises:
-        ModelFileError: If the folder of a model that marks answers has not what it needs.
-    """
+    """The reader of an open version."""
     if models.spans_folder:
         from polyhop.warehouse.models.rerank_and_spans import open_span_model
         from polyhop.worker.reading.models import SpanReader
@@ -224,11 +214,7 @@ class RestrictedIndex:
         return self._whole.artefact(handle)
 
     def artefact(self, handle: Artefact[T]) -> T:
-        """What is left of it, made when first asked for, then kept.
-
-        Raises:
-            ConfigurationError: If the handle does not say what is left of its value.
-        """
+        """What is left of it, made when first asked for, then kept."""
         handle.require_in(self.artefacts, self.name)
         if handle not in self._opened:
             if handle.restrict is None:
@@ -475,11 +461,7 @@ class FilteredSession(IndexSession):
         }
 
     def where(self, text: str | None) -> IndexSession:
-        """Refuses a filter of what is filtered.
-
-        Raises:
-            ConfigurationError: If there is one; join the two by AND.
-        """
+        """Refuses a filter of what is filtered."""
         if text is None:
             return self
         raise ConfigurationError("This session is filtered already; join the two filters by AND.")
@@ -519,12 +501,7 @@ class FilteredSessions:
         self._ready: dict[Filter, FilteredSession] = {}
 
     def of(self, text: str) -> FilteredSession:
-        """The session of a filter; the ones that were used longest ago go first.
-
-        Raises:
-            FilterError: If it does not parse, or does not fit the version's metadata.
-            ContractError: If the version was built before questions could be filtered.
-        """
+        """The session of a filter; the ones that were used longest ago go first."""
         asked = parse_filter(text)
         session = self._ready.pop(asked, None) or FilteredSession(self._whole, asked)
         self._ready[asked] = session
@@ -600,11 +577,7 @@ class _FilteredServices:
         return self._whole.reranker()
 
     def graph_database(self) -> SpreadingDatabase:
-        """Always fails.
-
-        Raises:
-            ConfigurationError: Always.
-        """
+        """Always fails."""
         raise ConfigurationError(
             "The exported graph in Neo4j cannot be filtered, it holds all passages; leave out engine=neo4j, or the "
             "filter."

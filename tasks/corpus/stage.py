@@ -80,13 +80,7 @@ class Mentions:
 
 
 def still_kept(kept: KeptSource, gone: Collection[str], left: Collection[str] | None) -> Iterator[SourceRecord]:
-    """Records of the version before that stay and have to be split.
-
-    Args:
-        kept: Their source.
-        gone: Ids that do not count any more.
-        left: Ids of those whose passages are not known; None for all.
-    """
+    """Records of the version before that stay and have to be split."""
     if left is not None and not left:
         return
     yield from (r for r in read_kept(kept) if r.id not in gone and (left is None or r.id in left))
@@ -240,11 +234,6 @@ class Unchanged:
     def kept(self, source: KeptSource, gone: Collection[str], of_records: str) -> set[str] | None:
         """Writes the parts of records of a kept source that are whole passages of the version before.
 
-        Args:
-            source: The source.
-            gone: Ids that do not count any more.
-            of_records: Name of the parts of its records.
-
         Returns:
             Ids of its records that have to be split, some of which may be gone; None for all.
         """
@@ -278,11 +267,7 @@ def parts_folder(build: Build) -> Path:
 
 
 def ingest_batch(build: Build, batch: int) -> BatchResult:
-    """Reads the source from start to end, then what is kept of others, and writes parts of `batch_size` passages.
-
-    Raises:
-        SourceError: If the source as a whole cannot be used.
-    """
+    """Reads the source from start to end, then what is kept of others, and writes parts of `batch_size` passages."""
     with no_search_for_cycles():
         return _read(build, batch)
 
@@ -347,12 +332,7 @@ def _parts(pieces: Sequence[Piece], origin: str) -> dict[str, pa.Table]:
 
 
 def ingest_finish(build: Build) -> Counts:
-    """Fills the tables; refuses a corpus with too many unusable records.
-
-    Raises:
-        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first ten bad records.
-        SourceError: If no record is left.
-    """
+    """Fills the tables; refuses a corpus with too many unusable records."""
     folder = parts_folder(build)
     passages = {"passages": part_files(folder, "passages")}
     with build.tables() as connection:
@@ -391,15 +371,7 @@ def _check_read(build: Build, connection: duckdb.DuckDBPyConnection, folder: Pat
 
 
 def quarantine_passages(build: Build, faults: list[str]) -> Counts:
-    """Moves passages that a rule failed on to the quarantine, as if the source did not hold them.
-
-    Args:
-        build: The build, its source ingested.
-        faults: Part files with the columns of polyhop.tasks.stage.FAULTS.
-
-    Raises:
-        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first ten bad records.
-    """
+    """Moves passages that a rule failed on to the quarantine, as if the source did not hold them."""
     is_read = build.source is not None or build.reads_kept_only
     parts = part_files(parts_folder(build), "passages") if is_read else []
     with build.tables() as connection:

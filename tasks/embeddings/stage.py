@@ -42,13 +42,7 @@ Thing = tuple[str, str]
 
 
 def write_things(path: Path, batches: Iterable[list[Thing]], key: Callable[[str], str]) -> None:
-    """Writes the list, whole or not at all.
-
-    Args:
-        path: The file.
-        batches: All things, in the order of the matrix; each list becomes a row group.
-        key: The content hash of a text, in hexadecimal digits.
-    """
+    """Writes the list, whole or not at all."""
     write_batches(path, SCHEMA, (_table(things, key) for things in batches))
 
 

@@ -232,11 +232,7 @@ def _times_and_values(run: Document, timings: Document, leading: str) -> dict[st
 
 
 def unbeaten(points: Mapping[str, tuple[float, float]]) -> list[str]:
-    """Names of the points that no other is both as fast and as good as, fastest first.
-
-    Args:
-        points: (cost, value) by name; low cost and high value are good.
-    """
+    """Names of the points that no other is both as fast and as good as, fastest first."""
     kept: list[str] = []
     for name in sorted(points, key=lambda name: (points[name][0], -points[name][1])):
         if not kept or points[name][1] > points[kept[-1]][1]:

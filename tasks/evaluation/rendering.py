@@ -77,10 +77,6 @@ class Page:
 def render(page: Page, plots: Mapping[str, bytes]) -> str:
     """The page as HTML, complete in itself.
 
-    Args:
-        page: What to show.
-        plots: PNG bytes by file name; those of a section that are missing here are left out.
-
     Returns:
         A document without script, frames and references to anything outside it.
     """

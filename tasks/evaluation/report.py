@@ -55,10 +55,6 @@ Judged = tuple[float, float]
 def calibration(answers: Sequence[Judged], groups: int = GROUPS) -> list[dict[str, float | int]]:
     """Stated confidence against observed exact match in groups of equal size, the least confident first.
 
-    Args:
-        answers: Of answered questions, in their order (equal confidences stay in it).
-        groups: How many; sizes differ by at most one, the first ones are larger, empty ones are left out.
-
     Returns:
         [{n, stated, observed}]: number of answers, their mean confidence, their mean exact match.
     """
@@ -81,11 +77,6 @@ def coverage_curve(
     answers: Sequence[Judged], question_count: int, points: int = COVERAGE_POINTS
 ) -> list[dict[str, float]]:
     """Precision when only the most confident answers are given, for ever lower thresholds.
-
-    Args:
-        answers: Of answered questions, in any order.
-        question_count: Questions that could have been answered, at least len(answers).
-        points: Most points of the curve; the last one is that of all answers.
 
     Returns:
         [{coverage, precision, confidence}]: share of the questions answered at that threshold, mean exact match of

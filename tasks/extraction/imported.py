@@ -42,11 +42,6 @@ def match_rows(
 ) -> Matches:
     """Finds the passage or record of every row.
 
-    Args:
-        rows: Rows of a file, in its order.
-        known_ids: Ids of all passages and records.
-        texts: Gives all records; asked only if some row holds a text.
-
     Cost: O(rows + ids + characters, if texts are needed).
     """
     known = frozenset(known_ids)
@@ -100,11 +95,6 @@ WITHOUT_WORDS = "without_words"
 
 def stated_in_row(row: Mapping[str, object], contract: Contract) -> tuple[Stated, Counter[str]]:
     """What a row states, and how much of it was malformed, by reason.
-
-    Args:
-        row: Fields `entities` (names, or objects with name, type and description), `triples` and, if it is our own
-            export, `propositions`; the names of HippoRAG's fields count as well.
-        contract: What to do with unknown types.
 
     Source: algorithms.md 2B.2. Cost: O(characters).
     """
@@ -234,15 +224,7 @@ def import_pages(
     contract: Contract,
     stand_in: StandIn | None,
 ) -> BatchPages:
-    """What the file states about passages; those without a row go to the fallback, or keep their titles only.
-
-    Args:
-        passages: The batch.
-        siblings: All pieces, in order, of every record that was split.
-        matches: The file's rows.
-        contract: What to do with unknown types.
-        stand_in: Extracts a passage that has no row.
-    """
+    """What the file states about passages; those without a row go to the fallback, or keep their titles only."""
     batch = BatchPages()
     shares: dict[str, dict[str, Stated]] = {}
     for passage in passages:

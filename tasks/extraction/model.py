@@ -111,9 +111,6 @@ class Questions:
 def questions(*, demonstration: bool) -> Questions:
     """The three questions.
 
-    Args:
-        demonstration: Whether the two about propositions show an example, as the paper's do.
-
     Source: algorithms.md 3.3 (1), (2).
     """
     return Questions(
@@ -149,11 +146,6 @@ def changed_lengths(lengths: ReplySettings) -> dict[str, object]:
 
 def stated_in_document(reply: KgReply, contract: Contract, counts: Counter[str]) -> Stated:
     """Entities, relations and triples of a document's reply.
-
-    Args:
-        reply: The reply.
-        contract: What to do with unknown types.
-        counts: Drops are added to it, by reason.
 
     Source: algorithms.md 1.3 (2).
     """
@@ -260,12 +252,7 @@ class DocumentPart:
 
 
 def document_parts(passages: Sequence[Passage], most: int = DOCUMENT_CHARACTERS) -> Iterator[DocumentPart]:
-    """The documents of a batch by id, long ones cut between passages.
-
-    Args:
-        passages: All passages of some documents, in any order.
-        most: Most characters of texts in a part; a longer passage is a part of its own.
-    """
+    """The documents of a batch by id, long ones cut between passages."""
     ordered = sorted(passages, key=lambda passage: (passage.document_id, passage.ordinal, passage.passage_id))
     for document_id, group in groupby(ordered, key=lambda passage: passage.document_id):
         parts: list[list[Passage]] = []
@@ -288,19 +275,7 @@ def model_pages(
     stand_in_name: str,
     questions: Questions,
 ) -> BatchPages:
-    """What a model states about documents.
-
-    Args:
-        passages: All passages of the batch's documents.
-        chat: The model.
-        contract: What to do with unknown types.
-        stand_in: Extracts a passage where the model failed; None: it keeps its titles only.
-        stand_in_name: Label of the fallback.
-        questions: What the model is asked.
-
-    Raises:
-        BudgetExceededError: From the model.
-    """
+    """What a model states about documents."""
     return _Batch(passages, chat, contract, stand_in, stand_in_name, questions).run()
 
 
@@ -462,14 +437,7 @@ def plan(build: Build, planner: Planner) -> list[PlannedStep]:
 def plan_passages(
     passages: Sequence[Passage], contract: Contract, asked: Questions, planner: Planner
 ) -> list[PlannedStep]:
-    """The three steps over all passages of some documents.
-
-    Args:
-        passages: All passages of some documents.
-        contract: Types that the model is asked for.
-        asked: The questions.
-        planner: Knows the cache and counts tokens.
-    """
+    """The three steps over all passages of some documents."""
     types = ", ".join(contract.asked_types)
     documents = [
         ChatRequest(asked.kg_extract, part.unit_id, (("document", part.text), ("types", types)))

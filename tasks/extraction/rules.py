@@ -52,11 +52,6 @@ _PUNCTUATION = string.punctuation + "“”‘’«»–—…"
 def sentence_relations(text: str, mentions: Sequence[Mention], homes: Sequence[int]) -> list[Relation]:
     """Relations between consecutive names of one sentence, in text order.
 
-    Args:
-        text: The passage's text.
-        mentions: Its names, in order of place.
-        homes: Number of the sentence of each.
-
     Source: algorithms.md 0.8 (F-REL). Cost: O(characters).
     """
     found = []
@@ -114,13 +109,6 @@ def sentence_propositions(
 ) -> list[Proposition]:
     """Each sentence of a passage as a proposition.
 
-    Args:
-        passage: The passage.
-        title_keys: Keys of its title, possibly none.
-        sentences: (start, end) of its sentences.
-        names: Names of its text, in order of place.
-        dates: Dates of its text, in order of place.
-
     Source: algorithms.md 0.8 (F-PROP). Cost: O(characters).
     """
     found = []
@@ -166,13 +154,6 @@ def type_page(
     sentences: Sequence[tuple[int, int]],
 ) -> None:
     """Types names of a page by its other names; changes `rows`.
-
-    Args:
-        rows: Rows of the page by key, typed by all other cues.
-        text: The page's text.
-        title: Key of its whole title; none if it has no key.
-        names: Names in the text, in order.
-        sentences: Ranges of its sentences.
 
     Cost: O(names + words of names).
     """

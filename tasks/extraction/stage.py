@@ -106,10 +106,6 @@ _ROW_GROUP = 20_000
 def fresh_passages(connection: duckdb.DuckDBPyConnection, extracted: Path, recipe: str) -> list[str]:
     """Ids, ascending, of the passages whose rows a version does not have, or would have otherwise.
 
-    Args:
-        connection: To the passages of the corpus now.
-        extracted: Its file of `EXTRACTED`.
-        recipe: Of the rows that are wanted now.
     Cost: O(passages), and O(characters) if titles came or went.
     """
     known = {"extracted": str(extracted), "recipe": recipe}
@@ -132,10 +128,6 @@ def gone_passages(connection: duckdb.DuckDBPyConnection, extracted: Path) -> lis
 def merged_rows(before: Path | None, gone: Sequence[str], parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The rows of a version, without those of some passages, and the rows of parts, ascending by passage.
 
-    Args:
-        before: The version's file of one of `RAW`, None if there is none.
-        gone: Ids of passages whose rows are not kept: removed ones, and all that the parts are about.
-        parts: Rows ascending by passage within a part and over the parts.
     Cost: O(rows); memory for one row group and one part.
     """
     left_out, coming = pa.array(gone, pa.string()), iter(parts)
@@ -378,11 +370,7 @@ def settings(build: Build) -> dict[str, object]:
 
 
 def files(build: Build) -> dict[str, str]:
-    """What a model is asked, or the extractions to import.
-
-    Raises:
-        SourceError: If there is no file to import.
-    """
+    """What a model is asked, or the extractions to import."""
     extraction = build.settings.extraction
     if extraction.extractor == "model":
         return {"questions": questions(demonstration=extraction.demonstration).hash}
@@ -417,12 +405,7 @@ def batches(build: Build) -> list[int]:
 
 
 def run_batch(build: Build, batch: int) -> BatchResult:
-    """Extracts one batch and writes its part.
-
-    Raises:
-        BudgetExceededError: If a model's next call might exceed the budget; replies so far are cached.
-        ConfigurationError: If no model is configured and one is asked for.
-    """
+    """Extracts one batch and writes its part."""
     extractor = build.settings.extraction.extractor
     if extractor == "rules":
         return run_rules(build, batch, recipe(build))

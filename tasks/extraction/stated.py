@@ -244,10 +244,6 @@ def named(name: str, kind: str | None = None, description: str = "") -> StatedNa
 def distribute(stated: Stated, passages: Sequence[Passage]) -> list[Stated]:
     """Gives each passage of a document what it holds of the document's statements.
 
-    Args:
-        stated: About the whole document.
-        passages: Its passages in order, at least one.
-
     Returns:
         One Stated per passage: a name goes to every passage in which it stands, else to the first; a relation,
         proposition or triple to the first passage that holds all its names, else to the first.
@@ -296,11 +292,6 @@ def stated_page(passage: Passage, stated: Stated, extractor: str) -> Page:
     """The page of a passage about which something is stated.
 
     The keys of its own title are always mentioned; tf counts a name's places in title and text and is at least 1.
-
-    Args:
-        passage: The passage.
-        stated: What is stated about it; names without a key are skipped.
-        extractor: Label of all rows: model or import.
 
     Source: algorithms.md 2B.2. Cost: O(characters + places).
     """

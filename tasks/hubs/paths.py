@@ -43,12 +43,6 @@ def nodes_beside(graph: HubGraph, predicate: int, labelled: Sequence[int]) -> ND
 def hub_rules(graph: HubGraph, typed: Sequence[int], mode: HubMode, min_edges: int) -> NDArray[np.uint8]:
     """The rules by which each node is a hub, as a sum of TYPES and EDGES; 0: it is none.
 
-    Args:
-        graph: The graph; its triples are distinct.
-        typed: Nodes of a hub type.
-        mode: Which rules count; "auto" is not among them.
-        min_edges: Triples that enter or leave a node from which on it is a hub; a self-loop does both.
-
     Returns:
         Shape (n,).
     """
@@ -135,10 +129,6 @@ class RootSearch:
         self, starts: Iterable[DirectedNode], *, until_hub: bool = True
     ) -> tuple[list[DirectedNode], list[DirectedNode]]:
         """One level of the search, breadth first.
-
-        Args:
-            starts: Where it begins, or goes on from the level before.
-            until_hub: The thesis' eta: go on along every path until a hub is met; otherwise a level is one step.
 
         Returns:
             The hubs found, each once, in the order of finding; and where the next level begins (without the hubs'
@@ -409,13 +399,7 @@ class Covered:
 
 
 def path_rows(arrays: Mapping[str, NDArray[np.generic]], left_out: int, unreached: int) -> Iterator[Row]:
-    """Hubs and paths in numbers.
-
-    Args:
-        arrays: Those of `path_arrays`.
-        left_out: Paths beyond the limit.
-        unreached: Hubs that no search found.
-    """
+    """Hubs and paths in numbers."""
     per_hub, lengths = np.diff(arrays["path-starts"]), np.diff(arrays["triple-starts"])
     with_paths = int((per_hub > 0).sum())
     yield row("hubs", ALL, with_paths, len(per_hub) - with_paths + unreached)

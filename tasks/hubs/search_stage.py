@@ -215,11 +215,7 @@ class HubRule:
 
     @classmethod
     def of(cls, settings: HubSettings, kind: SourceKind) -> "HubRule":
-        """The rule that the settings mean for a source.
-
-        Raises:
-            ConfigurationError: If a setting needs another one.
-        """
+        """The rule that the settings mean for a source."""
         types = settings.types or _usual_types(settings, kind)
         mode: HubMode = settings.mode
         if mode == "auto":
@@ -243,17 +239,7 @@ def _usual_types(settings: HubSettings, kind: SourceKind) -> tuple[str, ...]:
 def find_hubs(
     connection: duckdb.DuckDBPyConnection, named: NamedGraph, rule: HubRule, *, must_exist: bool
 ) -> NDArray[np.uint8]:
-    """The rules by which each node is a hub, shape (n,); see `hub_rules`.
-
-    Args:
-        connection: With the numbered nodes.
-        named: The graph.
-        rule: What makes a node a hub.
-        must_exist: Whether a type that no node has is refused.
-
-    Raises:
-        ConfigurationError: If no node has one of the types.
-    """
+    """The rules by which each node is a hub, shape (n,); see `hub_rules`."""
     typed: set[int] = set()
     for entry in rule.types:
         found = _typed(connection, named, entry)
@@ -264,11 +250,7 @@ def find_hubs(
 
 
 def find_starts(connection: duckdb.DuckDBPyConnection, starts: Sequence[str]) -> list[int] | None:
-    """Nodes by id or type, in the order of the settings, each once; None without any: all hubs.
-
-    Raises:
-        ConfigurationError: If one is neither an id nor a type of a node.
-    """
+    """Nodes by id or type, in the order of the settings, each once; None without any: all hubs."""
     if not starts:
         return None
     nodes: dict[int, None] = {}
@@ -425,11 +407,7 @@ Arrays = dict[str, NDArray[np.generic]]
 
 
 def settings(build: Build) -> dict[str, object]:
-    """What hubs are, and how far their paths go.
-
-    Raises:
-        ConfigurationError: If a setting needs another one.
-    """
+    """What hubs are, and how far their paths go."""
     chosen = build.settings.hubs
     HubRule.of(chosen, build.source_kind)
     return chosen.model_dump(mode="json", exclude=_TEXT_SETTINGS) | asdict(limits_of(chosen, build.source_kind))
@@ -442,11 +420,7 @@ def limits_of(chosen: HubSettings, kind: SourceKind) -> SearchLimits:
 
 
 def found_hubs(build: Build, connection: duckdb.DuckDBPyConnection) -> tuple[ReadGraph, HubSearch]:
-    """Reads the graph of a build, and finds its hubs and their paths.
-
-    Raises:
-        ConfigurationError: If the settings name a type or a start that no node has.
-    """
+    """Reads the graph of a build, and finds its hubs and their paths."""
     chosen, read = build.settings.hubs, read_hub_graph(connection, build.source_kind)
     rule = HubRule.of(chosen, build.source_kind)
     rules = find_hubs(connection, read.named, rule, must_exist=bool(chosen.types))
@@ -461,11 +435,7 @@ def searched_paths(read: ReadGraph, search: HubSearch) -> SearchedPaths:
 
 
 def finish(build: Build) -> Counts:
-    """Fills the tables and writes the arrays.
-
-    Raises:
-        ConfigurationError: If the settings name a type or a start that no node has.
-    """
+    """Fills the tables and writes the arrays."""
     with build.tables() as connection:
         read, search = found_hubs(build, connection)
         arrays = path_arrays(search)

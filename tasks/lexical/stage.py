@@ -47,13 +47,7 @@ def tables_before(build: Build, analyser: str, recipe: str) -> Path | None:
 
 
 def kept_postings(build: Build, analyser: str, before: Path) -> KeptPostings | None:
-    """What need not be counted again; None if the postings cannot be read.
-
-    Args:
-        build: The build.
-        analyser: Whose postings.
-        before: The tables of the version before.
-    """
+    """What need not be counted again; None if the postings cannot be read."""
     with connect(before, read_only=True) as connection:
         (_, count) = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
     try:

@@ -40,21 +40,7 @@ def check_share(
     *,
     source: Source | None = None,
 ) -> None:
-    """Refuses a source with too many unusable records.
-
-    Args:
-        build: The build.
-        good: Usable records.
-        bad: Others.
-        refused: File, line (None: not known) and reason of the first ten of these.
-        lacking: How many of the others lack a package that is not installed: they do not count, as files of unknown
-            formats do not, unless nothing else is there.
-        files: How many of the others are whole files: fewer than `FEWEST_FILES` do not count either.
-        source: What they are of; None: the build's source.
-
-    Raises:
-        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first ten bad records.
-    """
+    """Refuses a source with too many unusable records."""
     share = build.settings.corpus.max_quarantine_share
     counted = bad - (lacking + (files if files < FEWEST_FILES else 0) if good else 0)
     if counted <= share * (good + counted):
@@ -147,12 +133,7 @@ PASSAGE_PARTS = Table(
 
 
 def passages_table(pieces: Iterable[tuple[Passage, SourceRecord]], origin: str = "") -> pa.Table:
-    """A table with the columns of PASSAGE_PARTS, one row for each passage and the record it was cut from.
-
-    Args:
-        pieces: Passages and their records; those of one record follow each other.
-        origin: Name of the source.
-    """
+    """A table with the columns of PASSAGE_PARTS, one row for each passage and the record it was cut from."""
     rows = []
     last: SourceRecord | None = None
     of_record: tuple[object, ...] = ()
@@ -228,12 +209,7 @@ _RECORDS_AT_ONCE = 20_000
 
 
 def fill_records(connection: duckdb.DuckDBPyConnection, parts: dict[str, list[str]]) -> None:
-    """Fills the tables of records, after passages and documents.
-
-    Args:
-        connection: The staging tables; `first_use` says which row of each record counts.
-        parts: Part files of passages, under `passages`.
-    """
+    """Fills the tables of records, after passages and documents."""
     connection.execute(statement("ingest", "fill_records"), parts)
     last = ""
     while found := connection.execute(

@@ -221,14 +221,7 @@ def settings(graph: GraphName, build: Build) -> dict[str, object]:
 
 
 def finish(graph: GraphName, name_vectors: str, synonym_table: Table, build: Build) -> Counts:
-    """Finds synonyms, fills their table and writes the arrays.
-
-    Args:
-        graph: The graph, whose name is also that of its arrays.
-        name_vectors: The kind of vectors that its synonyms are found by.
-        synonym_table: The table of its synonyms.
-        build: The build.
-    """
+    """Finds synonyms, fills their table and writes the arrays."""
     chosen = build.settings.propositions
     with build.tables(read_only=True) as connection:
         origin = PropositionOrigin.of(graph, chosen.include)

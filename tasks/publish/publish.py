@@ -136,12 +136,6 @@ def fill_changes(
     """Fills the table of the staged version; returns how many records changed, by kind.
 
     Where the tables of the version before cannot be read, every record counts as added.
-
-    Args:
-        build: The build, its tables filled.
-        connection: Its tables.
-        before: Manifest of the version before, None if there is none.
-        number: The version that is being published.
     """
     connection.execute(create_statement(CHANGES))
     folders = [build.staging.arrays]
@@ -319,16 +313,7 @@ _UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "maintenance", "queue
 
 
 def publish(build: Build, stages: Sequence[Stage]) -> Counts:
-    """Publishes the staged version; returns its number, and how many records changed, by kind.
-
-    Args:
-        build: The build, all stages done.
-        stages: Those stages.
-
-    Raises:
-        InvariantError: If a table breaks an invariant; nothing is published.
-        StoreError: If the disk refuses; nothing is published.
-    """
+    """Publishes the staged version; returns its number, and how many records changed, by kind."""
     held = tables_of(stages)
     number = max([*published_versions(build.folder), 0]) + 1
     with build.tables() as connection:
@@ -434,11 +419,7 @@ def _graph_sources(build: Build) -> str:
 
 
 def check_invariants(connection: duckdb.DuckDBPyConnection, stages: Sequence[Stage], tables: Sequence[Table]) -> None:
-    """Checks that the invariants of the stages hold and that the keys of these tables are unique.
-
-    Raises:
-        InvariantError: Naming the invariant, how many rows break it and one of them.
-    """
+    """Checks that the invariants of the stages hold and that the keys of these tables are unique."""
     for stage in stages:
         for name, sql in stage.invariants.items():
             count, example = connection.execute(sql).fetchone() or (0, None)

@@ -124,9 +124,6 @@ def pairs_across_types(names: Sequence[Name]) -> list[Pair]:
     Other names of two types stay apart: `Emma` may be the heroine, and `Emma film` her film. A single word has too many
     bearers to be more than a company's short name (`Acme`, `Acme Ltd`; not `Jones`, `Mr Jones`).
 
-    Args:
-        names: Names in any order; those without type or without words take no part.
-
     Returns:
         As `candidate_pairs`.
     Cost: O(names + pairs).

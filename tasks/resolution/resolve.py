@@ -147,12 +147,7 @@ def link_key(name: str) -> str:
 
 
 def unused_reason(pair: NamePair, name_of: Callable[[str], Name | None]) -> str:
-    """Why a pair has no effect, "" if it has one.
-
-    Args:
-        pair: The pair.
-        name_of: Key to its name, None if no passage mentions it.
-    """
+    """Why a pair has no effect, "" if it has one."""
     for written in (pair.a, pair.b):
         name = name_of(link_key(written))
         if pair.type and name is not None and name.mention_count and name.type != pair.type:
@@ -161,11 +156,7 @@ def unused_reason(pair: NamePair, name_of: Callable[[str], Name | None]) -> str:
 
 
 def cannot_links_of(cannot: Iterable[NamePair], number_of: Mapping[str, int]) -> dict[int, dict[int, str]]:
-    """Number to the numbers that must stay apart from it, with the place that says so.
-
-    Raises:
-        ConfigurationError: If both names of a pair have one key: nothing can keep them apart.
-    """
+    """Number to the numbers that must stay apart from it, with the place that says so."""
     cannot_links: dict[int, dict[int, str]] = {}
     for pair in cannot:
         a, b = number_of[link_key(pair.a)], number_of[link_key(pair.b)]
@@ -182,17 +173,7 @@ def cannot_links_of(cannot: Iterable[NamePair], number_of: Mapping[str, int]) ->
 def check_contradictions(
     names: Sequence[Name], sets: DisjointSets, edges: Edges, cannot_links: Mapping[int, Mapping[int, str]]
 ) -> None:
-    """Refuses pairs that are both linked and kept apart.
-
-    Args:
-        names: All names.
-        sets: Joined by must-links only.
-        edges: The must-links.
-        cannot_links: The cannot-links.
-
-    Raises:
-        ConfigurationError: Naming both names and the chain that joins them.
-    """
+    """Refuses pairs that are both linked and kept apart."""
     for a in sorted(cannot_links):
         for b in sorted(cannot_links[a]):
             if a < b and sets.find(a) == sets.find(b):

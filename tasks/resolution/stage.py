@@ -55,11 +55,7 @@ from polyhop.warehouse.user_files import edits_hash, links_hash, read_edits, rea
 
 
 def title_aliases(titles: Iterable[str]) -> list[tuple[str, str]]:
-    """(alias, key of the title it may mean) pairs, distinct and sorted; an alias with several keys is ambiguous.
-
-    Args:
-        titles: Titles; equal ones count once.
-    """
+    """(alias, key of the title it may mean) pairs, distinct and sorted; an alias with several keys is ambiguous."""
     pairs = set()
     for title in set(titles):
         keys = title_keys(title)
@@ -91,13 +87,7 @@ class EditedEntity(NamedTuple):
 
 
 def edited_links(links: Links, edits: Iterable[EntityEdit], mentioned: Collection[str]) -> Links:
-    """The links of files, and those that edits add.
-
-    Args:
-        links: What files say.
-        edits: What people decided with `polyhop entities edit`.
-        mentioned: Keys of all names that passages mention: a new name that is one of them leads to its own entity.
-    """
+    """The links of files, and those that edits add."""
     must, cannot = list(links.must), list(links.cannot)
     for edit in edits:
         pair = NamePair(edit.key, edit.other, place=edit.place)
@@ -110,12 +100,7 @@ def edited_links(links: Links, edits: Iterable[EntityEdit], mentioned: Collectio
 
 
 def edited_entities(edits: Iterable[EntityEdit], canonical_of: Mapping[str, str]) -> list[EditedEntity]:
-    """What is said of each entity, in order of their keys.
-
-    Args:
-        edits: In the order in which they were made.
-        canonical_of: Key of a merged-away name to the key of its entity.
-    """
+    """What is said of each entity, in order of their keys."""
     found: dict[str, EditedEntity] = {}
     for edit in edits:
         key = canonical_of.get(edit.key, edit.key)
@@ -319,11 +304,7 @@ _MOST_CHANGED = 0.2
 
 
 def settings(build: Build) -> dict[str, object]:
-    """Who decides about names, and how.
-
-    Raises:
-        ConfigurationError: If a file of pairs or edits cannot be read, or the model that shall decide is not named.
-    """
+    """Who decides about names, and how."""
     chosen = build.settings.resolution
     said: dict[str, object] = {
         "method": chosen.method,
@@ -349,12 +330,7 @@ def settings(build: Build) -> dict[str, object]:
 
 
 def finish(build: Build) -> Counts:
-    """Fills the tables from what was extracted; where little changed, with the rows of the version before.
-
-    Raises:
-        ConfigurationError: If people's links contradict each other.
-        BudgetExceededError: Before a call that would exceed the budget; replies so far are cached.
-    """
+    """Fills the tables from what was extracted; where little changed, with the rows of the version before."""
     raw = {name: raw_rows(build, name) for name in RAW}
     before = _before(build)
     if before is not None:

@@ -43,9 +43,6 @@ def resolve_task() -> ChatTask[NameGroups]:
 def cluster_request(names: Sequence[Name], cluster: Sequence[int]) -> ChatRequest[NameGroups]:
     """The question about one cluster.
 
-    Args:
-        names: All names.
-        cluster: Numbers of candidates of one type, ascending.
     Source: algorithms.md 1.4, step 6 (input lines).
     """
     members = [names[number] for number in cluster]
@@ -62,10 +59,6 @@ def verdict_of(
 ) -> Verdict:
     """What the model's replies mean, as far as they may be believed.
 
-    Args:
-        names: All names.
-        clusters: The clusters asked about.
-        outcomes: One per cluster, in order.
     Source: algorithms.md 1.4, step 6 (validation).
     """
     merges: list[tuple[int, int, str]] = []

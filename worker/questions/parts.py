@@ -83,13 +83,7 @@ class ModelNaming:
         self._fallback = fallback
 
     def name(self, questions: Sequence[Question]) -> list[Naming]:
-        """One Naming per question, in order; what was paid for is cached.
-
-        Raises:
-            ModelUnavailableError: If the model is unavailable for any of them.
-            ModelRejectedError: If the model's server accepts no such request.
-            BudgetExceededError: If the next call would exceed the budget.
-        """
+        """One Naming per question, in order; what was paid for is cached."""
         requests = [ChatRequest(self._task, q.id or q.text, (("question", q.text),)) for q in questions]
         outcomes = self._chat.ask(requests)
         return [self._naming(question, outcome) for question, outcome in zip(questions, outcomes, strict=True)]
@@ -201,13 +195,7 @@ class ModelComponents:
         self._fallback = fallback
 
     def of(self, question: Question) -> tuple[tuple[str, ...], ModelUse | None]:
-        """See `QuestionComponents`; what was paid for is cached.
-
-        Raises:
-            ModelUnavailableError: If the model is unavailable.
-            ModelRejectedError: If the model's server accepts no such request.
-            BudgetExceededError: If the call would exceed the budget.
-        """
+        """See `QuestionComponents`; what was paid for is cached."""
         request = ChatRequest(self._task, question.id or question.text, (("question", question.text),))
         (outcome,) = self._chat.ask([request])
         use = use_of(self._task, outcome)

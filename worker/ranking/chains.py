@@ -34,13 +34,6 @@ def best_chains(
 ) -> FoundChains:
     """The chains of an activated subgraph, in descending order of score, without duplicates.
 
-    Args:
-        graph: Entities and their relations.
-        active: Entities with activation above 0, ascending; no chain has others.
-        values: Their activation.
-        seeds: Where chains start; all of them active.
-        rule: How many, how long, duplicates dropped before or after the cut.
-
     Returns:
         By descending mean activation, then fewer entities, then ascending entities; relations with their labels.
     Source: algorithms.md 1.5 step 5.
@@ -78,9 +71,6 @@ def search_paths(
 
 def without_duplicates(paths: Sequence[Path]) -> list[Path]:
     """Paths that say something of their own, in order and direction as first seen.
-
-    Args:
-        paths: In descending order of score.
 
     Returns:
         Without those that equal or reverse an earlier one, and then without those that, read either way, are a proper

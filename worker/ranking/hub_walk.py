@@ -62,10 +62,6 @@ class RootWalk:
     def level(self, starts: Layer, *, until_hub: bool = True) -> tuple[Places, Places, Layer]:
         """One level of the search.
 
-        Args:
-            starts: Where it begins, or goes on from the level before.
-            until_hub: Go on along every path until a hub is met; otherwise a level is one step.
-
         Returns:
             Nodes of the hubs found and their places, in the order of finding; and where the next level begins (without
             the hubs' candidates), nothing if `until_hub`.

@@ -252,11 +252,6 @@ class HubChoice:
     def best_of(self, scores: Scores, hubs: NDArray[np.intp], rule: ChoiceRule) -> list[ScoredHub]:
         """The best of some hubs by hub score, in descending order of it, then by hub id; hubs without paths last.
 
-        Args:
-            scores: Of all paths.
-            hubs: Hub numbers, each once.
-            rule: How many hubs and paths.
-
         Source: algorithms.md 4.8 (traversal strategy, pruning).
         """
         hubs = np.sort(hubs)
@@ -446,10 +441,6 @@ def rank_triples(levels: Iterable[Sequence[UsedPath]], paths: HubPaths) -> list[
     Within a level paths stand by score, then rank of their hub, then hash; each gives its last triple, and all their
     other triples follow in the same order.
 
-    Args:
-        levels: Paths of each level, in any order.
-        paths: Of the version.
-
     Source: algorithms.md 4.10 (contexts).
     """
     placed: dict[int, float] = {}
@@ -473,11 +464,6 @@ def linked_passages(
 ) -> list[tuple[int, float]]:
     """The passages of a hub that are nearest to the question, with their cosines; ties to the smaller number.
 
-    Args:
-        passages: Of the hub.
-        cosines: Of passages by number.
-        count: How many at most.
-
     Source: algorithms.md 4.9.
     """
     if not len(passages) or count <= 0:
@@ -493,14 +479,7 @@ def rank_passages(
     paths: HubPaths,
     stating: Linked,
 ) -> list[tuple[int, float]]:
-    """Passages with their scores, each once, level by level; equal scores by passage number.
-
-    Args:
-        levels: Hubs of each level, and the linked passages of each of these hubs with their cosines.
-        scores: Of all paths.
-        paths: Of the version.
-        stating: Passages by triple.
-    """
+    """Passages with their scores, each once, level by level; equal scores by passage number."""
     ranked: dict[int, float] = {}
     for hubs, linked in levels:
         found: dict[int, float] = {}
@@ -600,12 +579,7 @@ class Topics:
         return self._most_edges(self._by_label[norm_ws(label)], "vector", round(similarity, 6))
 
     def find(self, names: Sequence[str], vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, Topic]:
-        """The nodes that names mean, by name, the surest first; names that mean none are left out.
-
-        Args:
-            names: Of a question, in its order.
-            vectors: Of names that no label has.
-        """
+        """The nodes that names mean, by name, the surest first; names that mean none are left out."""
         found: dict[str, Topic] = {}
         for name in names:
             topic = self.by_name(name)

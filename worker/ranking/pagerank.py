@@ -117,9 +117,6 @@ class BipartiteTransition:
 def edge_weights(graph: BipartiteGraph) -> NDArray[np.float64]:
     """`tf * ln((N + 1) / (df + 1)) + 1` of every edge, in the graph's order. Source: algorithms.md 2.4.
 
-    Args:
-        graph: Passages and the entities they mention.
-
     Returns:
         Shape (nnz,), at least 1.
     """
@@ -193,8 +190,6 @@ def normalised_seeds(seeds: NDArray[np.float64]) -> NDArray[np.float64]:
     Returns:
         Same shape, summing to 1.
 
-    Raises:
-        NoSeedError: If nothing is left.
     Source: algorithms.md 0.4.
     """
     cleaned = np.where(np.isfinite(seeds) & (seeds > 0), seeds, 0.0)
@@ -350,8 +345,6 @@ def ppr_push(
     Returns:
         Scores, residual and the number of pushes; scores and residual together sum to 1.
 
-    Raises:
-        NoSeedError: If there is no seed.
     Source: algorithms.md 2.6: first in, first out, from ascending nodes, over ascending neighbours.
     Cost: O(n + 1 / (restart * eps)) edge visits.
     """
@@ -504,9 +497,6 @@ class TouchedWalk:
 
     def passages(self, seeds: WalkSeeds) -> NDArray[np.float64]:
         """The passages' part of a walk, shape (n_passages,).
-
-        Args:
-            seeds: Where it starts.
 
         Source: algorithms.md 2.6, 2B.3 step 2.
         Cost: O(edges of the infrequent nodes touched + frequent entities touched * passages); a step that touches more

@@ -411,11 +411,6 @@ def rank_passages(
 def path_seeds(graph: PropositionGraph, found: FoundPaths, rule: PathRule) -> tuple[PathSeed, ...]:
     """Entities to start the second walk from, in descending order of weight, then ascending.
 
-    Args:
-        graph: Propositions with entities.
-        found: Paths of a question.
-        rule: The parameters.
-
     Source: algorithms.md 3.7.
     """
     explored = entity_weights(graph, found.initial, rule.explore_entities, rule.entity_weight)
@@ -433,12 +428,6 @@ def entity_weights(
     graph: PropositionGraph, paths: Iterable[PropositionPath], count: int, weight: Literal["sum", "max"]
 ) -> dict[int, float]:
     """Weights of the `count` entities with the largest totals, as shares of the largest weight.
-
-    Args:
-        graph: Propositions with entities.
-        paths: Paths with their scores.
-        count: Entities to keep at most.
-        weight: Whether an entity weighs as much as its total, or as its largest entry.
 
     Returns:
         Weights above 0 by entity; empty if there is none.

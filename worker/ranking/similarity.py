@@ -35,8 +35,6 @@ def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray
     Returns:
         Shape (n,), float64.
 
-    Raises:
-        AlgorithmError: If the dimensions differ.
     Source: algorithms.md 0.1.
     Cost: O(n d) in float32.
     """

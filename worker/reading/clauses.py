@@ -91,12 +91,7 @@ def is_passive(words: Sequence[Word], verb: int) -> bool:
 
 
 def subject_of(words: Sequence[Word], verb: int) -> Phrase | None:
-    """The noun phrase that a verb is said of, None where the words before it do not tell.
-
-    Args:
-        words: The sentence, from `words_of`.
-        verb: Number of the verb (a finite form or a participle).
-    """
+    """The noun phrase that a verb is said of, None where the words before it do not tell."""
     return _subject(words, verb, _MOST_STEPS)
 
 

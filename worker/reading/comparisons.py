@@ -86,10 +86,6 @@ _AT_END = re.compile(r"\b(?:first|last|earliest|latest|most recently)\s*\??\s*$"
 def candidates_of(question: ParsedQuestion, pages: Sequence[Page]) -> list[Option]:
     """What a superlative may mean, in ranked order; none if the question has no superlative, no noun or no name.
 
-    Args:
-        question: The question.
-        pages: The context.
-
     Cost: O(characters of the context).
     """
     if question.wh not in _ASKING or not question.names or not _has_superlative(question):
@@ -386,10 +382,6 @@ _LONGEST_TIME = frozenset(("take", "takes", "last", "lasts"))
 
 def answer_directly(question: ParsedQuestion, pages: Sequence[Page]) -> Computed | None:
     """The one value that a question asks for, None unless it asks for nothing else and a sentence states it.
-
-    Args:
-        question: The question.
-        pages: The context.
 
     Cost: O(characters of the context).
     """

@@ -64,11 +64,7 @@ def use_of(task: ChatTask[Any], outcome: ChatOutcome[Any]) -> ModelUse:
 
 
 def outage_of(outcome: ChatOutcome[Any]) -> ModelUnavailableError | None:
-    """The outage that left a request without a reply; None if the reply itself failed, so that a fallback may do.
-
-    Raises:
-        ModelRejectedError: If the server would not accept the request at any time.
-    """
+    """The outage that left a request without a reply; None if the reply itself failed, so that a fallback may do."""
     if outcome.error_class in _REPLY_FAILURES:
         return None
     if outcome.error_class not in _OUTAGES:
@@ -276,12 +272,7 @@ class ModelReader:
         self._budget_tokens = budget_tokens
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; one with an `outage` is not an answer.
-
-        Raises:
-            ModelRejectedError: If the model's server accepts no such request (unknown model, wrong key).
-            BudgetExceededError: If the next call would exceed the budget.
-        """
+        """One Reading per item, in order; one with an `outage` is not an answer."""
         notes = [lines_within_tokens(item.notes, int(self._budget_tokens * _NOTES_SHARE)) for item in items]
         seen = [self._seen(item, shown) for item, shown in zip(items, notes, strict=True)]
         asked = [place for place, passages in enumerate(seen) if passages]
@@ -401,12 +392,7 @@ class ChainReader:
         self._budget_tokens = budget_tokens
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; one with an `outage` is not an answer.
-
-        Raises:
-            ModelRejectedError: If the model's server accepts no such request (unknown model, wrong key).
-            BudgetExceededError: If the next call would exceed the budget.
-        """
+        """One Reading per item, in order; one with an `outage` is not an answer."""
         seen = [self._seen(item) for item in items]
         asked = [place for place, context in enumerate(seen) if context]
         outcomes = self._chat.ask([self._request(items[place], seen[place]) for place in asked])
@@ -465,12 +451,7 @@ class ClosedBookReader:
         self._task = task
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order, from its question alone; one with an `outage` is no answer.
-
-        Raises:
-            ModelRejectedError: If the model's server accepts no such request (unknown model, wrong key).
-            BudgetExceededError: If the next call would exceed the budget.
-        """
+        """One Reading per item, in order, from its question alone; one with an `outage` is no answer."""
         questions = [item.question for item in items]
         requests = [ChatRequest(self._task, q.id or q.text, (("question", q.text),)) for q in questions]
         return [self._reading(outcome) for outcome in self._chat.ask(requests)]

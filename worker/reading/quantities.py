@@ -168,14 +168,7 @@ def own_page_of(name: str, pages: Sequence[Page]) -> Page | None:
 
 
 def option_of(question: ParsedQuestion, name: Mention, pages: Sequence[Page], shared_role: str = "") -> Option:
-    """A name of the question with the page to compare by.
-
-    Args:
-        question: The question.
-        name: The name.
-        pages: The context.
-        shared_role: Word for a person whom the question asks about for all its options (`directors`), "" without.
-    """
+    """A name of the question with the page to compare by."""
     own = own_page_of(name.surface, pages)
     role = role_of(question, name)
     if own is None or not (role or shared_role) or _BORN_WORDS.search(own.lead):
@@ -431,12 +424,6 @@ class Stated:
 def stated_date(name: str, own: Page | None, pages: Sequence[Page], kind: DateAttribute) -> Stated | None:
     """The date of a kind that a passage states of a thing: its own page first, then the others in ranked order.
 
-    Args:
-        name: The thing.
-        own: Its own page, if there is one.
-        pages: The context.
-        kind: Which date is asked for.
-
     Cost: O(characters of the context).
     """
     if own is not None:
@@ -455,11 +442,6 @@ def stated_date(name: str, own: Page | None, pages: Sequence[Page], kind: DateAt
 
 def stated_date_of_part(noun: str, page: Page, kind: DateAttribute) -> Stated | None:
     """The date of a kind that a page states of something of its subject's: `the NOUN of NAME`, `its NOUN`.
-
-    Args:
-        noun: The word for it, lower case.
-        page: The page of NAME.
-        kind: Which date is asked for.
 
     Cost: O(characters of the page).
     """

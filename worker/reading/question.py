@@ -42,12 +42,6 @@ class Token:
 def main_words(text: str, tokens: Sequence[Token], wh: int | None, names: Sequence[Mention]) -> list[str]:
     """Content words of the main clause without the names that only say where to begin, in order.
 
-    Args:
-        text: The question.
-        tokens: Its words.
-        wh: Index of the word that asks, None without one.
-        names: Its names, none overlapping another.
-
     Source: reader.md 6.1. Cost: O(characters).
     """
     begin = _sentence_of(text, tokens, wh)
@@ -197,10 +191,6 @@ def stems_of_key(key: str) -> frozenset[str]:
 
 def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
     """A question taken apart.
-
-    Args:
-        text: The question.
-        found: Its names, from the finder that found those of the passages.
 
     Source: reader.md 6.1. Cost: O(characters).
     """

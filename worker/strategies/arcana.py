@@ -103,11 +103,7 @@ class SimilarStart:
         self._min_similarity = min_similarity
 
     def find(self, question: Question) -> StartEntities:
-        """The nearest entities.
-
-        Raises:
-            AlgorithmError: If the caller did not encode the question.
-        """
+        """The nearest entities."""
         vector = question.vector if question.entity_vector is None else question.entity_vector
         vector = question.hint_vectors.get(question.text) if vector is None else vector
         if vector is None:
@@ -118,11 +114,7 @@ class SimilarStart:
 
 
 def start_by(reader: IndexReader, strategy: str, matcher: Matcher, count: int, min_similarity: float) -> EntityStart:
-    """The start that a strategy's parameters ask for.
-
-    Raises:
-        ConfigurationError: If similarity is asked for and the index has no vectors of entities.
-    """
+    """The start that a strategy's parameters ask for."""
     if matcher != "embedding":
         return NamedStart(reader, is_fuzzy=matcher == "fuzzy")
     if "vectors:entity" not in reader.artefacts:
@@ -153,11 +145,6 @@ class ArcanaEvidence:
         self, start: StartEntities, reached: tuple[NDArray[np.intp], NDArray[np.intp]], ranked: NDArray[np.intp]
     ) -> Evidence:
         """The evidence of one question.
-
-        Args:
-            start: Where it started.
-            reached: Entities, ascending, and their hops.
-            ranked: Passages by graph search, in descending order of score.
 
         Returns:
             Names, seeds (the start entities), how many entities were reached, as nodes those that the top passages

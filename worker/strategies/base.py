@@ -20,11 +20,7 @@ class NoServices:
     """Services for strategies that need none: no encoder, no model, no database."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Always fails.
-
-        Raises:
-            AlgorithmError: Always.
-        """
+        """Always fails."""
         raise AlgorithmError(f"No encoder was given to this strategy, which has to encode {len(texts)} texts.")
 
     def encode_beside(
@@ -54,11 +50,7 @@ class NoServices:
         """No cross-encoder."""
 
     def graph_database(self) -> SpreadingDatabase:
-        """Always fails.
-
-        Raises:
-            ConfigurationError: Always.
-        """
+        """Always fails."""
         raise ConfigurationError("No graph database was given to this strategy.")
 
 
@@ -299,11 +291,7 @@ def question_vector(question: Question, strategy: str) -> NDArray[np.float32]:
 
 
 def entity_vector(question: Question, strategy: str) -> NDArray[np.float32]:
-    """The question's vector among entities, propositions and other short texts, which may have their own encoder.
-
-    Raises:
-        AlgorithmError: If the caller did not encode the question.
-    """
+    """The question's vector among entities, propositions and other short texts, which may have their own encoder."""
     return question_vector(question, strategy) if question.entity_vector is None else question.entity_vector
 
 

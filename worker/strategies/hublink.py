@@ -66,14 +66,7 @@ _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 
 
 def drawn_path(stored: StoredHubs, path: int, score: float, walked: Sequence[int] = ()) -> Path:
-    """A path over the graph.
-
-    Args:
-        stored: The hubs.
-        path: Number of a path.
-        score: Its score.
-        walked: Triples from a topic to the path's hub; the path then begins at the topic.
-    """
+    """A path over the graph."""
     graph, own = stored.graph, stored.paths.triples_of(path).tolist()
     at = _start(stored, walked, int(graph.subjects[own[0]]))
     nodes, steps = [at], []

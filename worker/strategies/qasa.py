@@ -133,11 +133,6 @@ class QasaEvidence:
     def of(self, question: SpreadQuestion, activation: Activation, fallback: Fallback | None) -> Evidence:
         """The evidence of one question.
 
-        Args:
-            question: With its names looked up.
-            activation: What an engine returned for it.
-            fallback: What took the place of the question's names.
-
         Returns:
             Names, seeds, the top K_e entities by activation and those of seeds and chains as nodes, chains as paths,
             and both as a reader gets them in `context`.

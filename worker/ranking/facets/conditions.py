@@ -206,13 +206,7 @@ class ConditionFinder:
         self.kinds = kinds_of(units, polarity.is_polar)
 
     def of(self, words: Sequence[Word], meanings: Meanings, mentions: Sequence[Mention]) -> Conditions:
-        """The conditions of a question.
-
-        Args:
-            words: The question's.
-            meanings: By word of the question: stems of labels that it can stand for, with factors.
-            mentions: By place, without overlap.
-        """
+        """The conditions of a question."""
         named, ranges = self._with_ranges([mention for mention in mentions if self._is_named(mention)], words)
         taken = np.full(len(words), -1)
         for number, mention in enumerate(named):
