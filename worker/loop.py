@@ -590,19 +590,16 @@ class Worker:
                 outcome.released.extend(rest)
                 break
         names = {q.lease_token: f"{q.job_id}/{q.question_id}" for q in claimed}
-        self._blame(outcome, names)
-        self._store(outcome, names)
-        self._left.forget([names[answer.lease_token] for answer in outcome.finished])
-        self._heartbeat.held = ()
-
-    def _blame(self, outcome: BatchOutcome, names: Mapping[str, str]) -> None:
-        """A question that a model leaves while it answers others loses an attempt in the end."""
+        # A question that a model leaves while it answers others loses an attempt in the end.
         at_fault = {token for token in outcome.left if self._left.is_at_fault(names[token])}
         outcome.released = [token for token in outcome.released if token not in at_fault]
         outcome.failed.extend(
             FailedQuestion(token, str(outcome.outage)[:LONGEST_ERROR], ModelUnavailableError.__name__, retryable=True)
             for token in sorted(at_fault)
         )
+        self._store(outcome, names)
+        self._left.forget([names[answer.lease_token] for answer in outcome.finished])
+        self._heartbeat.held = ()
 
     def _store(self, outcome: BatchOutcome, names: Mapping[str, str]) -> None:
         accepted = self._finish(outcome)

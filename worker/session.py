@@ -296,7 +296,7 @@ class IndexSession:
                 self._answerers.pop(next(iter(self._answerers)))
             require_artefacts(strategy, self.index.artefacts, self.name)  # else its reader misses them, by another name
             reader = self._reader_for(strategy, parameters, min_confidence)
-            self._answerers[key] = self._make_answerer(strategy, parameters, reader)
+            self._answerers[key] = Answerer(self.index, strategy, parameters, self.services, reader, self._naming)
         return self._answerers[key]
 
     def where(self, text: str | None) -> "IndexSession":
@@ -366,9 +366,6 @@ class IndexSession:
         for name in ("_reader", "_naming", "_filtered"):
             self.__dict__.pop(name, None)
 
-    def _make_answerer(self, strategy: str, parameters: Mapping[str, object], reader: Reader | None) -> Answerer:
-        return Answerer(self.index, strategy, parameters, self.services, reader, self._naming)
-
     @cached_property
     def _filtered(self) -> "FilteredSessions":
 
@@ -384,20 +381,17 @@ class IndexSession:
         """Who reads what a strategy retrieves; None if nobody is to (`--reader none`)."""
         if not self.settings.reader.reads:
             return None
-        self._check_context(strategy)
-        return make_reader(strategy, self.index, parameters, self.services, self._reader_of(min_confidence))
-
-    def _reader_of(self, min_confidence: float | None) -> Reader:
-        return self._reader if min_confidence is None else self._open_reader(min_confidence)
-
-    def _check_context(self, strategy: str) -> None:
-        """Refuses to let a model read chains of a strategy that writes none."""
+        # Refuses to let a model read chains of a strategy that writes none.
         models, spec = self.settings.models, spec_of(strategy)
         if models.chat_reader and models.read_context == "chains" and not (spec.writes_context or spec.reader):
             raise ConfigurationError(
                 f"Strategy '{strategy}' writes nothing that a model could read without passages "
                 "(models.read_context = chains); qasa, naive-vector, proprag and triple-ppr do, or set it to passages."
             )
+        return make_reader(strategy, self.index, parameters, self.services, self._reader_of(min_confidence))
+
+    def _reader_of(self, min_confidence: float | None) -> Reader:
+        return self._reader if min_confidence is None else self._open_reader(min_confidence)
 
     def _open_reader(self, min_confidence: float) -> Reader:
         return open_reader(self.settings.models, self.services.chat(), self.index, min_confidence)

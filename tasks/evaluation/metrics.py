@@ -247,18 +247,14 @@ def find_golden(golden: Iterable[GoldenTriple], stated: Iterable[NamedTriple]) -
 
     Cost: O(golden * triples of its possible subjects).
     """
-    by_subject = _by_subject(stated)
+    rows = sorted(stated)
+    by_subject = {subject: list(some) for subject, some in groupby(rows, key=lambda row: row.subject_id)}
     found = {}
     for triple in dict.fromkeys(golden):
         ids = _of_text(triple, by_subject) if isinstance(triple, str) else _of_ids(triple, by_subject)
         if ids is not None:
             found[triple] = ids
     return found
-
-
-def _by_subject(stated: Iterable[NamedTriple]) -> dict[str, list[NamedTriple]]:
-    rows = sorted(stated)
-    return {subject: list(some) for subject, some in groupby(rows, key=lambda row: row.subject_id)}
 
 
 def _body(text: str) -> str:

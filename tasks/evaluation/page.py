@@ -302,7 +302,10 @@ def report_page(run: Document, timings: Document, plots: Mapping[str, bytes]) ->
         ranges_section(run, timings, "Over a parameter"),
         _groups(run, "by_hops", "By number of hops", "The questions are not grouped by hops."),
         _groups(run, "by_type", "By type of question", "The questions have no types."),
-        *_fields(run),
+        *[
+            _groups(run, f"by_field/{name}", f"By {name}", "", f"by-field-{n}")
+            for n, name in enumerate(fields(run), start=1)
+        ],
         _answers(run),
         _confidence(run),
         _latency(run, timings),
@@ -450,14 +453,6 @@ def _groups(run: Document, kind: str, title: str, absent: str, section: str = ""
         folded=tuple(group_table(run, kind, name) for name in others),
         absent=absent,
     )
-
-
-def _fields(run: Document) -> list[Section]:
-    """A section for each field of the question file that groups the questions."""
-    return [
-        _groups(run, f"by_field/{name}", f"By {name}", "", f"by-field-{n}")
-        for n, name in enumerate(fields(run), start=1)
-    ]
 
 
 def _answers(run: Document) -> Section:
@@ -646,13 +641,9 @@ def _failure_lines(run: Document) -> list[str]:
 
 def _markdown_table(table: Table) -> str:
     header = [escaped(name) for name in table.columns]
-    body = [[_cell(cell) for cell in row] for row in table.rows]
+    body = [[(f"**{escaped(cell.text)}**" if cell.mark else escaped(cell.text)) for cell in row] for row in table.rows]
     lines = "\n".join(table_lines([header, *body], table.name_columns))
     return f"{escaped(table.caption)}:\n\n{lines}"
-
-
-def _cell(cell: Cell) -> str:
-    return f"**{escaped(cell.text)}**" if cell.mark else escaped(cell.text)
 
 
 def _without(table: Table, names: tuple[str, ...]) -> Table:

@@ -312,7 +312,7 @@ def _answers_report(outcomes: Sequence[Outcome], values: Sequence[QuestionValues
     """
     judged = [(outcome, row) for outcome, row in zip(outcomes, values, strict=True) if row["f1"] is not None]
     answered = [(outcome, row) for outcome, row in judged if outcome.answer]
-    is_long = _has_containment(values)
+    is_long = any(CONTAINMENT in row for row in values)
     kinds = ANSWER_METRICS if is_long else ("em", "f1")
     return {
         "answered": {
@@ -321,10 +321,6 @@ def _answers_report(outcomes: Sequence[Outcome], values: Sequence[QuestionValues
         },
         **_confidence_report(answered, len(judged), is_judged=not is_long),
     }
-
-
-def _has_containment(values: Sequence[QuestionValues]) -> bool:
-    return any(CONTAINMENT in row for row in values)
 
 
 def _confidence_report(

@@ -198,7 +198,7 @@ def rules_batches(build: Build, recipe: str) -> list[int]:
     return [
         number
         for number, ids in enumerate(_batches(build, fresh))
-        if not is_part_done(folder, number) or not _ids_done(folder, number).issuperset(ids)
+        if not is_part_done(folder, number) or not set(_ids_in(part_file(folder, _DONE, number))).issuperset(ids)
     ]
 
 
@@ -334,10 +334,6 @@ def _gone(build: Build, extracted: Path) -> list[str]:
 def _batches(build: Build, ids: Sequence[str]) -> list[Sequence[str]]:
     size = build.settings.batch_size
     return [ids[start : start + size] for start in range(0, len(ids), size)]
-
-
-def _ids_done(folder: Path, number: int) -> set[str]:
-    return set(_ids_in(part_file(folder, _DONE, number)))
 
 
 def _parts(folder: Path, name: str, batches: Sequence[Sequence[str]]) -> Iterator[pa.Table]:

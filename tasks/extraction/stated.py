@@ -272,14 +272,6 @@ def _holders(names: Iterable[StatedName], texts: Sequence[PlacedText]) -> dict[s
     return {key: [number for number, text in enumerate(texts) if text.find(key)] for key in keys}
 
 
-def _describe(row: Row, name: StatedName, typed: set[str]) -> None:
-    """Adds the first type and the first description that are stated of a name; `typed` are the keys that have one."""
-    if name.type and name.key not in typed and not is_value(name.key):
-        row.type, row.confidence = name.type, 1.0
-        typed.add(name.key)
-    row.description = row.description or cut(name.description)
-
-
 def _holder(holders: dict[str, list[int]], keys: Iterable[str]) -> int:
     common: set[int] | None = None
     for key in keys:
@@ -310,7 +302,11 @@ def stated_page(passage: Passage, stated: Stated, extractor: str) -> Page:
             if row.spans:
                 row.surface = passage.text[slice(*row.spans[0])]
             _type(row, name.key, passage.text)
-        _describe(row, name, given)
+        # Adds the first type and the first description that are stated of a name; `typed` are the keys that have one.
+        if name.type and name.key not in given and not is_value(name.key):
+            row.type, row.confidence = name.type, 1.0
+            given.add(name.key)
+        row.description = row.description or cut(name.description)
     page.relations = [(relation, extractor) for relation in dict.fromkeys(stated.relations)]
     page.propositions = [(proposition, extractor) for proposition in merged(stated.propositions)]
     page.triples = [(triple, extractor) for triple in merged(stated.triples)]

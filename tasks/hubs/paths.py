@@ -349,16 +349,11 @@ def search_hubs(
             found.hubs[place.node] = FoundHub.of(level, paths)
             candidates |= {node: kind for node, (kind, _) in paths.candidates.items()}
         if limits.split:
-            for node in _ends(candidates, graph):
+            for node in [node for node, kind in candidates.items() if kind == LIMIT and not graph.is_literal[node]]:
                 is_hub[node] = found.rules[node] = SPLIT
         roots += _roots(candidates, both_ways=False)
         level += 1
     return found
-
-
-def _ends(candidates: Mapping[int, int], graph: HubGraph) -> list[int]:
-    """Where paths ended for their length; never a literal."""
-    return [node for node, kind in candidates.items() if kind == LIMIT and not graph.is_literal[node]]
 
 
 def _roots(nodes: Iterable[int], *, both_ways: bool) -> list[DirectedNode]:

@@ -216,7 +216,7 @@ class HubRule:
     @classmethod
     def of(cls, settings: HubSettings, kind: SourceKind) -> "HubRule":
         """The rule that the settings mean for a source."""
-        types = settings.types or _usual_types(settings, kind)
+        types = settings.types or ((DOCUMENT,) if kind == "corpus" and settings.mode != "edges" else ())
         mode: HubMode = settings.mode
         if mode == "auto":
             mode = "types" if types else "edges"
@@ -229,11 +229,6 @@ class HubRule:
                 "hubs.split needs a length at which paths end; set hubs.max_path_length, or leave hubs.split out."
             )
         return cls(mode, types if mode != "edges" else (), settings.min_edges)
-
-
-def _usual_types(settings: HubSettings, kind: SourceKind) -> tuple[str, ...]:
-    """The types of hubs if the settings name none: the documents of a corpus, unless edges alone make hubs."""
-    return (DOCUMENT,) if kind == "corpus" and settings.mode != "edges" else ()
 
 
 def find_hubs(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from polyhop.schemas.names import split_sentences
-from polyhop.schemas.records import Passage, Section, SourceRecord, is_heading_only
+from polyhop.schemas.records import Passage, SourceRecord, is_heading_only
 from polyhop.schemas.text import document_id, norm_ws, record_id
 
 MIN_SECTION_CHARACTERS = 200
@@ -90,17 +90,13 @@ def _blocks(record: SourceRecord, max_characters: int, min_characters: int) -> l
         has_body = has_body or not is_heading_only(sections, text, number)
         length = section.start - starts[-1]
         end = sections[number + 2].start if number + 2 < len(sections) else len(text)
-        if _is_border(before, section) and (
+        if (before.container != section.container or before.headings != section.headings) and (
             before.container != section.container
             or (has_body and (length >= min_characters or end - starts[-1] > max_characters))
         ):
             starts.append(section.start)
             has_body = False
     return list(zip(starts, [*starts[1:], len(text)], strict=True))
-
-
-def _is_border(before: Section, section: Section) -> bool:
-    return before.container != section.container or before.headings != section.headings
 
 
 def _pieces(text: str, block: Span, max_characters: int, overlap_sentences: int) -> Iterator[Span]:

@@ -86,17 +86,13 @@ def find_synonyms(vectors: Vectors, names: list[str], rule: SynonymRule) -> Syno
     Source: algorithms.md 3.3 (3).
     Cost: O(n sqrt(n) d); memory O(n sqrt(n)) bytes at most a block at a time.
     """
-    searching = np.array([n for n, name in enumerate(names) if _letters(name) > _SHORT], dtype=np.int64)
+    searching = np.array([n for n, name in enumerate(names) if sum(map(str.isalnum, name)) > _SHORT], dtype=np.int64)
     if len(vectors) <= _EXACT_UP_TO:
         return _paired(*_nearest(vectors, _all_pairs(vectors, searching, rule), rule), 1.0)
     found = _nearest(vectors, _listed_pairs(vectors, searching, rule), rule)
     sample = np.random.default_rng(0).permutation(searching)[:SAMPLE]
     exact = _nearest(vectors, _all_pairs(vectors, np.sort(sample), rule), rule)
     return _paired(*found, _recall(found, exact, sample))
-
-
-def _letters(name: str) -> int:
-    return sum(map(str.isalnum, name))
 
 
 def _all_pairs(vectors: Vectors, searching: Numbers, rule: SynonymRule) -> tuple[Numbers, Numbers]:

@@ -94,7 +94,13 @@ def candidate_pairs(names: Sequence[Name]) -> Candidates:
     Source: algorithms.md 1.4, steps 2 and 3.
     Cost: O(sum over names of the names that share their rarest word), without a loop over names.
     """
-    words = _words_of(names)
+    # Words of the names that have a type: those of `Name.tokens`.
+    chosen = [number for number, name in enumerate(names) if name.type is not None]
+    forms = [names[number].form for number in chosen]
+    found, count = _numbered_words(" ".join(forms).split())
+    owner = np.repeat(np.array(chosen, dtype=np.int64), [form.count(" ") + 1 if form else 0 for form in forms])
+    owner, found = np.divmod(np.unique(owner[found >= 0] * count + found[found >= 0]), count)
+    words = _Words(owner, found, _numbered_types(names)[owner] * count + found, count)
     if not len(words.names):
         return Candidates([], 0)
     _, place, uses = np.unique(words.typed, return_inverse=True, return_counts=True)
@@ -157,16 +163,6 @@ class _Words(NamedTuple):
     words: NDArray[np.int64]
     typed: NDArray[np.int64]
     width: int
-
-
-def _words_of(names: Sequence[Name]) -> _Words:
-    """Words of the names that have a type: those of `Name.tokens`."""
-    chosen = [number for number, name in enumerate(names) if name.type is not None]
-    forms = [names[number].form for number in chosen]
-    found, count = _numbered_words(" ".join(forms).split())
-    owner = np.repeat(np.array(chosen, dtype=np.int64), [form.count(" ") + 1 if form else 0 for form in forms])
-    owner, found = np.divmod(np.unique(owner[found >= 0] * count + found[found >= 0]), count)
-    return _Words(owner, found, _numbered_types(names)[owner] * count + found, count)
 
 
 def _numbered_words(written: Sequence[str]) -> tuple[NDArray[np.int64], int]:

@@ -59,7 +59,7 @@ def accept(names: Sequence[Name], pairs: Iterable[Pair], similarity: Similarity 
     ambiguous = set()
     for a in sorted(longer):
         forms = {b: why for b in sorted(longer[a]) if (why := _reason(names[a], names[b], similarity))}
-        largest = _largest(names, forms)
+        largest = [b for b in forms if not any(names[b].tokens < names[c].tokens for c in forms)]
         if not forms:
             refusals[a] = _refusal(names, a, longer[a])
         elif len({names[b].tokens for b in largest}) > 1:
@@ -105,11 +105,6 @@ def _reason_of_words(a: Name, b: Name) -> str:
     if a.type == PERSON and len(a.tokens) >= 2 and b.form.startswith(f"{a.form} of "):
         return f"{quoted_name(b.key)} says of what {quoted_name(a.key)} is"
     return ""
-
-
-def _largest(names: Sequence[Name], forms: Mapping[int, str]) -> list[int]:
-    """The forms whose words no other form has all of, and more."""
-    return [b for b in forms if not any(names[b].tokens < names[c].tokens for c in forms)]
 
 
 def _refusal(names: Sequence[Name], a: int, longer: Sequence[int]) -> str:

@@ -202,13 +202,6 @@ FILLED = (ENTITIES, MENTIONS, RELATIONS, RELATION_SOURCES, *(table for tables in
 """Tables that an update takes from the version before, but for what changed."""
 
 
-def describe_names(connection: duckdb.DuckDBPyConnection) -> None:
-    """Name and type of each key of all mentions, while nothing is decided."""
-    _run(connection, "resolve", "own_mentions")
-    _view(connection, "resolved_mentions", "own_mentions")
-    _run(connection, "resolve", "names_of_keys", "types_of_keys")
-
-
 def fill_all(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     """Fills the tables from all raw rows, once it is decided which names are which entity."""
     clear_tables(build, connection, FILLED)
@@ -349,17 +342,13 @@ def finish(build: Build) -> Counts:
             fill_all(build, connection)
         else:
             fill_changed(build, connection)
-        _fill_aliases(build, connection, titles)
+        # The aliases: those that titles give, and those that were decided.
+        clear_tables(build, connection, [ALIASES])
+        aliases = {"title_aliases": [str(_write_aliases(build, titles))]}
+        connection.execute(statement("resolve", "fill_title_aliases"), aliases)
+        connection.execute(statement("resolve", "fill_decided_aliases"))
         row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0,) * len(_COUNTED)
     return dict(zip(_COUNTED, row, strict=True)) | decided
-
-
-def _fill_aliases(build: Build, connection: duckdb.DuckDBPyConnection, titles: list[str]) -> None:
-    """Fills the table of aliases anew: those that titles give, and those that were decided."""
-    clear_tables(build, connection, [ALIASES])
-    aliases = {"title_aliases": [str(_write_aliases(build, titles))]}
-    connection.execute(statement("resolve", "fill_title_aliases"), aliases)
-    connection.execute(statement("resolve", "fill_decided_aliases"))
 
 
 def _has_links(build: Build) -> bool:
@@ -375,7 +364,10 @@ def _senses(build: Build, connection: duckdb.DuckDBPyConnection) -> Senses:
 
 def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses) -> dict[str, int]:
     """Decides about all names; counts what was decided."""
-    describe_names(connection)
+    # Name and type of each key of all mentions, while nothing is decided.
+    _run(connection, "resolve", "own_mentions")
+    _view(connection, "resolved_mentions", "own_mentions")
+    _run(connection, "resolve", "names_of_keys", "types_of_keys")
     edits = read_edits(build.folder)
     with no_search_for_cycles():
         resolution = _resolve(build, connection, edits, senses)
@@ -423,19 +415,15 @@ def _resolve(
     names = [Name(key, name, kind, count, is_guess=guess) for key, name, kind, count, guess in rows]
     links = Links(read_links(chosen.must_link), read_links(chosen.cannot_link))
     links = edited_links(links, edits, {name.key for name in names} if edits else ())
-    judge = _judge(build, connection)
-    resolution = resolve(names, links, judge and _apart(judge, senses), chosen.max_cluster)
-    return with_senses(resolution, senses)
-
-
-def _judge(build: Build, connection: duckdb.DuckDBPyConnection) -> Judge | None:
-    """Who decides: nobody, the rules, or the configured model."""
+    # Who decides: nobody, the rules, or the configured model.
     makers: dict[str, Callable[[], Judge | None]] = {
         "off": lambda: None,
         "rules": lambda: _by_rules,
         "model": lambda: _by_model(build, connection),
     }
-    return makers[build.settings.resolution.method]()
+    judge = makers[build.settings.resolution.method]()
+    resolution = resolve(names, links, judge and _apart(judge, senses), chosen.max_cluster)
+    return with_senses(resolution, senses)
 
 
 def _apart(judge: Judge, senses: Senses) -> Judge:

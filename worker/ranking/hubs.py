@@ -237,7 +237,11 @@ class HubChoice:
         Source: algorithms.md 4.8 (direct strategy), G-HUB-3.
         """
         pool = self._pool(scores, rule.hubs * rule.paths)
-        owners, numbers = self._paths_of(pool)
+        # Hub and number of each path of some hubs.
+        starts = self._paths.path_starts[pool]
+        counts = self._paths.path_starts[pool + 1] - starts
+        before = np.cumsum(counts) - counts
+        owners, numbers = np.repeat(pool, counts), np.arange(counts.sum()) + np.repeat(starts - before, counts)
         left, hashes = scores[numbers], self._paths.hashes[numbers]
         chosen: dict[int, None] = {}
         while len(chosen) < rule.hubs:
@@ -283,13 +287,6 @@ class HubChoice:
         tops = self._tops(scores)
         seen = np.flatnonzero(tops > -np.inf)
         return seen[contenders(tops[seen], count)]
-
-    def _paths_of(self, hubs: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Hub and number of each path of some hubs."""
-        starts = self._paths.path_starts[hubs]
-        counts = self._paths.path_starts[hubs + 1] - starts
-        before = np.cumsum(counts) - counts
-        return np.repeat(hubs, counts), np.arange(counts.sum()) + np.repeat(starts - before, counts)
 
     def _hub_scores(self, scores: Scores, hubs: NDArray[np.intp], rule: ChoiceRule) -> Scores:
         """Hub scores of some hubs, shape (len(hubs),); below 0 without paths that are seen.

@@ -155,7 +155,7 @@ def bipartite_transition(
     out_of_entities = np.where(is_title, weights * title_boost, weights)
     out_of_entities /= np.bincount(indices, out_of_entities, shape[1])[indices]
     row_starts = graph.indptr if kept is None else np.searchsorted(rows, np.arange(shape[0] + 1))
-    indptr = _short(row_starts)
+    indptr = row_starts.astype(np.int32) if row_starts[-1] < np.iinfo(np.int32).max else row_starts
     return BipartiteTransition(
         to_entities=sparse.csc_array((out_of_passages, indices, indptr), shape=shape[::-1]),
         to_passages=sparse.csr_array((out_of_entities, indices, indptr), shape=shape),
@@ -174,11 +174,6 @@ def joined(parts: BipartiteTransition) -> "sparse.csr_array":
 
     backward = sparse.block_array([[None, parts.to_entities], [parts.to_passages, None]], format="csr")
     return backward.T.tocsr().sorted_indices()
-
-
-def _short(indptr: NDArray[np.int64]) -> NDArray[np.int64] | NDArray[np.int32]:
-    """Row starts of the same width as the column numbers, so that scipy shares the latter and steps stay narrow."""
-    return indptr.astype(np.int32) if indptr[-1] < np.iinfo(np.int32).max else indptr
 
 
 def normalised_seeds(seeds: NDArray[np.float64]) -> NDArray[np.float64]:

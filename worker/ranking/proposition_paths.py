@@ -169,7 +169,13 @@ class _Beam:
         steps = self._links.leaving(beam.members[:, -1], self._jumps)
         members = np.concatenate((beam.members[steps.paths], steps.targets[:, None]), axis=1)
         is_new = ~np.any(beam.members[steps.paths] == steps.targets[:, None], axis=1)
-        fresh = _first_of_each_set(members, np.flatnonzero(is_new))
+        # Of the rows `which`, ascending, the first of those that hold the same propositions in any order.
+        which = np.flatnonzero(is_new)
+        sets = np.sort(members[which], axis=1)
+        order = np.lexsort(sets.T)
+        is_first = np.ones(len(order), dtype=np.bool_)
+        is_first[1:] = np.any(sets[order[1:]] != sets[order[:-1]], axis=1)
+        fresh = np.sort(which[order[is_first]])
         parents, added = steps.paths[fresh], steps.targets[fresh]
         candidates = _Paths(
             members[fresh],
@@ -285,15 +291,6 @@ def _joined_vectors(
     offset_of = {text: offset for offset, text in enumerate(dict.fromkeys(text for texts in joined for text in texts))}
     vectors = encode(list(offset_of))
     return [vectors[[offset_of[text] for text in texts]] if texts else None for texts in joined]
-
-
-def _first_of_each_set(members: Numbers, which: Numbers) -> Numbers:
-    """Of the rows `which`, ascending, the first of those that hold the same propositions in any order."""
-    sets = np.sort(members[which], axis=1)
-    order = np.lexsort(sets.T)
-    is_first = np.ones(len(order), dtype=np.bool_)
-    is_first[1:] = np.any(sets[order[1:]] != sets[order[:-1]], axis=1)
-    return np.sort(which[order[is_first]])
 
 
 def _connection(kind: int, ends: Sequence[int]) -> Connection:

@@ -538,12 +538,9 @@ def is_no_place(question: ParsedQuestion, candidate: Candidate, own: OwnPage | N
         return not is_country_or_state(key)
     if own is not None and own.is_person and not has_place_word(key) and not is_country_or_state(key):
         return True
-    return head in name_lists().place_kinds and _is_place_of_another_kind(key, head)
-
-
-def _is_place_of_another_kind(key: str, head: str) -> bool:
-    """Whether a name is known as a larger place than the head, or says that it is a place but not of that kind."""
-    return is_larger_place(key, head) or (has_place_word(key) and head not in key.split())
+    return head in name_lists().place_kinds and (
+        is_larger_place(key, head) or (has_place_word(key) and head not in key.split())
+    )
 
 
 def is_larger_place(key: str, head: str) -> bool:

@@ -98,7 +98,10 @@ def subject_of(words: Sequence[Word], verb: int) -> Phrase | None:
 def _subject(words: Sequence[Word], verb: int, steps: int) -> Phrase | None:
     at = _before_auxiliaries(words, verb)
     if at < 0:
-        return _after_participle(words, verb)
+        # Subject of a participle that a sentence begins with: `it` in `Founded in 1861, it was`.
+        reach = range(verb + 1, min(len(words), verb + _FAR))
+        comma = next((n for n in reach if _has_stop(words[n]) and not words[n].low[0].isdigit()), 0)
+        return object_after(words, comma) if comma else None
     if steps <= 0:
         return None
     before = words[at]
@@ -120,13 +123,6 @@ def _before_auxiliaries(words: Sequence[Word], verb: int) -> int:
     while at >= 0 and is_auxiliary(words[at]) and not _has_stop(words[at + 1]):
         at -= 1
     return at
-
-
-def _after_participle(words: Sequence[Word], verb: int) -> Phrase | None:
-    """Subject of a participle that a sentence begins with: `it` in `Founded in 1861, it was`."""
-    reach = range(verb + 1, min(len(words), verb + _FAR))
-    comma = next((n for n in reach if _has_stop(words[n]) and not words[n].low[0].isdigit()), 0)
-    return object_after(words, comma) if comma else None
 
 
 def _defined(words: Sequence[Word], last: int, steps: int) -> Phrase | None:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from polyhop.schemas.graph import Mention
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.schemas.query import ComparedValue
 from polyhop.schemas.types import HEADS, PERSON, title_type
@@ -100,7 +99,8 @@ def candidates_of(question: ParsedQuestion, pages: Sequence[Page]) -> list[Optio
         and said <= page.stems
         and all(page.mentions((key,)) for key in keys)
         and question.name_keys.isdisjoint(page.title_keys)
-        and _is_person(page) == are_persons
+        and (bool(page.title_keys) and title_type(page.passage.title, page.title_keys[0], page.lead)[0] == PERSON)
+        == are_persons
     ]
 
 
@@ -109,11 +109,6 @@ def _has_superlative(question: ParsedQuestion) -> bool:
         return False
     before = re.compile(rf"{_BEFORE_NOUN}{re.escape(question.head[-1])}\b", re.IGNORECASE)
     return bool(before.search(question.text) or _AT_END.search(question.text))
-
-
-def _is_person(page: Page) -> bool:
-    """A film director is no film, whatever the words of the definition."""
-    return bool(page.title_keys) and title_type(page.passage.title, page.title_keys[0], page.lead)[0] == PERSON
 
 
 def _stems_said(question: ParsedQuestion) -> frozenset[str]:
@@ -329,17 +324,13 @@ def _count(page: Page | None, stem: str) -> Value | None:
             continue
         numbers = find_numbers(sentence.text)
         for place in places:
-            number = _last_number_before(sentence, place, numbers)
+            # The last of the numbers that begin or end within the two words before a noun.
+            low = sentence.words[max(0, place - _NEAR_NOUN)][0]
+            high = sentence.words[place][0]
+            number = next((one for one in reversed(numbers) if low <= one.start < high or low < one.end <= high), None)
             if number is not None:
                 return float(number.key.removeprefix("number:")), number.surface, sentence
     return None
-
-
-def _last_number_before(sentence: PageSentence, noun: int, numbers: Sequence[Mention]) -> Mention | None:
-    """The last of the numbers that begin or end within the two words before a noun."""
-    low = sentence.words[max(0, noun - _NEAR_NOUN)][0]
-    high = sentence.words[noun][0]
-    return next((one for one in reversed(numbers) if low <= one.start < high or low < one.end <= high), None)
 
 
 def _by_cover(question: ParsedQuestion, options: Sequence[Option], idf: Idf) -> Computed | None:
@@ -399,7 +390,9 @@ def answer_directly(question: ParsedQuestion, pages: Sequence[Page]) -> Computed
 
 
 def _date(question: ParsedQuestion, option: Option, words: frozenset[str], pages: Sequence[Page]) -> Computed | None:
-    part = _part_of(question)
+    # The noun in `the NOUN of NAME`, "" without one.
+    before = _PART_OF.search(question.text[: question.names[0].start])
+    part = before[1].lower() if before and not role_of(question, question.names[0]) else ""
     own = option.page.kinds if option.page is not None else frozenset()
     for kind, rest in _kinds(words - {part}):
         if rest <= own:
@@ -419,12 +412,6 @@ def _kinds(words: frozenset[str]) -> Iterator[tuple[DateAttribute, frozenset[str
         yield kind, words - kind.asked
     for word in () if known else sorted(words):
         yield event_of(word), words - {word}
-
-
-def _part_of(question: ParsedQuestion) -> str:
-    """The noun in `the NOUN of NAME`, "" without one."""
-    before = _PART_OF.search(question.text[: question.names[0].start])
-    return before[1].lower() if before and not role_of(question, question.names[0]) else ""
 
 
 def _written(stated: Stated, question: ParsedQuestion) -> str:

@@ -344,7 +344,7 @@ class Measured:
 def stated_measure(page: Page | None, kind: Measure) -> Measured | None:
     """The first measure of a kind that a page states of its subject. Cost: O(characters of the page)."""
     for sentence in page.sentences if page is not None else ():
-        for match in _numbers(kind).finditer(sentence.text):
+        for match in _pattern(tuple(kind.units)).finditer(sentence.text):
             if page is not None and _is_said(page, sentence, match, kind):
                 scale = _SCALES[(match[2] or "").lower()] * (kind.units[match[3]] if kind.units else 1.0)
                 return Measured(float(match[1].replace(",", "")) * scale, match[0].strip(), sentence)
@@ -355,10 +355,6 @@ def stated_measure(page: Page | None, kind: Measure) -> Measured | None:
 def _pattern(units: tuple[str, ...]) -> re.Pattern[str]:
     names = "|".join(re.escape(unit) for unit in sorted(units, key=len, reverse=True))
     return re.compile(_NUMBER + (rf"[ \u00a0-]?({names})\b" if units else ""))
-
-
-def _numbers(kind: Measure) -> re.Pattern[str]:
-    return _pattern(tuple(kind.units))
 
 
 def _is_said(page: Page, sentence: PageSentence, match: re.Match[str], kind: Measure) -> bool:
@@ -373,11 +369,7 @@ def _is_said(page: Page, sentence: PageSentence, match: re.Match[str], kind: Mea
         return is_about(page, sentence)
     if number > 0 and words[number - 1].low in _VERBS:
         number -= 1
-    return _is_its(page, sentence, words, number)
-
-
-def _is_its(page: Page, sentence: PageSentence, words: Sequence[Word], number: int) -> bool:
-    """Whether the clause of a number is about the page's subject, or about its summit and the like."""
+    # Whether the clause of a number is about the page's subject, or about its summit and the like.
     subject = subject_of(words, number)
     if subject is not None and words[subject.first].low in ("its", "the") and words[subject.last].low in _OWN_PARTS:
         return subject.last == subject.first + 1
@@ -474,7 +466,11 @@ def _of_page_subject(page: Page, sentence: PageSentence, kind: DateAttribute, *,
     is_it = partial(is_subject, page, sentence)
     date = next(_of_verbs(sentence.text, kind, is_it), None) or _of_nouns(sentence.text, kind, page)
     if date is None and is_defining and kind.name == "release":
-        return _is_a_year(sentence.text)
+        # The date of `is a 1988 film`.
+        match = _IS_A_YEAR.search(sentence.text)
+        if match is None:
+            return None
+        return next((dated(one) for one in find_dates(sentence.text) if one.end == match.end() + _YEAR_LENGTH), None)
     return date
 
 
@@ -633,11 +629,3 @@ def _ends_with_name(text: str, end: int, keys: Sequence[str]) -> bool:
     """Whether a text ends with one of some names at an offset."""
     before = " ".join(name_tokens(text[max(0, end - _LONGEST_NAME) : end]))
     return any(before == key or before.endswith(f" {key}") for key in keys)
-
-
-def _is_a_year(text: str) -> Dated | None:
-    """The date of `is a 1988 film`."""
-    match = _IS_A_YEAR.search(text)
-    if match is None:
-        return None
-    return next((dated(one) for one in find_dates(text) if one.end == match.end() + _YEAR_LENGTH), None)

@@ -65,7 +65,7 @@ class RuleReader:
 
     def _read(self, item: ReadingItem) -> Reading:
         question = item.question
-        if not self._is_english(question.text):
+        if not (self._language == ENGLISH or (self._language == AUTO and detected(question.text) == ENGLISH)):
             return NOT_ENGLISH
         pages = pages_of(item.context)
         parsed = self._parsed(question.text)
@@ -78,9 +78,6 @@ class RuleReader:
         if computed is not None:
             return self._computed(computed)
         return self._extracted(parsed, pages, cosines)
-
-    def _is_english(self, question: str) -> bool:
-        return self._language == ENGLISH or (self._language == AUTO and detected(question) == ENGLISH)
 
     def _extracted(self, parsed: ParsedQuestion, pages: Sequence[Page], cosines: Sequence[float]) -> Reading:
         candidates = [candidate for page in pages for candidate in find_candidates(parsed, page)]

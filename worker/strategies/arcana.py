@@ -152,7 +152,13 @@ class ArcanaEvidence:
         """
         keys = self._reader.artefact(GRAPH).keys
         entities, hops = reached
-        shown = self._mentioned(entities, hops, ranked[:EXPLAINED])
+        # Places of the reached entities that these passages mention, by hops, then number; the first of them.
+        passages = ranked[:EXPLAINED]
+        graph = self._reader.artefact(GRAPH)
+        rows = [graph.indices[graph.indptr[passage] : graph.indptr[passage + 1]] for passage in passages.tolist()]
+        mentioned = np.isin(entities, np.concatenate(rows)) if rows else np.zeros(len(entities), dtype=np.bool_)
+        places = np.flatnonzero(mentioned)
+        shown = places[np.argsort(hops[places], kind="stable")][:_SHOWN]
         hop_of = dict(zip(entities[shown].tolist(), hops[shown].tolist(), strict=True))
         paths = {number: self._path(number, entities, hops) for number in hop_of}
         involved = sorted({*start.numbers, *(number for path in paths.values() for number in path)})
@@ -175,16 +181,6 @@ class ArcanaEvidence:
         hops = hops_of(self._relations, numbers)
         edges = tuple(Edge(*pair, hop.forward, hop.backward) for pair, hop in zip(pairwise(keys), hops, strict=True))
         return Path(chain_line(names, hops), keys, names, edges)
-
-    def _mentioned(
-        self, entities: NDArray[np.intp], hops: NDArray[np.intp], passages: NDArray[np.intp]
-    ) -> NDArray[np.intp]:
-        """Places of the reached entities that these passages mention, by hops, then number; the first of them."""
-        graph = self._reader.artefact(GRAPH)
-        rows = [graph.indices[graph.indptr[passage] : graph.indptr[passage + 1]] for passage in passages.tolist()]
-        mentioned = np.isin(entities, np.concatenate(rows)) if rows else np.zeros(len(entities), dtype=np.bool_)
-        places = np.flatnonzero(mentioned)
-        return places[np.argsort(hops[places], kind="stable")][:_SHOWN]
 
     def _path(self, number: int, entities: NDArray[np.intp], hops: NDArray[np.intp]) -> tuple[int, ...]:
         """From a start entity to this one, over the smallest numbers."""

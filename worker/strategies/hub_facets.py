@@ -65,7 +65,7 @@ class FacetEvidence:
     ) -> Evidence:
         """The evidence of one question; `paths` are the best of its triples, `answer` the short one, if any."""
         facets = read.conditions.facets
-        hubs = self._hubs_of(paths)
+        hubs = np.array(list(dict.fromkeys(self._units.path_hubs[paths].tolist())), dtype=np.int32)
         hubs = hubs[np.argsort(-scores.hubs[hubs], kind="stable")]
         nodes = tuple(self._hub(hub, float(scores.hubs[hub])) for hub in hubs.tolist())
         found = tuple(drawn_path(self._stored, path, float(scores.paths[path])) for path in paths.tolist())
@@ -103,10 +103,6 @@ class FacetEvidence:
             "hubs": [{"id": own_id, "name": self._names[hub]} for hub, own_id in zip(hubs, own_ids, strict=True)],
             "triples": shown,
         }
-
-    def _hubs_of(self, paths: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Hubs of paths, each once, in their order."""
-        return np.array(list(dict.fromkeys(self._units.path_hubs[paths].tolist())), dtype=np.int32)
 
     def _hub(self, hub: int, met: float) -> Node:
         node = int(self._stored.paths.hubs[hub])

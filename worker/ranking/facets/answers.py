@@ -85,7 +85,10 @@ def answer_of(units: Units, question: ReadQuestion, scores: PathScores, kinds: N
     if hubs is None or _COMPARING.intersection(texts) or _is_vague_extreme(question, scores, kinds):
         return None
     strength = min(float(met[hubs].min()) for met in scores.met)
-    starts = _asked_place(texts)
+    # The word after `which`, `how many` and the like; None if there is none, or several.
+    counted = [place + 2 for place in range(len(texts)) if texts[place : place + 2] in _COUNTED]
+    places = counted or [place + 1 for place, text in enumerate(texts) if text in _OPENERS]
+    starts = places[0] if len(places) == 1 else None
     counts = starts is not None and texts[starts - 2 : starts] in (["how", "many"], ["number", "of"])
     if starts is not None and _asks_for_hubs(units, question, scores, starts):
         return _of_hubs(units, question, hubs, counts=counts, strength=strength)
@@ -121,13 +124,6 @@ def _meeting(question: ReadQuestion, scores: PathScores) -> NDArray[np.int32] | 
     hubs = np.flatnonzero(is_met).astype(np.int32)
     has_named = any(facet.hubs for facet in question.conditions.facets)
     return None if len(hubs) == 0 or (has_named and len(hubs) > 1) else hubs
-
-
-def _asked_place(texts: Sequence[str]) -> int | None:
-    """The word after `which`, `how many` and the like; None if there is none, or several."""
-    counted = [place + 2 for place in range(len(texts)) if texts[place : place + 2] in _COUNTED]
-    places = counted or [place + 1 for place, text in enumerate(texts) if text in _OPENERS]
-    return places[0] if len(places) == 1 else None
 
 
 def _is_vague_extreme(question: ReadQuestion, scores: PathScores, kinds: NDArray[np.int64]) -> bool:
