@@ -20,7 +20,6 @@ from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, 
 from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ReplySettings
 from polyhop.schemas.text import content_hash, norm_ws, passage_text
-from polyhop.tasks.extraction.imported import MAX_NAME_CHARACTERS, StandIn
 from polyhop.tasks.extraction.rows import (
     BatchPages,
     LedgerRow,
@@ -31,7 +30,18 @@ from polyhop.tasks.extraction.rows import (
     row_of_outcome,
     triple_proposition,
 )
-from polyhop.tasks.extraction.stated import MODEL, Contract, Stated, StatedName, clean, distribute, named, stated_page
+from polyhop.tasks.extraction.stated import (
+    MAX_NAME_CHARACTERS,
+    MODEL,
+    Contract,
+    StandIn,
+    Stated,
+    StatedName,
+    clean,
+    distribute,
+    named,
+    stated_page,
+)
 from polyhop.tasks.stage import PlannedStep, Planner, planned_step
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.statements import read_prompt, statement

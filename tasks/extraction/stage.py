@@ -18,7 +18,6 @@ from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.schemas.tables import EXTRACTION_LEDGER, Column, Table
 from polyhop.schemas.text import content_hash
-from polyhop.tasks.extraction.imported import Matches, StandIn, import_pages, left_over, match_rows
 from polyhop.tasks.extraction.model import (
     DOCUMENT_CHARACTERS,
     changed_lengths,
@@ -30,7 +29,15 @@ from polyhop.tasks.extraction.model import (
 )
 from polyhop.tasks.extraction.rows import BatchPages, arrow_table, counts_table, ledger_table, raw_tables
 from polyhop.tasks.extraction.rules import rules_page
-from polyhop.tasks.extraction.stated import Contract, contract_settings
+from polyhop.tasks.extraction.stated import (
+    Contract,
+    Matches,
+    StandIn,
+    contract_settings,
+    import_pages,
+    left_over,
+    match_rows,
+)
 from polyhop.tasks.raw_rows import (
     EXTRACTED_FILE,
     FILES,

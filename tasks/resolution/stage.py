@@ -33,10 +33,9 @@ from polyhop.schemas.tables import (
 )
 from polyhop.schemas.text import content_hash, norm_simple, without_last_parenthesis
 from polyhop.tasks.raw_rows import RAW, RawRows, raw_rows, raw_rows_before, read_changed
-from polyhop.tasks.resolution.candidates import Judge, Name, Pair, Verdict
+from polyhop.tasks.resolution.candidates import Judge, Name, Pair, Verdict, cluster_request, resolve_task, verdict_of
 from polyhop.tasks.resolution.namesakes import Senses, tell_apart, with_senses
 from polyhop.tasks.resolution.resolve import Links, Resolution, accept, link_key, resolve
-from polyhop.tasks.resolution.verification import cluster_request, resolve_task, verdict_of
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles
 from polyhop.warehouse.build import (
     Build,

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.graph import Chain, ChainRule, Entity, Hop, RelationGraph
+from polyhop.schemas.graph import Chain, ChainRule, Hop, RelationGraph
 
 Path = tuple[int, ...]
 
@@ -109,12 +109,6 @@ def chain_line(names: Sequence[str], hops: Sequence[Hop]) -> str:
             parts.append(f"<--[{' | '.join(hop.backward)}]--")
         parts.append(name)
     return " ".join(parts)
-
-
-def entity_line(entity: Entity) -> str:
-    """`name (TYPE): description`, without what is not known."""
-    head = f"{entity.name} ({entity.type})" if entity.type else entity.name
-    return f"{head}: {' '.join(entity.description.split())}" if entity.description else head
 
 
 def context_text(chains: Sequence[str], entities: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError
 from polyhop.schemas.evidence import Evidence
+from polyhop.schemas.graph import Entity
 from polyhop.schemas.ports import IndexReader, Reader, Services, SpreadingDatabase, Strategy
 from polyhop.schemas.query import Question, RankedPassage, Retrieval
 
@@ -300,3 +301,9 @@ def ranked_passages(passage_ids: Sequence[str], ranking: Ranking) -> tuple[Ranke
     numbers, scores = ranking
     pairs = zip(numbers.tolist(), scores.tolist(), strict=True)
     return tuple(RankedPassage(passage_ids[number], rank, score) for rank, (number, score) in enumerate(pairs, start=1))
+
+
+def entity_line(entity: Entity) -> str:
+    """`name (TYPE): description`, without what is not known."""
+    head = f"{entity.name} ({entity.type})" if entity.type else entity.name
+    return f"{head}: {' '.join(entity.description.split())}" if entity.description else head

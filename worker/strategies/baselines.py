@@ -33,7 +33,6 @@ from polyhop.worker.ranking.bm25 import (
     too_common,
     top,
 )
-from polyhop.worker.ranking.chains import entity_line
 from polyhop.worker.ranking.fusion import best, best_positive, contenders, reciprocal_rank_fusion
 from polyhop.worker.ranking.pagerank import edge_weights
 from polyhop.worker.ranking.similarity import (
@@ -50,6 +49,7 @@ from polyhop.worker.strategies.base import (
     RankedStrategy,
     Ranker,
     Ranking,
+    entity_line,
     entity_vector,
     question_vector,
     ranked_passages,

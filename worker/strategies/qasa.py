@@ -43,10 +43,17 @@ from polyhop.schemas.ports import IndexReader, Services, SpreadingDatabase
 from polyhop.schemas.query import Question, QuestionName, Retrieval
 from polyhop.warehouse.artefacts import ENTITIES, GRAPH, RELATIONS, EntityReader, vectors_of
 from polyhop.worker.ranking.activation import find_seeds, spread
-from polyhop.worker.ranking.chains import best_chains, chain_line, context_text, entity_line, without_duplicates
+from polyhop.worker.ranking.chains import best_chains, chain_line, context_text, without_duplicates
 from polyhop.worker.ranking.fusion import best
 from polyhop.worker.ranking.similarity import mentioned_in, passages_of_entities
-from polyhop.worker.strategies.base import Parameters, entity_vector, ranked_passages, retrieve_each, strategy
+from polyhop.worker.strategies.base import (
+    Parameters,
+    entity_line,
+    entity_vector,
+    ranked_passages,
+    retrieve_each,
+    strategy,
+)
 from polyhop.worker.strategies.entities import NameLookup
 
 # Source: algorithms.md 1.5, 1.6.
