@@ -198,10 +198,7 @@ def _answer_singly(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: B
 
 
 def _take_apart(
-    session: IndexSession,
-    group: Sequence[ClaimedQuestion],
-    outage: PartialOutageError,
-    outcome: BatchOutcome,
+    session: IndexSession, group: Sequence[ClaimedQuestion], outage: PartialOutageError, outcome: BatchOutcome
 ) -> None:
     """Keeps the answers of a group for the rest of which the model was unavailable."""
     outcome.outage = outage

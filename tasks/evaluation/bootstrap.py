@@ -18,12 +18,7 @@ from polyhop.schemas.text import content_hash
 
 SEED = 13  # algorithms.md 6.3.
 RESAMPLES = 10_000  # algorithms.md 6.3.
-KIND = {
-    "kind": "percentile bootstrap of the mean over questions",
-    "level": 0.95,
-    "resamples": RESAMPLES,
-    "seed": SEED,
-}
+KIND = {"kind": "percentile bootstrap of the mean over questions", "level": 0.95, "resamples": RESAMPLES, "seed": SEED}
 """What every interval of an evaluation is: the JSON object `interval`."""
 # indices drawn at once (8 MB of int64); chosen: any number gives the same means, because the random stream is one.
 # Source: algorithms.md 6.3.

@@ -284,10 +284,7 @@ def _long_answers_report(gold: Sequence[GoldQuestion]) -> dict[str, Any]:
 
 
 def _strategy_report(
-    gold: Sequence[GoldQuestion],
-    outcomes: Sequence[Outcome],
-    values: Sequence[QuestionValues],
-    metrics: Sequence[str],
+    gold: Sequence[GoldQuestion], outcomes: Sequence[Outcome], values: Sequence[QuestionValues], metrics: Sequence[str]
 ) -> dict[str, Any]:
     failed = [
         {"id": question.id, "error": outcome.error}

@@ -498,9 +498,7 @@ def _matches(tables: str, _fingerprint: str, file: Path) -> Matches:
         ids = connection.execute(statement("extract", "passage_ids")).fetchall()
         known = {name for pair in ids for name in pair}
         return match_rows(
-            read_extractions(file),
-            known,
-            lambda: connection.execute(statement("extract", "record_texts")).fetchall(),
+            read_extractions(file), known, lambda: connection.execute(statement("extract", "record_texts")).fetchall()
         )
 
 

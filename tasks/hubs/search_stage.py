@@ -156,10 +156,7 @@ def read_hub_graph(connection: duckdb.DuckDBPyConnection, kind: SourceKind) -> R
     triples = _table(connection, "triples")
     subjects, predicates, objects = (_numbers(triples.column(name)) for name in ("subject", "predicate", "object"))
     graph = HubGraph.from_triples(
-        subjects,
-        predicates,
-        objects,
-        np.array(nodes.column("is_literal").to_pylist(), dtype=np.bool_),
+        subjects, predicates, objects, np.array(nodes.column("is_literal").to_pylist(), dtype=np.bool_)
     )
     named = NamedGraph(
         graph,
@@ -543,10 +540,7 @@ def _coverage_table(
     counted: dict[str, list[tuple[str, int, int]]] = {}
     marked = {
         "nodes_by_type": ("covered_nodes", {"n": np.arange(graph.node_count), "is_covered": covered.nodes}),
-        "triples_by_predicate": (
-            "covered_triples",
-            {"predicate": graph.predicates, "is_covered": covered.triples},
-        ),
+        "triples_by_predicate": ("covered_triples", {"predicate": graph.predicates, "is_covered": covered.triples}),
     }
     for name, (view, columns) in marked.items():
         connection.register(view, pa.table(columns))

@@ -325,10 +325,7 @@ def interpolate(
 
 
 def expansion_entities(
-    weights: "sparse.csr_array",
-    passages: NDArray[np.intp],
-    excluded: NDArray[np.bool_],
-    count: int,
+    weights: "sparse.csr_array", passages: NDArray[np.intp], excluded: NDArray[np.bool_], count: int
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """The entities that weigh most in the first passages: `sum over d of w(e, d) / rank(d)`.
 

@@ -26,11 +26,7 @@ class FoundChains:
 
 
 def best_chains(
-    graph: RelationGraph,
-    active: NDArray[np.intp],
-    values: NDArray[np.float64],
-    seeds: Iterable[int],
-    rule: ChainRule,
+    graph: RelationGraph, active: NDArray[np.intp], values: NDArray[np.float64], seeds: Iterable[int], rule: ChainRule
 ) -> FoundChains:
     """The chains of an activated subgraph, in descending order of score, without duplicates.
 
@@ -48,11 +44,7 @@ def best_chains(
 
 
 def search_paths(
-    graph: RelationGraph,
-    active: NDArray[np.intp],
-    values: NDArray[np.float64],
-    seeds: Iterable[int],
-    rule: ChainRule,
+    graph: RelationGraph, active: NDArray[np.intp], values: NDArray[np.float64], seeds: Iterable[int], rule: ChainRule
 ) -> FoundChains:
     """As `best_chains`, duplicates included and without labels; `rule.limit` 0 stands for all."""
     from polyhop.worker.ranking.chain_search import search, subgraph

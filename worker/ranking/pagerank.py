@@ -125,11 +125,7 @@ def edge_weights(graph: BipartiteGraph) -> NDArray[np.float64]:
 
 
 def bipartite_transition(
-    graph: BipartiteGraph,
-    *,
-    hub_penalty: float = 0.0,
-    title_boost: float = 1.0,
-    kept: NDArray[np.bool_] | None = None,
+    graph: BipartiteGraph, *, hub_penalty: float = 0.0, title_boost: float = 1.0, kept: NDArray[np.bool_] | None = None
 ) -> BipartiteTransition:
     """The two halves of a step.
 

@@ -102,12 +102,7 @@ class LexicalRanker:
         return top(self._impacts, count_terms(self._tokens(question.text), self._impacts.terms), count)
 
 
-@strategy(
-    "bm25",
-    "Passages by shared words (BM25).",
-    LexicalParameters,
-    needs={"lexical:plain"},
-)
+@strategy("bm25", "Passages by shared words (BM25).", LexicalParameters, needs={"lexical:plain"})
 def build_bm25(reader: IndexReader, parameters: LexicalParameters, _services: Services) -> RankedStrategy:
     """`bm25` on an open version."""
     return RankedStrategy("bm25", reader.passage_ids, LexicalRanker(reader, parameters))
@@ -301,13 +296,7 @@ class NearEntitiesStrategy:
         return "" if self._texts is None else "\n".join(map(entity_line, self._texts(nearest)))
 
 
-@strategy(
-    "dense",
-    "Passages by cosine of their vectors.",
-    DenseParameters,
-    needs={"vectors:passage"},
-    batches=True,
-)
+@strategy("dense", "Passages by cosine of their vectors.", DenseParameters, needs={"vectors:passage"}, batches=True)
 def build_dense(reader: IndexReader, parameters: DenseParameters, _services: Services) -> RankedStrategy:
     """`dense` on an open version; it has no parameters."""
     del parameters
@@ -472,10 +461,7 @@ def build_bm25_rm3(reader: IndexReader, parameters: RelevanceModelParameters, _s
 
 
 @strategy(
-    "bm25-2step",
-    "BM25 with the entities of its own top passages.",
-    TwoStepParameters,
-    needs={"graph", "lexical:plain"},
+    "bm25-2step", "BM25 with the entities of its own top passages.", TwoStepParameters, needs={"graph", "lexical:plain"}
 )
 def build_bm25_2step(reader: IndexReader, parameters: TwoStepParameters, _services: Services) -> FeedbackStrategy:
     """`bm25-2step` on an open version."""
@@ -528,11 +514,7 @@ def fused_ranker(reader: IndexReader, parameters: FusionParameters, strategy: st
 
 
 @strategy(
-    "rrf",
-    "BM25 and dense, fused by rank.",
-    FusionParameters,
-    needs={"lexical:plain", "vectors:passage"},
-    batches=True,
+    "rrf", "BM25 and dense, fused by rank.", FusionParameters, needs={"lexical:plain", "vectors:passage"}, batches=True
 )
 def build_rrf(reader: IndexReader, parameters: FusionParameters, _services: Services) -> RankedStrategy:
     """`rrf` on an open version."""

@@ -154,10 +154,7 @@ class HubFacetsParameters(LexicalParameters):
         default=True, description="A label's words may stand in any order in the question, default 1 (yes)."
     )
     family_factor: float = Field(
-        0.9,
-        ge=0,
-        le=1,
-        description="What a word of the same family counts (evolving, evolution), default 0.9.",
+        0.9, ge=0, le=1, description="What a word of the same family counts (evolving, evolution), default 0.9."
     )
     floor: float = Field(
         0.15, gt=0, le=1, description="What a hub keeps of its score for each condition that it fails, default 0.15."
@@ -176,10 +173,7 @@ class HubFacetsParameters(LexicalParameters):
         0.7, ge=0, le=100, description="Weight of words and vectors beside the conditions, default 0.7."
     )
     similarity_share: float = Field(
-        0.2,
-        ge=0,
-        le=1,
-        description="Share of vectors in the similarity of paths, beside words, default 0.2.",
+        0.2, ge=0, le=1, description="Share of vectors in the similarity of paths, beside words, default 0.2."
     )
     best_signatures: int = Field(4, ge=1, le=100, description="Kinds of paths that a hub is judged by, default 4.")
     hub_label_share: float = Field(0.5, ge=0, le=100, description="Weight of a hub's own label, default 0.5.")

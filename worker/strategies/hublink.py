@@ -258,11 +258,7 @@ class HubEvidence:
         self._penalty = penalty
 
     def of(
-        self,
-        levels: Sequence[FoundLevel],
-        scores: PathScores,
-        choice: TopicChoice | None,
-        components: Sequence[str],
+        self, levels: Sequence[FoundLevel], scores: PathScores, choice: TopicChoice | None, components: Sequence[str]
     ) -> Evidence:
         """The evidence of one question."""
         hubs = [self._hub_node(found.level, hub, choice) for found in levels for hub in found.level.hubs]

@@ -256,11 +256,7 @@ class QasaStrategy:
     """Looks names up, lets an engine spread, ranks passages by what they mention."""
 
     def __init__(
-        self,
-        reader: IndexReader,
-        parameters: QasaParameters,
-        engine: Engine,
-        database: SpreadingDatabase | None = None,
+        self, reader: IndexReader, parameters: QasaParameters, engine: Engine, database: SpreadingDatabase | None = None
     ) -> None:
         """On an open version; names and descriptions come from `database` where one is given."""
         self.name = NAME
