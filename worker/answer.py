@@ -297,20 +297,26 @@ class Answerer:
         readings, reading = self._read(items, taken)
         totals = taken.shares(time.perf_counter() - begun)
         self._note_slow(named, totals)
-        return _all_or_outage(
-            [
-                AnsweredQuestion(
-                    named[place],
-                    _answered(retrieval, readings[place], limit),
-                    contexts[place],
-                    readings[place],
-                    {**shared, **retrieval.seconds, **reading[place]},
-                    summed_use([use for use in (uses[place], retrieval.use) if use is not None]),
-                    totals[place],
-                )
-                for place, retrieval in enumerate(retrievals)
-            ]
-        )
+        # The answers, if all of them are answers; raises the longest outage otherwise.
+        answered = [
+            AnsweredQuestion(
+                named[place],
+                _answered(retrieval, readings[place], limit),
+                contexts[place],
+                readings[place],
+                {**shared, **retrieval.seconds, **reading[place]},
+                summed_use([use for use in (uses[place], retrieval.use) if use is not None]),
+                totals[place],
+            )
+            for place, retrieval in enumerate(retrievals)
+        ]
+        outages = [one.reading.outage for one in answered if one.reading.outage is not None]
+        if not outages:
+            return answered
+        longest = max(outages, key=retry_after_seconds)
+        if len(outages) == len(answered):
+            raise longest
+        raise PartialOutageError(longest, [None if one.reading.outage is not None else one for one in answered])
 
     def _note_slow(self, questions: Sequence[Question], seconds: Sequence[float]) -> None:
         for question, taken in zip(questions, seconds, strict=True):
@@ -423,17 +429,6 @@ def _timed(work: Callable[[], T]) -> tuple[T, float]:
     """What a piece of work gives, and the seconds that it took."""
     start = time.perf_counter()
     return work(), time.perf_counter() - start
-
-
-def _all_or_outage(answered: list[AnsweredQuestion]) -> list[AnsweredQuestion]:
-    """The answers, if all of them are answers; raises the longest outage otherwise."""
-    outages = [one.reading.outage for one in answered if one.reading.outage is not None]
-    if not outages:
-        return answered
-    longest = max(outages, key=retry_after_seconds)
-    if len(outages) == len(answered):
-        raise longest
-    raise PartialOutageError(longest, [None if one.reading.outage is not None else one for one in answered])
 
 
 def passage_rows(index: IndexReader, retrieval: Retrieval) -> list[dict[str, Any]]:

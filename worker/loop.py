@@ -507,7 +507,17 @@ class Worker:
         self._news.info("worker started", queues=",".join(self._options.queues))
         self._heartbeat.start()
         try:
-            self._work_or_release()
+            try:
+                try:
+                    self._is_interruptible = True
+                    self._work()
+                finally:
+                    self._is_interruptible = False
+            except ReleasedError:
+                self._release_held()
+            except ModelKeyError:
+                self._release_held()
+                raise
         finally:
             self._heartbeat.end()
             self._pool.close()
@@ -516,19 +526,6 @@ class Worker:
             counts = {"finished": report.finished, "failed": report.failed, "released": report.released}
             self._news.info("worker stopped", **counts, refused=report.refused, outages=report.outages)
         return self._report
-
-    def _work_or_release(self) -> None:
-        try:
-            try:
-                self._is_interruptible = True
-                self._work()
-            finally:
-                self._is_interruptible = False
-        except ReleasedError:
-            self._release_held()
-        except ModelKeyError:
-            self._release_held()
-            raise
 
     def _release_held(self) -> None:
         self._report.released += self._stored(lambda: self._queue.release(self._heartbeat.held))

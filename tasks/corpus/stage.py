@@ -113,23 +113,6 @@ def drop_deleted(folder: Path, deleted: dict[str, int]) -> None:
             pq.write_table(table.filter(pc.invert(is_deleted)), file, compression="zstd")
 
 
-def load_refused(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    """Fills `refused` (this source's) and `kept_refused` (other sources') with the records of no use.
-
-    Of a partial source, what was refused in other files than those of this run stays refused.
-    """
-    read = {"quarantine": part_files(folder, "quarantine"), "origin": build.source_name}
-    connection.execute(statement("sources", "refused"), read)
-    connection.execute(statement("sources", "no_kept_refused"))
-    files = set(pq.read_table(part_files(folder, "files")).column("source").to_pylist())
-    for kept in build.kept:
-        name = "refused_before" if kept.name == build.source_name else "kept_refused"
-        values = {"files": [str(kept.refused)]}
-        if kept.name == build.source_name:
-            values["read"] = sorted(files)
-        connection.execute(statement("sources", name), values)
-
-
 def write_kept(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     """Writes the files of this source into the staged version, and links those of the others."""
     arrays = build.staging.arrays
@@ -340,7 +323,17 @@ def ingest_finish(build: Build) -> Counts:
             _check_read(build, connection, folder)
         connection.execute(statement("sources", "first_in_source"), passages)
         connection.execute(statement("sources", "used_twice"), passages)
-        load_refused(build, connection, folder)
+        # Fills `refused` (this source's) and `kept_refused` (other sources') with the records of no use.
+        read = {"quarantine": part_files(folder, "quarantine"), "origin": build.source_name}
+        connection.execute(statement("sources", "refused"), read)
+        connection.execute(statement("sources", "no_kept_refused"))
+        files = set(pq.read_table(part_files(folder, "files")).column("source").to_pylist())
+        for kept in build.kept:
+            name = "refused_before" if kept.name == build.source_name else "kept_refused"
+            values = {"files": [str(kept.refused)]}
+            if kept.name == build.source_name:
+                values["read"] = sorted(files)
+            connection.execute(statement("sources", name), values)
         connection.execute(statement("ingest", "first_use"))
         connection.execute(statement("ingest", "fill_quarantine"), passages)
         connection.execute(statement("ingest", "drop_piece_ids"), passages)

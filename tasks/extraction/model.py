@@ -394,21 +394,18 @@ class _Batch:
         page = stated_page(passage, self._stated[passage_id], MODEL)
         lacks_names, lacks_propositions = passage_id in self._without_names, passage_id in self._without_propositions
         if self._stand_in is not None and (lacks_names or lacks_propositions):
-            _fill_in(page, self._stand_in(passage), names=lacks_names, propositions=lacks_propositions)
+            # Adds the fallback's work where the model's is missing; a key that both have keeps the model's row.
+            other = self._stand_in(passage)
+            if lacks_names:
+                page.relations += other.relations
+                page.triples += other.triples
+            if lacks_propositions:
+                page.propositions += other.propositions
+            wanted = set(other.rows) if lacks_names else {key for (_, keys), _ in other.propositions for key in keys}
+            for key, row in other.rows.items():
+                if key in wanted and _may_replace(page.rows.get(key), names=lacks_names):
+                    page.rows[key] = row
         return page
-
-
-def _fill_in(page: Page, other: Page, *, names: bool, propositions: bool) -> None:
-    """Adds the fallback's work where the model's is missing; a key that both have keeps the model's row."""
-    if names:
-        page.relations += other.relations
-        page.triples += other.triples
-    if propositions:
-        page.propositions += other.propositions
-    wanted = set(other.rows) if names else {key for (_, keys), _ in other.propositions for key in keys}
-    for key, row in other.rows.items():
-        if key in wanted and _may_replace(page.rows.get(key), names=names):
-            page.rows[key] = row
 
 
 def _may_replace(known: Row | None, *, names: bool) -> bool:

@@ -228,19 +228,6 @@ class HubRule:
         return cls(mode, types if mode != "edges" else (), settings.min_edges)
 
 
-def find_hubs(
-    connection: duckdb.DuckDBPyConnection, named: NamedGraph, rule: HubRule, *, must_exist: bool
-) -> NDArray[np.uint8]:
-    """The rules by which each node is a hub, shape (n,); see `hub_rules`."""
-    typed: set[int] = set()
-    for entry in rule.types:
-        found = _typed(connection, named, entry)
-        if must_exist and not found:
-            raise _unknown(connection, "hubs.types", entry, "no node is of that type")
-        typed |= found
-    return hub_rules(named.graph, sorted(typed), rule.mode, rule.min_edges)
-
-
 def find_starts(connection: duckdb.DuckDBPyConnection, starts: Sequence[str]) -> list[int] | None:
     """Nodes by id or type, in the order of the settings, each once; None without any: all hubs."""
     if not starts:
@@ -415,7 +402,15 @@ def found_hubs(build: Build, connection: duckdb.DuckDBPyConnection) -> tuple[Rea
     """Reads the graph of a build, and finds its hubs and their paths."""
     chosen, read = build.settings.hubs, read_hub_graph(connection, build.source_kind)
     rule = HubRule.of(chosen, build.source_kind)
-    rules = find_hubs(connection, read.named, rule, must_exist=bool(chosen.types))
+    # The rules by which each node is a hub, shape (n,); see `hub_rules`.
+    must_exist = bool(chosen.types)
+    typed: set[int] = set()
+    for entry in rule.types:
+        found = _typed(connection, read.named, entry)
+        if must_exist and not found:
+            raise _unknown(connection, "hubs.types", entry, "no node is of that type")
+        typed |= found
+    rules = hub_rules(read.named.graph, sorted(typed), rule.mode, rule.min_edges)
     starts = find_starts(connection, chosen.start)
     return read, search_hubs(read.named.graph, rules, starts, limits_of(chosen, build.source_kind))
 

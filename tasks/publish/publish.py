@@ -130,23 +130,6 @@ def _refuse(build: Build, what: str, total: int, gone: int) -> None:
         )
 
 
-def fill_changes(
-    build: Build, connection: duckdb.DuckDBPyConnection, before: Manifest | None, number: int
-) -> Mapping[str, int]:
-    """Fills the table of the staged version; returns how many records changed, by kind.
-
-    Where the tables of the version before cannot be read, every record counts as added.
-    """
-    connection.execute(create_statement(CHANGES))
-    folders = [build.staging.arrays]
-    published = build.folder.version(before.version) if before is not None else None
-    if published is not None:
-        folders.append(published.arrays)
-    found = compare_records(connection, published.tables if published is not None else None, folders)
-    connection.execute(statement("changes", "fill_changes"), {"version": number})
-    return found
-
-
 _EARLIER = "version_before"
 
 
@@ -318,7 +301,16 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     number = max([*published_versions(build.folder), 0]) + 1
     with build.tables() as connection:
         _fill_stages(build, connection)
-        changes = fill_changes(build, connection, latest_manifest(build), number)
+        # Fills the table of the staged version; returns how many records changed, by kind.
+        before = latest_manifest(build)
+        connection.execute(create_statement(CHANGES))
+        folders = [build.staging.arrays]
+        published = build.folder.version(before.version) if before is not None else None
+        if published is not None:
+            folders.append(published.arrays)
+        found = compare_records(connection, published.tables if published is not None else None, folders)
+        connection.execute(statement("changes", "fill_changes"), {"version": number})
+        changes = found
         updates = updated_tables(build)  # keys were looked at when rows came
         check_invariants(connection, stages, [table for table in (*held, CHANGES) if table.name not in updates])
         _describe(connection, [*held, CHANGES])

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numpy.typing import NDArray
 from pydantic import BaseModel
 from scipy.sparse import coo_array
@@ -288,7 +287,15 @@ def clusters_of(count: int, pairs: Iterable[tuple[int, int]], max_size: int) -> 
     Cost: O(edges log items).
     """
     edges = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
-    components = _connected(count, edges)
+    # Connected components of at least two items, members ascending, in order of their first member.
+    ones = np.ones(len(edges), np.int8)
+    graph = coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(count, count))
+    labels = connected_components(graph, directed=False)[1]
+    members = np.flatnonzero(np.bincount(edges.ravel(), minlength=count))
+    members = members[np.argsort(labels[members], kind="stable")]
+    starts = np.flatnonzero(np.diff(labels[members])) + 1
+    found, bounds = members.tolist(), [0, *starts.tolist(), len(members)]
+    components = sorted(found[start:end] for start, end in pairwise(bounds) if end - start > 1)
     large = {member for component in components if len(component) > max_size for member in component}
     neighbours: dict[int, set[int]] = defaultdict(set)
     is_large = np.zeros(count, dtype=np.bool_)
@@ -306,18 +313,6 @@ def clusters_of(count: int, pairs: Iterable[tuple[int, int]], max_size: int) -> 
         left_out += dropped
         clusters += _components(set(component) - dropped, neighbours)
     return Clusters(sorted(clusters), sorted(left_out))
-
-
-def _connected(count: int, edges: npt.NDArray[np.int64]) -> list[list[int]]:
-    """Connected components of at least two items, members ascending, in order of their first member."""
-    ones = np.ones(len(edges), np.int8)
-    graph = coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(count, count))
-    labels = connected_components(graph, directed=False)[1]
-    members = np.flatnonzero(np.bincount(edges.ravel(), minlength=count))
-    members = members[np.argsort(labels[members], kind="stable")]
-    starts = np.flatnonzero(np.diff(labels[members])) + 1
-    found, bounds = members.tolist(), [0, *starts.tolist(), len(members)]
-    return sorted(found[start:end] for start, end in pairwise(bounds) if end - start > 1)
 
 
 def _dropped(component: list[int], neighbours: dict[int, set[int]], max_size: int) -> set[int]:

@@ -237,12 +237,6 @@ def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     _run(connection, "resolve_update", "moved_keys", "moved_entities", "placed_mentions")
     outdated = "unit_id IN (FROM changed_passages) OR entity_id IN (SELECT entity_id FROM moved_entities)"
     _replace(build, connection, MENTIONS, "mentions", outdated)
-    _update_relations(build, connection)
-    for name, tables in _STATED.items():
-        _update_stated(build, connection, name, tables)
-
-
-def _update_relations(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     _run(connection, "resolve_update", "relations_of_changes")
     _run(connection, "resolve", "raw_relations")
     _run(connection, "resolve_update", "relations_not_stated", "touched_relations", "relations_beside")
@@ -250,18 +244,14 @@ def _update_relations(build: Build, connection: duckdb.DuckDBPyConnection) -> No
     _run(connection, "resolve_update", "drop_other_relations")
     for table in (RELATIONS, RELATION_SOURCES):
         _replace(build, connection, table, table.name, "relation_id IN (FROM touched_relations)")
-
-
-def _update_stated(
-    build: Build, connection: duckdb.DuckDBPyConnection, name: str, tables: tuple[Table, Table, Table]
-) -> None:
-    texts, passages, entities = tables
-    _view(connection, "stated_now", f"all_{name}")
-    _view(connection, "differing", f"differing_{name}")
-    _run(connection, "resolve_update", "touched_texts", "stated", "touched_names", "naming")
-    _replace(build, connection, texts, "distinct_propositions", "proposition_id IN (FROM touched_texts)")
-    _replace(build, connection, passages, "passages_of_propositions", "proposition_id IN (FROM touched_texts)")
-    _replace(build, connection, entities, "entities_of_propositions", "proposition_id IN (FROM touched_names)")
+    for name, tables in _STATED.items():
+        texts, passages, entities = tables
+        _view(connection, "stated_now", f"all_{name}")
+        _view(connection, "differing", f"differing_{name}")
+        _run(connection, "resolve_update", "touched_texts", "stated", "touched_names", "naming")
+        _replace(build, connection, texts, "distinct_propositions", "proposition_id IN (FROM touched_texts)")
+        _replace(build, connection, passages, "passages_of_propositions", "proposition_id IN (FROM touched_texts)")
+        _replace(build, connection, entities, "entities_of_propositions", "proposition_id IN (FROM touched_names)")
 
 
 def _describe(connection: duckdb.DuckDBPyConnection) -> None:
@@ -370,7 +360,17 @@ def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses)
     edits = read_edits(build.folder)
     with no_search_for_cycles():
         resolution = _resolve(build, connection, edits, senses)
-    _write_resolution(connection, resolution)
+    # Key map, written descriptions and decisions into their temporary tables.
+    moved = sorted(resolution.canonical_of.items())
+    own = [(key, key) for key in sorted(set(resolution.canonical_of.values()))]
+    _insert(connection, "key_map", ("key", "canonical"), [*moved, *own])
+    _insert(connection, "written_descriptions", ("key", "description"), sorted(resolution.descriptions.items()))
+    _insert(
+        connection,
+        "decisions",
+        ("alias_key", "kind", "scope", "canonical", "ambiguous", "reason"),
+        [(d.key, d.kind, d.scope, d.canonical, d.is_ambiguous, d.reason) for d in resolution.decisions],
+    )
     _insert(connection, "edited_keys", EditedEntity._fields, edited_entities(edits, resolution.canonical_of))
     counts = dict(zip(_DECIDED, (resolution.cluster_count, resolution.failed_clusters), strict=True))
     if build.settings.resolution.method == "model":
@@ -456,20 +456,6 @@ def _by_model(build: Build, connection: duckdb.DuckDBPyConnection) -> Judge:
         return verdict_of(told, clusters, model.ask([cluster_request(told, cluster) for cluster in clusters]))
 
     return judge
-
-
-def _write_resolution(connection: duckdb.DuckDBPyConnection, resolution: Resolution) -> None:
-    """Key map, written descriptions and decisions into their temporary tables."""
-    moved = sorted(resolution.canonical_of.items())
-    own = [(key, key) for key in sorted(set(resolution.canonical_of.values()))]
-    _insert(connection, "key_map", ("key", "canonical"), [*moved, *own])
-    _insert(connection, "written_descriptions", ("key", "description"), sorted(resolution.descriptions.items()))
-    _insert(
-        connection,
-        "decisions",
-        ("alias_key", "kind", "scope", "canonical", "ambiguous", "reason"),
-        [(d.key, d.kind, d.scope, d.canonical, d.is_ambiguous, d.reason) for d in resolution.decisions],
-    )
 
 
 def _insert(

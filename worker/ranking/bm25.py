@@ -392,7 +392,14 @@ def coverage_and_proximity(idf: Mapping[str, float], tokens: Sequence[str]) -> t
     places = [(place, token) for place, token in enumerate(tokens) if token in idf]
     if not places:
         return 0.0, 0.0
-    nearness = _nearness(idf, places)
+    # a(t) of the terms that have a neighbour.
+    collected: dict[str, float] = {}
+    for (before, first), (after, second) in pairwise(places):
+        if first != second:
+            squared = (after - before) ** 2
+            collected[first] = collected.get(first, 0.0) + idf[second] / squared
+            collected[second] = collected.get(second, 0.0) + idf[first] / squared
+    nearness = collected
     total = sum(value * value for value in idf.values())
     present = {token for _, token in places}
     covered, close = 0.0, 0.0
@@ -401,14 +408,3 @@ def coverage_and_proximity(idf: Mapping[str, float], tokens: Sequence[str]) -> t
             covered += value * value
             close += value * value * nearness.get(term, 0.0) / (nearness.get(term, 0.0) + 1)
     return covered / total, close / total
-
-
-def _nearness(idf: Mapping[str, float], places: Sequence[tuple[int, str]]) -> dict[str, float]:
-    """a(t) of the terms that have a neighbour."""
-    collected: dict[str, float] = {}
-    for (before, first), (after, second) in pairwise(places):
-        if first != second:
-            squared = (after - before) ** 2
-            collected[first] = collected.get(first, 0.0) + idf[second] / squared
-            collected[second] = collected.get(second, 0.0) + idf[first] / squared
-    return collected

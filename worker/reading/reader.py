@@ -77,9 +77,6 @@ class RuleReader:
             computed = answer_yes_no(parsed, pages) if parsed.expected == YES_NO else answer_directly(parsed, pages)
         if computed is not None:
             return self._computed(computed)
-        return self._extracted(parsed, pages, cosines)
-
-    def _extracted(self, parsed: ParsedQuestion, pages: Sequence[Page], cosines: Sequence[float]) -> Reading:
         candidates = [candidate for page in pages for candidate in find_candidates(parsed, page)]
         self._corpus.prepare(keys_of(candidates))
         situation = Situation(parsed, pages, cosines, self._idf, self._corpus)

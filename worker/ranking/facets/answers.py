@@ -91,27 +91,21 @@ def answer_of(units: Units, question: ReadQuestion, scores: PathScores, kinds: N
     starts = places[0] if len(places) == 1 else None
     counts = starts is not None and texts[starts - 2 : starts] in (["how", "many"], ["number", "of"])
     if starts is not None and _asks_for_hubs(units, question, scores, starts):
-        return _of_hubs(units, question, hubs, counts=counts, strength=strength)
+        # The names of the hubs, or their number; None if names are too many or conditions may not be understood.
+        if (not counts and len(hubs) > MOST_ANSWERS) or _unused_count(question, ()) > MOST_UNUSED:
+            return None
+        first = hubs[:MOST_ANSWERS].tolist()
+        paths = np.concatenate([_paths_of_facets(units, question, hub) for hub in first])
+        confidence = _confidence(strength, 1.0)
+        if counts:
+            return FacetAnswer((str(len(hubs)),), NUMBER, paths, hubs, confidence)
+        names = dict.fromkeys(units.value_texts[int(units.hub_values[hub])] for hub in first)
+        return FacetAnswer(tuple(names), NAMES, paths, hubs, confidence)
     field = _asked_field(question, scores)
     has_named = any(facet.hubs for facet in question.conditions.facets)
     if field is None or (not has_named and _unused_count(question, units.signatures[field].words) > MOST_UNUSED + 1):
         return None
     return _of_field(units, question, (field, float(scores.asked[field])), hubs, (kinds[field], counts, strength))
-
-
-def _of_hubs(
-    units: Units, question: ReadQuestion, hubs: NDArray[np.int32], *, counts: bool, strength: float
-) -> FacetAnswer | None:
-    """The names of the hubs, or their number; None if names are too many or conditions may not be understood."""
-    if (not counts and len(hubs) > MOST_ANSWERS) or _unused_count(question, ()) > MOST_UNUSED:
-        return None
-    first = hubs[:MOST_ANSWERS].tolist()
-    paths = np.concatenate([_paths_of_facets(units, question, hub) for hub in first])
-    confidence = _confidence(strength, 1.0)
-    if counts:
-        return FacetAnswer((str(len(hubs)),), NUMBER, paths, hubs, confidence)
-    names = dict.fromkeys(units.value_texts[int(units.hub_values[hub])] for hub in first)
-    return FacetAnswer(tuple(names), NAMES, paths, hubs, confidence)
 
 
 def _meeting(question: ReadQuestion, scores: PathScores) -> NDArray[np.int32] | None:
