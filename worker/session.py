@@ -47,11 +47,6 @@ from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.strategies.registry import make_reader, parse_setting, require_artefacts, spec_of
 
 
-def _asked(record: VectorRecord) -> tuple[str, str]:
-    """What a question's vector among these depends on."""
-    return record.model, record.encoder.query_prefix
-
-
 class SessionServices:
     """The version's encoder, the configured chat model and cross-encoder, and the graph database that holds it."""
 
@@ -74,7 +69,10 @@ class SessionServices:
     def has_two_encoders(self) -> bool:
         """Whether entities and other short texts have vectors by another encoder than passages."""
         passages, short = self._vectors(PASSAGES), self._vectors(ENTITIES)
-        return passages is not None and short is not None and _asked(passages) != _asked(short)
+        if passages is None or short is None:
+            return False
+        # What a question's vector among these depends on.
+        return (passages.model, passages.encoder.query_prefix) != (short.model, short.encoder.query_prefix)
 
     def encode_entities(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """As `encode`, by the encoder of entities, propositions and other short texts."""
@@ -231,7 +229,6 @@ class RestrictedIndex:
         return cast("T", self._opened[handle])
 
 
-_CLOSED_BOOK_PROMPT = Path(__file__).parent / "reading" / "prompts" / "qa.closed_book.md"
 _ENTITIES_PROMPT = Path(__file__).parent / "questions" / "prompts" / "query.entities.md"
 LINKED_PASSAGES = 10  # as many as a question asks for by default
 KEPT_ANSWERERS = 32
@@ -327,7 +324,7 @@ class IndexSession:
         from polyhop.worker.reading.models import ClosedBookReader, closed_book_task
 
         chat = self.services.chat() or open_chat(self.settings, Role.READ)
-        prompt = read_prompt(_CLOSED_BOOK_PROMPT).in_language_of_question(self.index.artefact(LANGUAGE))
+        prompt = read_prompt(_PROMPTS / "qa.closed_book.md").in_language_of_question(self.index.artefact(LANGUAGE))
         return ClosedBookAnswerer(ClosedBookReader(chat, closed_book_task(prompt)))
 
     def document(self, strategy: str, answered: AnsweredQuestion) -> dict[str, Any]:
@@ -368,12 +365,12 @@ class IndexSession:
 
     @cached_property
     def _filtered(self) -> "FilteredSessions":
-
         return FilteredSessions(self)
 
     @cached_property
     def _reader(self) -> Reader:
-        return self._open_reader(self.settings.reader.min_confidence)
+        chat, confidence = self.services.chat(), self.settings.reader.min_confidence
+        return open_reader(self.settings.models, chat, self.index, confidence)
 
     def _reader_for(
         self, strategy: str, parameters: Mapping[str, object], min_confidence: float | None
@@ -388,13 +385,10 @@ class IndexSession:
                 f"Strategy '{strategy}' writes nothing that a model could read without passages "
                 "(models.read_context = chains); qasa, naive-vector, proprag and triple-ppr do, or set it to passages."
             )
-        return make_reader(strategy, self.index, parameters, self.services, self._reader_of(min_confidence))
-
-    def _reader_of(self, min_confidence: float | None) -> Reader:
-        return self._reader if min_confidence is None else self._open_reader(min_confidence)
-
-    def _open_reader(self, min_confidence: float) -> Reader:
-        return open_reader(self.settings.models, self.services.chat(), self.index, min_confidence)
+        reader = self._reader
+        if min_confidence is not None:
+            reader = open_reader(models, self.services.chat(), self.index, min_confidence)
+        return make_reader(strategy, self.index, parameters, self.services, reader)
 
     @cached_property
     def _naming(self) -> QuestionNaming:
@@ -429,7 +423,7 @@ class FilteredSession(IndexSession):
     """A session for the passages that a filter allows; shares the version and the services of the whole one."""
 
     def __init__(self, whole: IndexSession, asked: Filter) -> None:
-        super().__init__(whole.published, whole.settings, _FilteredServices(whole.services))
+        super().__init__(whole.published, whole.settings, cast("Services", _FilteredServices(whole.services)))
         begun = time.perf_counter()
         allowed = allowed_passages(asked, whole.published.artefact(RECORD_FIELD_VALUES))
         self._asked = asked
@@ -466,7 +460,8 @@ class FilteredSession(IndexSession):
         note = Note(FILTER_NOTE, f"{row['where']}: {row['passages']:,} of {row['of']:,} passages")
         evidence = dataclasses.replace(found.evidence, notes=(note, *found.evidence.notes))
         if not self.passage_count:
-            evidence = dataclasses.replace(evidence, fallback=self._nothing)
+            nothing = Fallback(NOTHING_ALLOWED, f"no passage matches the filter {self._asked.text}")
+            evidence = dataclasses.replace(evidence, fallback=nothing)
         noted = dataclasses.replace(answered, retrieval=dataclasses.replace(found, evidence=evidence))
         return {**super().document(strategy, noted), "filter": row}
 
@@ -482,10 +477,6 @@ class FilteredSession(IndexSession):
             return super().answerer(strategy, parameters, min_confidence)
         return _NothingAllowed(self.index, strategy, parameters, reads=self.settings.reader.reads)
 
-    @property
-    def _nothing(self) -> Fallback:
-        return Fallback(NOTHING_ALLOWED, f"no passage matches the filter {self._asked.text}")
-
 
 class FilteredSessions:
     """The filters that stay ready on an open version, by what they say."""
@@ -499,13 +490,12 @@ class FilteredSessions:
         asked = parse_filter(text)
         session = self._ready.pop(asked, None) or FilteredSession(self._whole, asked)
         self._ready[asked] = session
-        while len(self._ready) > ALWAYS_KEPT and self._is_too_much():
+        most = len(self._whole.published.passage_ids)
+        while len(self._ready) > ALWAYS_KEPT:
+            if len(self._ready) <= KEPT_FILTERS and sum(one.passage_count for one in self._ready.values()) <= most:
+                break
             self._ready.pop(next(iter(self._ready))).forget()
         return session
-
-    def _is_too_much(self) -> bool:
-        held = sum(session.passage_count for session in self._ready.values())
-        return len(self._ready) > KEPT_FILTERS or held > len(self._whole.published.passage_ids)
 
 
 class _NothingAllowed(Answerer):
@@ -539,36 +529,8 @@ class _FilteredServices:
     def __init__(self, whole: Services) -> None:
         self._whole = whole
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As the whole session."""
-        return self._whole.encode(texts)
-
-    @property
-    def has_two_encoders(self) -> bool:
-        """As the whole session."""
-        return self._whole.has_two_encoders
-
-    def encode_entities(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As the whole session."""
-        return self._whole.encode_entities(texts)
-
-    def encode_paths(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As the whole session."""
-        return self._whole.encode_paths(texts)
-
-    def encode_beside(
-        self, questions: Sequence[str], repeated: Sequence[str]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """As the whole session."""
-        return self._whole.encode_beside(questions, repeated)
-
-    def chat(self) -> ChatModel | None:
-        """As the whole session."""
-        return self._whole.chat()
-
-    def reranker(self) -> Reranker | None:
-        """As the whole session."""
-        return self._whole.reranker()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
 
     def graph_database(self) -> SpreadingDatabase:
         """Always fails."""
@@ -598,8 +560,7 @@ class IndexPool:
         held = self._sessions.get(name)
         if held is not None and held.version == current:
             return held
-        published = open_published(self._settings.root, name)
-        opened = IndexSession(published, self._settings)
+        opened = IndexSession(open_published(self._settings.root, name), self._settings)
         if held is not None:
             held.close()
         self._sessions[name] = opened

@@ -181,7 +181,12 @@ class PlacedText:
         Cost: O(places of its first word * its words).
         """
         if is_value(key):
-            return self._value_places().get(key, [])
+            if self._values is None:
+                self._values = {}
+                dates = find_dates(self.text)
+                for mention in [*dates, *find_numbers(self.text, dates)]:
+                    self._values.setdefault(mention.key, []).append((mention.start, mention.end))
+            return self._values.get(key, [])
         words = key.split()
         found: list[Span] = []
         free = 0
@@ -193,14 +198,6 @@ class PlacedText:
 
     def _has(self, words: Sequence[str], place: int) -> bool:
         return self._words[place : place + len(words)] == words
-
-    def _value_places(self) -> dict[str, list[Span]]:
-        if self._values is None:
-            self._values = {}
-            dates = find_dates(self.text)
-            for mention in [*dates, *find_numbers(self.text, dates)]:
-                self._values.setdefault(mention.key, []).append((mention.start, mention.end))
-        return self._values
 
 
 def _folded(text: str) -> tuple[str, list[int] | None]:

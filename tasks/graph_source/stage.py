@@ -104,7 +104,8 @@ def statement_tables(lines: Iterable[GraphLine]) -> dict[str, pa.Table]:
         nodes[source_id, line.subject, ""] += 1
         nodes[target_id, line.object, ""] += 1
         triples[source_id, target_id, line.predicate] += 1
-    return {"nodes": _nodes_table(nodes), "statements": _statements_table(triples)}
+    rows = [_node_row(*key, count) for key, count in nodes.items()]
+    return {"nodes": table_of_rows(NODE_PARTS.arrow, rows), "statements": _statements_table(triples)}
 
 
 def _object_id(statement: Statement) -> str:
@@ -114,11 +115,6 @@ def _object_id(statement: Statement) -> str:
     # a datatype never begins with @, and a value with a language has no other datatype
     kind = f"@{value.language.lower()}" if value.language else value.datatype
     return literal_id(statement.subject.id, statement.predicate, kind, value.name)
-
-
-def _nodes_table(nodes: Counter[tuple[str, Node, str]]) -> pa.Table:
-    rows = [_node_row(*key, count) for key, count in nodes.items()]
-    return table_of_rows(NODE_PARTS.arrow, rows)
 
 
 def _node_row(entity_id: str, node: Node, preference: str, count: int) -> tuple[object, ...]:

@@ -438,13 +438,17 @@ def finish(build: Build) -> Counts:
             connection, _coverage_table(connection, covered, read, search, arrays), HUB_COVERAGE.name, HUB_COVERAGE.key
         )
         hub_types = hub_type_names(connection, HubRule.of(build.settings.hubs, build.source_kind))
+        # Shape (e, 2): numbers of hubs that the search found, and of passages.
+        hubs = arrays["hubs"]
+        pairs = passage_pairs(connection, _PASSAGES[build.source_kind])
+        pairs = pairs[np.isin(pairs[:, 0], hubs)]
         saved = {
             **read.named.graph.arrays,
             **arrays,
             "unreached": search.unreached,
             **_names(read, hub_types),
             "triple-passages": passage_pairs(connection, "passages_of_triples"),
-            "hub-passages": _hub_passages(connection, build.source_kind, arrays["hubs"]),
+            "hub-passages": np.stack((np.searchsorted(hubs, pairs[:, 0]), pairs[:, 1]), axis=1).astype(np.int64),
         }
     save_arrays(build.staging.arrays, PATH_ARRAYS, saved)
     return {
@@ -486,15 +490,6 @@ def _names(read: ReadGraph, hub_types: list[str]) -> Arrays:
         starts, data = text_arrays(values).values()
         arrays |= {f"{name}-starts": starts, f"{name}-texts": data}
     return arrays
-
-
-def _hub_passages(
-    connection: duckdb.DuckDBPyConnection, kind: SourceKind, hubs: NDArray[np.generic]
-) -> NDArray[np.int64]:
-    """Shape (e, 2): numbers of hubs that the search found, and of passages."""
-    pairs = passage_pairs(connection, _PASSAGES[kind])
-    pairs = pairs[np.isin(pairs[:, 0], hubs)]
-    return np.stack((np.searchsorted(hubs, pairs[:, 0]), pairs[:, 1]), axis=1).astype(np.int64)
 
 
 def _hubs_table(search: HubSearch, read: ReadGraph, arrays: Arrays) -> pa.Table:

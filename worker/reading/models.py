@@ -497,13 +497,19 @@ class SpanReader:
         spans = self._model.mark(question.text, [passage.text for passage in passages])
         best = max(range(len(spans)), key=lambda place: (_margin(spans[place]), -place))
         span, passage = spans[best], passages[best]
-        confidence = round(_logistic(_margin(span)), 6)
+        # 1 / (1 + e^-margin), without an overflow.
+        margin = _margin(span)
+        power = math.exp(-abs(margin))
+        confidence = round((1.0 if margin > 0 else power) / (1 + power), 6)
         if span.end <= span.start or _margin(span) <= 0 or confidence < self._min_confidence:
             return Reading("", confidence=confidence, use=use)
+        # The sentences that the span lies in, as one.
+        inside = [(start, end) for start, end in split_sentences(passage.text) if start < span.end and end > span.start]
+        start, end = (min(inside)[0], max(inside)[1]) if inside else (span.start, span.end)
         return Reading(
             passage.text[span.start : span.end],
             score=_margin(span),
-            sentences=(_sentence(passage, span),),
+            sentences=(Sentence(passage.passage_id, passage.text[start:end], start, end),),
             kind="span",
             confidence=confidence,
             use=use,
@@ -512,16 +518,3 @@ class SpanReader:
 
 def _margin(span: MarkedSpan) -> float:
     return span.score - span.no_answer if span.end > span.start else -math.inf
-
-
-def _logistic(margin: float) -> float:
-    """1 / (1 + e^-margin), without an overflow."""
-    power = math.exp(-abs(margin))
-    return (1.0 if margin > 0 else power) / (1 + power)
-
-
-def _sentence(passage: ContextPassage, span: MarkedSpan) -> Sentence:
-    """The sentences that the span lies in, as one."""
-    inside = [(start, end) for start, end in split_sentences(passage.text) if start < span.end and end > span.start]
-    start, end = (min(inside)[0], max(inside)[1]) if inside else (span.start, span.end)
-    return Sentence(passage.passage_id, passage.text[start:end], start, end)

@@ -199,6 +199,8 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
     expected = YES_NO if place is None and _begins_yes_no(tokens) else _expected(wh, place, head, tokens)
     words = main_words(text, tokens, place, names)
     stems = tuple(dict.fromkeys(stem for word in words if (stem := stem_of(word))))
+    # Relations whose words are among the first three or last two of the main clause.
+    outer = {*words[:_OWN_WORDS_FIRST], *words[-_OWN_WORDS_LAST:]}
     return ParsedQuestion(
         text=text,
         wh=wh,
@@ -207,7 +209,7 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
         main_words=tuple(words),
         main_stems=stems,
         weights=_weights(words, stems),
-        relations=_relations(words, expected),
+        relations=tuple(one for one in relations() if expected in one.types and outer & one.question_words),
         names=tuple(names),
         name_keys=frozenset(mention.key for mention in found),
         words=lows,
@@ -346,12 +348,6 @@ def _weights(words: Sequence[str], stems: Sequence[str]) -> dict[str, float]:
             if stem:
                 weights.setdefault(stem, SYNONYM_WEIGHT)
     return weights
-
-
-def _relations(words: Sequence[str], expected: str) -> tuple[Relation, ...]:
-    """Relations whose words are among the first three or last two of the main clause."""
-    outer = {*words[:_OWN_WORDS_FIRST], *words[-_OWN_WORDS_LAST:]}
-    return tuple(one for one in relations() if expected in one.types and outer & one.question_words)
 
 
 # Source: reader.md 6.6.
