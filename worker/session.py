@@ -1,7 +1,4 @@
-"""One open version with all that answering needs: services, reader, strategies, filters.
-
-Opens what it is given to open and nothing else; the front door and the queue's loop share it.
-"""
+"""One open version with all that answering needs: services, reader, strategies, filters."""
 
 import dataclasses
 import gc

@@ -136,8 +136,6 @@ def rest_of(records: Sequence[QuestionRecord], sample: Sequence[QuestionRecord])
     return [record for record in records if record.id not in chosen]
 
 
-# Source: algorithms.md 6.3.
-
 EVERY_PAIR_UP_TO = 6
 """With more strategies only the pairs with a baseline are compared: 25 strategies would be 300 pairs."""
 

@@ -1,7 +1,4 @@
-"""What one answer, one ranking of passages or of triples is worth against gold.
-
-Source: algorithms.md 6.1, 6.2, 6.4.
-"""
+"""What one answer, one ranking of passages or of triples is worth against gold. Source: algorithms.md 6.1, 6.2, 6.4."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -147,8 +144,6 @@ def latency_milliseconds(seconds: Sequence[float]) -> dict[str, float | None]:
     p50, p95, p99 = np.percentile(milliseconds, [50, 95, 99])
     return {"p50": float(p50), "p95": float(p95), "p99": float(p99), "mean": float(milliseconds.mean())}
 
-
-# Source: algorithms.md 6.2.
 
 RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)  # algorithms.md 6.2.
 DEPTHS = (10, 30)

@@ -1,7 +1,7 @@
 """The evaluation report as one page: its tables, its sections, and what each says.
 
-What a run has no values for is said in a sentence in place of its section. In Markdown, names and errors are data:
-what would be markup in them is escaped.
+What a run has no values for is said in a sentence in place of its section. In Markdown, names and errors are data: what
+would be markup in them is escaped.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Pages of an evaluation as one file: sections of text, plots and tables, rendered without network or script.
 
-Knows no metric and chooses no content (page.py and tuning.py do). Invariant: every text is escaped, whatever it
-holds; plots are embedded as data URIs, and the page's own policy forbids it to load anything.
+Invariant: every text is escaped, whatever it holds; plots are embedded as data URIs, and the page's own policy forbids
+it to load anything.
 """
 
 from base64 import b64encode

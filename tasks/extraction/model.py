@@ -1,9 +1,8 @@
 """Extraction by a model: its three questions, replies located in passages, fallbacks, the plan of calls.
 
-Asks through the ChatModel it is given and opens nothing. The result does not depend on which replies were cached, on
-the order of passages or on the batch. Source: algorithms.md 0.7, 1.3 (1), (2), 3.3 (1), (2). Decided here:
-propositions are not asked for while the passage's entities have failed: a list by rules would be paid for, and be
-wrong once the model answers.
+The result does not depend on which replies were cached, on the order of passages or on the batch. Source: algorithms.md
+0.7, 1.3 (1), (2), 3.3 (1), (2). Decided here: propositions are not asked for while the passage's entities have failed:
+a list by rules would be paid for, and be wrong once the model answers.
 """
 
 from collections import Counter
@@ -415,9 +414,6 @@ def _may_replace(known: Row | None, *, names: bool) -> bool:
 
 def _text(passage: Passage) -> str:
     return passage_text(passage.title, passage.text)
-
-
-# Source: algorithms.md 0.7, 1.3, 3.3.
 
 
 def unit(build: Build) -> str:

@@ -117,8 +117,6 @@ def _known_type(name: str) -> str:
     return "_".join(name.upper().split())[:_TYPE_CHARACTERS]
 
 
-# Source: algorithms.md 1.3, 2B.2.
-
 _TOKEN = re.compile(r"[^\W_]+")
 
 Span = tuple[int, int]

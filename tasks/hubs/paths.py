@@ -20,8 +20,6 @@ from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.hubs import END_KINDS, HUB, LEAF, LIMIT, REVISIT, HubGraph, Numbers
 from polyhop.schemas.settings import HubMode
 
-# Source: algorithms.md 4.3.
-
 TYPES, EDGES, SPLIT = 1, 2, 4  # flags: a node may be a hub by several rules
 DEFINITIONS = {TYPES: "types", EDGES: "edges", TYPES | EDGES: "types and edges", SPLIT: "split"}
 """Why a node is a hub, by the rules that it meets."""

@@ -199,9 +199,6 @@ def _numbers(column: pa.ChunkedArray) -> Numbers:
     return numbers
 
 
-# Source: algorithms.md 4.3, 4.7.
-
-
 @dataclass(frozen=True, slots=True)
 class HubRule:
     """What makes a node a hub: `mode` is not "auto", and there are types if it needs them."""

@@ -119,9 +119,6 @@ def value_texts(signatures: Iterable[Signature], values: Iterable[str], distinct
     return np.fromiter(map(distinct.number, texts), dtype=np.int32, count=len(listed))
 
 
-# Source: algorithms.md 4.6.
-
-
 class PathText(BaseModel):
     """The form of a reply to hub.path_text."""
 

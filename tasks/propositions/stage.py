@@ -1,8 +1,7 @@
 """The proposition stages: propositions or triples, and entities with similar names, to arrays.
 
 The vectors are split into lists around centres (k-means); a search looks into the nearest lists only, so that its cost
-grows with the square root of the number of entities. Cosines of what is found are exact. Source: algorithms.md 3.3
-(3).
+grows with the square root of the number of entities. Cosines of what is found are exact. Source: algorithms.md 3.3 (3).
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""Why two names are one entity, or are not, from what a published version knows (pure).
-
-Decides nothing again: reports the version's own decisions; only what needs no decision (other types, no common words)
-is worked out here. Source: algorithms.md 1.4.
-"""
+"""Why two names are one entity, or are not, from what a published version knows (pure). Source: algorithms.md 1.4."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

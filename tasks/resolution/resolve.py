@@ -1,7 +1,7 @@
 """Names to entities: what is accepted, people's links, every decision with its reason (pure).
 
-Same names in another order give the same result. Automatic merges never cross types that are nearly certain; links
-may. Source: algorithms.md 1.4.
+Same names in another order give the same result. Automatic merges never cross types that are nearly certain; links may.
+Source: algorithms.md 1.4.
 """
 
 from collections import defaultdict, deque
@@ -116,8 +116,6 @@ def _refusal(names: Sequence[Name], a: int, longer: Sequence[int]) -> str:
     ]
     return f"every longer form may be another thing: {'; '.join(added)}"
 
-
-# Source: algorithms.md 1.4.
 
 Edges = Mapping[int, Sequence[tuple[int, str]]]
 """Number of a name to (other name, reason)."""

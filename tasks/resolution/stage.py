@@ -1,7 +1,6 @@
 """The resolution stage: raw parts and people's edits to the tables of entities, all or what changed.
 
-The statements are in warehouse/tables/sql/resolve.sql, the decisions in resolve.py; order of the parts does not
-matter.
+The statements are in warehouse/tables/sql/resolve.sql, the decisions in resolve.py; order of the parts does not matter.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

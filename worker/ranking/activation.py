@@ -1,7 +1,6 @@
 """Spreading activation: names to seeds, seeds to activated entities, each step gated by similarity to the question.
 
-Searches no chains (chains.py does); the compiled step is activation_step.py. One question at a time, so that a batch
-changes nothing. Source: algorithms.md 1.5 steps 2 and 3.
+One question at a time, so that a batch changes nothing. Source: algorithms.md 1.5 steps 2 and 3.
 """
 
 from collections.abc import Iterable, Mapping

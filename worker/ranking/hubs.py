@@ -1,6 +1,6 @@
 """Hubs for a question: topics, levels, scores of hub paths, the chosen hubs and their rankings (pure).
 
-Nothing here loops over the hubs of a graph, only over those chosen. Source: algorithms.md 4.8, G-HUB-3, G-HUB-4.
+Source: algorithms.md 4.8, G-HUB-3, G-HUB-4.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,8 +32,6 @@ def words_of(stored: StoredHubs, triples: Sequence[int]) -> list[NamedTriple]:
         for n, predicate in enumerate(predicates)
     ]
 
-
-# Source: algorithms.md 4.8.
 
 Scores = NDArray[np.float64]
 _TRIPLE_ROW = LEVELS.index("triple")
@@ -332,9 +330,6 @@ def _weighted_means(values: Scores, rule: ChoiceRule) -> Scores:
 def in_order(hubs: list[ScoredHub]) -> list[ScoredHub]:
     """By score, then hub id; hubs without paths after all others."""
     return sorted(hubs, key=lambda hub: (not hub.paths, -round(hub.score, DECIMALS), hub.hub))
-
-
-# Source: algorithms.md 4.8.
 
 
 @dataclass(frozen=True, slots=True)

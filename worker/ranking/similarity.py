@@ -1,6 +1,6 @@
 """Cosines of a question with all passages or entities, and what naive-vector makes of them.
 
-Encodes nothing. Source: algorithms.md 0.1, 1.7, 6.2.
+Source: algorithms.md 0.1, 1.7, 6.2.
 """
 
 from collections.abc import Iterator, Sequence

@@ -277,8 +277,6 @@ def _number(passage_ids: Sequence[str], passage_id: str) -> int:
     return number
 
 
-# Source: algorithms.md 5.2.
-
 _FLOAT32 = 1e-6
 """Vectors are stored in float32: a cosine this close below a threshold is at the threshold."""
 

@@ -1,8 +1,8 @@
 """Spans of a sentence that can answer a question of some type, and their thirteen features.
 
 Source: reader.md 6.2. Decided here: at most `MOST_CANDIDATES` of a sentence, the first ones, so that a list of names
-stays cheap; the full name that a page begins with (`Rory Elizabeth Katherine Kennedy`) is the question's `Rory
-Kennedy` again.
+stays cheap; the full name that a page begins with (`Rory Elizabeth Katherine Kennedy`) is the question's `Rory Kennedy`
+again.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Clauses of a sentence: who or what a verb is said of, and what stands beside a span.
 
 A shallow reading from the verb leftwards, no parser: it follows auxiliaries, relative pronouns, predicate nouns,
-appositions and `and`, and gives up (None) on anything else. Each step moves left, at most `_MOST_STEPS` of them, so
-the cost is bounded per verb. Source: reader.md 6.5.
+appositions and `and`, and gives up (None) on anything else. Each step moves left, at most `_MOST_STEPS` of them, so the
+cost is bounded per verb. Source: reader.md 6.5.
 """
 
 import re

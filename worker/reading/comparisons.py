@@ -1,7 +1,7 @@
 """Answers that rules compute: comparisons and superlatives, and one date or measure of one thing.
 
-An answer has the values of all that are compared, from sentences that state them of these; otherwise it is "" and
-shows which value is missing. Source: reader.md 6.4.
+An answer has the values of all that are compared, from sentences that state them of these; otherwise it is "" and shows
+which value is missing. Source: reader.md 6.4.
 """
 
 import re
@@ -73,8 +73,6 @@ class Computed:
             return 0.0
         return CONFIDENCES[self.rule] * (1.0 if self.names_all else UNNAMED)
 
-
-# Source: reader.md 6.4.
 
 _ASKING = ("what", "which")
 _FIRST = r"(?:most recent|latest|newest|last|earliest|oldest|first)"
@@ -363,8 +361,6 @@ def _best_cover(page: Page | None, stems: Sequence[str], idf: Idf) -> tuple[floa
             best = max(best, (share, sentence), key=lambda one: one[0])
     return best
 
-
-# Source: reader.md 6.4.
 
 _PART_OF = re.compile(r"\bthe ([a-z]+) of (?:the )?$", re.IGNORECASE)
 _FREE = frozenset(("year", "date", "day", "month", "exact", "did", "does", "was", "were", "is", "are", "has", "have"))

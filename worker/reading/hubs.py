@@ -1,7 +1,7 @@
 """The readers of hubs: partial answers hub by hub, then one answer, level by level; and short answers of hub facets.
 
-By a model where one is given and the rule says so, else by rules; what a model replies nothing usable to, rules
-answer. Source: algorithms.md 4.8 (levels), 4.10.
+By a model where one is given and the rule says so, else by rules; what a model replies nothing usable to, rules answer.
+Source: algorithms.md 4.8 (levels), 4.10.
 """
 
 import dataclasses

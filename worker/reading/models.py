@@ -1,8 +1,7 @@
 """The readers with a model: context within a budget, checked sources, chains, closed book, spans.
 
-Calls nobody itself (a ChatModel is given) and retries nothing. What it cannot read for reasons of the reply, the
-reader without a model reads, and the Reading says so; what an unavailable model leaves unread is not a Reading.
-Source: algorithms.md 0.7 (qa.answer), 1.5 step 7, 3.9.
+What it cannot read for reasons of the reply, the reader without a model reads, and the Reading says so; what an
+unavailable model leaves unread is not a Reading. Source: algorithms.md 0.7 (qa.answer), 1.5 step 7, 3.9.
 """
 
 import logging

@@ -1,8 +1,7 @@
 """Values that texts state of things: dates of one kind, measures, and the options that a question compares.
 
 A date counts only where a sentence says that kind of it of that thing: the thing is the verb's subject (or object:
-`Sony released the Walkman`), the date follows the verb without another event between, or opens the clause. A range
-in
+`Sony released the Walkman`), the date follows the verb without another event between, or opens the clause. A range in
 parentheses after a person's name is birth and death. Source: reader.md 6.4; lists/attributes.toml.
 """
 
@@ -209,8 +208,6 @@ def _is_demonym(name: str) -> bool:
     found = places_in(name)
     return bool(found) and (found[0].end - found[0].start) == len(name)
 
-
-# Source: reader.md 6.4.
 
 _PERSONS = ("birth", "death")
 _OLD_THINGS = ("release", "founding", "opening", "building", "launch")

@@ -1,7 +1,6 @@
 """A question taken apart: wh-word, head noun, expected type, main clause, what is asked about which names.
 
-Looks at no passage. Source: reader.md 6.1. Decided here: `whose` wants any type; words in -ed and -ly are not head
-nouns either.
+Source: reader.md 6.1. Decided here: `whose` wants any type; words in -ed and -ly are not head nouns either.
 """
 
 import re

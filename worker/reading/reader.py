@@ -1,7 +1,6 @@
 """The reader without a model: rules for comparisons and yes-no questions, else the candidate that fits best.
 
-Owns the order of steps; the rules are comparisons.py and yes_no.py, the rest candidates.py and evidence.py.
-Calls no model and ranks no passages. Source: reader.md.
+Source: reader.md.
 """
 
 from collections.abc import Sequence

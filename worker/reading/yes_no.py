@@ -45,8 +45,6 @@ from polyhop.worker.reading.word_lists import (
     shared_countries,
 )
 
-# Source: reader.md 6.4.
-
 _FILLERS = frozenset(("both", "all", "a", "an", "the", "also", "either", "too", "and"))
 _NOT = re.compile(r"\b(?:not|never|no|nor|neither|without|instead|failed|refused)\b|n['’]t\b", re.IGNORECASE)
 _DEFINED = re.compile(r"\b(?:is|was|are|were) (?:an?|the|one of the)\b[^.;]{0,80}")

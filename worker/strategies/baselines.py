@@ -84,8 +84,6 @@ class Reranking(RerankParameters):
     )
 
 
-# Source: algorithms.md 2.9.
-
 ANALYSER = "plain"
 
 
@@ -106,9 +104,6 @@ class LexicalRanker:
 def build_bm25(reader: IndexReader, parameters: LexicalParameters, _services: Services) -> RankedStrategy:
     """`bm25` on an open version."""
     return RankedStrategy("bm25", reader.passage_ids, LexicalRanker(reader, parameters))
-
-
-# Source: algorithms.md 2.9.
 
 
 class LexicalReranker:
@@ -329,9 +324,6 @@ def build_naive_vector(
     return NearEntitiesStrategy(reader, parameters.entities)
 
 
-# Source: algorithms.md 2.9.
-
-
 class RelevanceModelParameters(LexicalParameters):
     """Parameters of `bm25-rm3`."""
 
@@ -519,9 +511,6 @@ def fused_ranker(reader: IndexReader, parameters: FusionParameters, strategy: st
 def build_rrf(reader: IndexReader, parameters: FusionParameters, _services: Services) -> RankedStrategy:
     """`rrf` on an open version."""
     return RankedStrategy("rrf", reader.passage_ids, fused_ranker(reader, parameters, "rrf"))
-
-
-# Source: algorithms.md 2.9.
 
 
 class LexicalRerankParameters(RerankParameters, LexicalParameters):

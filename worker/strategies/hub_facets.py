@@ -1,7 +1,4 @@
-"""`hub-facets`: triples of a graph by the conditions that a question sets on hubs.
-
-Source: algorithms.md 4B.
-"""
+"""`hub-facets`: triples of a graph by the conditions that a question sets on hubs. Source: algorithms.md 4B."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -35,8 +32,6 @@ from polyhop.worker.reading.hubs import FacetReader
 from polyhop.worker.reading.models import ModelReader
 from polyhop.worker.strategies.base import LexicalParameters, entity_vector, has_word, ranked_passages, strategy
 from polyhop.worker.strategies.hublink import drawn_path
-
-# Source: algorithms.md 4B.
 
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 _SHOWN_VALUES = 5  # linked values of a condition; chosen: a line, which says how many more there are
