@@ -296,7 +296,10 @@ class Answerer:
         items = [ReadingItem(*each) for each in zip(named, retrievals, contexts, strict=True)]
         readings, reading = self._read(items, taken)
         totals = taken.shares(time.perf_counter() - begun)
-        self._note_slow(named, totals)
+        for question, spent in zip(named, totals, strict=True):
+            if spent > SLOW_SECONDS:
+                fields = {"strategy": self._spec.name, "seconds": round(spent, 3), "characters": len(question.text)}
+                _LOG.info("a slow question", extra={"fields": fields})
         # The answers, if all of them are answers; raises the longest outage otherwise.
         answered = [
             AnsweredQuestion(
@@ -317,12 +320,6 @@ class Answerer:
         if len(outages) == len(answered):
             raise longest
         raise PartialOutageError(longest, [None if one.reading.outage is not None else one for one in answered])
-
-    def _note_slow(self, questions: Sequence[Question], seconds: Sequence[float]) -> None:
-        for question, taken in zip(questions, seconds, strict=True):
-            if taken > SLOW_SECONDS:
-                fields = {"strategy": self._spec.name, "seconds": round(taken, 3), "characters": len(question.text)}
-                _LOG.info("a slow question", extra={"fields": fields})
 
     def _retrieve(self, questions: Sequence[Question], limit: int, turns: Turns) -> list[Retrieval]:
         """One by one, so that each has a time of its own; at once where the strategy gains from it."""
@@ -381,19 +378,15 @@ class Answerer:
     def _with_names(self, questions: Sequence[Question], turns: Turns) -> tuple[list[Question], list[ModelUse | None]]:
         if not self._spec.needs_question_names or not questions:
             return list(questions), [None] * len(questions)
-        namings = self._names_of(questions, turns)
+        namings: list[Naming] = []
+        if isinstance(self._naming, RuleNaming):
+            for place, question in enumerate(questions):
+                with turns.turn(place):
+                    namings += self._naming.name([question])
+        else:  # a model names all at once
+            namings = self._naming.name(questions)
         named = [replace(question, names=naming.names) for question, naming in zip(questions, namings, strict=True)]
         return named, [naming.use for naming in namings]
-
-    def _names_of(self, questions: Sequence[Question], turns: Turns) -> list[Naming]:
-        """A model names all at once, rules one after the other."""
-        if not isinstance(self._naming, RuleNaming):
-            return self._naming.name(questions)
-        namings = []
-        for place, question in enumerate(questions):
-            with turns.turn(place):
-                namings += self._naming.name([question])
-        return namings
 
     def _with_hints(self, questions: Sequence[Question]) -> list[Question]:
         """With vectors of the hints that the strategy searches by; equal hints are encoded once."""

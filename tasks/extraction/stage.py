@@ -1,8 +1,7 @@
 """The extraction stage: passages, batch by batch, to raw rows; unchanged passages keep theirs."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -46,7 +45,6 @@ from polyhop.tasks.raw_rows import (
     RAW_FILES,
     REPLACED_FILE,
     SINCE_FILES,
-    RawRows,
     keeps_rows,
     raw_rows,
     write_changed,
@@ -209,13 +207,6 @@ def rules_batches(build: Build, recipe: str) -> list[int]:
     ]
 
 
-def kept_count(build: Build, recipe: str) -> int:
-    """How many passages need no batch."""
-    with build.tables(read_only=True) as connection:
-        _, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-    return int(passages) - len(_fresh(build, recipe))
-
-
 def run_rules(build: Build, batch: int, recipe: str) -> BatchResult:
     """Extracts one batch and writes its part."""
     size = build.settings.batch_size
@@ -251,34 +242,17 @@ def join_rows(build: Build, recipe: str) -> None:
         adds = bool(before) and len(replaced) <= MOST_REPLACED * written
         ids = pa.table({"passage_id": pa.array(replaced if adds else [], pa.string())})
         pq.write_table(ids, build.staging.arrays / REPLACED_FILE)
-        for names in zip(RAW, RAW_FILES, SINCE_FILES, strict=True):
-            _join(build, names, before, _Changes(_batches(build, fresh), left_out, earlier), adds=adds)
-
-
-@dataclass(frozen=True, slots=True)
-class _Changes:
-    """Batches of passages with new rows, all that lose those that they had, and those that did so in earlier runs."""
-
-    batches: Sequence[Sequence[str]]
-    left_out: Sequence[str]
-    replaced: Sequence[str]
-
-
-def _join(
-    build: Build, names: tuple[str, str, str], before: Mapping[str, Path], changes: _Changes, *, adds: bool
-) -> None:
-    """Writes the two files of one kind of row: the first as it was and what changed since, or all rows and none."""
-    name, file, since = names
-    arrays = build.staging.arrays
-    parts = _parts(build.parts("extract"), name, changes.batches)
-    schema = pq.read_schema(before[file] if before else part_file(build.parts("extract"), name, 0))
-    changed = merged_rows(before.get(since), changes.left_out, parts)
-    if adds:
-        _link(build, [before[file]])
-        write_rows(arrays / since, schema, changed)
-        return
-    write_rows(arrays / file, schema, merged_rows(before.get(file), [*changes.replaced, *changes.left_out], changed))
-    write_rows(arrays / since, schema, [])
+        folder, arrays = build.parts("extract"), build.staging.arrays
+        for name, file, since in zip(RAW, RAW_FILES, SINCE_FILES, strict=True):
+            schema = pq.read_schema(before[file] if before else part_file(folder, name, 0))
+            changed = merged_rows(before.get(since), left_out, _parts(folder, name, _batches(build, fresh)))
+            # One file stays as it was and the other has what changed since, or the first has all rows.
+            if adds:
+                _link(build, [before[file]])
+                write_rows(arrays / since, schema, changed)
+            else:
+                write_rows(arrays / file, schema, merged_rows(before.get(file), [*earlier, *left_out], changed))
+                write_rows(arrays / since, schema, [])
 
 
 def _link(build: Build, files: Iterable[Path]) -> None:
@@ -425,7 +399,11 @@ def run_batch(build: Build, batch: int) -> BatchResult:
 
 def kept(build: Build) -> int:
     """Passages whose rows the version before has."""
-    return kept_count(build, recipe(build)) if build.settings.extraction.extractor == "rules" else 0
+    if build.settings.extraction.extractor != "rules":
+        return 0
+    with build.tables(read_only=True) as connection:
+        _, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
+    return int(passages) - len(_fresh(build, recipe(build)))
 
 
 def recipe(build: Build) -> str:
@@ -526,13 +504,13 @@ def finish(build: Build) -> Counts:
 
 def _raw_counts(build: Build) -> dict[str, int]:
     """How many raw rows there are, by name."""
+    counts = dict.fromkeys(RAW, 0)
     with build.tables(read_only=True) as connection:
-
-        def count(rows: RawRows) -> int:
-            found = connection.execute(f"SELECT count(*) FROM ({rows.query})").fetchone() if rows.files else None
-            return int(found[0]) if found else 0
-
-        return {name: count(raw_rows(build, name)) for name in RAW}
+        for name in RAW:
+            rows = raw_rows(build, name)
+            if rows.files:
+                (counts[name],) = connection.execute(f"SELECT count(*) FROM ({rows.query})").fetchone() or (0,)
+    return counts
 
 
 EXTRACT = Stage(

@@ -301,16 +301,15 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
     number = max([*published_versions(build.folder), 0]) + 1
     with build.tables() as connection:
         _fill_stages(build, connection)
-        # Fills the table of the staged version; returns how many records changed, by kind.
+        # The table of changes, and how many records changed, by kind.
         before = latest_manifest(build)
         connection.execute(create_statement(CHANGES))
         folders = [build.staging.arrays]
         published = build.folder.version(before.version) if before is not None else None
         if published is not None:
             folders.append(published.arrays)
-        found = compare_records(connection, published.tables if published is not None else None, folders)
+        changes = compare_records(connection, published.tables if published is not None else None, folders)
         connection.execute(statement("changes", "fill_changes"), {"version": number})
-        changes = found
         updates = updated_tables(build)  # keys were looked at when rows came
         check_invariants(connection, stages, [table for table in (*held, CHANGES) if table.name not in updates])
         _describe(connection, [*held, CHANGES])
@@ -324,6 +323,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         vectors = synced.result()
     tables = dict(checksums.tables)
     history = {CHANGES.name: tables.pop(CHANGES.name)}
+    recipes = {stage.name: stage.recipe(build) for stage in stages}
     manifest = Manifest(
         index=build.index,
         version=number,
@@ -334,7 +334,15 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         corpus_hash=build.fingerprint(stages[0].name),
         settings=redacted_tree(build.settings.model_dump(mode="json", exclude=_UNFINGERPRINTED)),
         artefacts=tuple(sorted(build.artefacts)),
-        stages=_stage_records(build, stages),
+        stages={
+            name: StageRecord(
+                fingerprint=build.fingerprint(name),
+                recipe=recipes[name],
+                outcome=dict(build.outcomes).get(name, ""),
+                counts=dict(counts),
+            )
+            for name, counts in build.counts.items()
+        },
         counts=_counts(tables),
         tables=tables,
         history=history,
@@ -349,19 +357,6 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         store.end_changes()
     publish_folder(build.folder, build.staging.path, manifest)
     return {"version": number, **changes}
-
-
-def _stage_records(build: Build, stages: Sequence[Stage]) -> dict[str, StageRecord]:
-    recipes = {stage.name: stage.recipe(build) for stage in stages}
-    return {
-        name: StageRecord(
-            fingerprint=build.fingerprint(name),
-            recipe=recipes[name],
-            outcome=dict(build.outcomes).get(name, ""),
-            counts=dict(counts),
-        )
-        for name, counts in build.counts.items()
-    }
 
 
 def publish_stage(stages: Sequence[Stage]) -> Stage:

@@ -393,13 +393,12 @@ def coverage_and_proximity(idf: Mapping[str, float], tokens: Sequence[str]) -> t
     if not places:
         return 0.0, 0.0
     # a(t) of the terms that have a neighbour.
-    collected: dict[str, float] = {}
+    nearness: dict[str, float] = {}
     for (before, first), (after, second) in pairwise(places):
         if first != second:
             squared = (after - before) ** 2
-            collected[first] = collected.get(first, 0.0) + idf[second] / squared
-            collected[second] = collected.get(second, 0.0) + idf[first] / squared
-    nearness = collected
+            nearness[first] = nearness.get(first, 0.0) + idf[second] / squared
+            nearness[second] = nearness.get(second, 0.0) + idf[first] / squared
     total = sum(value * value for value in idf.values())
     present = {token for _, token in places}
     covered, close = 0.0, 0.0

@@ -6,7 +6,7 @@ Source: algorithms.md 2.9, 1.7, 6.2.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -350,50 +350,6 @@ class TwoStepParameters(LexicalParameters):
     )
 
 
-class Expansion(Protocol):
-    """Adds to a question what its first passages suggest."""
-
-    def expand(self, question: Question, counts: Mapping[int, int], first: Ranking) -> tuple[Mapping[int, float], Note]:
-        """Weight by term number, ascending, and what was added."""
-        ...
-
-
-class FeedbackStrategy:
-    """BM25, expansion, BM25; the second ranking is the result."""
-
-    def __init__(
-        self, name: str, reader: IndexReader, parameters: LexicalParameters, expansion: Expansion, fb_docs: int
-    ) -> None:
-        self.name = name
-        self._passage_ids = reader.passage_ids
-        lexical = reader.artefact(lexical_of(ANALYSER))
-        self._impacts = impacts(lexical, parameters.k1, parameters.b)
-        self._tokens = analyser_of(ANALYSER, lexical.language)
-        self._expansion = expansion
-        self._fb_docs = fb_docs
-
-    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
-        return retrieve_each(questions, limit, self._retrieve_one)
-
-    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
-        begun = time.perf_counter()
-        counts = count_terms(self._tokens(question.text), self._impacts.terms)
-        scores = score(self._impacts, counts)
-        first = best_positive(scores, self._fb_docs)
-        first_scores = scores[first]
-        seeded = time.perf_counter()
-        weights, added = self._expansion.expand(question, counts, (first, first_scores))
-        scores = score(self._impacts, weights)
-        numbers = best_positive(scores, limit)
-        ranked = ranked_passages(self._passage_ids, (numbers, scores[numbers]))
-        seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
-        weighed = zip(first.tolist(), first_scores.tolist(), strict=True)
-        seeds = tuple(Seed("passage", self._passage_ids[number], round(weight, 6)) for number, weight in weighed)
-        label = f"{added.label} suggested by the top {len(first)} passages"
-        return Retrieval(ranked, Evidence(seeds=seeds, notes=(replace(added, label=label),)), seconds)
-
-
 class RelevanceTerms:
     """RM3: the words that are likely in the first passages."""
 
@@ -438,6 +394,47 @@ class RelevanceEntities:
         added = count_terms((token for key in keys for token in self._tokens(key)), self._terms)
         weights = add_terms(counts, added, self._parameters.entity_word_weight)
         return weights, Note("Entities", items=_rounded(keys, sums.tolist()))
+
+
+class FeedbackStrategy:
+    """BM25, expansion, BM25; the second ranking is the result."""
+
+    def __init__(
+        self,
+        name: str,
+        reader: IndexReader,
+        parameters: LexicalParameters,
+        expansion: RelevanceTerms | RelevanceEntities,
+        fb_docs: int,
+    ) -> None:
+        self.name = name
+        self._passage_ids = reader.passage_ids
+        lexical = reader.artefact(lexical_of(ANALYSER))
+        self._impacts = impacts(lexical, parameters.k1, parameters.b)
+        self._tokens = analyser_of(ANALYSER, lexical.language)
+        self._expansion = expansion
+        self._fb_docs = fb_docs
+
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
+        return retrieve_each(questions, limit, self._retrieve_one)
+
+    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
+        begun = time.perf_counter()
+        counts = count_terms(self._tokens(question.text), self._impacts.terms)
+        scores = score(self._impacts, counts)
+        first = best_positive(scores, self._fb_docs)
+        first_scores = scores[first]
+        seeded = time.perf_counter()
+        weights, added = self._expansion.expand(question, counts, (first, first_scores))
+        scores = score(self._impacts, weights)
+        numbers = best_positive(scores, limit)
+        ranked = ranked_passages(self._passage_ids, (numbers, scores[numbers]))
+        seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
+        weighed = zip(first.tolist(), first_scores.tolist(), strict=True)
+        seeds = tuple(Seed("passage", self._passage_ids[number], round(weight, 6)) for number, weight in weighed)
+        label = f"{added.label} suggested by the top {len(first)} passages"
+        return Retrieval(ranked, Evidence(seeds=seeds, notes=(replace(added, label=label),)), seconds)
 
 
 @strategy(

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -66,14 +66,6 @@ class QasaRules:
     seeds: SeedRule
     spread: SpreadRule
     chains: ChainRule
-
-
-class Engine(Protocol):
-    """Spreads activation; every engine gives the same for the same question."""
-
-    def activate(self, questions: Sequence[SpreadQuestion]) -> list[Activation]:
-        """One Activation per question, in order; a question does not depend on the others."""
-        ...
 
 
 class EmbeddedEngine:
@@ -256,7 +248,11 @@ class QasaStrategy:
     """Looks names up, lets an engine spread, ranks passages by what they mention."""
 
     def __init__(
-        self, reader: IndexReader, parameters: QasaParameters, engine: Engine, database: SpreadingDatabase | None = None
+        self,
+        reader: IndexReader,
+        parameters: QasaParameters,
+        engine: EmbeddedEngine | Neo4jEngine,
+        database: SpreadingDatabase | None = None,
     ) -> None:
         """On an open version; names and descriptions come from `database` where one is given."""
         self.name = NAME
