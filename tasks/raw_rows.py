@@ -1,7 +1,4 @@
-"""Raw rows of passages: where extraction leaves them for resolution, and for the run that makes the next version.
-
-Makes and reads no row (extraction and resolution do).
-"""
+"""Raw rows of passages: where extraction leaves them for resolution, and for the run that makes the next version."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

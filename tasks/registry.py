@@ -52,7 +52,16 @@ def stages_for(artefacts: Collection[str], source: SourceKind = "corpus") -> lis
         ConfigurationError: If nobody builds one of them, or stages of other packages do not fit together.
     """
     ordered = producing_stages({*ALWAYS, *artefacts}, source)
-    _check_tables(ordered)
+    # No two stages fill one table or write arrays of one name, and no other package takes a name of ours.
+    owner: dict[str, str] = {}
+    for stage in ordered:
+        arrays = [f"arrays {stage.arrays}"] if stage.arrays else []
+        for name in (*(f"table {table.name}" for table in stage.tables), *arrays):
+            if owner.setdefault(name, stage.name) != stage.name:
+                raise _taken(name, stage)
+        for table in stage.tables:
+            if table is not TABLE_OF.get(table.name, table):
+                raise _taken(f"table {table.name}", stage)
     return ordered
 
 
@@ -136,19 +145,6 @@ def _released(sorter: "TopologicalSorter[str]", place: Mapping[str, int]) -> Ite
         number = heapq.heappop(ready)
         yield number
         sorter.done(name_of[number])
-
-
-def _check_tables(stages: Sequence[Stage]) -> None:
-    """No two stages fill one table or write arrays of one name, and no other package takes a name of ours."""
-    owner: dict[str, str] = {}
-    for stage in stages:
-        arrays = [f"arrays {stage.arrays}"] if stage.arrays else []
-        for name in (*(f"table {table.name}" for table in stage.tables), *arrays):
-            if owner.setdefault(name, stage.name) != stage.name:
-                raise _taken(name, stage)
-        for table in stage.tables:
-            if table is not TABLE_OF.get(table.name, table):
-                raise _taken(f"table {table.name}", stage)
 
 
 def _taken(name: str, stage: Stage) -> ConfigurationError:

@@ -199,11 +199,7 @@ def no_batches(_: Build) -> list[int]:
 
 
 def nothing_to_run(_: Build, batch: int) -> BatchResult:
-    """The batch function of stages without batches.
-
-    Raises:
-        ValueError: Always: nobody may call it.
-    """
+    """The batch function of stages without batches."""
     raise ValueError(f"this stage has no batch {batch}")
 
 
@@ -309,11 +305,7 @@ class Stage:
     sources: tuple[SourceKind, ...] = SOURCE_KINDS
 
     def __post_init__(self) -> None:
-        """Checks the names, which become parts of file names.
-
-        Raises:
-            ConfigurationError: If one cannot be used.
-        """
+        """Checks the names, which become parts of file names."""
         for name in (self.name, *filter(None, [self.arrays])):
             if not _NAME.fullmatch(name):
                 raise ConfigurationError(

@@ -172,12 +172,7 @@ class WatchedTurns(Turns):
 
     @contextmanager
     def together(self, places: Sequence[int]) -> Iterator[None]:
-        """The block works for the questions at `places` at once; each takes an equal share of it.
-
-        Raises:
-            TooLateError: If it would be the first turn of one of them and its deadline has passed.
-            TurnOverError: If it takes longer than what is left to all of them.
-        """
+        """The block works for the questions at `places` at once; each takes an equal share of it."""
         tokens = [self._tokens[place] for place in places]
         if any(not self.seconds[place] and self._watch.is_late(self._tokens[place]) for place in places):
             raise TooLateError
@@ -301,27 +296,30 @@ class Answerer:
         items = [ReadingItem(*each) for each in zip(named, retrievals, contexts, strict=True)]
         readings, reading = self._read(items, taken)
         totals = taken.shares(time.perf_counter() - begun)
-        self._note_slow(named, totals)
-        return _all_or_outage(
-            [
-                AnsweredQuestion(
-                    named[place],
-                    _answered(retrieval, readings[place], limit),
-                    contexts[place],
-                    readings[place],
-                    {**shared, **retrieval.seconds, **reading[place]},
-                    summed_use([use for use in (uses[place], retrieval.use) if use is not None]),
-                    totals[place],
-                )
-                for place, retrieval in enumerate(retrievals)
-            ]
-        )
-
-    def _note_slow(self, questions: Sequence[Question], seconds: Sequence[float]) -> None:
-        for question, taken in zip(questions, seconds, strict=True):
-            if taken > SLOW_SECONDS:
-                fields = {"strategy": self._spec.name, "seconds": round(taken, 3), "characters": len(question.text)}
+        for question, spent in zip(named, totals, strict=True):
+            if spent > SLOW_SECONDS:
+                fields = {"strategy": self._spec.name, "seconds": round(spent, 3), "characters": len(question.text)}
                 _LOG.info("a slow question", extra={"fields": fields})
+        # The answers, if all of them are answers; raises the longest outage otherwise.
+        answered = [
+            AnsweredQuestion(
+                named[place],
+                _answered(retrieval, readings[place], limit),
+                contexts[place],
+                readings[place],
+                {**shared, **retrieval.seconds, **reading[place]},
+                summed_use([use for use in (uses[place], retrieval.use) if use is not None]),
+                totals[place],
+            )
+            for place, retrieval in enumerate(retrievals)
+        ]
+        outages = [one.reading.outage for one in answered if one.reading.outage is not None]
+        if not outages:
+            return answered
+        longest = max(outages, key=retry_after_seconds)
+        if len(outages) == len(answered):
+            raise longest
+        raise PartialOutageError(longest, [None if one.reading.outage is not None else one for one in answered])
 
     def _retrieve(self, questions: Sequence[Question], limit: int, turns: Turns) -> list[Retrieval]:
         """One by one, so that each has a time of its own; at once where the strategy gains from it."""
@@ -380,19 +378,15 @@ class Answerer:
     def _with_names(self, questions: Sequence[Question], turns: Turns) -> tuple[list[Question], list[ModelUse | None]]:
         if not self._spec.needs_question_names or not questions:
             return list(questions), [None] * len(questions)
-        namings = self._names_of(questions, turns)
+        namings: list[Naming] = []
+        if isinstance(self._naming, RuleNaming):
+            for place, question in enumerate(questions):
+                with turns.turn(place):
+                    namings += self._naming.name([question])
+        else:  # a model names all at once
+            namings = self._naming.name(questions)
         named = [replace(question, names=naming.names) for question, naming in zip(questions, namings, strict=True)]
         return named, [naming.use for naming in namings]
-
-    def _names_of(self, questions: Sequence[Question], turns: Turns) -> list[Naming]:
-        """A model names all at once, rules one after the other."""
-        if not isinstance(self._naming, RuleNaming):
-            return self._naming.name(questions)
-        namings = []
-        for place, question in enumerate(questions):
-            with turns.turn(place):
-                namings += self._naming.name([question])
-        return namings
 
     def _with_hints(self, questions: Sequence[Question]) -> list[Question]:
         """With vectors of the hints that the strategy searches by; equal hints are encoded once."""
@@ -410,12 +404,7 @@ class Answerer:
 
 
 def check_questions(questions: Sequence[Question]) -> None:
-    """Refuses what nobody could answer.
-
-    Raises:
-        EmptyQuestionError: If a question has no word in it.
-        QuestionTooLongError: If a question is longer than MAX_QUESTION_CHARACTERS.
-    """
+    """Refuses what nobody could answer."""
     for question in questions:
         if len(question.text) > MAX_QUESTION_CHARACTERS:
             raise QuestionTooLongError(len(question.text))
@@ -433,17 +422,6 @@ def _timed(work: Callable[[], T]) -> tuple[T, float]:
     """What a piece of work gives, and the seconds that it took."""
     start = time.perf_counter()
     return work(), time.perf_counter() - start
-
-
-def _all_or_outage(answered: list[AnsweredQuestion]) -> list[AnsweredQuestion]:
-    """The answers, if all of them are answers; raises the longest outage otherwise."""
-    outages = [one.reading.outage for one in answered if one.reading.outage is not None]
-    if not outages:
-        return answered
-    longest = max(outages, key=retry_after_seconds)
-    if len(outages) == len(answered):
-        raise longest
-    raise PartialOutageError(longest, [None if one.reading.outage is not None else one for one in answered])
 
 
 def passage_rows(index: IndexReader, retrieval: Retrieval) -> list[dict[str, Any]]:

@@ -135,11 +135,10 @@ def answer_group(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: Bat
 
     A question that takes too long, or whose deadline passes before its turn, is known at once: the others go on. If
     several shared the turn that took too long, they are asked one by one, too.
-
-    Raises:
-        ModelKeyError: If the model's key is missing or refused: no question is to blame, and none would be answered.
     """
-    group = _in_time(group, outcome, watch)
+    late = [question.lease_token for question in group if watch.is_late(question.lease_token)]
+    outcome.failed.extend(FailedQuestion(token, DEADLINE_TEXT, DEADLINE_ERROR, retryable=False) for token in late)
+    group = [question for question in group if question.lease_token not in late]
     if not group:
         return
     first = group[0]
@@ -185,13 +184,6 @@ def _answer_others(
     answer_group(pool, [question for question in group if question.lease_token not in slow], outcome, watch)
 
 
-def _in_time(group: Sequence[ClaimedQuestion], outcome: BatchOutcome, watch: Watch) -> list[ClaimedQuestion]:
-    """The questions of a group whose deadlines have not passed; the others are dead."""
-    late = [question.lease_token for question in group if watch.is_late(question.lease_token)]
-    outcome.failed.extend(FailedQuestion(token, DEADLINE_TEXT, DEADLINE_ERROR, retryable=False) for token in late)
-    return [question for question in group if question.lease_token not in late]
-
-
 def _answer_singly(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: BatchOutcome, watch: Watch) -> None:
     for place, question in enumerate(group):
         answer_group(pool, [question], outcome, watch)
@@ -201,10 +193,7 @@ def _answer_singly(pool: IndexPool, group: Sequence[ClaimedQuestion], outcome: B
 
 
 def _take_apart(
-    session: IndexSession,
-    group: Sequence[ClaimedQuestion],
-    outage: PartialOutageError,
-    outcome: BatchOutcome,
+    session: IndexSession, group: Sequence[ClaimedQuestion], outage: PartialOutageError, outcome: BatchOutcome
 ) -> None:
     """Keeps the answers of a group for the rest of which the model was unavailable."""
     outcome.outage = outage
@@ -212,14 +201,10 @@ def _take_apart(
     left = [question.lease_token for question, one in pairs if one is None]
     outcome.finished.extend(_finished(session, question, one) for question, one in pairs if one is not None)
     outcome.released.extend(left)
-    if any(one is not None and _was_called(one) for one in outage.answered):
+    # Whether the model replied just now, not some time before.
+    uses = [one.reading.use for one in outage.answered if one is not None]
+    if any(use is not None and use.spent.calls > 0 for use in uses):
         outcome.left.extend(left)
-
-
-def _was_called(answered: AnsweredQuestion) -> bool:
-    """Whether the model replied just now, not some time before."""
-    use = answered.reading.use
-    return use is not None and use.spent.calls > 0
 
 
 def _finished(session: IndexSession, question: ClaimedQuestion, answered: AnsweredQuestion) -> FinishedQuestion:
@@ -285,7 +270,7 @@ class Heartbeat:
         self._queues = queues
         self._lease_seconds = lease_seconds
         self._ended = threading.Event()
-        self._news = threading.Event()
+        self._is_due = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     def start(self) -> None:
@@ -295,14 +280,14 @@ class Heartbeat:
     def end(self) -> None:
         """Stops beating; waits one lease at most for the beat at work."""
         self._ended.set()
-        self._news.set()
+        self._is_due.set()
         self._thread.join(timeout=self._lease_seconds)
 
     def report(self, outage: str | None) -> None:
         """Reports that the worker waits for a model, or waits no longer; at once if that is new."""
         if outage != self.outage:
             self.outage = outage
-            self._news.set()
+            self._is_due.set()
 
     def sign_off(self) -> None:
         """Removes the worker from the queue's list of workers."""
@@ -332,8 +317,8 @@ class Heartbeat:
                 self._metrics.heartbeat_failed()
                 fields = {"worker": self._worker_id, "error": f"{type(error).__name__}: {error}"}
                 _LOG.warning("a heartbeat did not reach the queue", extra={"fields": fields})
-            self._news.wait(self._lease_seconds / 3)
-            self._news.clear()
+            self._is_due.wait(self._lease_seconds / 3)
+            self._is_due.clear()
 
     def _give_up_overdue(self) -> None:
         """Takes the batch away from a question that cannot be interrupted: it is dead, the others go to other workers.
@@ -350,50 +335,44 @@ class Heartbeat:
         self._queue.release([other for other in held if other not in overdue])
 
 
-class WorkerNews:
+class WorkerLog:
     """Log records of one worker."""
 
     def __init__(self, worker_id: str) -> None:
         self._worker_id = worker_id
         self._is_out = False
 
-    def debug(self, message: str, **fields: object) -> None:
-        """What every batch does."""
-        self._log(logging.DEBUG, message, fields)
-
-    def info(self, message: str, **fields: object) -> None:
-        """What happens once."""
-        self._log(logging.INFO, message, fields)
-
-    def warning(self, message: str, **fields: object) -> None:
-        """What somebody may have to look at."""
-        self._log(logging.WARNING, message, fields)
+    def write(self, level: int, message: str, **fields: object) -> None:
+        """Writes a record with the worker's name among its fields."""
+        _LOG.log(level, message, extra={"fields": {"worker": self._worker_id, **fields}})
 
     def lost(self, refused: int, failed: Iterable[FailedQuestion], names: Mapping[str, str]) -> None:
         """Answers that came too late, and questions that failed; `names` has job and question of each lease."""
         if refused:
-            self.warning("leases were lost before their answers were stored", questions=refused)
+            self.write(logging.WARNING, "leases were lost before their answers were stored", questions=refused)
         for question in failed:
             name = names.get(question.lease_token, "")
-            self.warning("a question failed", question=name, error=question.error[:LONGEST_ERROR])
+            self.write(logging.WARNING, "a question failed", question=name, error=question.error[:LONGEST_ERROR])
 
     def claimed(self, questions: Sequence[ClaimedQuestion]) -> None:
         """Questions were claimed, or there were none; in any case the queue answers."""
         if self._is_out:
             self._is_out = False
-            self.info("the queue is available again")
+            self.write(logging.INFO, "the queue is available again")
         if questions:
-            self.debug("claimed questions", questions=len(questions), jobs=sorted({one.job_id for one in questions}))
+            self.write(
+                logging.DEBUG,
+                "claimed questions",
+                questions=len(questions),
+                jobs=sorted({one.job_id for one in questions}),
+            )
 
     def is_passing(self, error: PolyhopError, doing: str) -> bool:
         """Whether the queue is unavailable for now, which is noted once; False if waiting does not help."""
         if error.retryable and not self._is_out:
             self._is_out = True
-            self.warning(f"the queue is unavailable while {doing}", error=str(error)[:LONGEST_ERROR])
+            self.write(logging.WARNING, f"the queue is unavailable while {doing}", error=str(error)[:LONGEST_ERROR])
         return error.retryable
-
-    def _log(self, level: int, message: str, fields: dict[str, object]) -> None:
-        _LOG.log(level, message, extra={"fields": {"worker": self._worker_id, **fields}})
 
 
 _LONGEST_SLEEP_SECONDS = 0.1  # chosen: a signal to stop is obeyed without a noticeable delay
@@ -458,7 +437,7 @@ class Worker:
         after_batch: Callable[[], None] | None = None,
     ) -> None:
         self.worker_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
-        self._news = WorkerNews(self.worker_id)
+        self._log = WorkerLog(self.worker_id)
         self._queue = queue
         self._pool = pool
         self._options = options
@@ -510,31 +489,28 @@ class Worker:
         Raises:
             ModelKeyError: If the model's key is missing or refused; the questions at work are given back unharmed.
         """
-        self._news.info("worker started", queues=",".join(self._options.queues))
+        self._log.write(logging.INFO, "worker started", queues=",".join(self._options.queues))
         self._heartbeat.start()
         try:
-            self._work_or_release()
+            try:
+                try:
+                    self._is_interruptible = True
+                    self._work()
+                finally:
+                    self._is_interruptible = False
+            except ReleasedError:
+                self._release_held()
+            except ModelKeyError:
+                self._release_held()
+                raise
         finally:
             self._heartbeat.end()
             self._pool.close()
             self._heartbeat.sign_off()
             report = self._report
             counts = {"finished": report.finished, "failed": report.failed, "released": report.released}
-            self._news.info("worker stopped", **counts, refused=report.refused, outages=report.outages)
+            self._log.write(logging.INFO, "worker stopped", **counts, refused=report.refused, outages=report.outages)
         return self._report
-
-    def _work_or_release(self) -> None:
-        try:
-            try:
-                self._is_interruptible = True
-                self._work()
-            finally:
-                self._is_interruptible = False
-        except ReleasedError:
-            self._release_held()
-        except ModelKeyError:
-            self._release_held()
-            raise
 
     def _release_held(self) -> None:
         self._report.released += self._stored(lambda: self._queue.release(self._heartbeat.held))
@@ -560,7 +536,7 @@ class Worker:
         try:
             return not self._queue.count_open(self._options.queues)
         except PolyhopError as error:
-            if not self._news.is_passing(error, "questions are counted"):
+            if not self._log.is_passing(error, "questions are counted"):
                 raise
             return False
 
@@ -570,10 +546,10 @@ class Worker:
         try:
             claimed = self._queue.claim(options.queues, self.worker_id, count, options.lease_seconds)
         except PolyhopError as error:
-            if not self._news.is_passing(error, "questions are claimed"):
+            if not self._log.is_passing(error, "questions are claimed"):
                 raise
             return []
-        self._news.claimed(claimed)
+        self._log.claimed(claimed)
         self._heartbeat.held = tuple(question.lease_token for question in claimed)
         self._watch.begin(claimed, options.lease_seconds)
         return claimed
@@ -587,25 +563,24 @@ class Worker:
                 answer_group(self._pool, group, outcome, self._watch)
             seconds = time.perf_counter() - started
             self._metrics.observe_batch(group[0].strategy, len(group), seconds)
-            self._news.debug("answered a group", strategy=group[0].strategy, questions=len(group), seconds=seconds)
+            self._log.write(
+                logging.DEBUG, "answered a group", strategy=group[0].strategy, questions=len(group), seconds=seconds
+            )
             if outcome.outage is not None:
                 rest = [question.lease_token for later in groups[place + 1 :] for question in later]
                 outcome.released.extend(rest)
                 break
         names = {q.lease_token: f"{q.job_id}/{q.question_id}" for q in claimed}
-        self._blame(outcome, names)
-        self._store(outcome, names)
-        self._left.forget([names[answer.lease_token] for answer in outcome.finished])
-        self._heartbeat.held = ()
-
-    def _blame(self, outcome: BatchOutcome, names: Mapping[str, str]) -> None:
-        """A question that a model leaves while it answers others loses an attempt in the end."""
+        # A question that a model leaves while it answers others loses an attempt in the end.
         at_fault = {token for token in outcome.left if self._left.is_at_fault(names[token])}
         outcome.released = [token for token in outcome.released if token not in at_fault]
         outcome.failed.extend(
             FailedQuestion(token, str(outcome.outage)[:LONGEST_ERROR], ModelUnavailableError.__name__, retryable=True)
             for token in sorted(at_fault)
         )
+        self._store(outcome, names)
+        self._left.forget([names[answer.lease_token] for answer in outcome.finished])
+        self._heartbeat.held = ()
 
     def _store(self, outcome: BatchOutcome, names: Mapping[str, str]) -> None:
         accepted = self._finish(outcome)
@@ -616,7 +591,7 @@ class Worker:
         self._report.released += released
         refused = len(outcome.finished) - accepted + len(outcome.failed) - failed
         self._report.refused += refused
-        self._news.lost(refused, outcome.failed, names)
+        self._log.lost(refused, outcome.failed, names)
         self._metrics.count(accepted, failed, released)
         self._mind(outcome)
 
@@ -624,14 +599,14 @@ class Worker:
         """Opens the breaker after an outage, closes it after a success, and has the heartbeat report it."""
         if outcome.left or (outcome.outage is None and outcome.finished):
             if self._breaker.outages:
-                self._news.info("the model answers again")
+                self._log.write(logging.INFO, "the model answers again")
             self._breaker.close()
         if outcome.outage is not None:
             self._report.outages += 1
             self._metrics.outage()
             pause = self._breaker.trip(time.monotonic(), at_least=retry_after_seconds(outcome.outage))
             said = str(outcome.outage)[:LONGEST_ERROR] or type(outcome.outage).__name__
-            self._news.warning("the model is unavailable", error=said, pause=pause)
+            self._log.write(logging.WARNING, "the model is unavailable", error=said, pause=pause)
             self._heartbeat.report(said)
         elif outcome.finished:
             self._heartbeat.report(None)
@@ -658,7 +633,7 @@ class Worker:
         try:
             return len(store())
         except PolyhopError as error:
-            if not self._news.is_passing(error, "answers are stored"):
+            if not self._log.is_passing(error, "answers are stored"):
                 raise
             return 0
 

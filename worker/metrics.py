@@ -1,7 +1,4 @@
-"""Prometheus metrics and /healthz of a worker, on loopback unless configured otherwise.
-
-Counts only; serving starts when asked for.
-"""
+"""Prometheus metrics and /healthz of a worker, on loopback unless configured otherwise."""
 
 import threading
 from collections.abc import Callable, Iterable

@@ -1,7 +1,4 @@
-"""One open version with all that answering needs: services, reader, strategies, filters.
-
-Opens what it is given to open and nothing else; the front door and the queue's loop share it.
-"""
+"""One open version with all that answering needs: services, reader, strategies, filters."""
 
 import dataclasses
 import gc
@@ -47,11 +44,6 @@ from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.strategies.registry import make_reader, parse_setting, require_artefacts, spec_of
 
 
-def _asked(record: VectorRecord) -> tuple[str, str]:
-    """What a question's vector among these depends on."""
-    return record.model, record.encoder.query_prefix
-
-
 class SessionServices:
     """The version's encoder, the configured chat model and cross-encoder, and the graph database that holds it."""
 
@@ -74,7 +66,10 @@ class SessionServices:
     def has_two_encoders(self) -> bool:
         """Whether entities and other short texts have vectors by another encoder than passages."""
         passages, short = self._vectors(PASSAGES), self._vectors(ENTITIES)
-        return passages is not None and short is not None and _asked(passages) != _asked(short)
+        if passages is None or short is None:
+            return False
+        # What a question's vector among these depends on.
+        return (passages.model, passages.encoder.query_prefix) != (short.model, short.encoder.query_prefix)
 
     def encode_entities(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """As `encode`, by the encoder of entities, propositions and other short texts."""
@@ -132,17 +127,7 @@ _PROMPTS = Path(__file__).parent / "reading" / "prompts"
 
 
 def open_reader(models: ModelSettings, chat: ChatModel | None, index: IndexReader, min_confidence: float) -> Reader:
-    """The reader of an open version.
-
-    Args:
-        models: Which model reads, and what.
-        chat: The chat model that reads, if one does.
-        index: The open version.
-        min_confidence: Answers below it are not given; of no use to a chat model.
-
-    Raises:
-        ModelFileError: If the folder of a model that marks answers has not what it needs.
-    """
+    """The reader of an open version."""
     if models.spans_folder:
         from polyhop.warehouse.models.rerank_and_spans import open_span_model
         from polyhop.worker.reading.models import SpanReader
@@ -224,11 +209,7 @@ class RestrictedIndex:
         return self._whole.artefact(handle)
 
     def artefact(self, handle: Artefact[T]) -> T:
-        """What is left of it, made when first asked for, then kept.
-
-        Raises:
-            ConfigurationError: If the handle does not say what is left of its value.
-        """
+        """What is left of it, made when first asked for, then kept."""
         handle.require_in(self.artefacts, self.name)
         if handle not in self._opened:
             if handle.restrict is None:
@@ -245,7 +226,6 @@ class RestrictedIndex:
         return cast("T", self._opened[handle])
 
 
-_CLOSED_BOOK_PROMPT = Path(__file__).parent / "reading" / "prompts" / "qa.closed_book.md"
 _ENTITIES_PROMPT = Path(__file__).parent / "questions" / "prompts" / "query.entities.md"
 LINKED_PASSAGES = 10  # as many as a question asks for by default
 KEPT_ANSWERERS = 32
@@ -310,7 +290,7 @@ class IndexSession:
                 self._answerers.pop(next(iter(self._answerers)))
             require_artefacts(strategy, self.index.artefacts, self.name)  # else its reader misses them, by another name
             reader = self._reader_for(strategy, parameters, min_confidence)
-            self._answerers[key] = self._make_answerer(strategy, parameters, reader)
+            self._answerers[key] = Answerer(self.index, strategy, parameters, self.services, reader, self._naming)
         return self._answerers[key]
 
     def where(self, text: str | None) -> "IndexSession":
@@ -341,7 +321,7 @@ class IndexSession:
         from polyhop.worker.reading.models import ClosedBookReader, closed_book_task
 
         chat = self.services.chat() or open_chat(self.settings, Role.READ)
-        prompt = read_prompt(_CLOSED_BOOK_PROMPT).in_language_of_question(self.index.artefact(LANGUAGE))
+        prompt = read_prompt(_PROMPTS / "qa.closed_book.md").in_language_of_question(self.index.artefact(LANGUAGE))
         return ClosedBookAnswerer(ClosedBookReader(chat, closed_book_task(prompt)))
 
     def document(self, strategy: str, answered: AnsweredQuestion) -> dict[str, Any]:
@@ -380,17 +360,14 @@ class IndexSession:
         for name in ("_reader", "_naming", "_filtered"):
             self.__dict__.pop(name, None)
 
-    def _make_answerer(self, strategy: str, parameters: Mapping[str, object], reader: Reader | None) -> Answerer:
-        return Answerer(self.index, strategy, parameters, self.services, reader, self._naming)
-
     @cached_property
     def _filtered(self) -> "FilteredSessions":
-
         return FilteredSessions(self)
 
     @cached_property
     def _reader(self) -> Reader:
-        return self._open_reader(self.settings.reader.min_confidence)
+        chat, confidence = self.services.chat(), self.settings.reader.min_confidence
+        return open_reader(self.settings.models, chat, self.index, confidence)
 
     def _reader_for(
         self, strategy: str, parameters: Mapping[str, object], min_confidence: float | None
@@ -398,23 +375,17 @@ class IndexSession:
         """Who reads what a strategy retrieves; None if nobody is to (`--reader none`)."""
         if not self.settings.reader.reads:
             return None
-        self._check_context(strategy)
-        return make_reader(strategy, self.index, parameters, self.services, self._reader_of(min_confidence))
-
-    def _reader_of(self, min_confidence: float | None) -> Reader:
-        return self._reader if min_confidence is None else self._open_reader(min_confidence)
-
-    def _check_context(self, strategy: str) -> None:
-        """Refuses to let a model read chains of a strategy that writes none."""
+        # Refuses to let a model read chains of a strategy that writes none.
         models, spec = self.settings.models, spec_of(strategy)
         if models.chat_reader and models.read_context == "chains" and not (spec.writes_context or spec.reader):
             raise ConfigurationError(
                 f"Strategy '{strategy}' writes nothing that a model could read without passages "
                 "(models.read_context = chains); qasa, naive-vector, proprag and triple-ppr do, or set it to passages."
             )
-
-    def _open_reader(self, min_confidence: float) -> Reader:
-        return open_reader(self.settings.models, self.services.chat(), self.index, min_confidence)
+        reader = self._reader
+        if min_confidence is not None:
+            reader = open_reader(models, self.services.chat(), self.index, min_confidence)
+        return make_reader(strategy, self.index, parameters, self.services, reader)
 
     @cached_property
     def _naming(self) -> QuestionNaming:
@@ -449,7 +420,7 @@ class FilteredSession(IndexSession):
     """A session for the passages that a filter allows; shares the version and the services of the whole one."""
 
     def __init__(self, whole: IndexSession, asked: Filter) -> None:
-        super().__init__(whole.published, whole.settings, _FilteredServices(whole.services))
+        super().__init__(whole.published, whole.settings, cast("Services", _FilteredServices(whole.services)))
         begun = time.perf_counter()
         allowed = allowed_passages(asked, whole.published.artefact(RECORD_FIELD_VALUES))
         self._asked = asked
@@ -475,11 +446,7 @@ class FilteredSession(IndexSession):
         }
 
     def where(self, text: str | None) -> IndexSession:
-        """Refuses a filter of what is filtered.
-
-        Raises:
-            ConfigurationError: If there is one; join the two by AND.
-        """
+        """Refuses a filter of what is filtered."""
         if text is None:
             return self
         raise ConfigurationError("This session is filtered already; join the two filters by AND.")
@@ -490,7 +457,8 @@ class FilteredSession(IndexSession):
         note = Note(FILTER_NOTE, f"{row['where']}: {row['passages']:,} of {row['of']:,} passages")
         evidence = dataclasses.replace(found.evidence, notes=(note, *found.evidence.notes))
         if not self.passage_count:
-            evidence = dataclasses.replace(evidence, fallback=self._nothing)
+            nothing = Fallback(NOTHING_ALLOWED, f"no passage matches the filter {self._asked.text}")
+            evidence = dataclasses.replace(evidence, fallback=nothing)
         noted = dataclasses.replace(answered, retrieval=dataclasses.replace(found, evidence=evidence))
         return {**super().document(strategy, noted), "filter": row}
 
@@ -506,10 +474,6 @@ class FilteredSession(IndexSession):
             return super().answerer(strategy, parameters, min_confidence)
         return _NothingAllowed(self.index, strategy, parameters, reads=self.settings.reader.reads)
 
-    @property
-    def _nothing(self) -> Fallback:
-        return Fallback(NOTHING_ALLOWED, f"no passage matches the filter {self._asked.text}")
-
 
 class FilteredSessions:
     """The filters that stay ready on an open version, by what they say."""
@@ -519,22 +483,16 @@ class FilteredSessions:
         self._ready: dict[Filter, FilteredSession] = {}
 
     def of(self, text: str) -> FilteredSession:
-        """The session of a filter; the ones that were used longest ago go first.
-
-        Raises:
-            FilterError: If it does not parse, or does not fit the version's metadata.
-            ContractError: If the version was built before questions could be filtered.
-        """
+        """The session of a filter; the ones that were used longest ago go first."""
         asked = parse_filter(text)
         session = self._ready.pop(asked, None) or FilteredSession(self._whole, asked)
         self._ready[asked] = session
-        while len(self._ready) > ALWAYS_KEPT and self._is_too_much():
+        most = len(self._whole.published.passage_ids)
+        while len(self._ready) > ALWAYS_KEPT:
+            if len(self._ready) <= KEPT_FILTERS and sum(one.passage_count for one in self._ready.values()) <= most:
+                break
             self._ready.pop(next(iter(self._ready))).forget()
         return session
-
-    def _is_too_much(self) -> bool:
-        held = sum(session.passage_count for session in self._ready.values())
-        return len(self._ready) > KEPT_FILTERS or held > len(self._whole.published.passage_ids)
 
 
 class _NothingAllowed(Answerer):
@@ -568,43 +526,11 @@ class _FilteredServices:
     def __init__(self, whole: Services) -> None:
         self._whole = whole
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As the whole session."""
-        return self._whole.encode(texts)
-
-    @property
-    def has_two_encoders(self) -> bool:
-        """As the whole session."""
-        return self._whole.has_two_encoders
-
-    def encode_entities(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As the whole session."""
-        return self._whole.encode_entities(texts)
-
-    def encode_paths(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """As the whole session."""
-        return self._whole.encode_paths(texts)
-
-    def encode_beside(
-        self, questions: Sequence[str], repeated: Sequence[str]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """As the whole session."""
-        return self._whole.encode_beside(questions, repeated)
-
-    def chat(self) -> ChatModel | None:
-        """As the whole session."""
-        return self._whole.chat()
-
-    def reranker(self) -> Reranker | None:
-        """As the whole session."""
-        return self._whole.reranker()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
 
     def graph_database(self) -> SpreadingDatabase:
-        """Always fails.
-
-        Raises:
-            ConfigurationError: Always.
-        """
+        """Always fails."""
         raise ConfigurationError(
             "The exported graph in Neo4j cannot be filtered, it holds all passages; leave out engine=neo4j, or the "
             "filter."
@@ -631,8 +557,7 @@ class IndexPool:
         held = self._sessions.get(name)
         if held is not None and held.version == current:
             return held
-        published = open_published(self._settings.root, name)
-        opened = IndexSession(published, self._settings)
+        opened = IndexSession(open_published(self._settings.root, name), self._settings)
         if held is not None:
             held.close()
         self._sessions[name] = opened

@@ -80,13 +80,7 @@ class Mentions:
 
 
 def still_kept(kept: KeptSource, gone: Collection[str], left: Collection[str] | None) -> Iterator[SourceRecord]:
-    """Records of the version before that stay and have to be split.
-
-    Args:
-        kept: Their source.
-        gone: Ids that do not count any more.
-        left: Ids of those whose passages are not known; None for all.
-    """
+    """Records of the version before that stay and have to be split."""
     if left is not None and not left:
         return
     yield from (r for r in read_kept(kept) if r.id not in gone and (left is None or r.id in left))
@@ -117,23 +111,6 @@ def drop_deleted(folder: Path, deleted: dict[str, int]) -> None:
         is_deleted = pc.fill_null(pc.less_equal(table.column("line"), lines.take(number)), False)  # noqa: FBT003
         if pc.any(is_deleted).as_py():
             pq.write_table(table.filter(pc.invert(is_deleted)), file, compression="zstd")
-
-
-def load_refused(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    """Fills `refused` (this source's) and `kept_refused` (other sources') with the records of no use.
-
-    Of a partial source, what was refused in other files than those of this run stays refused.
-    """
-    read = {"quarantine": part_files(folder, "quarantine"), "origin": build.source_name}
-    connection.execute(statement("sources", "refused"), read)
-    connection.execute(statement("sources", "no_kept_refused"))
-    files = set(pq.read_table(part_files(folder, "files")).column("source").to_pylist())
-    for kept in build.kept:
-        name = "refused_before" if kept.name == build.source_name else "kept_refused"
-        values = {"files": [str(kept.refused)]}
-        if kept.name == build.source_name:
-            values["read"] = sorted(files)
-        connection.execute(statement("sources", name), values)
 
 
 def write_kept(build: Build, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
@@ -240,11 +217,6 @@ class Unchanged:
     def kept(self, source: KeptSource, gone: Collection[str], of_records: str) -> set[str] | None:
         """Writes the parts of records of a kept source that are whole passages of the version before.
 
-        Args:
-            source: The source.
-            gone: Ids that do not count any more.
-            of_records: Name of the parts of its records.
-
         Returns:
             Ids of its records that have to be split, some of which may be gone; None for all.
         """
@@ -278,11 +250,7 @@ def parts_folder(build: Build) -> Path:
 
 
 def ingest_batch(build: Build, batch: int) -> BatchResult:
-    """Reads the source from start to end, then what is kept of others, and writes parts of `batch_size` passages.
-
-    Raises:
-        SourceError: If the source as a whole cannot be used.
-    """
+    """Reads the source from start to end, then what is kept of others, and writes parts of `batch_size` passages."""
     with no_search_for_cycles():
         return _read(build, batch)
 
@@ -347,12 +315,7 @@ def _parts(pieces: Sequence[Piece], origin: str) -> dict[str, pa.Table]:
 
 
 def ingest_finish(build: Build) -> Counts:
-    """Fills the tables; refuses a corpus with too many unusable records.
-
-    Raises:
-        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first ten bad records.
-        SourceError: If no record is left.
-    """
+    """Fills the tables; refuses a corpus with too many unusable records."""
     folder = parts_folder(build)
     passages = {"passages": part_files(folder, "passages")}
     with build.tables() as connection:
@@ -360,7 +323,17 @@ def ingest_finish(build: Build) -> Counts:
             _check_read(build, connection, folder)
         connection.execute(statement("sources", "first_in_source"), passages)
         connection.execute(statement("sources", "used_twice"), passages)
-        load_refused(build, connection, folder)
+        # Fills `refused` (this source's) and `kept_refused` (other sources') with the records of no use.
+        read = {"quarantine": part_files(folder, "quarantine"), "origin": build.source_name}
+        connection.execute(statement("sources", "refused"), read)
+        connection.execute(statement("sources", "no_kept_refused"))
+        files = set(pq.read_table(part_files(folder, "files")).column("source").to_pylist())
+        for kept in build.kept:
+            name = "refused_before" if kept.name == build.source_name else "kept_refused"
+            values = {"files": [str(kept.refused)]}
+            if kept.name == build.source_name:
+                values["read"] = sorted(files)
+            connection.execute(statement("sources", name), values)
         connection.execute(statement("ingest", "first_use"))
         connection.execute(statement("ingest", "fill_quarantine"), passages)
         connection.execute(statement("ingest", "drop_piece_ids"), passages)
@@ -391,15 +364,7 @@ def _check_read(build: Build, connection: duckdb.DuckDBPyConnection, folder: Pat
 
 
 def quarantine_passages(build: Build, faults: list[str]) -> Counts:
-    """Moves passages that a rule failed on to the quarantine, as if the source did not hold them.
-
-    Args:
-        build: The build, its source ingested.
-        faults: Part files with the columns of polyhop.tasks.stage.FAULTS.
-
-    Raises:
-        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first ten bad records.
-    """
+    """Moves passages that a rule failed on to the quarantine, as if the source did not hold them."""
     is_read = build.source is not None or build.reads_kept_only
     parts = part_files(parts_folder(build), "passages") if is_read else []
     with build.tables() as connection:

@@ -4,7 +4,7 @@ The encoder is opened once per process; vectors end in one matrix file per kind,
 by which the next version copies them.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -40,17 +40,6 @@ SCHEMA = pa.schema(
 
 Thing = tuple[str, str]
 """Id and text."""
-
-
-def write_things(path: Path, batches: Iterable[list[Thing]], key: Callable[[str], str]) -> None:
-    """Writes the list, whole or not at all.
-
-    Args:
-        path: The file.
-        batches: All things, in the order of the matrix; each list becomes a row group.
-        key: The content hash of a text, in hexadecimal digits.
-    """
-    write_batches(path, SCHEMA, (_table(things, key) for things in batches))
 
 
 def _table(things: list[Thing], key: Callable[[str], str]) -> pa.Table:
@@ -100,7 +89,7 @@ def batches(kind: VectorKind, build: Build) -> list[int]:
     if not path.is_file():
         key = partial(open_encoder(build.settings, kind.space).key, kind=_known_as(kind))
         with writing("the list of what is embedded", folder), no_search_for_cycles():
-            write_things(path, _listed(kind, build), key)
+            write_batches(path, SCHEMA, (_table(things, key) for things in _listed(kind, build)))
     return [n for n in range(batch_count(path)) if not is_part_done(folder, n)]
 
 

@@ -18,12 +18,7 @@ from polyhop.schemas.text import content_hash
 
 SEED = 13  # algorithms.md 6.3.
 RESAMPLES = 10_000  # algorithms.md 6.3.
-KIND = {
-    "kind": "percentile bootstrap of the mean over questions",
-    "level": 0.95,
-    "resamples": RESAMPLES,
-    "seed": SEED,
-}
+KIND = {"kind": "percentile bootstrap of the mean over questions", "level": 0.95, "resamples": RESAMPLES, "seed": SEED}
 """What every interval of an evaluation is: the JSON object `interval`."""
 # indices drawn at once (8 MB of int64); chosen: any number gives the same means, because the random stream is one.
 # Source: algorithms.md 6.3.
@@ -67,8 +62,6 @@ def bootstrap_columns(
     Returns:
         One result per column, each equal to that of the column alone.
 
-    Raises:
-        AlgorithmError: If there is no question.
     Source: algorithms.md 6.3; values are rounded to 12 places as in 0.3, so that summation order decides nothing.
     Cost: O(resamples * n * m) time, O(n * m + resamples * m) memory besides a chunk of about a million counts.
     """
@@ -92,8 +85,6 @@ def bootstrap_p(differences: NDArray[np.float64], *, resamples: int = RESAMPLES,
     Returns:
         In (0, 1]; below .05 about where the 95 % interval excludes 0, never 0: one more resample could turn the sign.
 
-    Raises:
-        AlgorithmError: If there is no question.
     Source: algorithms.md 6.3.
     """
     if differences.shape[0] == 0:
@@ -144,8 +135,6 @@ def rest_of(records: Sequence[QuestionRecord], sample: Sequence[QuestionRecord])
     chosen = {record.id for record in sample}
     return [record for record in records if record.id not in chosen]
 
-
-# Source: algorithms.md 6.3.
 
 EVERY_PAIR_UP_TO = 6
 """With more strategies only the pairs with a baseline are compared: 25 strategies would be 300 pairs."""
@@ -230,13 +219,7 @@ def mean(values: Iterable[float | None]) -> float | None:
 def by_group(
     keys: Sequence[str | None], values: Mapping[str, Values], metrics: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """{group: {n, strategies{name: {metric: mean}}}}, numbers by size, then words by alphabet.
-
-    Args:
-        keys: The group of each question, None: in none.
-        values: By strategy: the metrics of each question, in the same order.
-        metrics: Which ones.
-    """
+    """{group: {n, strategies{name: {metric: mean}}}}, numbers by size, then words by alphabet."""
     members: dict[str, list[int]] = {}
     for number, key in enumerate(keys):
         if key is not None:
@@ -266,11 +249,6 @@ def by_field(
     """{field: groups as in `by_group`} of the fields whose words, whole numbers or flags group the questions.
 
     A field has 2 to MOST_GROUPS different values, LEAST_MEMBERS questions to each in the mean; others are left out.
-
-    Args:
-        fields: Fields of each question by name.
-        values: As in `by_group`.
-        metrics: Which ones.
     """
     names = dict.fromkeys(name for one in fields for name in one)
     keys = {name: [_value(one.get(name)) for one in fields] for name in names}

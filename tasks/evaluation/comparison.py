@@ -1,7 +1,4 @@
-"""Two stored evaluations side by side, and gates on metrics.
-
-Differences are the second run minus the first.
-"""
+"""Two stored evaluations side by side, and gates on metrics. Differences are the second run minus the first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

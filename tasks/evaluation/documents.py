@@ -1,6 +1,6 @@
 """What the documents of a stored run say to the page, the plots and the summary: values, order, what stands out.
 
-Computes no metric (report.py does) and draws nothing. A missing or null value reads as None, never as 0.
+A missing or null value reads as None, never as 0.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""What one answer, one ranking of passages or of triples is worth against gold.
-
-Source: algorithms.md 6.1, 6.2, 6.4.
-"""
+"""What one answer, one ranking of passages or of triples is worth against gold. Source: algorithms.md 6.1, 6.2, 6.4."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -148,8 +145,6 @@ def latency_milliseconds(seconds: Sequence[float]) -> dict[str, float | None]:
     return {"p50": float(p50), "p95": float(p95), "p99": float(p99), "mean": float(milliseconds.mean())}
 
 
-# Source: algorithms.md 6.2.
-
 RECALL_DEPTHS = (1, 2, 5, 10, 20, 30)  # algorithms.md 6.2.
 DEPTHS = (10, 30)
 """Those of the paper of HubLink."""
@@ -247,18 +242,14 @@ def find_golden(golden: Iterable[GoldenTriple], stated: Iterable[NamedTriple]) -
 
     Cost: O(golden * triples of its possible subjects).
     """
-    by_subject = _by_subject(stated)
+    rows = sorted(stated)
+    by_subject = {subject: list(some) for subject, some in groupby(rows, key=lambda row: row.subject_id)}
     found = {}
     for triple in dict.fromkeys(golden):
         ids = _of_text(triple, by_subject) if isinstance(triple, str) else _of_ids(triple, by_subject)
         if ids is not None:
             found[triple] = ids
     return found
-
-
-def _by_subject(stated: Iterable[NamedTriple]) -> dict[str, list[NamedTriple]]:
-    rows = sorted(stated)
-    return {subject: list(some) for subject, some in groupby(rows, key=lambda row: row.subject_id)}
 
 
 def _body(text: str) -> str:

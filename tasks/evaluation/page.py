@@ -1,7 +1,7 @@
 """The evaluation report as one page: its tables, its sections, and what each says.
 
-What a run has no values for is said in a sentence in place of its section. In Markdown, names and errors are data:
-what would be markup in them is escaped.
+What a run has no values for is said in a sentence in place of its section. In Markdown, names and errors are data: what
+would be markup in them is escaped.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -180,14 +180,13 @@ def latency_table(run: Document, timings: Document) -> Table:
     names = [label for label in ranked(run) if any(latency(timings, label, q) is not None for q in QUANTILES)]
     found = parts(timings, names)
     columns = [_column([latency(timings, label, q) for label in names], milliseconds, min) for q in QUANTILES]
-    columns += [_part_column(timings, names, part) for part in found]
+    columns += [
+        [Cell(milliseconds(number(timings, "strategies", label, "parts_ms", part, "p50"))) for label in names]
+        for part in found
+    ]
     columns.append([Cell(decimal(number(timings, "strategies", label, "total_seconds"), 1)) for label in names])
     header = ("strategy", *(f"{q} ms" for q in QUANTILES), *(f"{part} p50 ms" for part in found), "all questions s")
     return _by_strategy(f"Latency of a question; {_BEST}", header, names, columns)
-
-
-def _part_column(timings: Document, names: Sequence[str], part: str) -> list[Cell]:
-    return [Cell(milliseconds(number(timings, "strategies", label, "parts_ms", part, "p50"))) for label in names]
 
 
 def cost_table(run: Document) -> Table:
@@ -208,16 +207,12 @@ def side_by_side_table(run: Document, timings: Document) -> Table:
         "The index as far as each strategy needs it (seconds of the runs that computed it), and a question (means)"
     )
     columns = [
-        _cost_column(timings, names, kind, key, places)
+        [Cell(_cost_cell(number(timings, "costs", label, kind, key), places)) for label in names]
         for kind, of in _COSTS.items()
         for key, (_, places) in of.items()
     ]
     header = (f"{kind}: {name}" for kind, of in _COSTS.items() for name, _ in of.values())
     return _by_strategy(caption, ("strategy", *header), names, columns)
-
-
-def _cost_column(timings: Document, names: Sequence[str], kind: str, key: str, places: int) -> list[Cell]:
-    return [Cell(_cost_cell(timings, label, kind, key, places=places)) for label in names]
 
 
 def failures_table(run: Document) -> Table:
@@ -267,8 +262,7 @@ def _used(run: Document, label: str) -> bool:
     return bool(number(run, "results", label, "cost_usd")) or any(number(tokens, kind) for kind in tokens)
 
 
-def _cost_cell(timings: Document, label: str, of: str, key: str, *, places: int) -> str:
-    value = number(timings, "costs", label, of, key)
+def _cost_cell(value: float | None, places: int) -> str:
     return NOTHING if value is None else f"{value:,.{places}f}"
 
 
@@ -302,7 +296,10 @@ def report_page(run: Document, timings: Document, plots: Mapping[str, bytes]) ->
         ranges_section(run, timings, "Over a parameter"),
         _groups(run, "by_hops", "By number of hops", "The questions are not grouped by hops."),
         _groups(run, "by_type", "By type of question", "The questions have no types."),
-        *_fields(run),
+        *[
+            _groups(run, f"by_field/{name}", f"By {name}", "", f"by-field-{n}")
+            for n, name in enumerate(fields(run), start=1)
+        ],
         _answers(run),
         _confidence(run),
         _latency(run, timings),
@@ -452,14 +449,6 @@ def _groups(run: Document, kind: str, title: str, absent: str, section: str = ""
     )
 
 
-def _fields(run: Document) -> list[Section]:
-    """A section for each field of the question file that groups the questions."""
-    return [
-        _groups(run, f"by_field/{name}", f"By {name}", "", f"by-field-{n}")
-        for n, name in enumerate(fields(run), start=1)
-    ]
-
-
 def _answers(run: Document) -> Section:
     text = (
         "Over all questions with gold answers, and over those that got an answer at all. A reader that stays silent "
@@ -510,10 +499,9 @@ def _cost(run: Document, timings: Document) -> Section:
 
 def findings(run: Document, timings: Document) -> list[str]:
     """Who finds most, who differs from the baseline beyond chance, who answers best, who is fastest, what failed."""
-    found = [_most_found(run), *(_against(run, baseline) for baseline in baselines(run)), _best_answers(run)]
-    found += [_fastest(run, timings), _failures(run)]
-    found.append(_left_out(run))
-    return [sentence for sentence in found if sentence]
+    against = [_against(run, baseline) for baseline in baselines(run)]
+    ends = [_best_answers(run), _fastest(run, timings), _failures(run), _left_out(run)]
+    return [sentence for sentence in (_most_found(run), *against, *ends) if sentence]
 
 
 def _most_found(run: Document) -> str:
@@ -548,15 +536,12 @@ def _verdicts(differences: Mapping[str, Document]) -> list[str]:
     worse = [label for label in significant if label not in better]
     rest = len(compared) - len(significant)
     undecided = [f"not told apart from it: {rest} of {len(compared)}"] if rest else []
-    return [*_verdict("better", better, compared), *_verdict("worse", worse, compared), *undecided]
-
-
-def _verdict(said: str, names: list[str], compared: list[str]) -> list[str]:
-    return [f"{said}: {_all_or(names, compared)}"] if names else []
-
-
-def _all_or(names: list[str], compared: list[str]) -> str:
-    return f"all {len(names)} others" if 2 < len(compared) == len(names) else listed(names)
+    decided = [
+        f"{said}: {f'all {len(names)} others' if 2 < len(compared) == len(names) else listed(names)}"
+        for said, names in (("better", better), ("worse", worse))
+        if names
+    ]
+    return decided + undecided
 
 
 def _best_answers(run: Document) -> str:
@@ -646,13 +631,9 @@ def _failure_lines(run: Document) -> list[str]:
 
 def _markdown_table(table: Table) -> str:
     header = [escaped(name) for name in table.columns]
-    body = [[_cell(cell) for cell in row] for row in table.rows]
+    body = [[(f"**{escaped(cell.text)}**" if cell.mark else escaped(cell.text)) for cell in row] for row in table.rows]
     lines = "\n".join(table_lines([header, *body], table.name_columns))
     return f"{escaped(table.caption)}:\n\n{lines}"
-
-
-def _cell(cell: Cell) -> str:
-    return f"**{escaped(cell.text)}**" if cell.mark else escaped(cell.text)
 
 
 def _without(table: Table, names: tuple[str, ...]) -> Table:

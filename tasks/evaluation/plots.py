@@ -8,7 +8,7 @@ markers repeat what colour says.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -97,7 +97,7 @@ def report_plots(run: Document, timings: Document) -> dict[str, bytes]:
 
 def report_figures(run: Document, timings: Document) -> dict[str, Figure]:
     """The same as figures; to be drawn inside `drawing`."""
-    figures = {"recall_at_k.png": recall_curves(run), "triple_recall_at_k.png": triple_recall_curves(run)}
+    figures = {"recall_at_k.png": recall_curves(run), "triple_recall_at_k.png": _curves(run, PREFIX, "triples")}
     figures |= {differences_plot(n): paired_differences(run, label) for n, label in enumerate(baselines(run))}
     figures["latency_against_recall.png"] = latency_against_recall(run, timings)
     figures["latency_by_part.png"] = latency_by_part(run, timings)
@@ -112,11 +112,6 @@ def differences_plot(place: int) -> str:
 def recall_curves(run: Document) -> Figure | None:
     """Recall against the number of passages; beyond eight strategies the others are grey."""
     return _curves(run, "", "passages")
-
-
-def triple_recall_curves(run: Document) -> Figure | None:
-    """The same of ranked triples."""
-    return _curves(run, PREFIX, "triples")
 
 
 def _curves(run: Document, prefix: str, noun: str) -> Figure | None:
@@ -199,7 +194,7 @@ def latency_against_recall(run: Document, timings: Document) -> Figure | None:
     points = _times_and_values(run, timings, leading) if leading else {}
     if not points:
         return None
-    drawn, (axes,) = figure(max(4.6, 0.9 + 0.19 * line_count(points)))
+    drawn, (axes,) = figure(max(4.6, 0.9 + 0.19 * sum(1 + label_lines(name).count("\n") for name in points)))
     entries: dict[str, Artist] = {}
     look = looks(ranked(run))
     best = unbeaten(points)
@@ -232,11 +227,7 @@ def _times_and_values(run: Document, timings: Document, leading: str) -> dict[st
 
 
 def unbeaten(points: Mapping[str, tuple[float, float]]) -> list[str]:
-    """Names of the points that no other is both as fast and as good as, fastest first.
-
-    Args:
-        points: (cost, value) by name; low cost and high value are good.
-    """
+    """Names of the points that no other is both as fast and as good as, fastest first."""
     kept: list[str] = []
     for name in sorted(points, key=lambda name: (points[name][0], -points[name][1])):
         if not kept or points[name][1] > points[kept[-1]][1]:
@@ -474,11 +465,6 @@ def logarithmic_ticks(axes: Axes, axis: Literal["x", "y"], values: Sequence[floa
     limits(low, high)
     place(ticks, [f"{tick:,.15g}" for tick in ticks])
     place([], minor=True)
-
-
-def line_count(names: Iterable[str]) -> int:
-    """Lines that these names take in a legend."""
-    return sum(1 + label_lines(name).count("\n") for name in names)
 
 
 def row_height(row_count: int, per_row: float = 0.27) -> float:

@@ -1,7 +1,7 @@
 """Pages of an evaluation as one file: sections of text, plots and tables, rendered without network or script.
 
-Knows no metric and chooses no content (page.py and tuning.py do). Invariant: every text is escaped, whatever it
-holds; plots are embedded as data URIs, and the page's own policy forbids it to load anything.
+Invariant: every text is escaped, whatever it holds; plots are embedded as data URIs, and the page's own policy forbids
+it to load anything.
 """
 
 from base64 import b64encode
@@ -76,10 +76,6 @@ class Page:
 
 def render(page: Page, plots: Mapping[str, bytes]) -> str:
     """The page as HTML, complete in itself.
-
-    Args:
-        page: What to show.
-        plots: PNG bytes by file name; those of a section that are missing here are left out.
 
     Returns:
         A document without script, frames and references to anything outside it.

@@ -55,10 +55,6 @@ Judged = tuple[float, float]
 def calibration(answers: Sequence[Judged], groups: int = GROUPS) -> list[dict[str, float | int]]:
     """Stated confidence against observed exact match in groups of equal size, the least confident first.
 
-    Args:
-        answers: Of answered questions, in their order (equal confidences stay in it).
-        groups: How many; sizes differ by at most one, the first ones are larger, empty ones are left out.
-
     Returns:
         [{n, stated, observed}]: number of answers, their mean confidence, their mean exact match.
     """
@@ -81,11 +77,6 @@ def coverage_curve(
     answers: Sequence[Judged], question_count: int, points: int = COVERAGE_POINTS
 ) -> list[dict[str, float]]:
     """Precision when only the most confident answers are given, for ever lower thresholds.
-
-    Args:
-        answers: Of answered questions, in any order.
-        question_count: Questions that could have been answered, at least len(answers).
-        points: Most points of the curve; the last one is that of all answers.
 
     Returns:
         [{coverage, precision, confidence}]: share of the questions answered at that threshold, mean exact match of
@@ -293,10 +284,7 @@ def _long_answers_report(gold: Sequence[GoldQuestion]) -> dict[str, Any]:
 
 
 def _strategy_report(
-    gold: Sequence[GoldQuestion],
-    outcomes: Sequence[Outcome],
-    values: Sequence[QuestionValues],
-    metrics: Sequence[str],
+    gold: Sequence[GoldQuestion], outcomes: Sequence[Outcome], values: Sequence[QuestionValues], metrics: Sequence[str]
 ) -> dict[str, Any]:
     failed = [
         {"id": question.id, "error": outcome.error}
@@ -321,7 +309,7 @@ def _answers_report(outcomes: Sequence[Outcome], values: Sequence[QuestionValues
     """
     judged = [(outcome, row) for outcome, row in zip(outcomes, values, strict=True) if row["f1"] is not None]
     answered = [(outcome, row) for outcome, row in judged if outcome.answer]
-    is_long = _has_containment(values)
+    is_long = any(CONTAINMENT in row for row in values)
     kinds = ANSWER_METRICS if is_long else ("em", "f1")
     return {
         "answered": {
@@ -330,10 +318,6 @@ def _answers_report(outcomes: Sequence[Outcome], values: Sequence[QuestionValues
         },
         **_confidence_report(answered, len(judged), is_judged=not is_long),
     }
-
-
-def _has_containment(values: Sequence[QuestionValues]) -> bool:
-    return any(CONTAINMENT in row for row in values)
 
 
 def _confidence_report(

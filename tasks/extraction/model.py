@@ -1,9 +1,8 @@
 """Extraction by a model: its three questions, replies located in passages, fallbacks, the plan of calls.
 
-Asks through the ChatModel it is given and opens nothing. The result does not depend on which replies were cached, on
-the order of passages or on the batch. Source: algorithms.md 0.7, 1.3 (1), (2), 3.3 (1), (2). Decided here:
-propositions are not asked for while the passage's entities have failed: a list by rules would be paid for, and be
-wrong once the model answers.
+The result does not depend on which replies were cached, on the order of passages or on the batch. Source: algorithms.md
+0.7, 1.3 (1), (2), 3.3 (1), (2). Decided here: propositions are not asked for while the passage's entities have failed:
+a list by rules would be paid for, and be wrong once the model answers.
 """
 
 from collections import Counter
@@ -20,7 +19,6 @@ from polyhop.schemas.chat import ChatModel, ChatOutcome, ChatRequest, ChatTask, 
 from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ReplySettings
 from polyhop.schemas.text import content_hash, norm_ws, passage_text
-from polyhop.tasks.extraction.imported import MAX_NAME_CHARACTERS, StandIn
 from polyhop.tasks.extraction.rows import (
     BatchPages,
     LedgerRow,
@@ -31,7 +29,18 @@ from polyhop.tasks.extraction.rows import (
     row_of_outcome,
     triple_proposition,
 )
-from polyhop.tasks.extraction.stated import MODEL, Contract, Stated, StatedName, clean, distribute, named, stated_page
+from polyhop.tasks.extraction.stated import (
+    MAX_NAME_CHARACTERS,
+    MODEL,
+    Contract,
+    StandIn,
+    Stated,
+    StatedName,
+    clean,
+    distribute,
+    named,
+    stated_page,
+)
 from polyhop.tasks.stage import PlannedStep, Planner, planned_step
 from polyhop.warehouse.build import Build
 from polyhop.warehouse.statements import read_prompt, statement
@@ -111,9 +120,6 @@ class Questions:
 def questions(*, demonstration: bool) -> Questions:
     """The three questions.
 
-    Args:
-        demonstration: Whether the two about propositions show an example, as the paper's do.
-
     Source: algorithms.md 3.3 (1), (2).
     """
     return Questions(
@@ -149,11 +155,6 @@ def changed_lengths(lengths: ReplySettings) -> dict[str, object]:
 
 def stated_in_document(reply: KgReply, contract: Contract, counts: Counter[str]) -> Stated:
     """Entities, relations and triples of a document's reply.
-
-    Args:
-        reply: The reply.
-        contract: What to do with unknown types.
-        counts: Drops are added to it, by reason.
 
     Source: algorithms.md 1.3 (2).
     """
@@ -260,12 +261,7 @@ class DocumentPart:
 
 
 def document_parts(passages: Sequence[Passage], most: int = DOCUMENT_CHARACTERS) -> Iterator[DocumentPart]:
-    """The documents of a batch by id, long ones cut between passages.
-
-    Args:
-        passages: All passages of some documents, in any order.
-        most: Most characters of texts in a part; a longer passage is a part of its own.
-    """
+    """The documents of a batch by id, long ones cut between passages."""
     ordered = sorted(passages, key=lambda passage: (passage.document_id, passage.ordinal, passage.passage_id))
     for document_id, group in groupby(ordered, key=lambda passage: passage.document_id):
         parts: list[list[Passage]] = []
@@ -288,19 +284,7 @@ def model_pages(
     stand_in_name: str,
     questions: Questions,
 ) -> BatchPages:
-    """What a model states about documents.
-
-    Args:
-        passages: All passages of the batch's documents.
-        chat: The model.
-        contract: What to do with unknown types.
-        stand_in: Extracts a passage where the model failed; None: it keeps its titles only.
-        stand_in_name: Label of the fallback.
-        questions: What the model is asked.
-
-    Raises:
-        BudgetExceededError: From the model.
-    """
+    """What a model states about documents."""
     return _Batch(passages, chat, contract, stand_in, stand_in_name, questions).run()
 
 
@@ -409,21 +393,18 @@ class _Batch:
         page = stated_page(passage, self._stated[passage_id], MODEL)
         lacks_names, lacks_propositions = passage_id in self._without_names, passage_id in self._without_propositions
         if self._stand_in is not None and (lacks_names or lacks_propositions):
-            _fill_in(page, self._stand_in(passage), names=lacks_names, propositions=lacks_propositions)
+            # Adds the fallback's work where the model's is missing; a key that both have keeps the model's row.
+            other = self._stand_in(passage)
+            if lacks_names:
+                page.relations += other.relations
+                page.triples += other.triples
+            if lacks_propositions:
+                page.propositions += other.propositions
+            wanted = set(other.rows) if lacks_names else {key for (_, keys), _ in other.propositions for key in keys}
+            for key, row in other.rows.items():
+                if key in wanted and _may_replace(page.rows.get(key), names=lacks_names):
+                    page.rows[key] = row
         return page
-
-
-def _fill_in(page: Page, other: Page, *, names: bool, propositions: bool) -> None:
-    """Adds the fallback's work where the model's is missing; a key that both have keeps the model's row."""
-    if names:
-        page.relations += other.relations
-        page.triples += other.triples
-    if propositions:
-        page.propositions += other.propositions
-    wanted = set(other.rows) if names else {key for (_, keys), _ in other.propositions for key in keys}
-    for key, row in other.rows.items():
-        if key in wanted and _may_replace(page.rows.get(key), names=names):
-            page.rows[key] = row
 
 
 def _may_replace(known: Row | None, *, names: bool) -> bool:
@@ -433,9 +414,6 @@ def _may_replace(known: Row | None, *, names: bool) -> bool:
 
 def _text(passage: Passage) -> str:
     return passage_text(passage.title, passage.text)
-
-
-# Source: algorithms.md 0.7, 1.3, 3.3.
 
 
 def unit(build: Build) -> str:
@@ -462,14 +440,7 @@ def plan(build: Build, planner: Planner) -> list[PlannedStep]:
 def plan_passages(
     passages: Sequence[Passage], contract: Contract, asked: Questions, planner: Planner
 ) -> list[PlannedStep]:
-    """The three steps over all passages of some documents.
-
-    Args:
-        passages: All passages of some documents.
-        contract: Types that the model is asked for.
-        asked: The questions.
-        planner: Knows the cache and counts tokens.
-    """
+    """The three steps over all passages of some documents."""
     types = ", ".join(contract.asked_types)
     documents = [
         ChatRequest(asked.kg_extract, part.unit_id, (("document", part.text), ("types", types)))

@@ -236,11 +236,7 @@ class BatchPages:
     faults: list[tuple[str, str]] = field(default_factory=list)
 
     def add_page(self, passage: Passage, extract: Callable[[Passage], Page]) -> Page | None:
-        """Adds what is found on a passage; if a rule fails on its text, its fault, and returns None.
-
-        Raises:
-            PolyhopError: From `extract`: a setting or a store, not the text, is the reason.
-        """
+        """Adds what is found on a passage; if a rule fails on its text, its fault, and returns None."""
         try:
             page = extract(passage)
         except (PolyhopError, MemoryError):
@@ -286,11 +282,6 @@ _ENDS = (".", "!", "?")
 
 def triple_proposition(parts: tuple[str, str, str], source_key: str, target_key: str) -> Proposition:
     """A triple as a proposition.
-
-    Args:
-        parts: Subject, label and object as the source writes them, none empty.
-        source_key: Key of the subject.
-        target_key: Key of the object.
 
     Source: algorithms.md 3.3 (2).
     """

@@ -52,11 +52,6 @@ _PUNCTUATION = string.punctuation + "“”‘’«»–—…"
 def sentence_relations(text: str, mentions: Sequence[Mention], homes: Sequence[int]) -> list[Relation]:
     """Relations between consecutive names of one sentence, in text order.
 
-    Args:
-        text: The passage's text.
-        mentions: Its names, in order of place.
-        homes: Number of the sentence of each.
-
     Source: algorithms.md 0.8 (F-REL). Cost: O(characters).
     """
     found = []
@@ -114,13 +109,6 @@ def sentence_propositions(
 ) -> list[Proposition]:
     """Each sentence of a passage as a proposition.
 
-    Args:
-        passage: The passage.
-        title_keys: Keys of its title, possibly none.
-        sentences: (start, end) of its sentences.
-        names: Names of its text, in order of place.
-        dates: Dates of its text, in order of place.
-
     Source: algorithms.md 0.8 (F-PROP). Cost: O(characters).
     """
     found = []
@@ -158,33 +146,6 @@ _LISTED, _PART, _SAME = 0.45, 0.5, 0.7
 _SURE = 0.6
 
 
-def type_page(
-    rows: Mapping[str, Row],
-    text: str,
-    title: Sequence[str],
-    names: Sequence[Mention],
-    sentences: Sequence[tuple[int, int]],
-) -> None:
-    """Types names of a page by its other names; changes `rows`.
-
-    Args:
-        rows: Rows of the page by key, typed by all other cues.
-        text: The page's text.
-        title: Key of its whole title; none if it has no key.
-        names: Names in the text, in order.
-        sentences: Ranges of its sentences.
-
-    Cost: O(names + words of names).
-    """
-    outer = _outermost(names)
-    if title and sentences:
-        _type_other_names(rows, text, rows[title[0]], outer, sentences[0][1])
-    _drop_persons(rows)  # before lists, which would spread them
-    _type_lists(rows, text, outer)
-    _drop_persons(rows)
-    _type_parts(rows)
-
-
 def _drop_persons(rows: Mapping[str, Row]) -> None:
     """Takes the type from dates, numbers, headers and terms that look like persons."""
     for key, row in rows.items():
@@ -213,17 +174,6 @@ def _type_other_names(rows: Mapping[str, Row], text: str, title: Row, names: Seq
             break
         if _ALSO.search(text[max(0, mention.start - 16) : mention.start]) and mention.key not in PLACES:
             _raise(rows[mention.key], title.type, _SAME)
-
-
-def _type_lists(rows: Mapping[str, Row], text: str, names: Sequence[Mention]) -> None:
-    """Gives names of a list the type of the surest among them."""
-    begin = 0
-    for place in range(1, len(names) + 1):
-        if place < len(names) and _is_coordinated(text[names[place - 1].end : names[place].start]):
-            continue
-        if place - begin > 1:
-            _spread_type([rows[mention.key] for mention in names[begin:place]])
-        begin = place
 
 
 def _spread_type(rows: Sequence[Row]) -> None:
@@ -296,7 +246,22 @@ def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES, la
 
     rows = title_rows(passage, extractor)
     _add_names(rows, passage, finder.find(passage.title), names, homes, extractor)
-    type_page(rows, passage.text, title_keys[:1], names, sentences)
+    # Types names of a page by its other names; changes `rows`.
+    title = title_keys[:1]
+    outer = _outermost(names)
+    if title and sentences:
+        _type_other_names(rows, passage.text, rows[title[0]], outer, sentences[0][1])
+    _drop_persons(rows)  # before lists, which would spread them
+    # Gives names of a list the type of the surest among them.
+    begin = 0
+    for place in range(1, len(outer) + 1):
+        if place < len(outer) and _is_coordinated(passage.text[outer[place - 1].end : outer[place].start]):
+            continue
+        if place - begin > 1:
+            _spread_type([rows[mention.key] for mention in outer[begin:place]])
+        begin = place
+    _drop_persons(rows)
+    _type_parts(rows)
     known = list(rows)
     _add_values(rows, dates, "DATE", sentences, extractor)
     _add_values(rows, find_numbers(passage.text, dates), "NUMBER", sentences, extractor)

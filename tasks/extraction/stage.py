@@ -1,8 +1,7 @@
 """The extraction stage: passages, batch by batch, to raw rows; unchanged passages keep theirs."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
 from polyhop.schemas.tables import EXTRACTION_LEDGER, Column, Table
 from polyhop.schemas.text import content_hash
-from polyhop.tasks.extraction.imported import Matches, StandIn, import_pages, left_over, match_rows
 from polyhop.tasks.extraction.model import (
     DOCUMENT_CHARACTERS,
     changed_lengths,
@@ -30,7 +28,15 @@ from polyhop.tasks.extraction.model import (
 )
 from polyhop.tasks.extraction.rows import BatchPages, arrow_table, counts_table, ledger_table, raw_tables
 from polyhop.tasks.extraction.rules import rules_page
-from polyhop.tasks.extraction.stated import Contract, contract_settings
+from polyhop.tasks.extraction.stated import (
+    Contract,
+    Matches,
+    StandIn,
+    contract_settings,
+    import_pages,
+    left_over,
+    match_rows,
+)
 from polyhop.tasks.raw_rows import (
     EXTRACTED_FILE,
     FILES,
@@ -39,7 +45,6 @@ from polyhop.tasks.raw_rows import (
     RAW_FILES,
     REPLACED_FILE,
     SINCE_FILES,
-    RawRows,
     keeps_rows,
     raw_rows,
     write_changed,
@@ -106,10 +111,6 @@ _ROW_GROUP = 20_000
 def fresh_passages(connection: duckdb.DuckDBPyConnection, extracted: Path, recipe: str) -> list[str]:
     """Ids, ascending, of the passages whose rows a version does not have, or would have otherwise.
 
-    Args:
-        connection: To the passages of the corpus now.
-        extracted: Its file of `EXTRACTED`.
-        recipe: Of the rows that are wanted now.
     Cost: O(passages), and O(characters) if titles came or went.
     """
     known = {"extracted": str(extracted), "recipe": recipe}
@@ -132,10 +133,6 @@ def gone_passages(connection: duckdb.DuckDBPyConnection, extracted: Path) -> lis
 def merged_rows(before: Path | None, gone: Sequence[str], parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The rows of a version, without those of some passages, and the rows of parts, ascending by passage.
 
-    Args:
-        before: The version's file of one of `RAW`, None if there is none.
-        gone: Ids of passages whose rows are not kept: removed ones, and all that the parts are about.
-        parts: Rows ascending by passage within a part and over the parts.
     Cost: O(rows); memory for one row group and one part.
     """
     left_out, coming = pa.array(gone, pa.string()), iter(parts)
@@ -206,15 +203,8 @@ def rules_batches(build: Build, recipe: str) -> list[int]:
     return [
         number
         for number, ids in enumerate(_batches(build, fresh))
-        if not is_part_done(folder, number) or not _ids_done(folder, number).issuperset(ids)
+        if not is_part_done(folder, number) or not set(_ids_in(part_file(folder, _DONE, number))).issuperset(ids)
     ]
-
-
-def kept_count(build: Build, recipe: str) -> int:
-    """How many passages need no batch."""
-    with build.tables(read_only=True) as connection:
-        _, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
-    return int(passages) - len(_fresh(build, recipe))
 
 
 def run_rules(build: Build, batch: int, recipe: str) -> BatchResult:
@@ -252,34 +242,17 @@ def join_rows(build: Build, recipe: str) -> None:
         adds = bool(before) and len(replaced) <= MOST_REPLACED * written
         ids = pa.table({"passage_id": pa.array(replaced if adds else [], pa.string())})
         pq.write_table(ids, build.staging.arrays / REPLACED_FILE)
-        for names in zip(RAW, RAW_FILES, SINCE_FILES, strict=True):
-            _join(build, names, before, _Changes(_batches(build, fresh), left_out, earlier), adds=adds)
-
-
-@dataclass(frozen=True, slots=True)
-class _Changes:
-    """Batches of passages with new rows, all that lose those that they had, and those that did so in earlier runs."""
-
-    batches: Sequence[Sequence[str]]
-    left_out: Sequence[str]
-    replaced: Sequence[str]
-
-
-def _join(
-    build: Build, names: tuple[str, str, str], before: Mapping[str, Path], changes: _Changes, *, adds: bool
-) -> None:
-    """Writes the two files of one kind of row: the first as it was and what changed since, or all rows and none."""
-    name, file, since = names
-    arrays = build.staging.arrays
-    parts = _parts(build.parts("extract"), name, changes.batches)
-    schema = pq.read_schema(before[file] if before else part_file(build.parts("extract"), name, 0))
-    changed = merged_rows(before.get(since), changes.left_out, parts)
-    if adds:
-        _link(build, [before[file]])
-        write_rows(arrays / since, schema, changed)
-        return
-    write_rows(arrays / file, schema, merged_rows(before.get(file), [*changes.replaced, *changes.left_out], changed))
-    write_rows(arrays / since, schema, [])
+        folder, arrays = build.parts("extract"), build.staging.arrays
+        for name, file, since in zip(RAW, RAW_FILES, SINCE_FILES, strict=True):
+            schema = pq.read_schema(before[file] if before else part_file(folder, name, 0))
+            changed = merged_rows(before.get(since), left_out, _parts(folder, name, _batches(build, fresh)))
+            # One file stays as it was and the other has what changed since, or the first has all rows.
+            if adds:
+                _link(build, [before[file]])
+                write_rows(arrays / since, schema, changed)
+            else:
+                write_rows(arrays / file, schema, merged_rows(before.get(file), [*earlier, *left_out], changed))
+                write_rows(arrays / since, schema, [])
 
 
 def _link(build: Build, files: Iterable[Path]) -> None:
@@ -344,10 +317,6 @@ def _batches(build: Build, ids: Sequence[str]) -> list[Sequence[str]]:
     return [ids[start : start + size] for start in range(0, len(ids), size)]
 
 
-def _ids_done(folder: Path, number: int) -> set[str]:
-    return set(_ids_in(part_file(folder, _DONE, number)))
-
-
 def _parts(folder: Path, name: str, batches: Sequence[Sequence[str]]) -> Iterator[pa.Table]:
     """The rows of each batch; a part of an interrupted run may have more passages than its batch has now."""
     for number, ids in enumerate(batches):
@@ -378,11 +347,7 @@ def settings(build: Build) -> dict[str, object]:
 
 
 def files(build: Build) -> dict[str, str]:
-    """What a model is asked, or the extractions to import.
-
-    Raises:
-        SourceError: If there is no file to import.
-    """
+    """What a model is asked, or the extractions to import."""
     extraction = build.settings.extraction
     if extraction.extractor == "model":
         return {"questions": questions(demonstration=extraction.demonstration).hash}
@@ -417,12 +382,7 @@ def batches(build: Build) -> list[int]:
 
 
 def run_batch(build: Build, batch: int) -> BatchResult:
-    """Extracts one batch and writes its part.
-
-    Raises:
-        BudgetExceededError: If a model's next call might exceed the budget; replies so far are cached.
-        ConfigurationError: If no model is configured and one is asked for.
-    """
+    """Extracts one batch and writes its part."""
     extractor = build.settings.extraction.extractor
     if extractor == "rules":
         return run_rules(build, batch, recipe(build))
@@ -439,7 +399,11 @@ def run_batch(build: Build, batch: int) -> BatchResult:
 
 def kept(build: Build) -> int:
     """Passages whose rows the version before has."""
-    return kept_count(build, recipe(build)) if build.settings.extraction.extractor == "rules" else 0
+    if build.settings.extraction.extractor != "rules":
+        return 0
+    with build.tables(read_only=True) as connection:
+        _, passages = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
+    return int(passages) - len(_fresh(build, recipe(build)))
 
 
 def recipe(build: Build) -> str:
@@ -512,9 +476,7 @@ def _matches(tables: str, _fingerprint: str, file: Path) -> Matches:
         ids = connection.execute(statement("extract", "passage_ids")).fetchall()
         known = {name for pair in ids for name in pair}
         return match_rows(
-            read_extractions(file),
-            known,
-            lambda: connection.execute(statement("extract", "record_texts")).fetchall(),
+            read_extractions(file), known, lambda: connection.execute(statement("extract", "record_texts")).fetchall()
         )
 
 
@@ -542,13 +504,13 @@ def finish(build: Build) -> Counts:
 
 def _raw_counts(build: Build) -> dict[str, int]:
     """How many raw rows there are, by name."""
+    counts = dict.fromkeys(RAW, 0)
     with build.tables(read_only=True) as connection:
-
-        def count(rows: RawRows) -> int:
-            found = connection.execute(f"SELECT count(*) FROM ({rows.query})").fetchone() if rows.files else None
-            return int(found[0]) if found else 0
-
-        return {name: count(raw_rows(build, name)) for name in RAW}
+        for name in RAW:
+            rows = raw_rows(build, name)
+            if rows.files:
+                (counts[name],) = connection.execute(f"SELECT count(*) FROM ({rows.query})").fetchone() or (0,)
+    return counts
 
 
 EXTRACT = Stage(

@@ -1,7 +1,4 @@
-"""The graph stages: mentions to entity-passage arrays, relations to neighbours, titles to edges.
-
-Weights are ranking's business: the arrays hold counts, flags and labels only.
-"""
+"""The graph stages: mentions to entity-passage arrays, relations to neighbours, titles to edges."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

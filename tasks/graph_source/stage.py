@@ -104,7 +104,8 @@ def statement_tables(lines: Iterable[GraphLine]) -> dict[str, pa.Table]:
         nodes[source_id, line.subject, ""] += 1
         nodes[target_id, line.object, ""] += 1
         triples[source_id, target_id, line.predicate] += 1
-    return {"nodes": _nodes_table(nodes), "statements": _statements_table(triples)}
+    rows = [_node_row(*key, count) for key, count in nodes.items()]
+    return {"nodes": table_of_rows(NODE_PARTS.arrow, rows), "statements": _statements_table(triples)}
 
 
 def _object_id(statement: Statement) -> str:
@@ -114,11 +115,6 @@ def _object_id(statement: Statement) -> str:
     # a datatype never begins with @, and a value with a language has no other datatype
     kind = f"@{value.language.lower()}" if value.language else value.datatype
     return literal_id(statement.subject.id, statement.predicate, kind, value.name)
-
-
-def _nodes_table(nodes: Counter[tuple[str, Node, str]]) -> pa.Table:
-    rows = [_node_row(*key, count) for key, count in nodes.items()]
-    return table_of_rows(NODE_PARTS.arrow, rows)
 
 
 def _node_row(entity_id: str, node: Node, preference: str, count: int) -> tuple[object, ...]:
@@ -212,11 +208,7 @@ def _without_node(
 
 
 def fill_texts(build: Build, folder: Path, connection: duckdb.DuckDBPyConnection) -> Counts:
-    """Fills documents, passages and their links to nodes, which are in their tables; notes the refused rows.
-
-    Raises:
-        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first ten bad rows.
-    """
+    """Fills documents, passages and their links to nodes, which are in their tables; notes the refused rows."""
     parts = {name: part_files(folder, name) for name in _PARTS}
     for name, read in _FILLED_TEXTS:
         connection.execute(statement("graph_texts", name), {part: parts[part] for part in read})
@@ -252,11 +244,7 @@ def parts_folder(build: Build) -> Path:
 
 
 def read_batch(build: Build, batch: int) -> BatchResult:
-    """Reads the graph from start to end and writes parts of `LINES_PER_PART` lines.
-
-    Raises:
-        SourceError: If the file as a whole cannot be used.
-    """
+    """Reads the graph from start to end and writes parts of `LINES_PER_PART` lines."""
     if build.source is None:
         raise SourceError("There is nothing to read; name a graph.")
     folder = parts_folder(build)
@@ -295,12 +283,7 @@ def _chunks(build: Build, source: Source) -> Iterator[tuple[list[GraphLine], lis
 
 
 def finish(build: Build) -> Counts:
-    """Fills the tables; refuses a graph with too many unusable lines, and its texts likewise.
-
-    Raises:
-        QuarantineExceededError: Above `corpus.max_quarantine_share`; it names the first ten bad lines.
-        SourceError: If no line states a relation.
-    """
+    """Fills the tables; refuses a graph with too many unusable lines, and its texts likewise."""
     folder = parts_folder(build)
     with build.tables() as connection:
         for name, parts in _FILLED:

@@ -20,8 +20,6 @@ from polyhop.schemas.graph import NamedTriple
 from polyhop.schemas.hubs import END_KINDS, HUB, LEAF, LIMIT, REVISIT, HubGraph, Numbers
 from polyhop.schemas.settings import HubMode
 
-# Source: algorithms.md 4.3.
-
 TYPES, EDGES, SPLIT = 1, 2, 4  # flags: a node may be a hub by several rules
 DEFINITIONS = {TYPES: "types", EDGES: "edges", TYPES | EDGES: "types and edges", SPLIT: "split"}
 """Why a node is a hub, by the rules that it meets."""
@@ -42,12 +40,6 @@ def nodes_beside(graph: HubGraph, predicate: int, labelled: Sequence[int]) -> ND
 
 def hub_rules(graph: HubGraph, typed: Sequence[int], mode: HubMode, min_edges: int) -> NDArray[np.uint8]:
     """The rules by which each node is a hub, as a sum of TYPES and EDGES; 0: it is none.
-
-    Args:
-        graph: The graph; its triples are distinct.
-        typed: Nodes of a hub type.
-        mode: Which rules count; "auto" is not among them.
-        min_edges: Triples that enter or leave a node from which on it is a hub; a self-loop does both.
 
     Returns:
         Shape (n,).
@@ -135,10 +127,6 @@ class RootSearch:
         self, starts: Iterable[DirectedNode], *, until_hub: bool = True
     ) -> tuple[list[DirectedNode], list[DirectedNode]]:
         """One level of the search, breadth first.
-
-        Args:
-            starts: Where it begins, or goes on from the level before.
-            until_hub: The thesis' eta: go on along every path until a hub is met; otherwise a level is one step.
 
         Returns:
             The hubs found, each once, in the order of finding; and where the next level begins (without the hubs'
@@ -359,16 +347,11 @@ def search_hubs(
             found.hubs[place.node] = FoundHub.of(level, paths)
             candidates |= {node: kind for node, (kind, _) in paths.candidates.items()}
         if limits.split:
-            for node in _ends(candidates, graph):
+            for node in [node for node, kind in candidates.items() if kind == LIMIT and not graph.is_literal[node]]:
                 is_hub[node] = found.rules[node] = SPLIT
         roots += _roots(candidates, both_ways=False)
         level += 1
     return found
-
-
-def _ends(candidates: Mapping[int, int], graph: HubGraph) -> list[int]:
-    """Where paths ended for their length; never a literal."""
-    return [node for node, kind in candidates.items() if kind == LIMIT and not graph.is_literal[node]]
 
 
 def _roots(nodes: Iterable[int], *, both_ways: bool) -> list[DirectedNode]:
@@ -409,13 +392,7 @@ class Covered:
 
 
 def path_rows(arrays: Mapping[str, NDArray[np.generic]], left_out: int, unreached: int) -> Iterator[Row]:
-    """Hubs and paths in numbers.
-
-    Args:
-        arrays: Those of `path_arrays`.
-        left_out: Paths beyond the limit.
-        unreached: Hubs that no search found.
-    """
+    """Hubs and paths in numbers."""
     per_hub, lengths = np.diff(arrays["path-starts"]), np.diff(arrays["triple-starts"])
     with_paths = int((per_hub > 0).sum())
     yield row("hubs", ALL, with_paths, len(per_hub) - with_paths + unreached)

@@ -156,10 +156,7 @@ def read_hub_graph(connection: duckdb.DuckDBPyConnection, kind: SourceKind) -> R
     triples = _table(connection, "triples")
     subjects, predicates, objects = (_numbers(triples.column(name)) for name in ("subject", "predicate", "object"))
     graph = HubGraph.from_triples(
-        subjects,
-        predicates,
-        objects,
-        np.array(nodes.column("is_literal").to_pylist(), dtype=np.bool_),
+        subjects, predicates, objects, np.array(nodes.column("is_literal").to_pylist(), dtype=np.bool_)
     )
     named = NamedGraph(
         graph,
@@ -202,9 +199,6 @@ def _numbers(column: pa.ChunkedArray) -> Numbers:
     return numbers
 
 
-# Source: algorithms.md 4.3, 4.7.
-
-
 @dataclass(frozen=True, slots=True)
 class HubRule:
     """What makes a node a hub: `mode` is not "auto", and there are types if it needs them."""
@@ -215,12 +209,8 @@ class HubRule:
 
     @classmethod
     def of(cls, settings: HubSettings, kind: SourceKind) -> "HubRule":
-        """The rule that the settings mean for a source.
-
-        Raises:
-            ConfigurationError: If a setting needs another one.
-        """
-        types = settings.types or _usual_types(settings, kind)
+        """The rule that the settings mean for a source."""
+        types = settings.types or ((DOCUMENT,) if kind == "corpus" and settings.mode != "edges" else ())
         mode: HubMode = settings.mode
         if mode == "auto":
             mode = "types" if types else "edges"
@@ -235,40 +225,8 @@ class HubRule:
         return cls(mode, types if mode != "edges" else (), settings.min_edges)
 
 
-def _usual_types(settings: HubSettings, kind: SourceKind) -> tuple[str, ...]:
-    """The types of hubs if the settings name none: the documents of a corpus, unless edges alone make hubs."""
-    return (DOCUMENT,) if kind == "corpus" and settings.mode != "edges" else ()
-
-
-def find_hubs(
-    connection: duckdb.DuckDBPyConnection, named: NamedGraph, rule: HubRule, *, must_exist: bool
-) -> NDArray[np.uint8]:
-    """The rules by which each node is a hub, shape (n,); see `hub_rules`.
-
-    Args:
-        connection: With the numbered nodes.
-        named: The graph.
-        rule: What makes a node a hub.
-        must_exist: Whether a type that no node has is refused.
-
-    Raises:
-        ConfigurationError: If no node has one of the types.
-    """
-    typed: set[int] = set()
-    for entry in rule.types:
-        found = _typed(connection, named, entry)
-        if must_exist and not found:
-            raise _unknown(connection, "hubs.types", entry, "no node is of that type")
-        typed |= found
-    return hub_rules(named.graph, sorted(typed), rule.mode, rule.min_edges)
-
-
 def find_starts(connection: duckdb.DuckDBPyConnection, starts: Sequence[str]) -> list[int] | None:
-    """Nodes by id or type, in the order of the settings, each once; None without any: all hubs.
-
-    Raises:
-        ConfigurationError: If one is neither an id nor a type of a node.
-    """
+    """Nodes by id or type, in the order of the settings, each once; None without any: all hubs."""
     if not starts:
         return None
     nodes: dict[int, None] = {}
@@ -425,11 +383,7 @@ Arrays = dict[str, NDArray[np.generic]]
 
 
 def settings(build: Build) -> dict[str, object]:
-    """What hubs are, and how far their paths go.
-
-    Raises:
-        ConfigurationError: If a setting needs another one.
-    """
+    """What hubs are, and how far their paths go."""
     chosen = build.settings.hubs
     HubRule.of(chosen, build.source_kind)
     return chosen.model_dump(mode="json", exclude=_TEXT_SETTINGS) | asdict(limits_of(chosen, build.source_kind))
@@ -442,14 +396,18 @@ def limits_of(chosen: HubSettings, kind: SourceKind) -> SearchLimits:
 
 
 def found_hubs(build: Build, connection: duckdb.DuckDBPyConnection) -> tuple[ReadGraph, HubSearch]:
-    """Reads the graph of a build, and finds its hubs and their paths.
-
-    Raises:
-        ConfigurationError: If the settings name a type or a start that no node has.
-    """
+    """Reads the graph of a build, and finds its hubs and their paths."""
     chosen, read = build.settings.hubs, read_hub_graph(connection, build.source_kind)
     rule = HubRule.of(chosen, build.source_kind)
-    rules = find_hubs(connection, read.named, rule, must_exist=bool(chosen.types))
+    # The rules by which each node is a hub, shape (n,); see `hub_rules`.
+    must_exist = bool(chosen.types)
+    typed: set[int] = set()
+    for entry in rule.types:
+        found = _typed(connection, read.named, entry)
+        if must_exist and not found:
+            raise _unknown(connection, "hubs.types", entry, "no node is of that type")
+        typed |= found
+    rules = hub_rules(read.named.graph, sorted(typed), rule.mode, rule.min_edges)
     starts = find_starts(connection, chosen.start)
     return read, search_hubs(read.named.graph, rules, starts, limits_of(chosen, build.source_kind))
 
@@ -461,11 +419,7 @@ def searched_paths(read: ReadGraph, search: HubSearch) -> SearchedPaths:
 
 
 def finish(build: Build) -> Counts:
-    """Fills the tables and writes the arrays.
-
-    Raises:
-        ConfigurationError: If the settings name a type or a start that no node has.
-    """
+    """Fills the tables and writes the arrays."""
     with build.tables() as connection:
         read, search = found_hubs(build, connection)
         arrays = path_arrays(search)
@@ -481,13 +435,17 @@ def finish(build: Build) -> Counts:
             connection, _coverage_table(connection, covered, read, search, arrays), HUB_COVERAGE.name, HUB_COVERAGE.key
         )
         hub_types = hub_type_names(connection, HubRule.of(build.settings.hubs, build.source_kind))
+        # Shape (e, 2): numbers of hubs that the search found, and of passages.
+        hubs = arrays["hubs"]
+        pairs = passage_pairs(connection, _PASSAGES[build.source_kind])
+        pairs = pairs[np.isin(pairs[:, 0], hubs)]
         saved = {
             **read.named.graph.arrays,
             **arrays,
             "unreached": search.unreached,
             **_names(read, hub_types),
             "triple-passages": passage_pairs(connection, "passages_of_triples"),
-            "hub-passages": _hub_passages(connection, build.source_kind, arrays["hubs"]),
+            "hub-passages": np.stack((np.searchsorted(hubs, pairs[:, 0]), pairs[:, 1]), axis=1).astype(np.int64),
         }
     save_arrays(build.staging.arrays, PATH_ARRAYS, saved)
     return {
@@ -531,15 +489,6 @@ def _names(read: ReadGraph, hub_types: list[str]) -> Arrays:
     return arrays
 
 
-def _hub_passages(
-    connection: duckdb.DuckDBPyConnection, kind: SourceKind, hubs: NDArray[np.generic]
-) -> NDArray[np.int64]:
-    """Shape (e, 2): numbers of hubs that the search found, and of passages."""
-    pairs = passage_pairs(connection, _PASSAGES[kind])
-    pairs = pairs[np.isin(pairs[:, 0], hubs)]
-    return np.stack((np.searchsorted(hubs, pairs[:, 0]), pairs[:, 1]), axis=1).astype(np.int64)
-
-
 def _hubs_table(search: HubSearch, read: ReadGraph, arrays: Arrays) -> pa.Table:
     """The hubs that were found, then those that were not."""
     starts = arrays["path-starts"].tolist()
@@ -578,10 +527,7 @@ def _coverage_table(
     counted: dict[str, list[tuple[str, int, int]]] = {}
     marked = {
         "nodes_by_type": ("covered_nodes", {"n": np.arange(graph.node_count), "is_covered": covered.nodes}),
-        "triples_by_predicate": (
-            "covered_triples",
-            {"predicate": graph.predicates, "is_covered": covered.triples},
-        ),
+        "triples_by_predicate": ("covered_triples", {"predicate": graph.predicates, "is_covered": covered.triples}),
     }
     for name, (view, columns) in marked.items():
         connection.register(view, pa.table(columns))

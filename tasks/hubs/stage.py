@@ -83,13 +83,7 @@ class RowCollector:
     _paths: int = 0
 
     def add(self, numbers: Sequence[int], triples: Sequence[NamedTriple], text: str) -> None:
-        """The rows of the next path.
-
-        Args:
-            numbers: Of its triples.
-            triples: The same in words.
-            text: Of the path.
-        """
+        """The rows of the next path."""
         seen: set[tuple[int, str]] = set()
         for level, triple, row_text in self._level_texts(numbers, triples, text):
             if (level, row_text) not in seen:
@@ -118,20 +112,11 @@ class RowCollector:
 
 
 def value_texts(signatures: Iterable[Signature], values: Iterable[str], distinct: DistinctTexts) -> NDArray[np.int32]:
-    """The number of each path's text for hub-facets, shape (p,): its signature's text, then its value.
-
-    Args:
-        signatures: Of each path.
-        values: Label of the last object of each path.
-        distinct: Takes the texts.
-    """
+    """The number of each path's text for hub-facets, shape (p,): its signature's text, then its value."""
     listed = list(signatures)
     words = signature_texts(set(listed))
     texts = (f"{words[signature]} {value}".strip() for signature, value in zip(listed, values, strict=True))
     return np.fromiter(map(distinct.number, texts), dtype=np.int32, count=len(listed))
-
-
-# Source: algorithms.md 4.6.
 
 
 class PathText(BaseModel):
@@ -154,12 +139,7 @@ def path_lines(triples: Iterable[NamedTriple]) -> str:
 
 
 def path_request(lines: str, unit_id: str) -> ChatRequest[PathText]:
-    """The question about one path.
-
-    Args:
-        lines: Of `path_lines`.
-        unit_id: Hash of the path, or of the first of those with these lines.
-    """
+    """The question about one path."""
     return ChatRequest(path_text_task(), unit_id, (("triples", lines),))
 
 
@@ -184,13 +164,7 @@ TEMPLATE = "template"
 def path_tables(
     searched: SearchedPaths, written: Mapping[str, tuple[str, str]], rows: RowCollector
 ) -> Iterator[pa.Table]:
-    """The rows of the table of paths, in emission order.
-
-    Args:
-        searched: The paths.
-        written: Text and its model by the words that the model was shown; other paths get the template's text.
-        rows: Takes the paths, too.
-    """
+    """The rows of the table of paths, in emission order."""
     hub_of = np.repeat(np.arange(len(searched.hubs)), np.diff(searched.path_starts))
     numbers, words = searched.numbers(), searched.words()
     for first in range(0, searched.path_count, CHUNK):
@@ -251,11 +225,7 @@ _ASKED = pa.schema([("lines", pa.string()), ("unit_id", pa.string())])
 
 
 def settings(build: Build) -> dict[str, object]:
-    """Who writes the texts, and what of a path is embedded.
-
-    Raises:
-        ConfigurationError: If a model shall write and none is named.
-    """
+    """Who writes the texts, and what of a path is embedded."""
     chosen = build.settings.hubs
     said: dict[str, object] = {"levels": list(chosen.levels), "textualiser": chosen.textualiser}
     return said | ({"model": _model(build)} if _asks(build) else {})
@@ -279,11 +249,7 @@ def batches(build: Build) -> list[int]:
 
 
 def run(build: Build, batch: int) -> BatchResult:
-    """Asks about one batch of paths; what fails is asked again by the next run.
-
-    Raises:
-        BudgetExceededError: Before a call that might exceed the budget; replies so far are cached.
-    """
+    """Asks about one batch of paths; what fails is asked again by the next run."""
     from polyhop.warehouse.open_models import open_chat
 
     asked = read_batch(_asked(build), batch).to_pylist()

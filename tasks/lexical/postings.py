@@ -1,7 +1,4 @@
-"""Postings from token lists (pure).
-
-Knows no analyser and no formula.
-"""
+"""Postings from token lists (pure)."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

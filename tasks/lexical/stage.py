@@ -40,20 +40,8 @@ class KeptPostings:
     numbers: NDArray[np.int64]
 
 
-def tables_before(build: Build, analyser: str, recipe: str) -> Path | None:
-    """The tables of the version before, if its postings were made in the same way and both are undamaged."""
-    files = build.earlier_files(*(f"lexical-{analyser}_{name}" for name in LEXICAL_FILES))
-    return build.earlier_tables(f"lexical-{analyser}", recipe, [PASSAGES.name]) if files else None
-
-
 def kept_postings(build: Build, analyser: str, before: Path) -> KeptPostings | None:
-    """What need not be counted again; None if the postings cannot be read.
-
-    Args:
-        build: The build.
-        analyser: Whose postings.
-        before: The tables of the version before.
-    """
+    """What need not be counted again; None if the postings cannot be read."""
     with connect(before, read_only=True) as connection:
         (_, count) = connection.execute(statement("ingest", "count_documents")).fetchone() or (0, 0)
     try:
@@ -80,7 +68,9 @@ def finish(analyser: str, build: Build) -> Counts:
     """Writes the postings; only texts that the version before has not are read."""
     tokens = analyser_of(analyser, build.settings.corpus.language)
     recipe = chain_fingerprint(_name(analyser), _REVISION, {}, dict(language_setting(build)))
-    before = tables_before(build, analyser, recipe)
+    # The tables of the version before, if its postings were made in the same way and both are undamaged.
+    files = build.earlier_files(*(f"lexical-{analyser}_{name}" for name in LEXICAL_FILES))
+    before = build.earlier_tables(f"lexical-{analyser}", recipe, [PASSAGES.name]) if files else None
     kept = kept_postings(build, analyser, before) if before is not None else None
     if before is None or kept is None:
         index = build_postings(tokens(text) for text in _texts(build))

@@ -51,7 +51,7 @@ def proposition_graph(
     return PropositionGraph(
         entities=stored,
         passages=Rows.of(come_from[:, 0], come_from[:, 1], propositions),
-        entity_propositions=_turned(stored, entity_count),
+        entity_propositions=Rows.of(stored.indices, stored.owners, entity_count),
         passage_propositions=Rows.of(come_from[:, 1], come_from[:, 0], passage_count),
         passage_entities=Rows.of(contained[:, 0], contained[:, 1], passage_count),
         cliques=Rows.of(linked[by_pair, 0], linked[by_pair, 1], entity_count),
@@ -78,11 +78,6 @@ def _clique_pairs(entities: Rows, entity_count: int) -> tuple[NDArray[np.int64],
 def _both_ways(pairs: Integers) -> Integers:
     """The pairs, then the same pairs the other way round."""
     return np.concatenate((pairs, pairs[:, ::-1]))
-
-
-def _turned(rows: Rows, count: int) -> Rows:
-    """By index: the rows that hold it, ascending."""
-    return Rows.of(rows.indices, rows.owners, count)
 
 
 def _codes(pairs: Integers, width: int) -> NDArray[np.int64]:

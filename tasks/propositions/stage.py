@@ -1,8 +1,7 @@
 """The proposition stages: propositions or triples, and entities with similar names, to arrays.
 
 The vectors are split into lists around centres (k-means); a search looks into the nearest lists only, so that its cost
-grows with the square root of the number of entities. Cosines of what is found are exact. Source: algorithms.md 3.3
-(3).
+grows with the square root of the number of entities. Cosines of what is found are exact. Source: algorithms.md 3.3 (3).
 """
 
 from dataclasses import dataclass
@@ -86,17 +85,13 @@ def find_synonyms(vectors: Vectors, names: list[str], rule: SynonymRule) -> Syno
     Source: algorithms.md 3.3 (3).
     Cost: O(n sqrt(n) d); memory O(n sqrt(n)) bytes at most a block at a time.
     """
-    searching = np.array([n for n, name in enumerate(names) if _letters(name) > _SHORT], dtype=np.int64)
+    searching = np.array([n for n, name in enumerate(names) if sum(map(str.isalnum, name)) > _SHORT], dtype=np.int64)
     if len(vectors) <= _EXACT_UP_TO:
         return _paired(*_nearest(vectors, _all_pairs(vectors, searching, rule), rule), 1.0)
     found = _nearest(vectors, _listed_pairs(vectors, searching, rule), rule)
     sample = np.random.default_rng(0).permutation(searching)[:SAMPLE]
     exact = _nearest(vectors, _all_pairs(vectors, np.sort(sample), rule), rule)
     return _paired(*found, _recall(found, exact, sample))
-
-
-def _letters(name: str) -> int:
-    return sum(map(str.isalnum, name))
 
 
 def _all_pairs(vectors: Vectors, searching: Numbers, rule: SynonymRule) -> tuple[Numbers, Numbers]:
@@ -221,14 +216,7 @@ def settings(graph: GraphName, build: Build) -> dict[str, object]:
 
 
 def finish(graph: GraphName, name_vectors: str, synonym_table: Table, build: Build) -> Counts:
-    """Finds synonyms, fills their table and writes the arrays.
-
-    Args:
-        graph: The graph, whose name is also that of its arrays.
-        name_vectors: The kind of vectors that its synonyms are found by.
-        synonym_table: The table of its synonyms.
-        build: The build.
-    """
+    """Finds synonyms, fills their table and writes the arrays."""
     chosen = build.settings.propositions
     with build.tables(read_only=True) as connection:
         origin = PropositionOrigin.of(graph, chosen.include)

@@ -130,29 +130,6 @@ def _refuse(build: Build, what: str, total: int, gone: int) -> None:
         )
 
 
-def fill_changes(
-    build: Build, connection: duckdb.DuckDBPyConnection, before: Manifest | None, number: int
-) -> Mapping[str, int]:
-    """Fills the table of the staged version; returns how many records changed, by kind.
-
-    Where the tables of the version before cannot be read, every record counts as added.
-
-    Args:
-        build: The build, its tables filled.
-        connection: Its tables.
-        before: Manifest of the version before, None if there is none.
-        number: The version that is being published.
-    """
-    connection.execute(create_statement(CHANGES))
-    folders = [build.staging.arrays]
-    published = build.folder.version(before.version) if before is not None else None
-    if published is not None:
-        folders.append(published.arrays)
-    found = compare_records(connection, published.tables if published is not None else None, folders)
-    connection.execute(statement("changes", "fill_changes"), {"version": number})
-    return found
-
-
 _EARLIER = "version_before"
 
 
@@ -319,21 +296,20 @@ _UNFINGERPRINTED = {"root", "batch_size", "keep_versions", "maintenance", "queue
 
 
 def publish(build: Build, stages: Sequence[Stage]) -> Counts:
-    """Publishes the staged version; returns its number, and how many records changed, by kind.
-
-    Args:
-        build: The build, all stages done.
-        stages: Those stages.
-
-    Raises:
-        InvariantError: If a table breaks an invariant; nothing is published.
-        StoreError: If the disk refuses; nothing is published.
-    """
+    """Publishes the staged version; returns its number, and how many records changed, by kind."""
     held = tables_of(stages)
     number = max([*published_versions(build.folder), 0]) + 1
     with build.tables() as connection:
         _fill_stages(build, connection)
-        changes = fill_changes(build, connection, latest_manifest(build), number)
+        # The table of changes, and how many records changed, by kind.
+        before = latest_manifest(build)
+        connection.execute(create_statement(CHANGES))
+        folders = [build.staging.arrays]
+        published = build.folder.version(before.version) if before is not None else None
+        if published is not None:
+            folders.append(published.arrays)
+        changes = compare_records(connection, published.tables if published is not None else None, folders)
+        connection.execute(statement("changes", "fill_changes"), {"version": number})
         updates = updated_tables(build)  # keys were looked at when rows came
         check_invariants(connection, stages, [table for table in (*held, CHANGES) if table.name not in updates])
         _describe(connection, [*held, CHANGES])
@@ -347,6 +323,7 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         vectors = synced.result()
     tables = dict(checksums.tables)
     history = {CHANGES.name: tables.pop(CHANGES.name)}
+    recipes = {stage.name: stage.recipe(build) for stage in stages}
     manifest = Manifest(
         index=build.index,
         version=number,
@@ -357,7 +334,15 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         corpus_hash=build.fingerprint(stages[0].name),
         settings=redacted_tree(build.settings.model_dump(mode="json", exclude=_UNFINGERPRINTED)),
         artefacts=tuple(sorted(build.artefacts)),
-        stages=_stage_records(build, stages),
+        stages={
+            name: StageRecord(
+                fingerprint=build.fingerprint(name),
+                recipe=recipes[name],
+                outcome=dict(build.outcomes).get(name, ""),
+                counts=dict(counts),
+            )
+            for name, counts in build.counts.items()
+        },
         counts=_counts(tables),
         tables=tables,
         history=history,
@@ -372,19 +357,6 @@ def publish(build: Build, stages: Sequence[Stage]) -> Counts:
         store.end_changes()
     publish_folder(build.folder, build.staging.path, manifest)
     return {"version": number, **changes}
-
-
-def _stage_records(build: Build, stages: Sequence[Stage]) -> dict[str, StageRecord]:
-    recipes = {stage.name: stage.recipe(build) for stage in stages}
-    return {
-        name: StageRecord(
-            fingerprint=build.fingerprint(name),
-            recipe=recipes[name],
-            outcome=dict(build.outcomes).get(name, ""),
-            counts=dict(counts),
-        )
-        for name, counts in build.counts.items()
-    }
 
 
 def publish_stage(stages: Sequence[Stage]) -> Stage:
@@ -434,11 +406,7 @@ def _graph_sources(build: Build) -> str:
 
 
 def check_invariants(connection: duckdb.DuckDBPyConnection, stages: Sequence[Stage], tables: Sequence[Table]) -> None:
-    """Checks that the invariants of the stages hold and that the keys of these tables are unique.
-
-    Raises:
-        InvariantError: Naming the invariant, how many rows break it and one of them.
-    """
+    """Checks that the invariants of the stages hold and that the keys of these tables are unique."""
     for stage in stages:
         for name, sql in stage.invariants.items():
             count, example = connection.execute(sql).fetchone() or (0, None)

@@ -1,26 +1,29 @@
-"""Which names may be one entity: candidates, clusters of a bearable size, and verdicts about them.
+"""Which names may be one entity: candidates, clusters of a bearable size, verdicts, and what a model says of a cluster.
 
-Tokens are those of the folded name, because entities are keyed by it (docs/decisions/0002). Source: algorithms.md 1.4,
-steps 1 to 3.
+Tokens are those of the folded name, because entities are keyed by it (docs/decisions/0002). A model's groups are
+checked before anything is merged; a call that failed merges nothing. Source: algorithms.md 1.4, steps 1 to 3 and 6.
 """
 
+import json
 import string
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from heapq import heapify, heappop, heappush
 from itertools import pairwise, permutations
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numpy.typing import NDArray
+from pydantic import BaseModel
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from polyhop.schemas.chat import Usage
+from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Usage
 from polyhop.schemas.text import fold, norm_ws
+from polyhop.warehouse.statements import read_prompt
 
 Pair = tuple[int, int]
 """Numbers of two names; the tokens of the first are among those of the second."""
@@ -94,7 +97,13 @@ def candidate_pairs(names: Sequence[Name]) -> Candidates:
     Source: algorithms.md 1.4, steps 2 and 3.
     Cost: O(sum over names of the names that share their rarest word), without a loop over names.
     """
-    words = _words_of(names)
+    # Words of the names that have a type: those of `Name.tokens`.
+    chosen = [number for number, name in enumerate(names) if name.type is not None]
+    forms = [names[number].form for number in chosen]
+    found, count = _numbered_words(" ".join(forms).split())
+    owner = np.repeat(np.array(chosen, dtype=np.int64), [form.count(" ") + 1 if form else 0 for form in forms])
+    owner, found = np.divmod(np.unique(owner[found >= 0] * count + found[found >= 0]), count)
+    words = _Words(owner, found, _numbered_types(names)[owner] * count + found, count)
     if not len(words.names):
         return Candidates([], 0)
     _, place, uses = np.unique(words.typed, return_inverse=True, return_counts=True)
@@ -123,9 +132,6 @@ def pairs_across_types(names: Sequence[Name]) -> list[Pair]:
 
     Other names of two types stay apart: `Emma` may be the heroine, and `Emma film` her film. A single word has too many
     bearers to be more than a company's short name (`Acme`, `Acme Ltd`; not `Jones`, `Mr Jones`).
-
-    Args:
-        names: Names in any order; those without type or without words take no part.
 
     Returns:
         As `candidate_pairs`.
@@ -160,16 +166,6 @@ class _Words(NamedTuple):
     words: NDArray[np.int64]
     typed: NDArray[np.int64]
     width: int
-
-
-def _words_of(names: Sequence[Name]) -> _Words:
-    """Words of the names that have a type: those of `Name.tokens`."""
-    chosen = [number for number, name in enumerate(names) if name.type is not None]
-    forms = [names[number].form for number in chosen]
-    found, count = _numbered_words(" ".join(forms).split())
-    owner = np.repeat(np.array(chosen, dtype=np.int64), [form.count(" ") + 1 if form else 0 for form in forms])
-    owner, found = np.divmod(np.unique(owner[found >= 0] * count + found[found >= 0]), count)
-    return _Words(owner, found, _numbered_types(names)[owner] * count + found, count)
 
 
 def _numbered_words(written: Sequence[str]) -> tuple[NDArray[np.int64], int]:
@@ -291,7 +287,15 @@ def clusters_of(count: int, pairs: Iterable[tuple[int, int]], max_size: int) -> 
     Cost: O(edges log items).
     """
     edges = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
-    components = _connected(count, edges)
+    # Connected components of at least two items, members ascending, in order of their first member.
+    ones = np.ones(len(edges), np.int8)
+    graph = coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(count, count))
+    labels = connected_components(graph, directed=False)[1]
+    members = np.flatnonzero(np.bincount(edges.ravel(), minlength=count))
+    members = members[np.argsort(labels[members], kind="stable")]
+    starts = np.flatnonzero(np.diff(labels[members])) + 1
+    found, bounds = members.tolist(), [0, *starts.tolist(), len(members)]
+    components = sorted(found[start:end] for start, end in pairwise(bounds) if end - start > 1)
     large = {member for component in components if len(component) > max_size for member in component}
     neighbours: dict[int, set[int]] = defaultdict(set)
     is_large = np.zeros(count, dtype=np.bool_)
@@ -309,18 +313,6 @@ def clusters_of(count: int, pairs: Iterable[tuple[int, int]], max_size: int) -> 
         left_out += dropped
         clusters += _components(set(component) - dropped, neighbours)
     return Clusters(sorted(clusters), sorted(left_out))
-
-
-def _connected(count: int, edges: npt.NDArray[np.int64]) -> list[list[int]]:
-    """Connected components of at least two items, members ascending, in order of their first member."""
-    ones = np.ones(len(edges), np.int8)
-    graph = coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(count, count))
-    labels = connected_components(graph, directed=False)[1]
-    members = np.flatnonzero(np.bincount(edges.ravel(), minlength=count))
-    members = members[np.argsort(labels[members], kind="stable")]
-    starts = np.flatnonzero(np.diff(labels[members])) + 1
-    found, bounds = members.tolist(), [0, *starts.tolist(), len(members)]
-    return sorted(found[start:end] for start, end in pairwise(bounds) if end - start > 1)
 
 
 def _dropped(component: list[int], neighbours: dict[int, set[int]], max_size: int) -> set[int]:
@@ -381,3 +373,112 @@ def _components(members: set[int], neighbours: dict[int, set[int]]) -> list[list
         if len(piece) > 1:
             pieces.append(sorted(piece))
     return pieces
+
+
+MAX_DESCRIPTIONS = 5  # algorithms.md 1.4, step 6.
+DESCRIPTION_CHARACTERS = 120  # algorithms.md 1.4, step 6.
+
+
+class NameGroup(BaseModel):
+    """Names that the model takes for one thing."""
+
+    canonical_name: str
+    members: list[str]
+    description: str
+
+
+class NameGroups(BaseModel):
+    """The form of a reply to kg.resolve."""
+
+    groups: list[NameGroup]
+
+
+@cache
+def resolve_task() -> ChatTask[NameGroups]:
+    """The task kg.resolve with its prompt."""
+    prompt = read_prompt(Path(__file__).parent / "prompts" / "kg.resolve.md")
+    return ChatTask("kg.resolve", prompt, NameGroups)
+
+
+def cluster_request(names: Sequence[Name], cluster: Sequence[int]) -> ChatRequest[NameGroups]:
+    """The question about one cluster.
+
+    Source: algorithms.md 1.4, step 6 (input lines).
+    """
+    members = [names[number] for number in cluster]
+    lines = [
+        json.dumps({"name": member.name, "type": member.type, "descriptions": _short(member)}, ensure_ascii=False)
+        for member in members
+    ]
+    unit = f"{members[0].type}:{members[0].key}"
+    return ChatRequest(resolve_task(), unit, (("names", "\n".join(lines)),))
+
+
+def verdict_of(
+    names: Sequence[Name], clusters: Sequence[Sequence[int]], outcomes: Sequence[ChatOutcome[NameGroups]]
+) -> Verdict:
+    """What the model's replies mean, as far as they may be believed.
+
+    Source: algorithms.md 1.4, step 6 (validation).
+    """
+    merges: list[tuple[int, int, str]] = []
+    refusals: dict[int, str] = {}
+    descriptions: dict[int, str] = {}
+    for cluster, outcome in zip(clusters, outcomes, strict=True):
+        if outcome.reply is None:
+            why = f"the model gave no usable reply ({outcome.error_class or 'unknown reason'}); the next run asks again"
+            refusals.update(dict.fromkeys(cluster, why))
+            continue
+        grouped = set()
+        for canonical, members, description in valid_groups(names, cluster, outcome.reply.groups):
+            descriptions[canonical] = description
+            grouped.update(members)
+            why = f"{outcome.model} takes {{}} and {quoted_name(names[canonical].key)} for one"
+            merges += [(m, canonical, why.format(quoted_name(names[m].key))) for m in members if m != canonical]
+        refusals.update(_apart(names, cluster, grouped, outcome.model))
+    failed = sum(outcome.reply is None for outcome in outcomes)
+    usage = sum((outcome.usage for outcome in outcomes if outcome.reply is not None), Usage())
+    return Verdict(sorted(merges), refusals, frozenset(), descriptions, failed, usage)
+
+
+def valid_groups(
+    names: Sequence[Name], cluster: Sequence[int], groups: Iterable[NameGroup]
+) -> list[tuple[int, list[int], str]]:
+    """(canonical, members ascending, description) of the groups that hold after checking.
+
+    Names from outside the cluster and names of an earlier group are dropped; a group falls if fewer than two are left
+    or its canonical name is not among them.
+
+    Source: algorithms.md 1.4, step 6 (validation).
+    """
+    number_of = {norm_ws(names[number].name): number for number in reversed(cluster)}
+    used: set[int] = set()
+    valid = []
+    for group in groups:
+        found = {number for member in group.members if (number := number_of.get(norm_ws(member))) is not None}
+        members = sorted(found - used)
+        canonical = number_of.get(norm_ws(group.canonical_name))
+        if canonical is None or canonical not in members or len(members) < 2:
+            continue
+        used.update(members)
+        valid.append((canonical, members, " ".join(group.description.split()) or _joined(names, members)))
+    return valid
+
+
+def _apart(names: Sequence[Name], cluster: Sequence[int], grouped: set[int], model: str) -> dict[int, str]:
+    """Why the ungrouped names of a cluster stay alone."""
+    reasons = {}
+    for number in cluster:
+        if number not in grouped:
+            others = ", ".join(quoted_name(names[other].key) for other in cluster if other != number)
+            reasons[number] = f"{model} keeps {quoted_name(names[number].key)} apart from {others}"
+    return reasons
+
+
+def _short(name: Name) -> list[str]:
+    distinct = dict.fromkeys(text[:DESCRIPTION_CHARACTERS] for text in name.descriptions if text)
+    return list(distinct)[:MAX_DESCRIPTIONS]
+
+
+def _joined(names: Sequence[Name], members: Sequence[int]) -> str:
+    return " | ".join(dict.fromkeys(text for number in members for text in names[number].descriptions if text))

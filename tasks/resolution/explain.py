@@ -1,10 +1,6 @@
-"""Why two names are one entity, or are not, from what a published version knows (pure).
+"""Why two names are one entity, or are not, from what a published version knows (pure). Source: algorithms.md 1.4."""
 
-Decides nothing again: reports the version's own decisions; only what needs no decision (other types, no common words)
-is worked out here. Source: algorithms.md 1.4.
-"""
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from polyhop.schemas.errors import ConfigurationError
@@ -115,30 +111,22 @@ def _difference(a: str, b: str, records: NameRecords) -> str:
         return "they are two nodes of the graph that this index was made from, and nodes are never merged"
     keys = known_key(a, records), known_key(b, records)
     meant = [_entity(key, records) or key for key in keys]
-    told = _told_of_both(keys, meant, records)
+    # What was decided about two names; of that, what people said, if they said anything.
+    about = [d for d in records.decisions if _is_about_other(d, keys, meant)]
+    told = _reasons(d for d in about if d.kind == "manual") or _reasons(about)
     if told:
         return told
     types = [records.entities[key][1] for key in meant]
     if types[0] != types[1]:
-        return _difference_of_types(meant, types)
+        kinds = " and ".join(
+            f"{quoted_name(k)} is {t or 'of no known type'}" for k, t in sorted(zip(meant, types, strict=True))
+        )
+        return f"names are one only within one type, or where a guess adds a form of address or of company: {kinds}"
     words = name_words(a), name_words(b)
     if not (words[0] <= words[1] or words[1] <= words[0]):
         return "they are not candidates: neither name has all words of the other"
     shorter = keys[0] if len(words[0]) <= len(words[1]) else keys[1]
     return _why_undecided(shorter, types[0], records)
-
-
-def _told_of_both(keys: tuple[str, str], meant: list[str], records: NameRecords) -> str:
-    """What was decided about two names; of that, what people said, if they said anything."""
-    about = [d for d in records.decisions if _is_about_other(d, keys, meant)]
-    return _reasons(d for d in about if d.kind == "manual") or _reasons(about)
-
-
-def _difference_of_types(meant: Sequence[str], types: Sequence[str | None]) -> str:
-    kinds = " and ".join(
-        f"{quoted_name(k)} is {t or 'of no known type'}" for k, t in sorted(zip(meant, types, strict=True))
-    )
-    return f"names are one only within one type, or where a guess adds a form of address or of company: {kinds}"
 
 
 def _why_undecided(shorter: str, type_: str | None, records: NameRecords) -> str:

@@ -76,9 +76,6 @@ class Senses:
 def titled_bearers(titles: Mapping[str, Collection[str]]) -> dict[str, list[Bearer]]:
     """Names that several titles share once their parentheses, or what follows a comma, are dropped.
 
-    Args:
-        titles: Title to the ids of its passages.
-
     Returns:
         Key of a name to two bearers or more, in order of their keys.
     """
@@ -98,12 +95,7 @@ def titled_bearers(titles: Mapping[str, Collection[str]]) -> dict[str, list[Bear
 def qualified_bearers(
     qualifiers: Iterable[tuple[str, str, str, str, str]], containers: Collection[tuple[str, str]]
 ) -> dict[str, list[Bearer]]:
-    """Places of one name in several larger ones (`Cambridge, Massachusetts`).
-
-    Args:
-        qualifiers: (passage id, key, spelling, key of the qualifier, its spelling).
-        containers: (a, b): a is said to lie in b anywhere, so that both qualify the same place.
-    """
+    """Places of one name in several larger ones (`Cambridge, Massachusetts`)."""
     groups: dict[str, dict[str, list[tuple[str, str, str]]]] = defaultdict(lambda: defaultdict(list))
     for passage, key, name, qualifier, spelling in sorted(qualifiers):
         groups[key][qualifier].append((passage, name, spelling))
@@ -137,12 +129,7 @@ def _joined(qualifiers: Sequence[str], containers: Collection[tuple[str, str]]) 
 
 
 def typed_bearers(types: Iterable[tuple[str, str, str, str]], *, keeps_name: bool) -> dict[str, list[Bearer]]:
-    """Names of several types.
-
-    Args:
-        types: (passage id, key, spelling, type) where something in the passage gives the type.
-        keeps_name: The most frequent type keeps the name's own key.
-    """
+    """Names of several types."""
     groups: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for passage, key, name, kind in sorted(types):
         groups[key][kind][passage] = name
@@ -186,12 +173,6 @@ def senses_of(
     mentioning: Mapping[str, Collection[str]],
 ) -> Senses:
     """Which passages mean which bearer.
-
-    Args:
-        bearers: Key of a shared name to its bearers.
-        neighbours: Passage id to the keys of the names in it; empty to go without neighbourhoods.
-        counts: Key to the number of passages that mention it.
-        mentioning: Key of a shared name to the passages that mention it.
 
     Returns:
         A passage that several bearers claim, or none clearly, keeps the name's key.
@@ -304,9 +285,6 @@ _IN_A_LIST = re.compile(r",? (and|or)\b|, [^\W\da-z_]|[-/'’]")
 def tell_apart(connection: duckdb.DuckDBPyConnection, identity: str) -> Senses:
     """Puts the raw rows (`all_mentions` and so on) under the keys of the bearers that they mean.
 
-    Args:
-        connection: With the raw rows, and the table of passages.
-        identity: `name_type` or `context`.
     Cost: O(mentions) to look through, O(those of shared names) to decide.
     """
     senses = _by_type(connection) if identity == "name_type" else _by_context(connection)

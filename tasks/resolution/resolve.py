@@ -1,7 +1,7 @@
 """Names to entities: what is accepted, people's links, every decision with its reason (pure).
 
-Same names in another order give the same result. Automatic merges never cross types that are nearly certain; links
-may. Source: algorithms.md 1.4.
+Same names in another order give the same result. Automatic merges never cross types that are nearly certain; links may.
+Source: algorithms.md 1.4.
 """
 
 from collections import defaultdict, deque
@@ -59,7 +59,7 @@ def accept(names: Sequence[Name], pairs: Iterable[Pair], similarity: Similarity 
     ambiguous = set()
     for a in sorted(longer):
         forms = {b: why for b in sorted(longer[a]) if (why := _reason(names[a], names[b], similarity))}
-        largest = _largest(names, forms)
+        largest = [b for b in forms if not any(names[b].tokens < names[c].tokens for c in forms)]
         if not forms:
             refusals[a] = _refusal(names, a, longer[a])
         elif len({names[b].tokens for b in largest}) > 1:
@@ -107,11 +107,6 @@ def _reason_of_words(a: Name, b: Name) -> str:
     return ""
 
 
-def _largest(names: Sequence[Name], forms: Mapping[int, str]) -> list[int]:
-    """The forms whose words no other form has all of, and more."""
-    return [b for b in forms if not any(names[b].tokens < names[c].tokens for c in forms)]
-
-
 def _refusal(names: Sequence[Name], a: int, longer: Sequence[int]) -> str:
     if names[a].type == LOCATION:
         shown = ", ".join(quoted_name(names[b].key) for b in sorted(longer)[:3])
@@ -121,8 +116,6 @@ def _refusal(names: Sequence[Name], a: int, longer: Sequence[int]) -> str:
     ]
     return f"every longer form may be another thing: {'; '.join(added)}"
 
-
-# Source: algorithms.md 1.4.
 
 Edges = Mapping[int, Sequence[tuple[int, str]]]
 """Number of a name to (other name, reason)."""
@@ -147,12 +140,7 @@ def link_key(name: str) -> str:
 
 
 def unused_reason(pair: NamePair, name_of: Callable[[str], Name | None]) -> str:
-    """Why a pair has no effect, "" if it has one.
-
-    Args:
-        pair: The pair.
-        name_of: Key to its name, None if no passage mentions it.
-    """
+    """Why a pair has no effect, "" if it has one."""
     for written in (pair.a, pair.b):
         name = name_of(link_key(written))
         if pair.type and name is not None and name.mention_count and name.type != pair.type:
@@ -161,11 +149,7 @@ def unused_reason(pair: NamePair, name_of: Callable[[str], Name | None]) -> str:
 
 
 def cannot_links_of(cannot: Iterable[NamePair], number_of: Mapping[str, int]) -> dict[int, dict[int, str]]:
-    """Number to the numbers that must stay apart from it, with the place that says so.
-
-    Raises:
-        ConfigurationError: If both names of a pair have one key: nothing can keep them apart.
-    """
+    """Number to the numbers that must stay apart from it, with the place that says so."""
     cannot_links: dict[int, dict[int, str]] = {}
     for pair in cannot:
         a, b = number_of[link_key(pair.a)], number_of[link_key(pair.b)]
@@ -182,17 +166,7 @@ def cannot_links_of(cannot: Iterable[NamePair], number_of: Mapping[str, int]) ->
 def check_contradictions(
     names: Sequence[Name], sets: DisjointSets, edges: Edges, cannot_links: Mapping[int, Mapping[int, str]]
 ) -> None:
-    """Refuses pairs that are both linked and kept apart.
-
-    Args:
-        names: All names.
-        sets: Joined by must-links only.
-        edges: The must-links.
-        cannot_links: The cannot-links.
-
-    Raises:
-        ConfigurationError: Naming both names and the chain that joins them.
-    """
+    """Refuses pairs that are both linked and kept apart."""
     for a in sorted(cannot_links):
         for b in sorted(cannot_links[a]):
             if a < b and sets.find(a) == sets.find(b):

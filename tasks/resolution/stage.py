@@ -1,7 +1,6 @@
 """The resolution stage: raw parts and people's edits to the tables of entities, all or what changed.
 
-The statements are in warehouse/tables/sql/resolve.sql, the decisions in resolve.py; order of the parts does not
-matter.
+The statements are in warehouse/tables/sql/resolve.sql, the decisions in resolve.py; order of the parts does not matter.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,10 +32,9 @@ from polyhop.schemas.tables import (
 )
 from polyhop.schemas.text import content_hash, norm_simple, without_last_parenthesis
 from polyhop.tasks.raw_rows import RAW, RawRows, raw_rows, raw_rows_before, read_changed
-from polyhop.tasks.resolution.candidates import Judge, Name, Pair, Verdict
+from polyhop.tasks.resolution.candidates import Judge, Name, Pair, Verdict, cluster_request, resolve_task, verdict_of
 from polyhop.tasks.resolution.namesakes import Senses, tell_apart, with_senses
 from polyhop.tasks.resolution.resolve import Links, Resolution, accept, link_key, resolve
-from polyhop.tasks.resolution.verification import cluster_request, resolve_task, verdict_of
 from polyhop.tasks.stage import Counts, Stage, no_search_for_cycles
 from polyhop.warehouse.build import (
     Build,
@@ -55,11 +53,7 @@ from polyhop.warehouse.user_files import edits_hash, links_hash, read_edits, rea
 
 
 def title_aliases(titles: Iterable[str]) -> list[tuple[str, str]]:
-    """(alias, key of the title it may mean) pairs, distinct and sorted; an alias with several keys is ambiguous.
-
-    Args:
-        titles: Titles; equal ones count once.
-    """
+    """(alias, key of the title it may mean) pairs, distinct and sorted; an alias with several keys is ambiguous."""
     pairs = set()
     for title in set(titles):
         keys = title_keys(title)
@@ -91,13 +85,7 @@ class EditedEntity(NamedTuple):
 
 
 def edited_links(links: Links, edits: Iterable[EntityEdit], mentioned: Collection[str]) -> Links:
-    """The links of files, and those that edits add.
-
-    Args:
-        links: What files say.
-        edits: What people decided with `polyhop entities edit`.
-        mentioned: Keys of all names that passages mention: a new name that is one of them leads to its own entity.
-    """
+    """The links of files, and those that edits add."""
     must, cannot = list(links.must), list(links.cannot)
     for edit in edits:
         pair = NamePair(edit.key, edit.other, place=edit.place)
@@ -110,12 +98,7 @@ def edited_links(links: Links, edits: Iterable[EntityEdit], mentioned: Collectio
 
 
 def edited_entities(edits: Iterable[EntityEdit], canonical_of: Mapping[str, str]) -> list[EditedEntity]:
-    """What is said of each entity, in order of their keys.
-
-    Args:
-        edits: In the order in which they were made.
-        canonical_of: Key of a merged-away name to the key of its entity.
-    """
+    """What is said of each entity, in order of their keys."""
     found: dict[str, EditedEntity] = {}
     for edit in edits:
         key = canonical_of.get(edit.key, edit.key)
@@ -217,13 +200,6 @@ FILLED = (ENTITIES, MENTIONS, RELATIONS, RELATION_SOURCES, *(table for tables in
 """Tables that an update takes from the version before, but for what changed."""
 
 
-def describe_names(connection: duckdb.DuckDBPyConnection) -> None:
-    """Name and type of each key of all mentions, while nothing is decided."""
-    _run(connection, "resolve", "own_mentions")
-    _view(connection, "resolved_mentions", "own_mentions")
-    _run(connection, "resolve", "names_of_keys", "types_of_keys")
-
-
 def fill_all(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     """Fills the tables from all raw rows, once it is decided which names are which entity."""
     clear_tables(build, connection, FILLED)
@@ -260,12 +236,6 @@ def fill_changed(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     _run(connection, "resolve_update", "moved_keys", "moved_entities", "placed_mentions")
     outdated = "unit_id IN (FROM changed_passages) OR entity_id IN (SELECT entity_id FROM moved_entities)"
     _replace(build, connection, MENTIONS, "mentions", outdated)
-    _update_relations(build, connection)
-    for name, tables in _STATED.items():
-        _update_stated(build, connection, name, tables)
-
-
-def _update_relations(build: Build, connection: duckdb.DuckDBPyConnection) -> None:
     _run(connection, "resolve_update", "relations_of_changes")
     _run(connection, "resolve", "raw_relations")
     _run(connection, "resolve_update", "relations_not_stated", "touched_relations", "relations_beside")
@@ -273,18 +243,14 @@ def _update_relations(build: Build, connection: duckdb.DuckDBPyConnection) -> No
     _run(connection, "resolve_update", "drop_other_relations")
     for table in (RELATIONS, RELATION_SOURCES):
         _replace(build, connection, table, table.name, "relation_id IN (FROM touched_relations)")
-
-
-def _update_stated(
-    build: Build, connection: duckdb.DuckDBPyConnection, name: str, tables: tuple[Table, Table, Table]
-) -> None:
-    texts, passages, entities = tables
-    _view(connection, "stated_now", f"all_{name}")
-    _view(connection, "differing", f"differing_{name}")
-    _run(connection, "resolve_update", "touched_texts", "stated", "touched_names", "naming")
-    _replace(build, connection, texts, "distinct_propositions", "proposition_id IN (FROM touched_texts)")
-    _replace(build, connection, passages, "passages_of_propositions", "proposition_id IN (FROM touched_texts)")
-    _replace(build, connection, entities, "entities_of_propositions", "proposition_id IN (FROM touched_names)")
+    for name, tables in _STATED.items():
+        texts, passages, entities = tables
+        _view(connection, "stated_now", f"all_{name}")
+        _view(connection, "differing", f"differing_{name}")
+        _run(connection, "resolve_update", "touched_texts", "stated", "touched_names", "naming")
+        _replace(build, connection, texts, "distinct_propositions", "proposition_id IN (FROM touched_texts)")
+        _replace(build, connection, passages, "passages_of_propositions", "proposition_id IN (FROM touched_texts)")
+        _replace(build, connection, entities, "entities_of_propositions", "proposition_id IN (FROM touched_names)")
 
 
 def _describe(connection: duckdb.DuckDBPyConnection) -> None:
@@ -319,11 +285,7 @@ _MOST_CHANGED = 0.2
 
 
 def settings(build: Build) -> dict[str, object]:
-    """Who decides about names, and how.
-
-    Raises:
-        ConfigurationError: If a file of pairs or edits cannot be read, or the model that shall decide is not named.
-    """
+    """Who decides about names, and how."""
     chosen = build.settings.resolution
     said: dict[str, object] = {
         "method": chosen.method,
@@ -349,12 +311,7 @@ def settings(build: Build) -> dict[str, object]:
 
 
 def finish(build: Build) -> Counts:
-    """Fills the tables from what was extracted; where little changed, with the rows of the version before.
-
-    Raises:
-        ConfigurationError: If people's links contradict each other.
-        BudgetExceededError: Before a call that would exceed the budget; replies so far are cached.
-    """
+    """Fills the tables from what was extracted; where little changed, with the rows of the version before."""
     raw = {name: raw_rows(build, name) for name in RAW}
     before = _before(build)
     if before is not None:
@@ -373,17 +330,13 @@ def finish(build: Build) -> Counts:
             fill_all(build, connection)
         else:
             fill_changed(build, connection)
-        _fill_aliases(build, connection, titles)
+        # The aliases: those that titles give, and those that were decided.
+        clear_tables(build, connection, [ALIASES])
+        aliases = {"title_aliases": [str(_write_aliases(build, titles))]}
+        connection.execute(statement("resolve", "fill_title_aliases"), aliases)
+        connection.execute(statement("resolve", "fill_decided_aliases"))
         row = connection.execute(statement("resolve", "count_entities")).fetchone() or (0,) * len(_COUNTED)
     return dict(zip(_COUNTED, row, strict=True)) | decided
-
-
-def _fill_aliases(build: Build, connection: duckdb.DuckDBPyConnection, titles: list[str]) -> None:
-    """Fills the table of aliases anew: those that titles give, and those that were decided."""
-    clear_tables(build, connection, [ALIASES])
-    aliases = {"title_aliases": [str(_write_aliases(build, titles))]}
-    connection.execute(statement("resolve", "fill_title_aliases"), aliases)
-    connection.execute(statement("resolve", "fill_decided_aliases"))
 
 
 def _has_links(build: Build) -> bool:
@@ -399,11 +352,24 @@ def _senses(build: Build, connection: duckdb.DuckDBPyConnection) -> Senses:
 
 def _decide(build: Build, connection: duckdb.DuckDBPyConnection, senses: Senses) -> dict[str, int]:
     """Decides about all names; counts what was decided."""
-    describe_names(connection)
+    # Name and type of each key of all mentions, while nothing is decided.
+    _run(connection, "resolve", "own_mentions")
+    _view(connection, "resolved_mentions", "own_mentions")
+    _run(connection, "resolve", "names_of_keys", "types_of_keys")
     edits = read_edits(build.folder)
     with no_search_for_cycles():
         resolution = _resolve(build, connection, edits, senses)
-    _write_resolution(connection, resolution)
+    # Key map, written descriptions and decisions into their temporary tables.
+    moved = sorted(resolution.canonical_of.items())
+    own = [(key, key) for key in sorted(set(resolution.canonical_of.values()))]
+    _insert(connection, "key_map", ("key", "canonical"), [*moved, *own])
+    _insert(connection, "written_descriptions", ("key", "description"), sorted(resolution.descriptions.items()))
+    _insert(
+        connection,
+        "decisions",
+        ("alias_key", "kind", "scope", "canonical", "ambiguous", "reason"),
+        [(d.key, d.kind, d.scope, d.canonical, d.is_ambiguous, d.reason) for d in resolution.decisions],
+    )
     _insert(connection, "edited_keys", EditedEntity._fields, edited_entities(edits, resolution.canonical_of))
     counts = dict(zip(_DECIDED, (resolution.cluster_count, resolution.failed_clusters), strict=True))
     if build.settings.resolution.method == "model":
@@ -447,19 +413,15 @@ def _resolve(
     names = [Name(key, name, kind, count, is_guess=guess) for key, name, kind, count, guess in rows]
     links = Links(read_links(chosen.must_link), read_links(chosen.cannot_link))
     links = edited_links(links, edits, {name.key for name in names} if edits else ())
-    judge = _judge(build, connection)
-    resolution = resolve(names, links, judge and _apart(judge, senses), chosen.max_cluster)
-    return with_senses(resolution, senses)
-
-
-def _judge(build: Build, connection: duckdb.DuckDBPyConnection) -> Judge | None:
-    """Who decides: nobody, the rules, or the configured model."""
+    # Who decides: nobody, the rules, or the configured model.
     makers: dict[str, Callable[[], Judge | None]] = {
         "off": lambda: None,
         "rules": lambda: _by_rules,
         "model": lambda: _by_model(build, connection),
     }
-    return makers[build.settings.resolution.method]()
+    judge = makers[build.settings.resolution.method]()
+    resolution = resolve(names, links, judge and _apart(judge, senses), chosen.max_cluster)
+    return with_senses(resolution, senses)
 
 
 def _apart(judge: Judge, senses: Senses) -> Judge:
@@ -493,20 +455,6 @@ def _by_model(build: Build, connection: duckdb.DuckDBPyConnection) -> Judge:
         return verdict_of(told, clusters, model.ask([cluster_request(told, cluster) for cluster in clusters]))
 
     return judge
-
-
-def _write_resolution(connection: duckdb.DuckDBPyConnection, resolution: Resolution) -> None:
-    """Key map, written descriptions and decisions into their temporary tables."""
-    moved = sorted(resolution.canonical_of.items())
-    own = [(key, key) for key in sorted(set(resolution.canonical_of.values()))]
-    _insert(connection, "key_map", ("key", "canonical"), [*moved, *own])
-    _insert(connection, "written_descriptions", ("key", "description"), sorted(resolution.descriptions.items()))
-    _insert(
-        connection,
-        "decisions",
-        ("alias_key", "kind", "scope", "canonical", "ambiguous", "reason"),
-        [(d.key, d.kind, d.scope, d.canonical, d.is_ambiguous, d.reason) for d in resolution.decisions],
-    )
 
 
 def _insert(

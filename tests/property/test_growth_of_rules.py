@@ -25,8 +25,7 @@ from polyhop.schemas.values import find_dates, find_numbers
 from polyhop.tasks.extraction.rows import bundle_of, cut
 from polyhop.tasks.extraction.rules import rules_page
 from polyhop.tasks.extraction.stated import PlacedText, Stated, clean, distribute, key_of, named, stated_page
-from polyhop.tasks.passages.records import count_words, passages_table
-from polyhop.tasks.passages.split import split_record
+from polyhop.tasks.passages.records import count_words, passages_table, split_record
 from polyhop.warehouse.documents.building import table_lines
 from polyhop.warehouse.files.records import FaultError
 from polyhop.warehouse.files.web_pages import read_html, read_markdown

@@ -1,6 +1,6 @@
 """Files of existing extractions: openie.jsonl, HippoRAG's OpenIE results, and our own export, read and written.
 
-Judges no entity and no triple (tasks/extraction/imported.py does): a row is whatever JSON object stands there.
+Judges no entity and no triple (tasks/extraction/stated.py does): a row is whatever JSON object stands there.
 """
 
 import gzip

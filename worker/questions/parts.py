@@ -8,7 +8,6 @@ else the one after it, if it is not a function word.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from pydantic import BaseModel, Field
 
@@ -47,14 +46,6 @@ class Naming:
     use: ModelUse | None = None
 
 
-class QuestionNaming(Protocol):
-    """Finds the names in questions."""
-
-    def name(self, questions: Sequence[Question]) -> list[Naming]:
-        """One Naming per question, in order, each name once."""
-        ...
-
-
 def entities_task(prompt: Prompt) -> ChatTask[EntitiesReply]:
     """The task query.entities with its prompt."""
     return ChatTask("query.entities", prompt, EntitiesReply, _SCHEMA_VERSION, _ENTITIES_TOKENS)
@@ -77,19 +68,13 @@ class RuleNaming:
 class ModelNaming:
     """Names by a model; where its reply has none that is in the question, by the fallback."""
 
-    def __init__(self, chat: ChatModel, task: ChatTask[EntitiesReply], fallback: QuestionNaming) -> None:
+    def __init__(self, chat: ChatModel, task: ChatTask[EntitiesReply], fallback: RuleNaming) -> None:
         self._chat = chat
         self._task = task
         self._fallback = fallback
 
     def name(self, questions: Sequence[Question]) -> list[Naming]:
-        """One Naming per question, in order; what was paid for is cached.
-
-        Raises:
-            ModelUnavailableError: If the model is unavailable for any of them.
-            ModelRejectedError: If the model's server accepts no such request.
-            BudgetExceededError: If the next call would exceed the budget.
-        """
+        """One Naming per question, in order; what was paid for is cached."""
         requests = [ChatRequest(self._task, q.id or q.text, (("question", q.text),)) for q in questions]
         outcomes = self._chat.ask(requests)
         return [self._naming(question, outcome) for question, outcome in zip(questions, outcomes, strict=True)]
@@ -111,6 +96,10 @@ class ModelNaming:
             )
         (found,) = self._fallback.name([question])
         return Naming(found.names, use)
+
+
+QuestionNaming = RuleNaming | ModelNaming
+"""Finds the names in questions."""
 
 
 def _by_model(entity: NamedEntity) -> QuestionName:
@@ -173,14 +162,6 @@ def components_task(prompt: Prompt) -> ChatTask[ComponentsReply]:
     return ChatTask("hub.components", prompt, ComponentsReply, 1, COMPONENTS_TOKENS)
 
 
-class QuestionComponents(Protocol):
-    """Takes questions apart."""
-
-    def of(self, question: Question) -> tuple[tuple[str, ...], ModelUse | None]:
-        """The components of a question, and what a model took to name them, None if none was asked."""
-        ...
-
-
 class RuleComponents:
     """Components by rules."""
 
@@ -188,26 +169,20 @@ class RuleComponents:
         self._finder = finder
 
     def of(self, question: Question) -> tuple[tuple[str, ...], ModelUse | None]:
-        """See `QuestionComponents`."""
+        """The components of a question; no model is asked."""
         return components_by_rules(question.text, self._finder), None
 
 
 class ModelComponents:
     """Components by a model; where its reply is unusable, by the fallback."""
 
-    def __init__(self, chat: ChatModel, task: ChatTask[ComponentsReply], fallback: QuestionComponents) -> None:
+    def __init__(self, chat: ChatModel, task: ChatTask[ComponentsReply], fallback: RuleComponents) -> None:
         self._chat = chat
         self._task = task
         self._fallback = fallback
 
     def of(self, question: Question) -> tuple[tuple[str, ...], ModelUse | None]:
-        """See `QuestionComponents`; what was paid for is cached.
-
-        Raises:
-            ModelUnavailableError: If the model is unavailable.
-            ModelRejectedError: If the model's server accepts no such request.
-            BudgetExceededError: If the call would exceed the budget.
-        """
+        """The components of a question, and what a model took to name them."""
         request = ChatRequest(self._task, question.id or question.text, (("question", question.text),))
         (outcome,) = self._chat.ask([request])
         use = use_of(self._task, outcome)

@@ -1,7 +1,6 @@
 """Spreading activation: names to seeds, seeds to activated entities, each step gated by similarity to the question.
 
-Searches no chains (chains.py does); the compiled step is activation_step.py. One question at a time, so that a batch
-changes nothing. Source: algorithms.md 1.5 steps 2 and 3.
+One question at a time, so that a batch changes nothing. Source: algorithms.md 1.5 steps 2 and 3.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,8 +36,6 @@ def find_seeds(vectors: NDArray[np.float32], question: SpreadQuestion, rule: See
     Returns:
         By descending activation, then number; empty if no name leads anywhere.
 
-    Raises:
-        AlgorithmError: If a name that must be searched comes without vector, or one of another dimension.
     Source: algorithms.md 1.5 step 2. An entity found twice keeps the larger score, and of equal ones the surer match.
     Cost: O(n d) per name that is searched.
     """
@@ -122,8 +119,6 @@ def spread(
     Returns:
         Entities with activation above 0, ascending, and their activation.
 
-    Raises:
-        AlgorithmError: If the question's vector has another dimension than the entities'.
     Source: algorithms.md 1.5 step 3. Sums run over ascending numbers; cosines are taken of reached entities only.
     Cost: O(T * edges of active entities + d * entities reached), besides O(n) to clear.
     """

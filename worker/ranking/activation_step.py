@@ -53,9 +53,6 @@ def _step(
         active: Entities with activation above 0, ascending.
         limits: Decay, threshold, and below which difference activations are equal.
         switches: Whether there is a gate; whether without it entities still need a vector.
-
-    Returns:
-        Entities that became active, unordered, and whether anything changed.
     """
     values, gates, inflow = state
     decay, threshold, same = limits

@@ -105,10 +105,6 @@ def count_terms(tokens: Iterable[str], terms: Mapping[str, int]) -> dict[int, in
 def score(index: TermImpacts, counts: Mapping[int, float]) -> NDArray[np.float64]:
     """BM25 of every passage.
 
-    Args:
-        index: From `impacts`.
-        counts: Question terms and how often each counts, ascending (`count_terms`).
-
     Returns:
         Shape (n_passages,); 0 for passages without a question term.
     Source: algorithms.md 2.9.
@@ -256,9 +252,6 @@ def agreement(by_cosine: NDArray[np.intp], by_words: NDArray[np.intp]) -> int:
 def term_shares(lexical: LexicalIndex) -> "sparse.csr_array":
     """The postings by passage: `tf / length`, a passage's maximum-likelihood language model.
 
-    Args:
-        lexical: Postings of one analyser.
-
     Returns:
         Shape (n_passages, n_terms), CSR float64, columns ascending; rows sum to 1, or 0 for passages without a token.
     Source: algorithms.md 2.9 (RM1).
@@ -332,10 +325,7 @@ def interpolate(
 
 
 def expansion_entities(
-    weights: "sparse.csr_array",
-    passages: NDArray[np.intp],
-    excluded: NDArray[np.bool_],
-    count: int,
+    weights: "sparse.csr_array", passages: NDArray[np.intp], excluded: NDArray[np.bool_], count: int
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """The entities that weigh most in the first passages: `sum over d of w(e, d) / rank(d)`.
 
@@ -366,12 +356,6 @@ def too_common(graph: BipartiteGraph, max_df_ratio: float) -> NDArray[np.bool_]:
 def add_terms(counts: Mapping[int, int], added: Iterable[int], weight: float) -> dict[int, float]:
     """A question's terms, each occurrence counting 1, and further terms, each counting `weight` once.
 
-    Args:
-        counts: Known terms of the question and how often each occurs.
-        added: Terms of the added entities; one that several of them share is added once, so that it does not outweigh
-            the question.
-        weight: At least 0; a term of the question that is added gets both.
-
     Returns:
         Weight by term, ascending.
     Source: algorithms.md 2.9 (BM25-2step); once per term is ours, the source does not say.
@@ -400,10 +384,6 @@ def _entries(
 def coverage_and_proximity(idf: Mapping[str, float], tokens: Sequence[str]) -> tuple[float, float]:
     """Both parts of a passage's score.
 
-    Args:
-        idf: Inverse document frequency, above 0, of each distinct known term of the question.
-        tokens: The passage's, in order.
-
     Returns:
         Coverage and proximity, each from 0 to 1; both 0 if the question has no known term.
     Source: algorithms.md 2.9 (BM25+CE, token-free ranker).
@@ -412,7 +392,13 @@ def coverage_and_proximity(idf: Mapping[str, float], tokens: Sequence[str]) -> t
     places = [(place, token) for place, token in enumerate(tokens) if token in idf]
     if not places:
         return 0.0, 0.0
-    nearness = _nearness(idf, places)
+    # a(t) of the terms that have a neighbour.
+    nearness: dict[str, float] = {}
+    for (before, first), (after, second) in pairwise(places):
+        if first != second:
+            squared = (after - before) ** 2
+            nearness[first] = nearness.get(first, 0.0) + idf[second] / squared
+            nearness[second] = nearness.get(second, 0.0) + idf[first] / squared
     total = sum(value * value for value in idf.values())
     present = {token for _, token in places}
     covered, close = 0.0, 0.0
@@ -421,14 +407,3 @@ def coverage_and_proximity(idf: Mapping[str, float], tokens: Sequence[str]) -> t
             covered += value * value
             close += value * value * nearness.get(term, 0.0) / (nearness.get(term, 0.0) + 1)
     return covered / total, close / total
-
-
-def _nearness(idf: Mapping[str, float], places: Sequence[tuple[int, str]]) -> dict[str, float]:
-    """a(t) of the terms that have a neighbour."""
-    collected: dict[str, float] = {}
-    for (before, first), (after, second) in pairwise(places):
-        if first != second:
-            squared = (after - before) ** 2
-            collected[first] = collected.get(first, 0.0) + idf[second] / squared
-            collected[second] = collected.get(second, 0.0) + idf[first] / squared
-    return collected

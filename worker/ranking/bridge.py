@@ -136,9 +136,6 @@ def common_count(passage_count: int, share: float) -> float:
 def is_unnested(keys: Sequence[str]) -> NDArray[np.bool_]:
     """Which keys are no run of whole words inside another one.
 
-    Args:
-        keys: Distinct keys: lower-case words joined by one space.
-
     Returns:
         Shape (len(keys),).
     Source: bridge-masked.md 1.
@@ -163,10 +160,6 @@ def masked_text(text: str, spans: Sequence[tuple[int, int]]) -> str:
     """The words of a question that are in none of the spans, joined by one space; "" if no word is left.
 
     The `s` of a possessive goes with its name.
-
-    Args:
-        text: The question as written.
-        spans: Character offsets of what is masked, start and end; they may overlap.
 
     Source: bridge-masked.md 3 step 0b.
     Cost: O(words * spans).

@@ -1,8 +1,8 @@
 """The compiled part of the search for chains: depth first, with branch and bound.
 
-Imported only where chains are searched, because numba is heavy. A prefix is given up when no continuation can reach
-the K_c-th best score so far; the bound takes the best walk of each remaining length, which no simple path can beat.
-Source: algorithms.md 1.5 step 5; the bound is tighter than the one given there.
+Imported only where chains are searched, because numba is heavy. A prefix is given up when no continuation can reach the
+K_c-th best score so far; the bound takes the best walk of each remaining length, which no simple path can beat. Source:
+algorithms.md 1.5 step 5; the bound is tighter than the one given there.
 """
 
 from typing import Any

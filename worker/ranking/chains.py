@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from polyhop.schemas.graph import Chain, ChainRule, Entity, Hop, RelationGraph
+from polyhop.schemas.graph import Chain, ChainRule, Hop, RelationGraph
 
 Path = tuple[int, ...]
 
@@ -26,20 +26,9 @@ class FoundChains:
 
 
 def best_chains(
-    graph: RelationGraph,
-    active: NDArray[np.intp],
-    values: NDArray[np.float64],
-    seeds: Iterable[int],
-    rule: ChainRule,
+    graph: RelationGraph, active: NDArray[np.intp], values: NDArray[np.float64], seeds: Iterable[int], rule: ChainRule
 ) -> FoundChains:
     """The chains of an activated subgraph, in descending order of score, without duplicates.
-
-    Args:
-        graph: Entities and their relations.
-        active: Entities with activation above 0, ascending; no chain has others.
-        values: Their activation.
-        seeds: Where chains start; all of them active.
-        rule: How many, how long, duplicates dropped before or after the cut.
 
     Returns:
         By descending mean activation, then fewer entities, then ascending entities; relations with their labels.
@@ -55,11 +44,7 @@ def best_chains(
 
 
 def search_paths(
-    graph: RelationGraph,
-    active: NDArray[np.intp],
-    values: NDArray[np.float64],
-    seeds: Iterable[int],
-    rule: ChainRule,
+    graph: RelationGraph, active: NDArray[np.intp], values: NDArray[np.float64], seeds: Iterable[int], rule: ChainRule
 ) -> FoundChains:
     """As `best_chains`, duplicates included and without labels; `rule.limit` 0 stands for all."""
     from polyhop.worker.ranking.chain_search import search, subgraph
@@ -78,9 +63,6 @@ def search_paths(
 
 def without_duplicates(paths: Sequence[Path]) -> list[Path]:
     """Paths that say something of their own, in order and direction as first seen.
-
-    Args:
-        paths: In descending order of score.
 
     Returns:
         Without those that equal or reverse an earlier one, and then without those that, read either way, are a proper
@@ -119,12 +101,6 @@ def chain_line(names: Sequence[str], hops: Sequence[Hop]) -> str:
             parts.append(f"<--[{' | '.join(hop.backward)}]--")
         parts.append(name)
     return " ".join(parts)
-
-
-def entity_line(entity: Entity) -> str:
-    """`name (TYPE): description`, without what is not known."""
-    head = f"{entity.name} ({entity.type})" if entity.type else entity.name
-    return f"{head}: {' '.join(entity.description.split())}" if entity.description else head
 
 
 def context_text(chains: Sequence[str], entities: Sequence[str]) -> str:

@@ -105,10 +105,6 @@ def min_max(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 def weighted_fusion(lists: Sequence[Scored], weights: Sequence[float]) -> Scored:
     """Items of all lists by the weighted sum of their stretched scores; a missing one counts 0.
 
-    Args:
-        lists: Distinct items with scores.
-        weights: One per list.
-
     Returns:
         All items, in descending order of score, ties by number, and their sums.
     Source: algorithms.md 2.9.

@@ -14,10 +14,6 @@ from polyhop.worker.ranking.pagerank import most_passages
 def relabelled(graph: BipartiteGraph, labels: Sequence[str]) -> BipartiteGraph:
     """The graph under other labels; entities that share one become one, and their counts in a passage add up.
 
-    Args:
-        graph: Passages and the entities they mention.
-        labels: One per entity; an empty one removes its entity.
-
     Returns:
         The graph with the distinct labels as keys, ascending; the passages stay, also those left without entity.
     Source: algorithms.md 2.3.

@@ -62,10 +62,6 @@ class RootWalk:
     def level(self, starts: Layer, *, until_hub: bool = True) -> tuple[Places, Places, Layer]:
         """One level of the search.
 
-        Args:
-            starts: Where it begins, or goes on from the level before.
-            until_hub: Go on along every path until a hub is met; otherwise a level is one step.
-
         Returns:
             Nodes of the hubs found and their places, in the order of finding; and where the next level begins (without
             the hubs' candidates), nothing if `until_hub`.
@@ -73,7 +69,11 @@ class RootWalk:
         nodes, places = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         layer = starts
         while len(layer.nodes):
-            layer = self._unvisited(layer)
+            # The first of each node and direction that was not visited before; marks them.
+            keys = 2 * layer.nodes + layer.is_left
+            first = self._first_of(np.where(self._visited[keys], -1, keys))
+            self._visited[keys[first]] = True
+            layer = layer.only(first)
             own = self._keep(layer)
             is_hub = self._is_hub[layer.nodes]
             fresh = self._first_of(np.where(is_hub & ~self._found[layer.nodes], layer.nodes, -1))
@@ -112,13 +112,6 @@ class RootWalk:
         start, end = self._paths.candidate_triple_starts[candidate : candidate + 2]
         triples: list[int] = self._paths.candidate_triples[start:end].tolist()
         return triples
-
-    def _unvisited(self, layer: Layer) -> Layer:
-        """The first of each node and direction that was not visited before; marks them."""
-        keys = 2 * layer.nodes + layer.is_left
-        first = self._first_of(np.where(self._visited[keys], -1, keys))
-        self._visited[keys[first]] = True
-        return layer.only(first)
 
     def _first_of(self, keys: Places) -> NDArray[np.intp]:
         """Ascending places of the first of each key; those below 0 are left out. Cost: O(keys)."""

@@ -1,6 +1,6 @@
 """Hubs for a question: topics, levels, scores of hub paths, the chosen hubs and their rankings (pure).
 
-Nothing here loops over the hubs of a graph, only over those chosen. Source: algorithms.md 4.8, G-HUB-3, G-HUB-4.
+Source: algorithms.md 4.8, G-HUB-3, G-HUB-4.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,8 +32,6 @@ def words_of(stored: StoredHubs, triples: Sequence[int]) -> list[NamedTriple]:
         for n, predicate in enumerate(predicates)
     ]
 
-
-# Source: algorithms.md 4.8.
 
 Scores = NDArray[np.float64]
 _TRIPLE_ROW = LEVELS.index("triple")
@@ -237,7 +235,11 @@ class HubChoice:
         Source: algorithms.md 4.8 (direct strategy), G-HUB-3.
         """
         pool = self._pool(scores, rule.hubs * rule.paths)
-        owners, numbers = self._paths_of(pool)
+        # Hub and number of each path of some hubs.
+        starts = self._paths.path_starts[pool]
+        counts = self._paths.path_starts[pool + 1] - starts
+        before = np.cumsum(counts) - counts
+        owners, numbers = np.repeat(pool, counts), np.arange(counts.sum()) + np.repeat(starts - before, counts)
         left, hashes = scores[numbers], self._paths.hashes[numbers]
         chosen: dict[int, None] = {}
         while len(chosen) < rule.hubs:
@@ -251,11 +253,6 @@ class HubChoice:
 
     def best_of(self, scores: Scores, hubs: NDArray[np.intp], rule: ChoiceRule) -> list[ScoredHub]:
         """The best of some hubs by hub score, in descending order of it, then by hub id; hubs without paths last.
-
-        Args:
-            scores: Of all paths.
-            hubs: Hub numbers, each once.
-            rule: How many hubs and paths.
 
         Source: algorithms.md 4.8 (traversal strategy, pruning).
         """
@@ -288,13 +285,6 @@ class HubChoice:
         tops = self._tops(scores)
         seen = np.flatnonzero(tops > -np.inf)
         return seen[contenders(tops[seen], count)]
-
-    def _paths_of(self, hubs: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Hub and number of each path of some hubs."""
-        starts = self._paths.path_starts[hubs]
-        counts = self._paths.path_starts[hubs + 1] - starts
-        before = np.cumsum(counts) - counts
-        return np.repeat(hubs, counts), np.arange(counts.sum()) + np.repeat(starts - before, counts)
 
     def _hub_scores(self, scores: Scores, hubs: NDArray[np.intp], rule: ChoiceRule) -> Scores:
         """Hub scores of some hubs, shape (len(hubs),); below 0 without paths that are seen.
@@ -340,9 +330,6 @@ def _weighted_means(values: Scores, rule: ChoiceRule) -> Scores:
 def in_order(hubs: list[ScoredHub]) -> list[ScoredHub]:
     """By score, then hub id; hubs without paths after all others."""
     return sorted(hubs, key=lambda hub: (not hub.paths, -round(hub.score, DECIMALS), hub.hub))
-
-
-# Source: algorithms.md 4.8.
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,10 +433,6 @@ def rank_triples(levels: Iterable[Sequence[UsedPath]], paths: HubPaths) -> list[
     Within a level paths stand by score, then rank of their hub, then hash; each gives its last triple, and all their
     other triples follow in the same order.
 
-    Args:
-        levels: Paths of each level, in any order.
-        paths: Of the version.
-
     Source: algorithms.md 4.10 (contexts).
     """
     placed: dict[int, float] = {}
@@ -473,11 +456,6 @@ def linked_passages(
 ) -> list[tuple[int, float]]:
     """The passages of a hub that are nearest to the question, with their cosines; ties to the smaller number.
 
-    Args:
-        passages: Of the hub.
-        cosines: Of passages by number.
-        count: How many at most.
-
     Source: algorithms.md 4.9.
     """
     if not len(passages) or count <= 0:
@@ -493,14 +471,7 @@ def rank_passages(
     paths: HubPaths,
     stating: Linked,
 ) -> list[tuple[int, float]]:
-    """Passages with their scores, each once, level by level; equal scores by passage number.
-
-    Args:
-        levels: Hubs of each level, and the linked passages of each of these hubs with their cosines.
-        scores: Of all paths.
-        paths: Of the version.
-        stating: Passages by triple.
-    """
+    """Passages with their scores, each once, level by level; equal scores by passage number."""
     ranked: dict[int, float] = {}
     for hubs, linked in levels:
         found: dict[int, float] = {}
@@ -600,12 +571,7 @@ class Topics:
         return self._most_edges(self._by_label[norm_ws(label)], "vector", round(similarity, 6))
 
     def find(self, names: Sequence[str], vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, Topic]:
-        """The nodes that names mean, by name, the surest first; names that mean none are left out.
-
-        Args:
-            names: Of a question, in its order.
-            vectors: Of names that no label has.
-        """
+        """The nodes that names mean, by name, the surest first; names that mean none are left out."""
         found: dict[str, Topic] = {}
         for name in names:
             topic = self.by_name(name)

@@ -117,9 +117,6 @@ class BipartiteTransition:
 def edge_weights(graph: BipartiteGraph) -> NDArray[np.float64]:
     """`tf * ln((N + 1) / (df + 1)) + 1` of every edge, in the graph's order. Source: algorithms.md 2.4.
 
-    Args:
-        graph: Passages and the entities they mention.
-
     Returns:
         Shape (nnz,), at least 1.
     """
@@ -128,11 +125,7 @@ def edge_weights(graph: BipartiteGraph) -> NDArray[np.float64]:
 
 
 def bipartite_transition(
-    graph: BipartiteGraph,
-    *,
-    hub_penalty: float = 0.0,
-    title_boost: float = 1.0,
-    kept: NDArray[np.bool_] | None = None,
+    graph: BipartiteGraph, *, hub_penalty: float = 0.0, title_boost: float = 1.0, kept: NDArray[np.bool_] | None = None
 ) -> BipartiteTransition:
     """The two halves of a step.
 
@@ -158,7 +151,7 @@ def bipartite_transition(
     out_of_entities = np.where(is_title, weights * title_boost, weights)
     out_of_entities /= np.bincount(indices, out_of_entities, shape[1])[indices]
     row_starts = graph.indptr if kept is None else np.searchsorted(rows, np.arange(shape[0] + 1))
-    indptr = _short(row_starts)
+    indptr = row_starts.astype(np.int32) if row_starts[-1] < np.iinfo(np.int32).max else row_starts
     return BipartiteTransition(
         to_entities=sparse.csc_array((out_of_passages, indices, indptr), shape=shape[::-1]),
         to_passages=sparse.csr_array((out_of_entities, indices, indptr), shape=shape),
@@ -179,11 +172,6 @@ def joined(parts: BipartiteTransition) -> "sparse.csr_array":
     return backward.T.tocsr().sorted_indices()
 
 
-def _short(indptr: NDArray[np.int64]) -> NDArray[np.int64] | NDArray[np.int32]:
-    """Row starts of the same width as the column numbers, so that scipy shares the latter and steps stay narrow."""
-    return indptr.astype(np.int32) if indptr[-1] < np.iinfo(np.int32).max else indptr
-
-
 def normalised_seeds(seeds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Seeds that sum to 1; entries that are negative or not finite count as 0.
 
@@ -193,8 +181,6 @@ def normalised_seeds(seeds: NDArray[np.float64]) -> NDArray[np.float64]:
     Returns:
         Same shape, summing to 1.
 
-    Raises:
-        NoSeedError: If nothing is left.
     Source: algorithms.md 0.4.
     """
     cleaned = np.where(np.isfinite(seeds) & (seeds > 0), seeds, 0.0)
@@ -350,8 +336,6 @@ def ppr_push(
     Returns:
         Scores, residual and the number of pushes; scores and residual together sum to 1.
 
-    Raises:
-        NoSeedError: If there is no seed.
     Source: algorithms.md 2.6: first in, first out, from ascending nodes, over ascending neighbours.
     Cost: O(n + 1 / (restart * eps)) edge visits.
     """
@@ -504,9 +488,6 @@ class TouchedWalk:
 
     def passages(self, seeds: WalkSeeds) -> NDArray[np.float64]:
         """The passages' part of a walk, shape (n_passages,).
-
-        Args:
-            seeds: Where it starts.
 
         Source: algorithms.md 2.6, 2B.3 step 2.
         Cost: O(edges of the infrequent nodes touched + frequent entities touched * passages); a step that touches more

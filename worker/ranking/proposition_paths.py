@@ -169,7 +169,13 @@ class _Beam:
         steps = self._links.leaving(beam.members[:, -1], self._jumps)
         members = np.concatenate((beam.members[steps.paths], steps.targets[:, None]), axis=1)
         is_new = ~np.any(beam.members[steps.paths] == steps.targets[:, None], axis=1)
-        fresh = _first_of_each_set(members, np.flatnonzero(is_new))
+        # Of the rows `which`, ascending, the first of those that hold the same propositions in any order.
+        which = np.flatnonzero(is_new)
+        sets = np.sort(members[which], axis=1)
+        order = np.lexsort(sets.T)
+        is_first = np.ones(len(order), dtype=np.bool_)
+        is_first[1:] = np.any(sets[order[1:]] != sets[order[:-1]], axis=1)
+        fresh = np.sort(which[order[is_first]])
         parents, added = steps.paths[fresh], steps.targets[fresh]
         candidates = _Paths(
             members[fresh],
@@ -287,15 +293,6 @@ def _joined_vectors(
     return [vectors[[offset_of[text] for text in texts]] if texts else None for texts in joined]
 
 
-def _first_of_each_set(members: Numbers, which: Numbers) -> Numbers:
-    """Of the rows `which`, ascending, the first of those that hold the same propositions in any order."""
-    sets = np.sort(members[which], axis=1)
-    order = np.lexsort(sets.T)
-    is_first = np.ones(len(order), dtype=np.bool_)
-    is_first[1:] = np.any(sets[order[1:]] != sets[order[:-1]], axis=1)
-    return np.sort(which[order[is_first]])
-
-
 def _connection(kind: int, ends: Sequence[int]) -> Connection:
     return Connection(_KINDS[kind], *(None if entity == _NO_ENTITY else entity for entity in ends))
 
@@ -411,11 +408,6 @@ def rank_passages(
 def path_seeds(graph: PropositionGraph, found: FoundPaths, rule: PathRule) -> tuple[PathSeed, ...]:
     """Entities to start the second walk from, in descending order of weight, then ascending.
 
-    Args:
-        graph: Propositions with entities.
-        found: Paths of a question.
-        rule: The parameters.
-
     Source: algorithms.md 3.7.
     """
     explored = entity_weights(graph, found.initial, rule.explore_entities, rule.entity_weight)
@@ -433,12 +425,6 @@ def entity_weights(
     graph: PropositionGraph, paths: Iterable[PropositionPath], count: int, weight: Literal["sum", "max"]
 ) -> dict[int, float]:
     """Weights of the `count` entities with the largest totals, as shares of the largest weight.
-
-    Args:
-        graph: Propositions with entities.
-        paths: Paths with their scores.
-        count: Entities to keep at most.
-        weight: Whether an entity weighs as much as its total, or as its largest entry.
 
     Returns:
         Weights above 0 by entity; empty if there is none.

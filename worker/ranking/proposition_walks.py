@@ -185,11 +185,6 @@ def weighted_graph(
 ) -> WeightedGraph:
     """The edges that are walked.
 
-    Args:
-        graph: Propositions with entities and passages.
-        entity_edge_factor: Factor of the weights between entities, above 0.
-        edge_weights: Weights between entities before that: shared propositions and synonymy added, or 1 for every edge.
-
     Returns:
         Between entities the factor times that weight; between entity and passage 1.
     Source: algorithms.md 3.3 (3).
@@ -226,9 +221,6 @@ def pagerank(graph: WeightedGraph, seeds: Scores, restart: float, tolerance: flo
     Returns:
         Shape (n,), summing to 1 up to the tolerance; exactly 0 where no seed can reach.
 
-    Raises:
-        NoSeedError: If there is no seed.
-        AlgorithmError: If `MAX_STEPS` were not enough.
     Source: algorithms.md 0.4 (ppr_exact); Golub and Varga, Chebyshev semi-iterative methods, 1961.
     Cost: O(edges * log(1 / tolerance) / sqrt(restart)).
     """
@@ -258,13 +250,6 @@ def focus(
     graph: PropositionGraph, walk: WeightedGraph, similarities: Similarities, rule: PathRule, count: int
 ) -> Focus | None:
     """The first walk: from the entities of the most similar propositions over the whole graph.
-
-    Args:
-        graph: Propositions with entities and passages.
-        walk: Its edges.
-        similarities: Of the question.
-        rule: The parameters.
-        count: Passages to put in order.
 
     Returns:
         None if no proposition has a vector, or none of the most similar ones names an entity to start from.

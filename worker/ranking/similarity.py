@@ -1,6 +1,6 @@
 """Cosines of a question with all passages or entities, and what naive-vector makes of them.
 
-Encodes nothing. Source: algorithms.md 0.1, 1.7, 6.2.
+Source: algorithms.md 0.1, 1.7, 6.2.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,8 +35,6 @@ def cosines(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray
     Returns:
         Shape (n,), float64.
 
-    Raises:
-        AlgorithmError: If the dimensions differ.
     Source: algorithms.md 0.1.
     Cost: O(n d) in float32.
     """

@@ -231,11 +231,6 @@ def strongest_links(
 ) -> list[NumberedLink]:
     """For each passage its connection through the rarest entity, if it has one.
 
-    Args:
-        graph: Passages and the entities they mention.
-        question_entities: Numbers of the question's entities.
-        passages: Passage numbers, in descending order of score.
-
     Returns:
         At most one link per passage, in their order. Ties between entities go to the smaller number (the smaller key);
         for one entity the question comes first, then the best passage.
@@ -257,16 +252,8 @@ def strongest_links(
 def connect(index: IndexReader, names: QuestionNames | None, passage_ids: Sequence[str]) -> list[Link]:
     """How the first passages of a retrieval connect.
 
-    Args:
-        index: The version that answered.
-        names: What of the question the graph knows, None if nobody looked.
-        passage_ids: Retrieved passages, in descending order of score; the first `EXPLAINED` count.
-
     Returns:
         Links whose weight is the rarity `ln((N + 1) / (df + 1))` of the shared entity.
-
-    Raises:
-        UnknownIdError: If the version has no such passage.
     """
     graph = index.artefact(GRAPH)
     matched = names.matched if names and names.noun == "entities" else ()
@@ -289,8 +276,6 @@ def _number(passage_ids: Sequence[str], passage_id: str) -> int:
         raise UnknownIdError(f"There is no passage '{passage_id}' in this version.")
     return number
 
-
-# Source: algorithms.md 5.2.
 
 _FLOAT32 = 1e-6
 """Vectors are stored in float32: a cosine this close below a threshold is at the threshold."""

@@ -1,8 +1,8 @@
 """Spans of a sentence that can answer a question of some type, and their thirteen features.
 
 Source: reader.md 6.2. Decided here: at most `MOST_CANDIDATES` of a sentence, the first ones, so that a list of names
-stays cheap; the full name that a page begins with (`Rory Elizabeth Katherine Kennedy`) is the question's `Rory
-Kennedy` again.
+stays cheap; the full name that a page begins with (`Rory Elizabeth Katherine Kennedy`) is the question's `Rory Kennedy`
+again.
 """
 
 import re
@@ -538,12 +538,9 @@ def is_no_place(question: ParsedQuestion, candidate: Candidate, own: OwnPage | N
         return not is_country_or_state(key)
     if own is not None and own.is_person and not has_place_word(key) and not is_country_or_state(key):
         return True
-    return head in name_lists().place_kinds and _is_place_of_another_kind(key, head)
-
-
-def _is_place_of_another_kind(key: str, head: str) -> bool:
-    """Whether a name is known as a larger place than the head, or says that it is a place but not of that kind."""
-    return is_larger_place(key, head) or (has_place_word(key) and head not in key.split())
+    return head in name_lists().place_kinds and (
+        is_larger_place(key, head) or (has_place_word(key) and head not in key.split())
+    )
 
 
 def is_larger_place(key: str, head: str) -> bool:

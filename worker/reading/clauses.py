@@ -1,8 +1,8 @@
 """Clauses of a sentence: who or what a verb is said of, and what stands beside a span.
 
 A shallow reading from the verb leftwards, no parser: it follows auxiliaries, relative pronouns, predicate nouns,
-appositions and `and`, and gives up (None) on anything else. Each step moves left, at most `_MOST_STEPS` of them, so
-the cost is bounded per verb. Source: reader.md 6.5.
+appositions and `and`, and gives up (None) on anything else. Each step moves left, at most `_MOST_STEPS` of them, so the
+cost is bounded per verb. Source: reader.md 6.5.
 """
 
 import re
@@ -91,19 +91,17 @@ def is_passive(words: Sequence[Word], verb: int) -> bool:
 
 
 def subject_of(words: Sequence[Word], verb: int) -> Phrase | None:
-    """The noun phrase that a verb is said of, None where the words before it do not tell.
-
-    Args:
-        words: The sentence, from `words_of`.
-        verb: Number of the verb (a finite form or a participle).
-    """
+    """The noun phrase that a verb is said of, None where the words before it do not tell."""
     return _subject(words, verb, _MOST_STEPS)
 
 
 def _subject(words: Sequence[Word], verb: int, steps: int) -> Phrase | None:
     at = _before_auxiliaries(words, verb)
     if at < 0:
-        return _after_participle(words, verb)
+        # Subject of a participle that a sentence begins with: `it` in `Founded in 1861, it was`.
+        reach = range(verb + 1, min(len(words), verb + _FAR))
+        comma = next((n for n in reach if _has_stop(words[n]) and not words[n].low[0].isdigit()), 0)
+        return object_after(words, comma) if comma else None
     if steps <= 0:
         return None
     before = words[at]
@@ -125,13 +123,6 @@ def _before_auxiliaries(words: Sequence[Word], verb: int) -> int:
     while at >= 0 and is_auxiliary(words[at]) and not _has_stop(words[at + 1]):
         at -= 1
     return at
-
-
-def _after_participle(words: Sequence[Word], verb: int) -> Phrase | None:
-    """Subject of a participle that a sentence begins with: `it` in `Founded in 1861, it was`."""
-    reach = range(verb + 1, min(len(words), verb + _FAR))
-    comma = next((n for n in reach if _has_stop(words[n]) and not words[n].low[0].isdigit()), 0)
-    return object_after(words, comma) if comma else None
 
 
 def _defined(words: Sequence[Word], last: int, steps: int) -> Phrase | None:

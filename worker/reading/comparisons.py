@@ -1,14 +1,13 @@
 """Answers that rules compute: comparisons and superlatives, and one date or measure of one thing.
 
-An answer has the values of all that are compared, from sentences that state them of these; otherwise it is "" and
-shows which value is missing. Source: reader.md 6.4.
+An answer has the values of all that are compared, from sentences that state them of these; otherwise it is "" and shows
+which value is missing. Source: reader.md 6.4.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from polyhop.schemas.graph import Mention
 from polyhop.schemas.names import STOP_WORDS, name_tokens
 from polyhop.schemas.query import ComparedValue
 from polyhop.schemas.types import HEADS, PERSON, title_type
@@ -75,8 +74,6 @@ class Computed:
         return CONFIDENCES[self.rule] * (1.0 if self.names_all else UNNAMED)
 
 
-# Source: reader.md 6.4.
-
 _ASKING = ("what", "which")
 _FIRST = r"(?:most recent|latest|newest|last|earliest|oldest|first)"
 _BEFORE_NOUN = rf"\b{_FIRST} (?:[a-z-]+ ){{0,2}}"
@@ -85,10 +82,6 @@ _AT_END = re.compile(r"\b(?:first|last|earliest|latest|most recently)\s*\??\s*$"
 
 def candidates_of(question: ParsedQuestion, pages: Sequence[Page]) -> list[Option]:
     """What a superlative may mean, in ranked order; none if the question has no superlative, no noun or no name.
-
-    Args:
-        question: The question.
-        pages: The context.
 
     Cost: O(characters of the context).
     """
@@ -104,7 +97,8 @@ def candidates_of(question: ParsedQuestion, pages: Sequence[Page]) -> list[Optio
         and said <= page.stems
         and all(page.mentions((key,)) for key in keys)
         and question.name_keys.isdisjoint(page.title_keys)
-        and _is_person(page) == are_persons
+        and (bool(page.title_keys) and title_type(page.passage.title, page.title_keys[0], page.lead)[0] == PERSON)
+        == are_persons
     ]
 
 
@@ -113,11 +107,6 @@ def _has_superlative(question: ParsedQuestion) -> bool:
         return False
     before = re.compile(rf"{_BEFORE_NOUN}{re.escape(question.head[-1])}\b", re.IGNORECASE)
     return bool(before.search(question.text) or _AT_END.search(question.text))
-
-
-def _is_person(page: Page) -> bool:
-    """A film director is no film, whatever the words of the definition."""
-    return bool(page.title_keys) and title_type(page.passage.title, page.title_keys[0], page.lead)[0] == PERSON
 
 
 def _stems_said(question: ParsedQuestion) -> frozenset[str]:
@@ -333,17 +322,13 @@ def _count(page: Page | None, stem: str) -> Value | None:
             continue
         numbers = find_numbers(sentence.text)
         for place in places:
-            number = _last_number_before(sentence, place, numbers)
+            # The last of the numbers that begin or end within the two words before a noun.
+            low = sentence.words[max(0, place - _NEAR_NOUN)][0]
+            high = sentence.words[place][0]
+            number = next((one for one in reversed(numbers) if low <= one.start < high or low < one.end <= high), None)
             if number is not None:
                 return float(number.key.removeprefix("number:")), number.surface, sentence
     return None
-
-
-def _last_number_before(sentence: PageSentence, noun: int, numbers: Sequence[Mention]) -> Mention | None:
-    """The last of the numbers that begin or end within the two words before a noun."""
-    low = sentence.words[max(0, noun - _NEAR_NOUN)][0]
-    high = sentence.words[noun][0]
-    return next((one for one in reversed(numbers) if low <= one.start < high or low < one.end <= high), None)
 
 
 def _by_cover(question: ParsedQuestion, options: Sequence[Option], idf: Idf) -> Computed | None:
@@ -377,8 +362,6 @@ def _best_cover(page: Page | None, stems: Sequence[str], idf: Idf) -> tuple[floa
     return best
 
 
-# Source: reader.md 6.4.
-
 _PART_OF = re.compile(r"\bthe ([a-z]+) of (?:the )?$", re.IGNORECASE)
 _FREE = frozenset(("year", "date", "day", "month", "exact", "did", "does", "was", "were", "is", "are", "has", "have"))
 _LONGEST_TIME = frozenset(("take", "takes", "last", "lasts"))
@@ -386,10 +369,6 @@ _LONGEST_TIME = frozenset(("take", "takes", "last", "lasts"))
 
 def answer_directly(question: ParsedQuestion, pages: Sequence[Page]) -> Computed | None:
     """The one value that a question asks for, None unless it asks for nothing else and a sentence states it.
-
-    Args:
-        question: The question.
-        pages: The context.
 
     Cost: O(characters of the context).
     """
@@ -407,7 +386,9 @@ def answer_directly(question: ParsedQuestion, pages: Sequence[Page]) -> Computed
 
 
 def _date(question: ParsedQuestion, option: Option, words: frozenset[str], pages: Sequence[Page]) -> Computed | None:
-    part = _part_of(question)
+    # The noun in `the NOUN of NAME`, "" without one.
+    before = _PART_OF.search(question.text[: question.names[0].start])
+    part = before[1].lower() if before and not role_of(question, question.names[0]) else ""
     own = option.page.kinds if option.page is not None else frozenset()
     for kind, rest in _kinds(words - {part}):
         if rest <= own:
@@ -427,12 +408,6 @@ def _kinds(words: frozenset[str]) -> Iterator[tuple[DateAttribute, frozenset[str
         yield kind, words - kind.asked
     for word in () if known else sorted(words):
         yield event_of(word), words - {word}
-
-
-def _part_of(question: ParsedQuestion) -> str:
-    """The noun in `the NOUN of NAME`, "" without one."""
-    before = _PART_OF.search(question.text[: question.names[0].start])
-    return before[1].lower() if before and not role_of(question, question.names[0]) else ""
 
 
 def _written(stated: Stated, question: ParsedQuestion) -> str:

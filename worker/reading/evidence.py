@@ -166,11 +166,6 @@ def _of_place(candidate: Candidate, features: Features) -> float:
     return fit * WIDER if candidate.around.is_wider else fit
 
 
-def is_vague(head: str) -> bool:
-    """Whether a head noun says nothing of what kind the answer is (`name`, `reason`)."""
-    return head in _VAGUE
-
-
 def _of_head(head: str, candidate: Candidate, own: OwnPage | None) -> float:
     """By the head noun of the question: in the name, in its own page's definition, or beside it."""
     forms = singulars(head)
@@ -279,7 +274,7 @@ class Evidence:
     def _head_forms(self) -> frozenset[str]:
         """Stems of the noun that a question of one step asks for (`the currency of Karland`); none of vague ones."""
         head = self.question.head
-        if not head or self._inner or is_vague(head[-1]) or self.question.expected not in (ANY, PLACE, WORK, NUMBER):
+        if not head or self._inner or head[-1] in _VAGUE or self.question.expected not in (ANY, PLACE, WORK, NUMBER):
             return frozenset()
         return forms_of(head[-1])
 
@@ -444,7 +439,9 @@ class Evidence:
         if is_start and self.asked.predicate and described and not own & described:
             return SAME_PLACE
         mask = own | (self._title_masks[page] if is_start else self._page_masks[page])
-        links = self._links_of(page, sentence)
+        # What the pages say that mention a page or that its sentence mentions, one mask each.
+        mentioned = self.situation.mentioned[page]
+        links = self._links[page] + [self._page_masks[one] for one in mentioned if self._mentions(page, sentence, one)]
         for _ in range(_MOST_LINKS):
             mask = max((mask | link for link in links), key=self._weight, default=mask)
         words, names = self._share_of(mask, described), self._share_of(mask, ~described)
@@ -455,11 +452,6 @@ class Evidence:
     def _described(self) -> int:
         """The inner units that are words, not names, as bits."""
         return sum(1 << number for number, unit in enumerate(self._inner) if not unit.key)
-
-    def _links_of(self, page: int, sentence: int) -> list[int]:
-        """What the pages say that mention a page or that its sentence mentions, one mask each."""
-        mentioned = self.situation.mentioned[page]
-        return self._links[page] + [self._page_masks[one] for one in mentioned if self._mentions(page, sentence, one)]
 
     def _share_of(self, mask: int, wanted: int) -> float:
         """Share of the wanted inner units that a mask holds, by idf; 1 if none is wanted."""

@@ -1,7 +1,7 @@
 """The readers of hubs: partial answers hub by hub, then one answer, level by level; and short answers of hub facets.
 
-By a model where one is given and the rule says so, else by rules; what a model replies nothing usable to, rules
-answer. Source: algorithms.md 4.8 (levels), 4.10.
+By a model where one is given and the rule says so, else by rules; what a model replies nothing usable to, rules answer.
+Source: algorithms.md 4.8 (levels), 4.10.
 """
 
 import dataclasses
@@ -366,12 +366,7 @@ class QuestionState:
         self.triples = [dataclasses.replace(triple, rank=rank) for rank, triple in enumerate(kept, start=1)]
 
     def reading(self, most_calls: int, *, with_triples: bool) -> Reading:
-        """The Reading.
-
-        Args:
-            most_calls: What a question may take of the model.
-            with_triples: Whether it says which triples the answer rests on.
-        """
+        """The Reading."""
         use, final = summed_use(self.uses), self.final
         if self.outage is not None:
             return Reading("", use=use, outage=self.outage)
@@ -494,10 +489,6 @@ class HubReader:
         """One Reading per item, in order; one with an `outage` is not an answer.
 
         Hubs of all questions are asked about at once, level by level.
-
-        Raises:
-            ModelRejectedError: If the model's server accepts no such request (unknown model, wrong key).
-            BudgetExceededError: If the next call would exceed the budget.
         """
         states = [QuestionState(item) for item in items]
         going = [state for state in states if state.has_level]

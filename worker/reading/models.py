@@ -1,8 +1,7 @@
 """The readers with a model: context within a budget, checked sources, chains, closed book, spans.
 
-Calls nobody itself (a ChatModel is given) and retries nothing. What it cannot read for reasons of the reply, the
-reader without a model reads, and the Reading says so; what an unavailable model leaves unread is not a Reading.
-Source: algorithms.md 0.7 (qa.answer), 1.5 step 7, 3.9.
+What it cannot read for reasons of the reply, the reader without a model reads, and the Reading says so; what an
+unavailable model leaves unread is not a Reading. Source: algorithms.md 0.7 (qa.answer), 1.5 step 7, 3.9.
 """
 
 import logging
@@ -64,11 +63,7 @@ def use_of(task: ChatTask[Any], outcome: ChatOutcome[Any]) -> ModelUse:
 
 
 def outage_of(outcome: ChatOutcome[Any]) -> ModelUnavailableError | None:
-    """The outage that left a request without a reply; None if the reply itself failed, so that a fallback may do.
-
-    Raises:
-        ModelRejectedError: If the server would not accept the request at any time.
-    """
+    """The outage that left a request without a reply; None if the reply itself failed, so that a fallback may do."""
     if outcome.error_class in _REPLY_FAILURES:
         return None
     if outcome.error_class not in _OUTAGES:
@@ -276,12 +271,7 @@ class ModelReader:
         self._budget_tokens = budget_tokens
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; one with an `outage` is not an answer.
-
-        Raises:
-            ModelRejectedError: If the model's server accepts no such request (unknown model, wrong key).
-            BudgetExceededError: If the next call would exceed the budget.
-        """
+        """One Reading per item, in order; one with an `outage` is not an answer."""
         notes = [lines_within_tokens(item.notes, int(self._budget_tokens * _NOTES_SHARE)) for item in items]
         seen = [self._seen(item, shown) for item, shown in zip(items, notes, strict=True)]
         asked = [place for place, passages in enumerate(seen) if passages]
@@ -401,12 +391,7 @@ class ChainReader:
         self._budget_tokens = budget_tokens
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order; one with an `outage` is not an answer.
-
-        Raises:
-            ModelRejectedError: If the model's server accepts no such request (unknown model, wrong key).
-            BudgetExceededError: If the next call would exceed the budget.
-        """
+        """One Reading per item, in order; one with an `outage` is not an answer."""
         seen = [self._seen(item) for item in items]
         asked = [place for place, context in enumerate(seen) if context]
         outcomes = self._chat.ask([self._request(items[place], seen[place]) for place in asked])
@@ -465,12 +450,7 @@ class ClosedBookReader:
         self._task = task
 
     def read(self, items: Sequence[ReadingItem]) -> list[Reading]:
-        """One Reading per item, in order, from its question alone; one with an `outage` is no answer.
-
-        Raises:
-            ModelRejectedError: If the model's server accepts no such request (unknown model, wrong key).
-            BudgetExceededError: If the next call would exceed the budget.
-        """
+        """One Reading per item, in order, from its question alone; one with an `outage` is no answer."""
         questions = [item.question for item in items]
         requests = [ChatRequest(self._task, q.id or q.text, (("question", q.text),)) for q in questions]
         return [self._reading(outcome) for outcome in self._chat.ask(requests)]
@@ -516,13 +496,19 @@ class SpanReader:
         spans = self._model.mark(question.text, [passage.text for passage in passages])
         best = max(range(len(spans)), key=lambda place: (_margin(spans[place]), -place))
         span, passage = spans[best], passages[best]
-        confidence = round(_logistic(_margin(span)), 6)
+        # 1 / (1 + e^-margin), without an overflow.
+        margin = _margin(span)
+        power = math.exp(-abs(margin))
+        confidence = round((1.0 if margin > 0 else power) / (1 + power), 6)
         if span.end <= span.start or _margin(span) <= 0 or confidence < self._min_confidence:
             return Reading("", confidence=confidence, use=use)
+        # The sentences that the span lies in, as one.
+        inside = [(start, end) for start, end in split_sentences(passage.text) if start < span.end and end > span.start]
+        start, end = (min(inside)[0], max(inside)[1]) if inside else (span.start, span.end)
         return Reading(
             passage.text[span.start : span.end],
             score=_margin(span),
-            sentences=(_sentence(passage, span),),
+            sentences=(Sentence(passage.passage_id, passage.text[start:end], start, end),),
             kind="span",
             confidence=confidence,
             use=use,
@@ -531,16 +517,3 @@ class SpanReader:
 
 def _margin(span: MarkedSpan) -> float:
     return span.score - span.no_answer if span.end > span.start else -math.inf
-
-
-def _logistic(margin: float) -> float:
-    """1 / (1 + e^-margin), without an overflow."""
-    power = math.exp(-abs(margin))
-    return (1.0 if margin > 0 else power) / (1 + power)
-
-
-def _sentence(passage: ContextPassage, span: MarkedSpan) -> Sentence:
-    """The sentences that the span lies in, as one."""
-    inside = [(start, end) for start, end in split_sentences(passage.text) if start < span.end and end > span.start]
-    start, end = (min(inside)[0], max(inside)[1]) if inside else (span.start, span.end)
-    return Sentence(passage.passage_id, passage.text[start:end], start, end)

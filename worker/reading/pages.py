@@ -555,13 +555,7 @@ def is_on_topic(page: Page, sentence: PageSentence) -> bool:
 def doers(
     sentence: PageSentence, verb_stems: frozenset[str], *, is_done_to: bool
 ) -> tuple[bool, list[tuple[int, int]]]:
-    """Whether a sentence has a verb, and the spans of what does it (of what it is done to).
-
-    Args:
-        sentence: The sentence.
-        verb_stems: Stems of the verb's forms.
-        is_done_to: Whether the question asks for what it is done to (`who was born`).
-    """
+    """Whether a sentence has a verb, and the spans of what does it (of what it is done to)."""
     if verb_stems.isdisjoint(sentence.places):
         return False, []
     words = words_of(sentence.text)

@@ -1,8 +1,7 @@
 """Values that texts state of things: dates of one kind, measures, and the options that a question compares.
 
 A date counts only where a sentence says that kind of it of that thing: the thing is the verb's subject (or object:
-`Sony released the Walkman`), the date follows the verb without another event between, or opens the clause. A range
-in
+`Sony released the Walkman`), the date follows the verb without another event between, or opens the clause. A range in
 parentheses after a person's name is birth and death. Source: reader.md 6.4; lists/attributes.toml.
 """
 
@@ -168,14 +167,7 @@ def own_page_of(name: str, pages: Sequence[Page]) -> Page | None:
 
 
 def option_of(question: ParsedQuestion, name: Mention, pages: Sequence[Page], shared_role: str = "") -> Option:
-    """A name of the question with the page to compare by.
-
-    Args:
-        question: The question.
-        name: The name.
-        pages: The context.
-        shared_role: Word for a person whom the question asks about for all its options (`directors`), "" without.
-    """
+    """A name of the question with the page to compare by."""
     own = own_page_of(name.surface, pages)
     role = role_of(question, name)
     if own is None or not (role or shared_role) or _BORN_WORDS.search(own.lead):
@@ -216,8 +208,6 @@ def _is_demonym(name: str) -> bool:
     found = places_in(name)
     return bool(found) and (found[0].end - found[0].start) == len(name)
 
-
-# Source: reader.md 6.4.
 
 _PERSONS = ("birth", "death")
 _OLD_THINGS = ("release", "founding", "opening", "building", "launch")
@@ -351,7 +341,7 @@ class Measured:
 def stated_measure(page: Page | None, kind: Measure) -> Measured | None:
     """The first measure of a kind that a page states of its subject. Cost: O(characters of the page)."""
     for sentence in page.sentences if page is not None else ():
-        for match in _numbers(kind).finditer(sentence.text):
+        for match in _pattern(tuple(kind.units)).finditer(sentence.text):
             if page is not None and _is_said(page, sentence, match, kind):
                 scale = _SCALES[(match[2] or "").lower()] * (kind.units[match[3]] if kind.units else 1.0)
                 return Measured(float(match[1].replace(",", "")) * scale, match[0].strip(), sentence)
@@ -362,10 +352,6 @@ def stated_measure(page: Page | None, kind: Measure) -> Measured | None:
 def _pattern(units: tuple[str, ...]) -> re.Pattern[str]:
     names = "|".join(re.escape(unit) for unit in sorted(units, key=len, reverse=True))
     return re.compile(_NUMBER + (rf"[ \u00a0-]?({names})\b" if units else ""))
-
-
-def _numbers(kind: Measure) -> re.Pattern[str]:
-    return _pattern(tuple(kind.units))
 
 
 def _is_said(page: Page, sentence: PageSentence, match: re.Match[str], kind: Measure) -> bool:
@@ -380,11 +366,7 @@ def _is_said(page: Page, sentence: PageSentence, match: re.Match[str], kind: Mea
         return is_about(page, sentence)
     if number > 0 and words[number - 1].low in _VERBS:
         number -= 1
-    return _is_its(page, sentence, words, number)
-
-
-def _is_its(page: Page, sentence: PageSentence, words: Sequence[Word], number: int) -> bool:
-    """Whether the clause of a number is about the page's subject, or about its summit and the like."""
+    # Whether the clause of a number is about the page's subject, or about its summit and the like.
     subject = subject_of(words, number)
     if subject is not None and words[subject.first].low in ("its", "the") and words[subject.last].low in _OWN_PARTS:
         return subject.last == subject.first + 1
@@ -431,12 +413,6 @@ class Stated:
 def stated_date(name: str, own: Page | None, pages: Sequence[Page], kind: DateAttribute) -> Stated | None:
     """The date of a kind that a passage states of a thing: its own page first, then the others in ranked order.
 
-    Args:
-        name: The thing.
-        own: Its own page, if there is one.
-        pages: The context.
-        kind: Which date is asked for.
-
     Cost: O(characters of the context).
     """
     if own is not None:
@@ -455,11 +431,6 @@ def stated_date(name: str, own: Page | None, pages: Sequence[Page], kind: DateAt
 
 def stated_date_of_part(noun: str, page: Page, kind: DateAttribute) -> Stated | None:
     """The date of a kind that a page states of something of its subject's: `the NOUN of NAME`, `its NOUN`.
-
-    Args:
-        noun: The word for it, lower case.
-        page: The page of NAME.
-        kind: Which date is asked for.
 
     Cost: O(characters of the page).
     """
@@ -492,7 +463,11 @@ def _of_page_subject(page: Page, sentence: PageSentence, kind: DateAttribute, *,
     is_it = partial(is_subject, page, sentence)
     date = next(_of_verbs(sentence.text, kind, is_it), None) or _of_nouns(sentence.text, kind, page)
     if date is None and is_defining and kind.name == "release":
-        return _is_a_year(sentence.text)
+        # The date of `is a 1988 film`.
+        match = _IS_A_YEAR.search(sentence.text)
+        if match is None:
+            return None
+        return next((dated(one) for one in find_dates(sentence.text) if one.end == match.end() + _YEAR_LENGTH), None)
     return date
 
 
@@ -651,11 +626,3 @@ def _ends_with_name(text: str, end: int, keys: Sequence[str]) -> bool:
     """Whether a text ends with one of some names at an offset."""
     before = " ".join(name_tokens(text[max(0, end - _LONGEST_NAME) : end]))
     return any(before == key or before.endswith(f" {key}") for key in keys)
-
-
-def _is_a_year(text: str) -> Dated | None:
-    """The date of `is a 1988 film`."""
-    match = _IS_A_YEAR.search(text)
-    if match is None:
-        return None
-    return next((dated(one) for one in find_dates(text) if one.end == match.end() + _YEAR_LENGTH), None)

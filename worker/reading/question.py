@@ -1,7 +1,6 @@
 """A question taken apart: wh-word, head noun, expected type, main clause, what is asked about which names.
 
-Looks at no passage. Source: reader.md 6.1. Decided here: `whose` wants any type; words in -ed and -ly are not head
-nouns either.
+Source: reader.md 6.1. Decided here: `whose` wants any type; words in -ed and -ly are not head nouns either.
 """
 
 import re
@@ -42,15 +41,12 @@ class Token:
 def main_words(text: str, tokens: Sequence[Token], wh: int | None, names: Sequence[Mention]) -> list[str]:
     """Content words of the main clause without the names that only say where to begin, in order.
 
-    Args:
-        text: The question.
-        tokens: Its words.
-        wh: Index of the word that asks, None without one.
-        names: Its names, none overlapping another.
-
     Source: reader.md 6.1. Cost: O(characters).
     """
-    begin = _sentence_of(text, tokens, wh)
+    # Where the sentence of the wh-word begins.
+    ends = [end for _, end in split_sentences(text[: tokens[wh].start])] if wh else []
+    ended = [end for end in ends if text[end - 1] in ".?!"]
+    begin = ended[-1] if ended else 0
     early = sum(begin <= token.start for token in tokens[:wh]) < _LATE
     spans = _without_relative_clauses(text, begin) if early else [(_late_clause(text, tokens, wh or 0), len(text))]
     dropped = [(name.start, name.end) for name in names if _is_dropped(text, name)]
@@ -73,13 +69,6 @@ def _begin_in(spans: Sequence[tuple[int, int]], tokens: Sequence[Token]) -> set[
         if span < len(spans) and spans[span][0] <= token.start:
             found.add(number)
     return found
-
-
-def _sentence_of(text: str, tokens: Sequence[Token], wh: int | None) -> int:
-    """Where the sentence of the wh-word begins."""
-    ends = [end for _, end in split_sentences(text[: tokens[wh].start])] if wh else []
-    ended = [end for end in ends if text[end - 1] in ".?!"]
-    return ended[-1] if ended else 0
 
 
 def _late_clause(text: str, tokens: Sequence[Token], wh: int) -> int:
@@ -198,10 +187,6 @@ def stems_of_key(key: str) -> frozenset[str]:
 def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
     """A question taken apart.
 
-    Args:
-        text: The question.
-        found: Its names, from the finder that found those of the passages.
-
     Source: reader.md 6.1. Cost: O(characters).
     """
     tokens = [Token(fold(match[0]).lower(), match.start(), match.end()) for match in _TOKEN.finditer(text)]
@@ -213,6 +198,8 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
     expected = YES_NO if place is None and _begins_yes_no(tokens) else _expected(wh, place, head, tokens)
     words = main_words(text, tokens, place, names)
     stems = tuple(dict.fromkeys(stem for word in words if (stem := stem_of(word))))
+    # Relations whose words are among the first three or last two of the main clause.
+    outer = {*words[:_OWN_WORDS_FIRST], *words[-_OWN_WORDS_LAST:]}
     return ParsedQuestion(
         text=text,
         wh=wh,
@@ -221,7 +208,7 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
         main_words=tuple(words),
         main_stems=stems,
         weights=_weights(words, stems),
-        relations=_relations(words, expected),
+        relations=tuple(one for one in relations() if expected in one.types and outer & one.question_words),
         names=tuple(names),
         name_keys=frozenset(mention.key for mention in found),
         words=lows,
@@ -362,12 +349,6 @@ def _weights(words: Sequence[str], stems: Sequence[str]) -> dict[str, float]:
     return weights
 
 
-def _relations(words: Sequence[str], expected: str) -> tuple[Relation, ...]:
-    """Relations whose words are among the first three or last two of the main clause."""
-    outer = {*words[:_OWN_WORDS_FIRST], *words[-_OWN_WORDS_LAST:]}
-    return tuple(one for one in relations() if expected in one.types and outer & one.question_words)
-
-
 # Source: reader.md 6.6.
 
 _BE = frozenset(("is", "was", "are", "were", "been", "be"))
@@ -418,8 +399,10 @@ def asked_of(question: ParsedQuestion) -> Asked:
     content = _without(question.words, STOP_WORDS | named | _WH, question_lists().auxiliaries)
     main = _without(question.main_words, named, question.head)
     predicate = _without(main, described)
-    names = _proper_names(question)
-    begin = _asking(question)
+    names = [name for name in question.names if name.start or name.key not in clause_lists().prepositions]
+    # Where the last sentence of a question begins.
+    ends = [match.end() for match in _SENTENCE_END.finditer(question.text)]
+    begin = ends[-1] if ends and ends[-1] < len(question.text) else 0
     clause = _DESCRIBED.search(question.text)
     if not predicate and not begin and clause is None:
         predicate, leads = main, [False] * len(names)
@@ -445,20 +428,9 @@ def _words_of_names(question: ParsedQuestion) -> set[str]:
     return {word for name in question.names for word in name_tokens(name.surface)}
 
 
-def _proper_names(question: ParsedQuestion) -> list[Mention]:
-    """The question's names, but not a preposition that has its capital from the beginning of the sentence."""
-    return [name for name in question.names if name.start or name.key not in clause_lists().prepositions]
-
-
 def _without(words: Iterable[str], *excluded: Container[str]) -> list[str]:
     """The words that none of some groups has, in their order."""
     return [word for word in words if not any(word in group for group in excluded)]
-
-
-def _asking(question: ParsedQuestion) -> int:
-    """Where the last sentence of a question begins."""
-    ends = [match.end() for match in _SENTENCE_END.finditer(question.text)]
-    return ends[-1] if ends and ends[-1] < len(question.text) else 0
 
 
 def _described(question: ParsedQuestion) -> frozenset[str]:
@@ -484,17 +456,12 @@ def _nouns_before(words: Sequence[str]) -> list[str]:
             at -= 1
         if at < 0 or words[at] not in _LINKS:
             break
-        found = _nouns_ending(words[:at])
+        found = list(islice(takewhile(_is_noun, reversed(words[:at])), _MOST_NOUNS))
         at -= 1 + len(found)
         if not found or at < 0 or words[at] not in _LEADING_ARTICLES:
             break
         nouns += found
     return nouns
-
-
-def _nouns_ending(words: Sequence[str]) -> list[str]:
-    """Nouns that some words end with, from right to left."""
-    return list(islice(takewhile(_is_noun, reversed(words)), _MOST_NOUNS))
 
 
 def _nouns_after(words: Sequence[str]) -> list[str]:
@@ -521,18 +488,13 @@ def _leads(question: ParsedQuestion, name: Mention, *, begin: int, clause_end: i
         return True
     if name.end <= begin:
         return True
-    if _is_described_by(question, name):
+    if _nouns_of_clause(question, name):
         return True
     said = set(name_tokens(name.surface)) - STOP_WORDS
     is_outside = not said.issubset(question.main_words)
     if is_outside and clause_end <= name.start:
         return True
     return bool(_nouns_before(_words(text[max(0, name.start - _FAR) : name.start])))
-
-
-def _is_described_by(question: ParsedQuestion, name: Mention) -> bool:
-    """Whether a name begins a clause without a relative word: `the city Ann Roe played for`."""
-    return bool(_nouns_of_clause(question, name))
 
 
 def _nouns_of_clause(question: ParsedQuestion, name: Mention) -> tuple[str, ...]:

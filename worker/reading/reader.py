@@ -1,7 +1,6 @@
 """The reader without a model: rules for comparisons and yes-no questions, else the candidate that fits best.
 
-Owns the order of steps; the rules are comparisons.py and yes_no.py, the rest candidates.py and evidence.py.
-Calls no model and ranks no passages. Source: reader.md.
+Source: reader.md.
 """
 
 from collections.abc import Sequence
@@ -65,7 +64,7 @@ class RuleReader:
 
     def _read(self, item: ReadingItem) -> Reading:
         question = item.question
-        if not self._is_english(question.text):
+        if not (self._language == ENGLISH or (self._language == AUTO and detected(question.text) == ENGLISH)):
             return NOT_ENGLISH
         pages = pages_of(item.context)
         parsed = self._parsed(question.text)
@@ -77,12 +76,6 @@ class RuleReader:
             computed = answer_yes_no(parsed, pages) if parsed.expected == YES_NO else answer_directly(parsed, pages)
         if computed is not None:
             return self._computed(computed)
-        return self._extracted(parsed, pages, cosines)
-
-    def _is_english(self, question: str) -> bool:
-        return self._language == ENGLISH or (self._language == AUTO and detected(question) == ENGLISH)
-
-    def _extracted(self, parsed: ParsedQuestion, pages: Sequence[Page], cosines: Sequence[float]) -> Reading:
         candidates = [candidate for page in pages for candidate in find_candidates(parsed, page)]
         self._corpus.prepare(keys_of(candidates))
         situation = Situation(parsed, pages, cosines, self._idf, self._corpus)

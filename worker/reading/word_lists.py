@@ -1,6 +1,6 @@
 """The reader's word lists as sets, tables and compiled patterns, and the countries that a text names.
 
-Read when first asked for. Source: reader.md 6.
+Source: reader.md 6.
 """
 
 import re

@@ -45,8 +45,6 @@ from polyhop.worker.reading.word_lists import (
     shared_countries,
 )
 
-# Source: reader.md 6.4.
-
 _FILLERS = frozenset(("both", "all", "a", "an", "the", "also", "either", "too", "and"))
 _NOT = re.compile(r"\b(?:not|never|no|nor|neither|without|instead|failed|refused)\b|n['’]t\b", re.IGNORECASE)
 _DEFINED = re.compile(r"\b(?:is|was|are|were) (?:an?|the|one of the)\b[^.;]{0,80}")
@@ -197,11 +195,6 @@ def options_of(question: ParsedQuestion, pages: Sequence[Page]) -> list[Option]:
     return [option_of(question, name, pages, role) for name in names]
 
 
-def with_pages(options: Sequence[Option]) -> list[Option]:
-    """The options that have a page to look at."""
-    return [option for option in options if option.page is not None]
-
-
 def by_order(question: ParsedQuestion, options: Sequence[Option], pages: Sequence[Page]) -> Computed | None:
     """`Is A older than B?`, `Was A born before B died?`; None unless the question compares two names."""
     if len(options) != _PAIR or not _THAN.search(question.text) or _SAME.search(question.text):
@@ -252,7 +245,7 @@ def by_same_time(question: ParsedQuestion, options: Sequence[Option], pages: Seq
 
 def _asked_options(options: Sequence[Option]) -> Sequence[Option]:
     """The options with pages if there are two of them, else all."""
-    known = with_pages(options)
+    known = [option for option in options if option.page is not None]
     return known if len(known) >= _PAIR else options
 
 

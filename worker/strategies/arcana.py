@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,14 +60,6 @@ class StartEntities:
     similarities: dict[int, float]
 
 
-class EntityStart(Protocol):
-    """Finds the entities that a question starts from."""
-
-    def find(self, question: Question) -> StartEntities:
-        """The entities, and what of the question led to none."""
-        ...
-
-
 class NamedStart:
     """By the question's names: those it came with, else those that the index's own finder finds."""
 
@@ -103,11 +95,7 @@ class SimilarStart:
         self._min_similarity = min_similarity
 
     def find(self, question: Question) -> StartEntities:
-        """The nearest entities.
-
-        Raises:
-            AlgorithmError: If the caller did not encode the question.
-        """
+        """The nearest entities."""
         vector = question.vector if question.entity_vector is None else question.entity_vector
         vector = question.hint_vectors.get(question.text) if vector is None else vector
         if vector is None:
@@ -117,12 +105,10 @@ class SimilarStart:
         return StartEntities(tuple(sorted(similarities)), (), has_names=True, similarities=similarities)
 
 
-def start_by(reader: IndexReader, strategy: str, matcher: Matcher, count: int, min_similarity: float) -> EntityStart:
-    """The start that a strategy's parameters ask for.
-
-    Raises:
-        ConfigurationError: If similarity is asked for and the index has no vectors of entities.
-    """
+def start_by(
+    reader: IndexReader, strategy: str, matcher: Matcher, count: int, min_similarity: float
+) -> NamedStart | SimilarStart:
+    """The start that a strategy's parameters ask for."""
     if matcher != "embedding":
         return NamedStart(reader, is_fuzzy=matcher == "fuzzy")
     if "vectors:entity" not in reader.artefacts:
@@ -154,18 +140,19 @@ class ArcanaEvidence:
     ) -> Evidence:
         """The evidence of one question.
 
-        Args:
-            start: Where it started.
-            reached: Entities, ascending, and their hops.
-            ranked: Passages by graph search, in descending order of score.
-
         Returns:
             Names, seeds (the start entities), how many entities were reached, as nodes those that the top passages
             mention (by hops, then key, at most 30), and for each the path that leads to it from a start entity.
         """
         keys = self._reader.artefact(GRAPH).keys
         entities, hops = reached
-        shown = self._mentioned(entities, hops, ranked[:EXPLAINED])
+        # Places of the reached entities that these passages mention, by hops, then number; the first of them.
+        passages = ranked[:EXPLAINED]
+        graph = self._reader.artefact(GRAPH)
+        rows = [graph.indices[graph.indptr[passage] : graph.indptr[passage + 1]] for passage in passages.tolist()]
+        mentioned = np.isin(entities, np.concatenate(rows)) if rows else np.zeros(len(entities), dtype=np.bool_)
+        places = np.flatnonzero(mentioned)
+        shown = places[np.argsort(hops[places], kind="stable")][:_SHOWN]
         hop_of = dict(zip(entities[shown].tolist(), hops[shown].tolist(), strict=True))
         paths = {number: self._path(number, entities, hops) for number in hop_of}
         involved = sorted({*start.numbers, *(number for path in paths.values() for number in path)})
@@ -188,16 +175,6 @@ class ArcanaEvidence:
         hops = hops_of(self._relations, numbers)
         edges = tuple(Edge(*pair, hop.forward, hop.backward) for pair, hop in zip(pairwise(keys), hops, strict=True))
         return Path(chain_line(names, hops), keys, names, edges)
-
-    def _mentioned(
-        self, entities: NDArray[np.intp], hops: NDArray[np.intp], passages: NDArray[np.intp]
-    ) -> NDArray[np.intp]:
-        """Places of the reached entities that these passages mention, by hops, then number; the first of them."""
-        graph = self._reader.artefact(GRAPH)
-        rows = [graph.indices[graph.indptr[passage] : graph.indptr[passage + 1]] for passage in passages.tolist()]
-        mentioned = np.isin(entities, np.concatenate(rows)) if rows else np.zeros(len(entities), dtype=np.bool_)
-        places = np.flatnonzero(mentioned)
-        return places[np.argsort(hops[places], kind="stable")][:_SHOWN]
 
     def _path(self, number: int, entities: NDArray[np.intp], hops: NDArray[np.intp]) -> tuple[int, ...]:
         """From a start entity to this one, over the smallest numbers."""
@@ -262,16 +239,6 @@ class ArcanaFusionParameters(GraphSearchParameters):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """Where a question started, what was reached (entities ascending, with their hops), and passages by that."""
-
-    start: StartEntities
-    entities: NDArray[np.intp]
-    hops: NDArray[np.intp]
-    ranking: Ranking
-
-
 class VectorFusion:
     """Joins the graph's list with passages by cosine."""
 
@@ -286,20 +253,20 @@ class VectorFusion:
         """The list by cosine, as long as `limit` at least, in case it is all there is."""
         return self._dense.rank(question, max(limit, self.length))
 
-    def join(self, by_vector: Ranking, found: Reached) -> tuple[Ranking, Fallback | None]:
+    def join(self, by_vector: Ranking, start: StartEntities, by_graph: Ranking) -> tuple[Ranking, Fallback | None]:
         """Both lists by reciprocal rank, cosine first, and what took the place of the graph.
 
         A question without any name keeps the list by cosine; with names that no entity has, it is fused with an empty
         list, which is the same order. Source: algorithms.md 5.2 (fusion_search, search_with_graph).
         """
-        if not found.start.has_names:
+        if not start.has_names:
             return by_vector, BY_VECTOR
-        both = zip((by_vector[0], found.ranking[0]), self._lengths, strict=True)
+        both = zip((by_vector[0], by_graph[0]), self._lengths, strict=True)
         lists = [numbers[:length].tolist() for numbers, length in both]
         fused = reciprocal_rank_fusion(lists, self._k)
         numbers = np.array([number for number, _ in fused], dtype=np.intp)
         scores = np.array([score for _, score in fused], dtype=np.float64)
-        return (numbers, scores), None if found.start.numbers else BY_VECTOR
+        return (numbers, scores), None if start.numbers else BY_VECTOR
 
 
 class ArcanaStrategy:
@@ -331,20 +298,17 @@ class ArcanaStrategy:
         by_vector = self._fusion.by_vector(question, limit) if self._fusion else None
         start = self._start.find(question)
         seeding = time.perf_counter() - begun
-        found = self._reach(start, max(limit, self._fusion.length if self._fusion else EXPLAINED))
-        ranking, fallback = found.ranking, None if start.numbers else NOTHING_SEARCHED
+        p, most = self._parameters, max(limit, self._fusion.length if self._fusion else EXPLAINED)
+        entities, hops = expand(self._relations, start.numbers, p.depth)
+        by_graph = passages_by_hops(self._mentioned_in, entities, hops, p.decay, most)
+        ranking, fallback = by_graph, None if start.numbers else NOTHING_SEARCHED
         if self._fusion and by_vector:
-            ranking, fallback = self._fusion.join(by_vector, found)
-        evidence = self._evidence.of(start, (found.entities, found.hops), found.ranking[0])
+            ranking, fallback = self._fusion.join(by_vector, start, by_graph)
+        evidence = self._evidence.of(start, (entities, hops), by_graph[0])
         count = max(limit, 0)
         passages = ranked_passages(self._passage_ids, (ranking[0][:count], ranking[1][:count]))
         seconds = {"seed": seeding, "traversal": max(0.0, time.perf_counter() - begun - seeding)}
         return Retrieval(passages, replace(evidence, fallback=fallback), seconds)
-
-    def _reach(self, start: StartEntities, count: int) -> Reached:
-        entities, hops = expand(self._relations, start.numbers, self._parameters.depth)
-        ranking = passages_by_hops(self._mentioned_in, entities, hops, self._parameters.decay, count)
-        return Reached(start, entities, hops, ranking)
 
 
 @strategy(

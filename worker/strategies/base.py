@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from polyhop.schemas.errors import AlgorithmError, ConfigurationError
 from polyhop.schemas.evidence import Evidence
+from polyhop.schemas.graph import Entity
 from polyhop.schemas.ports import IndexReader, Reader, Services, SpreadingDatabase, Strategy
 from polyhop.schemas.query import Question, RankedPassage, Retrieval
 
@@ -20,11 +21,7 @@ class NoServices:
     """Services for strategies that need none: no encoder, no model, no database."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Always fails.
-
-        Raises:
-            AlgorithmError: Always.
-        """
+        """Always fails."""
         raise AlgorithmError(f"No encoder was given to this strategy, which has to encode {len(texts)} texts.")
 
     def encode_beside(
@@ -54,11 +51,7 @@ class NoServices:
         """No cross-encoder."""
 
     def graph_database(self) -> SpreadingDatabase:
-        """Always fails.
-
-        Raises:
-            ConfigurationError: Always.
-        """
+        """Always fails."""
         raise ConfigurationError("No graph database was given to this strategy.")
 
 
@@ -299,11 +292,7 @@ def question_vector(question: Question, strategy: str) -> NDArray[np.float32]:
 
 
 def entity_vector(question: Question, strategy: str) -> NDArray[np.float32]:
-    """The question's vector among entities, propositions and other short texts, which may have their own encoder.
-
-    Raises:
-        AlgorithmError: If the caller did not encode the question.
-    """
+    """The question's vector among entities, propositions and other short texts, which may have their own encoder."""
     return question_vector(question, strategy) if question.entity_vector is None else question.entity_vector
 
 
@@ -312,3 +301,9 @@ def ranked_passages(passage_ids: Sequence[str], ranking: Ranking) -> tuple[Ranke
     numbers, scores = ranking
     pairs = zip(numbers.tolist(), scores.tolist(), strict=True)
     return tuple(RankedPassage(passage_ids[number], rank, score) for rank, (number, score) in enumerate(pairs, start=1))
+
+
+def entity_line(entity: Entity) -> str:
+    """`name (TYPE): description`, without what is not known."""
+    head = f"{entity.name} ({entity.type})" if entity.type else entity.name
+    return f"{head}: {' '.join(entity.description.split())}" if entity.description else head

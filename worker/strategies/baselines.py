@@ -6,7 +6,7 @@ Source: algorithms.md 2.9, 1.7, 6.2.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,6 @@ from polyhop.worker.ranking.bm25 import (
     too_common,
     top,
 )
-from polyhop.worker.ranking.chains import entity_line
 from polyhop.worker.ranking.fusion import best, best_positive, contenders, reciprocal_rank_fusion
 from polyhop.worker.ranking.pagerank import edge_weights
 from polyhop.worker.ranking.similarity import (
@@ -50,6 +49,7 @@ from polyhop.worker.strategies.base import (
     RankedStrategy,
     Ranker,
     Ranking,
+    entity_line,
     entity_vector,
     question_vector,
     ranked_passages,
@@ -84,8 +84,6 @@ class Reranking(RerankParameters):
     )
 
 
-# Source: algorithms.md 2.9.
-
 ANALYSER = "plain"
 
 
@@ -102,18 +100,10 @@ class LexicalRanker:
         return top(self._impacts, count_terms(self._tokens(question.text), self._impacts.terms), count)
 
 
-@strategy(
-    "bm25",
-    "Passages by shared words (BM25).",
-    LexicalParameters,
-    needs={"lexical:plain"},
-)
+@strategy("bm25", "Passages by shared words (BM25).", LexicalParameters, needs={"lexical:plain"})
 def build_bm25(reader: IndexReader, parameters: LexicalParameters, _services: Services) -> RankedStrategy:
     """`bm25` on an open version."""
     return RankedStrategy("bm25", reader.passage_ids, LexicalRanker(reader, parameters))
-
-
-# Source: algorithms.md 2.9.
 
 
 class LexicalReranker:
@@ -301,13 +291,7 @@ class NearEntitiesStrategy:
         return "" if self._texts is None else "\n".join(map(entity_line, self._texts(nearest)))
 
 
-@strategy(
-    "dense",
-    "Passages by cosine of their vectors.",
-    DenseParameters,
-    needs={"vectors:passage"},
-    batches=True,
-)
+@strategy("dense", "Passages by cosine of their vectors.", DenseParameters, needs={"vectors:passage"}, batches=True)
 def build_dense(reader: IndexReader, parameters: DenseParameters, _services: Services) -> RankedStrategy:
     """`dense` on an open version; it has no parameters."""
     del parameters
@@ -340,9 +324,6 @@ def build_naive_vector(
     return NearEntitiesStrategy(reader, parameters.entities)
 
 
-# Source: algorithms.md 2.9.
-
-
 class RelevanceModelParameters(LexicalParameters):
     """Parameters of `bm25-rm3`."""
 
@@ -367,50 +348,6 @@ class TwoStepParameters(LexicalParameters):
     entity_word_weight: float = Field(
         0.5, ge=0, le=1000, description="Weight of an added entity's word, a question's word being 1, default 0.5."
     )
-
-
-class Expansion(Protocol):
-    """Adds to a question what its first passages suggest."""
-
-    def expand(self, question: Question, counts: Mapping[int, int], first: Ranking) -> tuple[Mapping[int, float], Note]:
-        """Weight by term number, ascending, and what was added."""
-        ...
-
-
-class FeedbackStrategy:
-    """BM25, expansion, BM25; the second ranking is the result."""
-
-    def __init__(
-        self, name: str, reader: IndexReader, parameters: LexicalParameters, expansion: Expansion, fb_docs: int
-    ) -> None:
-        self.name = name
-        self._passage_ids = reader.passage_ids
-        lexical = reader.artefact(lexical_of(ANALYSER))
-        self._impacts = impacts(lexical, parameters.k1, parameters.b)
-        self._tokens = analyser_of(ANALYSER, lexical.language)
-        self._expansion = expansion
-        self._fb_docs = fb_docs
-
-    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
-        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
-        return retrieve_each(questions, limit, self._retrieve_one)
-
-    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
-        begun = time.perf_counter()
-        counts = count_terms(self._tokens(question.text), self._impacts.terms)
-        scores = score(self._impacts, counts)
-        first = best_positive(scores, self._fb_docs)
-        first_scores = scores[first]
-        seeded = time.perf_counter()
-        weights, added = self._expansion.expand(question, counts, (first, first_scores))
-        scores = score(self._impacts, weights)
-        numbers = best_positive(scores, limit)
-        ranked = ranked_passages(self._passage_ids, (numbers, scores[numbers]))
-        seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
-        weighed = zip(first.tolist(), first_scores.tolist(), strict=True)
-        seeds = tuple(Seed("passage", self._passage_ids[number], round(weight, 6)) for number, weight in weighed)
-        label = f"{added.label} suggested by the top {len(first)} passages"
-        return Retrieval(ranked, Evidence(seeds=seeds, notes=(replace(added, label=label),)), seconds)
 
 
 class RelevanceTerms:
@@ -459,6 +396,47 @@ class RelevanceEntities:
         return weights, Note("Entities", items=_rounded(keys, sums.tolist()))
 
 
+class FeedbackStrategy:
+    """BM25, expansion, BM25; the second ranking is the result."""
+
+    def __init__(
+        self,
+        name: str,
+        reader: IndexReader,
+        parameters: LexicalParameters,
+        expansion: RelevanceTerms | RelevanceEntities,
+        fb_docs: int,
+    ) -> None:
+        self.name = name
+        self._passage_ids = reader.passage_ids
+        lexical = reader.artefact(lexical_of(ANALYSER))
+        self._impacts = impacts(lexical, parameters.k1, parameters.b)
+        self._tokens = analyser_of(ANALYSER, lexical.language)
+        self._expansion = expansion
+        self._fb_docs = fb_docs
+
+    def retrieve(self, questions: Sequence[Question], *, limit: int) -> list[Retrieval]:
+        """One Retrieval per question; see `polyhop.schemas.ports.Strategy`."""
+        return retrieve_each(questions, limit, self._retrieve_one)
+
+    def _retrieve_one(self, question: Question, limit: int) -> Retrieval:
+        begun = time.perf_counter()
+        counts = count_terms(self._tokens(question.text), self._impacts.terms)
+        scores = score(self._impacts, counts)
+        first = best_positive(scores, self._fb_docs)
+        first_scores = scores[first]
+        seeded = time.perf_counter()
+        weights, added = self._expansion.expand(question, counts, (first, first_scores))
+        scores = score(self._impacts, weights)
+        numbers = best_positive(scores, limit)
+        ranked = ranked_passages(self._passage_ids, (numbers, scores[numbers]))
+        seconds = {"seed": seeded - begun, "traversal": time.perf_counter() - seeded}
+        weighed = zip(first.tolist(), first_scores.tolist(), strict=True)
+        seeds = tuple(Seed("passage", self._passage_ids[number], round(weight, 6)) for number, weight in weighed)
+        label = f"{added.label} suggested by the top {len(first)} passages"
+        return Retrieval(ranked, Evidence(seeds=seeds, notes=(replace(added, label=label),)), seconds)
+
+
 @strategy(
     "bm25-rm3",
     "BM25 with words that the top passages suggest (RM3).",
@@ -472,10 +450,7 @@ def build_bm25_rm3(reader: IndexReader, parameters: RelevanceModelParameters, _s
 
 
 @strategy(
-    "bm25-2step",
-    "BM25 with the entities of its own top passages.",
-    TwoStepParameters,
-    needs={"graph", "lexical:plain"},
+    "bm25-2step", "BM25 with the entities of its own top passages.", TwoStepParameters, needs={"graph", "lexical:plain"}
 )
 def build_bm25_2step(reader: IndexReader, parameters: TwoStepParameters, _services: Services) -> FeedbackStrategy:
     """`bm25-2step` on an open version."""
@@ -528,18 +503,11 @@ def fused_ranker(reader: IndexReader, parameters: FusionParameters, strategy: st
 
 
 @strategy(
-    "rrf",
-    "BM25 and dense, fused by rank.",
-    FusionParameters,
-    needs={"lexical:plain", "vectors:passage"},
-    batches=True,
+    "rrf", "BM25 and dense, fused by rank.", FusionParameters, needs={"lexical:plain", "vectors:passage"}, batches=True
 )
 def build_rrf(reader: IndexReader, parameters: FusionParameters, _services: Services) -> RankedStrategy:
     """`rrf` on an open version."""
     return RankedStrategy("rrf", reader.passage_ids, fused_ranker(reader, parameters, "rrf"))
-
-
-# Source: algorithms.md 2.9.
 
 
 class LexicalRerankParameters(RerankParameters, LexicalParameters):

@@ -1,7 +1,4 @@
-"""`bridge` and `bridge-lexical`: seed, spread, fuse, cover; with and without an encoder.
-
-One class; both differ only in what similarity is. Source: algorithms.md 2B.
-"""
+"""`bridge` and `bridge-lexical`: seed, spread, fuse, cover; with and without an encoder. Source: algorithms.md 2B."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

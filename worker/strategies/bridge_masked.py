@@ -1,7 +1,7 @@
 """`bridge-masked`: bridge with a second look at the question, encoded once more without its rare names.
 
-What is asked and about whom pull apart, so that passages of the second hop, which lack the names, come closer. The
-walk also uses parts of titles as edges; BM25 counts as far as it earns trust. Source: bridge-masked.md 1, 3.
+What is asked and about whom pull apart, so that passages of the second hop, which lack the names, come closer. The walk
+also uses parts of titles as edges; BM25 counts as far as it earns trust. Source: bridge-masked.md 1, 3.
 """
 
 import time

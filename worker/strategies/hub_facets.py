@@ -1,7 +1,4 @@
-"""`hub-facets`: triples of a graph by the conditions that a question sets on hubs.
-
-Source: algorithms.md 4B.
-"""
+"""`hub-facets`: triples of a graph by the conditions that a question sets on hubs. Source: algorithms.md 4B."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -36,8 +33,6 @@ from polyhop.worker.reading.models import ModelReader
 from polyhop.worker.strategies.base import LexicalParameters, entity_vector, has_word, ranked_passages, strategy
 from polyhop.worker.strategies.hublink import drawn_path
 
-# Source: algorithms.md 4B.
-
 _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 _SHOWN_VALUES = 5  # linked values of a condition; chosen: a line, which says how many more there are
 
@@ -65,7 +60,7 @@ class FacetEvidence:
     ) -> Evidence:
         """The evidence of one question; `paths` are the best of its triples, `answer` the short one, if any."""
         facets = read.conditions.facets
-        hubs = self._hubs_of(paths)
+        hubs = np.array(list(dict.fromkeys(self._units.path_hubs[paths].tolist())), dtype=np.int32)
         hubs = hubs[np.argsort(-scores.hubs[hubs], kind="stable")]
         nodes = tuple(self._hub(hub, float(scores.hubs[hub])) for hub in hubs.tolist())
         found = tuple(drawn_path(self._stored, path, float(scores.paths[path])) for path in paths.tolist())
@@ -103,10 +98,6 @@ class FacetEvidence:
             "hubs": [{"id": own_id, "name": self._names[hub]} for hub, own_id in zip(hubs, own_ids, strict=True)],
             "triples": shown,
         }
-
-    def _hubs_of(self, paths: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Hubs of paths, each once, in their order."""
-        return np.array(list(dict.fromkeys(self._units.path_hubs[paths].tolist())), dtype=np.int32)
 
     def _hub(self, hub: int, met: float) -> Node:
         node = int(self._stored.paths.hubs[hub])
@@ -158,10 +149,7 @@ class HubFacetsParameters(LexicalParameters):
         default=True, description="A label's words may stand in any order in the question, default 1 (yes)."
     )
     family_factor: float = Field(
-        0.9,
-        ge=0,
-        le=1,
-        description="What a word of the same family counts (evolving, evolution), default 0.9.",
+        0.9, ge=0, le=1, description="What a word of the same family counts (evolving, evolution), default 0.9."
     )
     floor: float = Field(
         0.15, gt=0, le=1, description="What a hub keeps of its score for each condition that it fails, default 0.15."
@@ -180,10 +168,7 @@ class HubFacetsParameters(LexicalParameters):
         0.7, ge=0, le=100, description="Weight of words and vectors beside the conditions, default 0.7."
     )
     similarity_share: float = Field(
-        0.2,
-        ge=0,
-        le=1,
-        description="Share of vectors in the similarity of paths, beside words, default 0.2.",
+        0.2, ge=0, le=1, description="Share of vectors in the similarity of paths, beside words, default 0.2."
     )
     best_signatures: int = Field(4, ge=1, le=100, description="Kinds of paths that a hub is judged by, default 4.")
     hub_label_share: float = Field(0.5, ge=0, le=100, description="Weight of a hub's own label, default 0.5.")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from polyhop.warehouse.statements import read_prompt
 from polyhop.worker.questions.parts import (
     COMPONENTS_TOKENS,
     ModelComponents,
-    QuestionComponents,
     RuleComponents,
     components_task,
 )
@@ -66,14 +65,7 @@ _DIGITS = 6  # decimals shown; rankings keep twelve (algorithms.md 0.3).
 
 
 def drawn_path(stored: StoredHubs, path: int, score: float, walked: Sequence[int] = ()) -> Path:
-    """A path over the graph.
-
-    Args:
-        stored: The hubs.
-        path: Number of a path.
-        score: Its score.
-        walked: Triples from a topic to the path's hub; the path then begins at the topic.
-    """
+    """A path over the graph."""
     graph, own = stored.graph, stored.paths.triples_of(path).tolist()
     at = _start(stored, walked, int(graph.subjects[own[0]]))
     nodes, steps = [at], []
@@ -265,11 +257,7 @@ class HubEvidence:
         self._penalty = penalty
 
     def of(
-        self,
-        levels: Sequence[FoundLevel],
-        scores: PathScores,
-        choice: TopicChoice | None,
-        components: Sequence[str],
+        self, levels: Sequence[FoundLevel], scores: PathScores, choice: TopicChoice | None, components: Sequence[str]
     ) -> Evidence:
         """The evidence of one question."""
         hubs = [self._hub_node(found.level, hub, choice) for found in levels for hub in found.level.hubs]
@@ -388,14 +376,6 @@ class Found:
     fallback: Fallback | None = None
 
 
-class Searching(Protocol):
-    """Finds hubs for a question whose path scores are known."""
-
-    def find(self, question: Question, scores: Scores) -> Found:
-        """The hubs of each level."""
-        ...
-
-
 class DirectSearch:
     """The hubs of the best paths of the whole graph: one level without a topic."""
 
@@ -461,7 +441,7 @@ class HubStrategy:
         reader: IndexReader,
         parameters: HubLinkParameters,
         services: Services,
-        searching: Callable[[HubChoice], Searching],
+        searching: Callable[[HubChoice], DirectSearch | TopicSearch],
     ) -> None:
         self.name = name
         self._parameters = parameters
@@ -496,18 +476,19 @@ class HubStrategy:
         passages = rank_passages(
             [(level.level.hubs, level.linked) for level in levels], scores.paths, self._stored.paths, self._stating
         )[: max(limit, 0)]
+        numbers = np.array([number for number, _ in passages], dtype=np.intp)
+        values = np.array([score for _, score in passages], dtype=np.float64)
         triples = rank_triples([level.used for level in levels], self._stored.paths)[: max(limit, 0)]
         evidence = self._evidence.of(levels, scores, found.choice, components)
-        retrieval = Retrieval(
-            ranked_passages(self._passage_ids, _as_ranking(passages)),
+        return Retrieval(
+            ranked_passages(self._passage_ids, (numbers, values)),
             replace(evidence, fallback=found.fallback if len(self._stored.paths.hubs) else NO_HUBS),
             triples=tuple(
                 self._stored.ranked_triple(t, rank, score) for rank, (t, score) in enumerate(triples, start=1)
             ),
+            seconds={"seed": scored - begun, "traversal": time.perf_counter() - scored},
             use=use,
         )
-        seconds = {"seed": scored - begun, "traversal": time.perf_counter() - scored}
-        return replace(retrieval, seconds=seconds)
 
     def _with_passages(self, level: Level, scores: Scores, vector: NDArray[np.float32]) -> FoundLevel:
         count = self._parameters.n_source_chunks
@@ -533,11 +514,9 @@ class PassageCosines:
         return found
 
 
-def _as_ranking(rows: Sequence[tuple[int, float]]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    return np.array([row[0] for row in rows], dtype=np.intp), np.array([row[1] for row in rows], dtype=np.float64)
-
-
-def _components(reader: IndexReader, parameters: HubLinkParameters, services: Services) -> QuestionComponents | None:
+def _components(
+    reader: IndexReader, parameters: HubLinkParameters, services: Services
+) -> RuleComponents | ModelComponents | None:
     """Who takes questions apart; None if nobody is to."""
     if parameters.question_components == "off":
         return None
@@ -587,11 +566,7 @@ def build_hublink_topic(reader: IndexReader, parameters: HubLinkTopicParameters,
     topics = Topics(stored, reader.artefact(ALIASES), entities)
 
     def search(choice: HubChoice) -> TopicSearch:
-        return TopicSearch(
-            topics,
-            TopicWalk(stored.graph, stored.paths, stored.unreached),
-            DirectSearch(choice, parameters.rule),
-            parameters,
-        )
+        walk = TopicWalk(stored.graph, stored.paths, stored.unreached)
+        return TopicSearch(topics, walk, DirectSearch(choice, parameters.rule), parameters)
 
     return HubStrategy(TRAVERSAL, reader, parameters, services, search)

@@ -271,11 +271,7 @@ class PropRagParameters(Parameters):
         return {**factor, **PRESETS.get(given.get("preset", cls.model_fields["preset"].default), {}), **given}
 
     def rule(self, stored: StoredPropositions) -> PathRule:
-        """The rule of a search in this graph.
-
-        Raises:
-            ConfigurationError: If it asks for synonyms that are less similar than those of the index.
-        """
+        """The rule of a search in this graph."""
         values = self.model_dump(exclude={"preset"})
         least = stored.synonym_threshold
         if self.synonym_threshold is None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -43,10 +43,17 @@ from polyhop.schemas.ports import IndexReader, Services, SpreadingDatabase
 from polyhop.schemas.query import Question, QuestionName, Retrieval
 from polyhop.warehouse.artefacts import ENTITIES, GRAPH, RELATIONS, EntityReader, vectors_of
 from polyhop.worker.ranking.activation import find_seeds, spread
-from polyhop.worker.ranking.chains import best_chains, chain_line, context_text, entity_line, without_duplicates
+from polyhop.worker.ranking.chains import best_chains, chain_line, context_text, without_duplicates
 from polyhop.worker.ranking.fusion import best
 from polyhop.worker.ranking.similarity import mentioned_in, passages_of_entities
-from polyhop.worker.strategies.base import Parameters, entity_vector, ranked_passages, retrieve_each, strategy
+from polyhop.worker.strategies.base import (
+    Parameters,
+    entity_line,
+    entity_vector,
+    ranked_passages,
+    retrieve_each,
+    strategy,
+)
 from polyhop.worker.strategies.entities import NameLookup
 
 # Source: algorithms.md 1.5, 1.6.
@@ -59,14 +66,6 @@ class QasaRules:
     seeds: SeedRule
     spread: SpreadRule
     chains: ChainRule
-
-
-class Engine(Protocol):
-    """Spreads activation; every engine gives the same for the same question."""
-
-    def activate(self, questions: Sequence[SpreadQuestion]) -> list[Activation]:
-        """One Activation per question, in order; a question does not depend on the others."""
-        ...
 
 
 class EmbeddedEngine:
@@ -132,11 +131,6 @@ class QasaEvidence:
 
     def of(self, question: SpreadQuestion, activation: Activation, fallback: Fallback | None) -> Evidence:
         """The evidence of one question.
-
-        Args:
-            question: With its names looked up.
-            activation: What an engine returned for it.
-            fallback: What took the place of the question's names.
 
         Returns:
             Names, seeds, the top K_e entities by activation and those of seeds and chains as nodes, chains as paths,
@@ -257,7 +251,7 @@ class QasaStrategy:
         self,
         reader: IndexReader,
         parameters: QasaParameters,
-        engine: Engine,
+        engine: EmbeddedEngine | Neo4jEngine,
         database: SpreadingDatabase | None = None,
     ) -> None:
         """On an open version; names and descriptions come from `database` where one is given."""

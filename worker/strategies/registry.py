@@ -204,11 +204,7 @@ def make_reader(
 
 
 def _load(point: EntryPoint) -> None:
-    """Imports the module that an entry point names.
-
-    Raises:
-        ConfigurationError: If it cannot be imported, or does not declare the strategy.
-    """
+    """Imports the module that an entry point names."""
     load_extension(point, "strategy")
     if point.name not in DECLARED:
         reason = f"is missing: its module {point.module} declares none of that name with @strategy"

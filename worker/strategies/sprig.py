@@ -66,10 +66,6 @@ from polyhop.worker.strategies.entities import NodeMatcher, Start, entity_keys, 
 def title_aliases(titles: Iterable[str], label: Callable[[str], str]) -> dict[str, str]:
     """Label of the one title that a label can mean.
 
-    Args:
-        titles: Titles of the corpus; equal ones count once.
-        label: A title to its label, the norm of the graph's nodes.
-
     Returns:
         By alias: a title's own label, and that of the title without one trailing group in parentheses. What could be
         several titles' is left out.
@@ -367,12 +363,7 @@ class GraphStrategy:
         return rankings(self._seeding.ranker, questions, self._seeding.count)
 
     def start(self, question: Question, seeding: Ranking | None = None) -> Start:
-        """Seeds or, where there are none at all, their replacement. Source: algorithms.md 2.5.
-
-        Args:
-            question: The question.
-            seeding: The seed passages' ranking, where the strategy starts from passages.
-        """
+        """Seeds or, where there are none at all, their replacement. Source: algorithms.md 2.5."""
         entities = self._nodes.matcher.match(question.text)
         seeds = self._seeds(entities.numbers, seeding)
         if seeds.entity_weights.any() or seeds.passage_weights.any():

@@ -26,7 +26,7 @@ ROWS = {"a": "Ada met Bob.", "b": "Bob went to Rome. " * 15, "c": "Rome is a tow
 def split(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ids of the records that were split since it was cleared."""
     asked: list[str] = []
-    real = chunks.split_record  # type: ignore[attr-defined]
+    real = chunks.split_record
 
     def spy(record: SourceRecord, **chosen: int) -> list[Passage]:
         asked.append(record.id)

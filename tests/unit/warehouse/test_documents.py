@@ -16,7 +16,7 @@ import document_files as made
 import pytest
 
 from polyhop.schemas.records import BadRecord, Document, Section, SourceRecord, Unread, location_of
-from polyhop.tasks.passages.split import split_record
+from polyhop.tasks.passages.records import split_record
 from polyhop.warehouse.cache.documents import DocumentCache
 from polyhop.warehouse.documents.converter import ConversionLimits, Converter
 from polyhop.warehouse.files import formats

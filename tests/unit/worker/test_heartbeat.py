@@ -61,7 +61,7 @@ class Worker:
                 self.heart._ended.set()
             return False
 
-        monkeypatch.setattr(self.heart._news, "wait", wait)
+        monkeypatch.setattr(self.heart._is_due, "wait", wait)
         self.heart._beat()
         return self.queue.said
 
@@ -75,12 +75,12 @@ def test_a_beat_reports_the_worker_once_and_renews_its_leases_each_time(monkeypa
 def test_news_of_an_outage_wake_it_only_when_they_are_new() -> None:
     heart = Worker().heart
     heart.report(None)
-    assert not heart._news.is_set()
+    assert not heart._is_due.is_set()
     heart.report("no server")
-    assert heart._news.is_set()
-    heart._news.clear()
+    assert heart._is_due.is_set()
+    heart._is_due.clear()
     heart.report("no server")
-    assert not heart._news.is_set()
+    assert not heart._is_due.is_set()
 
 
 def test_an_outage_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

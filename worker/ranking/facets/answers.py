@@ -85,30 +85,27 @@ def answer_of(units: Units, question: ReadQuestion, scores: PathScores, kinds: N
     if hubs is None or _COMPARING.intersection(texts) or _is_vague_extreme(question, scores, kinds):
         return None
     strength = min(float(met[hubs].min()) for met in scores.met)
-    starts = _asked_place(texts)
+    # The word after `which`, `how many` and the like; None if there is none, or several.
+    counted = [place + 2 for place in range(len(texts)) if texts[place : place + 2] in _COUNTED]
+    places = counted or [place + 1 for place, text in enumerate(texts) if text in _OPENERS]
+    starts = places[0] if len(places) == 1 else None
     counts = starts is not None and texts[starts - 2 : starts] in (["how", "many"], ["number", "of"])
     if starts is not None and _asks_for_hubs(units, question, scores, starts):
-        return _of_hubs(units, question, hubs, counts=counts, strength=strength)
+        # The names of the hubs, or their number; None if names are too many or conditions may not be understood.
+        if (not counts and len(hubs) > MOST_ANSWERS) or _unused_count(question, ()) > MOST_UNUSED:
+            return None
+        first = hubs[:MOST_ANSWERS].tolist()
+        paths = np.concatenate([_paths_of_facets(units, question, hub) for hub in first])
+        confidence = _confidence(strength, 1.0)
+        if counts:
+            return FacetAnswer((str(len(hubs)),), NUMBER, paths, hubs, confidence)
+        names = dict.fromkeys(units.value_texts[int(units.hub_values[hub])] for hub in first)
+        return FacetAnswer(tuple(names), NAMES, paths, hubs, confidence)
     field = _asked_field(question, scores)
     has_named = any(facet.hubs for facet in question.conditions.facets)
     if field is None or (not has_named and _unused_count(question, units.signatures[field].words) > MOST_UNUSED + 1):
         return None
     return _of_field(units, question, (field, float(scores.asked[field])), hubs, (kinds[field], counts, strength))
-
-
-def _of_hubs(
-    units: Units, question: ReadQuestion, hubs: NDArray[np.int32], *, counts: bool, strength: float
-) -> FacetAnswer | None:
-    """The names of the hubs, or their number; None if names are too many or conditions may not be understood."""
-    if (not counts and len(hubs) > MOST_ANSWERS) or _unused_count(question, ()) > MOST_UNUSED:
-        return None
-    first = hubs[:MOST_ANSWERS].tolist()
-    paths = np.concatenate([_paths_of_facets(units, question, hub) for hub in first])
-    confidence = _confidence(strength, 1.0)
-    if counts:
-        return FacetAnswer((str(len(hubs)),), NUMBER, paths, hubs, confidence)
-    names = dict.fromkeys(units.value_texts[int(units.hub_values[hub])] for hub in first)
-    return FacetAnswer(tuple(names), NAMES, paths, hubs, confidence)
 
 
 def _meeting(question: ReadQuestion, scores: PathScores) -> NDArray[np.int32] | None:
@@ -121,13 +118,6 @@ def _meeting(question: ReadQuestion, scores: PathScores) -> NDArray[np.int32] | 
     hubs = np.flatnonzero(is_met).astype(np.int32)
     has_named = any(facet.hubs for facet in question.conditions.facets)
     return None if len(hubs) == 0 or (has_named and len(hubs) > 1) else hubs
-
-
-def _asked_place(texts: Sequence[str]) -> int | None:
-    """The word after `which`, `how many` and the like; None if there is none, or several."""
-    counted = [place + 2 for place in range(len(texts)) if texts[place : place + 2] in _COUNTED]
-    places = counted or [place + 1 for place, text in enumerate(texts) if text in _OPENERS]
-    return places[0] if len(places) == 1 else None
 
 
 def _is_vague_extreme(question: ReadQuestion, scores: PathScores, kinds: NDArray[np.int64]) -> bool:

@@ -206,13 +206,7 @@ class ConditionFinder:
         self.kinds = kinds_of(units, polarity.is_polar)
 
     def of(self, words: Sequence[Word], meanings: Meanings, mentions: Sequence[Mention]) -> Conditions:
-        """The conditions of a question.
-
-        Args:
-            words: The question's.
-            meanings: By word of the question: stems of labels that it can stand for, with factors.
-            mentions: By place, without overlap.
-        """
+        """The conditions of a question."""
         named, ranges = self._with_ranges([mention for mention in mentions if self._is_named(mention)], words)
         taken = np.full(len(words), -1)
         for number, mention in enumerate(named):
@@ -254,27 +248,24 @@ class ConditionFinder:
         kept = list(mentions)
         for limits in number_ranges(words):
             over = [one for one in kept if one.start < limits.end and limits.start < one.end]
-            documents = self._documents_within(limits)
+            # Numbers in a range, of the signatures that have some in it and some outside.
+            count = len(self._units.signatures)
+            is_within = (self._numbers >= limits.low) & (self._numbers <= limits.high)
+            signatures = self._units.document_signatures[self._numeric]
+            within, total = (
+                np.bincount(signatures[is_within], minlength=count),
+                np.bincount(signatures, minlength=count),
+            )
+            is_limited = (within > 0) & (within < total)
+            is_time = self.kinds == int(Kind.TIME)
+            if limits.is_time is not None and (is_limited & (is_time == limits.is_time)).any():
+                is_limited &= is_time == limits.is_time
+            documents = self._numeric[is_within & is_limited[signatures]]
             if len(documents) and all(limits.start <= one.start and one.end <= limits.end for one in over):
                 mention = Mention(limits.start, limits.end, frozenset(range(limits.start, limits.end)), (), 1.0)
                 found[mention] = documents
                 kept = [one for one in kept if one not in over] + [mention]
         return sorted(kept, key=lambda mention: mention.start), found
-
-    def _documents_within(self, limits: NumberRange) -> NDArray[np.int32]:
-        """Numbers in a range, of the signatures that have some in it and some outside.
-
-        If the question says whether these are times, of signatures with times or of the others, where there are any.
-        """
-        count = len(self._units.signatures)
-        is_within = (self._numbers >= limits.low) & (self._numbers <= limits.high)
-        signatures = self._units.document_signatures[self._numeric]
-        within, total = np.bincount(signatures[is_within], minlength=count), np.bincount(signatures, minlength=count)
-        is_limited = (within > 0) & (within < total)
-        is_time = self.kinds == int(Kind.TIME)
-        if limits.is_time is not None and (is_limited & (is_time == limits.is_time)).any():
-            is_limited &= is_time == limits.is_time
-        return self._numeric[is_within & is_limited[signatures]]
 
     def _read(
         self,

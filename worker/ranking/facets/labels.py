@@ -315,13 +315,6 @@ def find_mentions(
 ) -> list[Mention]:
     """Labels that the question names.
 
-    Args:
-        index: All labels.
-        meanings: By word of the question: stems of labels that it can stand for, with factors.
-        words: The question's.
-        roles: What labels are labels of.
-        rule: What counts.
-
     Returns:
         By place; spans do not overlap.
     Cost: O(labels that share a word with the question), and words * labels that it covers well.

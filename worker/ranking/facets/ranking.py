@@ -232,11 +232,7 @@ _Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 
 
 def _entries(units: Units) -> _Entries:
-    """Distinct (hub, document) pairs in order of (hub, signature): each hub's runs of one signature, and documents.
-
-    Returns:
-        Shape (h + 1,): where each hub's runs begin; shape (r + 1,): where each run begins; documents.
-    """
+    """Distinct (hub, document) pairs in order of (hub, signature): each hub's runs of one signature, and documents."""
     hubs, documents = units.path_hubs.astype(np.int64), units.path_documents
     keys = np.unique(hubs * len(units.copies) + documents)  # documents are numbered by signature
     hubs, documents = np.divmod(keys, max(1, len(units.copies)))
@@ -344,14 +340,7 @@ class FacetRanking:
         hub_types: Collection[str],
         rule: FacetRule,
     ) -> None:
-        """Of prepared paths.
-
-        Args:
-            units: The paths.
-            vectors: Of the documents' texts, and of each hub's label (shape (h, d)); None without an encoder.
-            hub_types: Names of the hubs' types: their words tell no signature from others.
-            rule: Parameters.
-        """
+        """Of prepared paths."""
         self._units = units
         self._rule = rule
         self._soft = SoftScores(units, None if vectors is None else vectors[0], rule.soft)

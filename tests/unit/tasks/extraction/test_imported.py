@@ -11,10 +11,17 @@ from hypothesis import strategies as st
 from polyhop.schemas.names import NameFinder
 from polyhop.schemas.records import Passage
 from polyhop.schemas.settings import ExtractionSettings
-from polyhop.tasks.extraction.imported import Matches, import_pages, left_over, match_rows, stated_in_row
 from polyhop.tasks.extraction.rows import bundle_of
 from polyhop.tasks.extraction.rules import rules_page
-from polyhop.tasks.extraction.stated import Contract, Stated
+from polyhop.tasks.extraction.stated import (
+    Contract,
+    Matches,
+    Stated,
+    import_pages,
+    left_over,
+    match_rows,
+    stated_in_row,
+)
 from polyhop.warehouse.files.extractions import ExtractionRow
 
 CONTRACT = Contract.of(ExtractionSettings())

@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from polyhop.schemas.records import BadRecord, Section, SourceRecord
 from polyhop.schemas.tables import QUARANTINE
 from polyhop.schemas.text import content_hash, document_id
-from polyhop.tasks.passages.records import PASSAGE_PARTS, count_words, metadata_json, passages_table, quarantine_table
-from polyhop.tasks.passages.split import split_record
+from polyhop.tasks.passages.records import (
+    PASSAGE_PARTS,
+    count_words,
+    metadata_json,
+    passages_table,
+    quarantine_table,
+    split_record,
+)
 
 LONG = SourceRecord("r", "Ada", "One two.\n\nThree four.", "c.jsonl", 3, {"b": 1, "a": "é"})
 SHORT = SourceRecord("s", "", "Five.", "c.jsonl", 4)

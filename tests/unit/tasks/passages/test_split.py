@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from polyhop.schemas.records import Location, Passage, Section, SourceRecord, location_of, sections_json, sections_of
 from polyhop.schemas.text import document_id, record_id
-from polyhop.tasks.passages.split import split_record
+from polyhop.tasks.passages.records import split_record
 
 pytestmark = pytest.mark.slow
 

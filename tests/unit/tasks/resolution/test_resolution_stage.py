@@ -18,8 +18,8 @@ from polyhop.schemas.text import norm_ws
 from polyhop.tasks.corpus.stage import INGEST
 from polyhop.tasks.publish.publish import check_invariants
 from polyhop.tasks.raw_rows import raw_files
+from polyhop.tasks.resolution.candidates import NameGroup, NameGroups
 from polyhop.tasks.resolution.stage import RESOLVE
-from polyhop.tasks.resolution.verification import NameGroup, NameGroups
 from polyhop.tasks.stage import Counts
 from polyhop.warehouse.build import Build, start_build
 

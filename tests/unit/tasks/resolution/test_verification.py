@@ -2,9 +2,17 @@ import json
 from collections.abc import Sequence
 
 from polyhop.schemas.chat import ChatOutcome, ChatRequest, Rung, Usage
-from polyhop.tasks.resolution.candidates import Judge, Name, Verdict
+from polyhop.tasks.resolution.candidates import (
+    Judge,
+    Name,
+    NameGroup,
+    NameGroups,
+    Verdict,
+    cluster_request,
+    valid_groups,
+    verdict_of,
+)
 from polyhop.tasks.resolution.resolve import Links, resolve
-from polyhop.tasks.resolution.verification import NameGroup, NameGroups, cluster_request, valid_groups, verdict_of
 
 NAMES = [
     Name(key, key.title(), "PERSON", descriptions=(f"{key} is a person.",))

@@ -1,7 +1,8 @@
 """Chains and entities as text. Source: algorithms.md 1.5 step 6."""
 
 from polyhop.schemas.graph import Entity, Hop
-from polyhop.worker.ranking.chains import chain_line, context_text, entity_line
+from polyhop.worker.ranking.chains import chain_line, context_text
+from polyhop.worker.strategies.base import entity_line
 
 
 def test_arrows_point_as_relations_are_stored() -> None:
