@@ -17,7 +17,7 @@ from polyhop.schemas.errors import ConfigurationError, PolyhopError, StoreError,
 from polyhop.schemas.settings import ENTITIES, LOCAL, PASSAGES, Settings, Space
 from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
-from polyhop.warehouse.cache.repair import find_damaged_caches
+from polyhop.warehouse.cache.database import find_damaged_caches
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_lease, read_manifest
@@ -309,7 +309,7 @@ def _lancedb(_: Settings) -> str:
 def _caches(settings: Settings) -> str:
     damaged = find_damaged_caches(Layout(settings.root))
     if damaged:
-        raise StoreError("; ".join(damaged))
+        raise StoreError("; ".join(damaged.values()))
     return "intact"
 
 

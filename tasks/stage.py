@@ -183,13 +183,11 @@ class BatchResult:
         computed: How many of them no cache could answer.
         unread: Files that it did not read, by kind.
         unread_files: The first of them by name.
-        damaged: How many cached units were damaged.
     """
 
     units: int
     computed: int
     unread: Mapping[str, int] = field(default_factory=dict)
-    damaged: int = 0
     unread_files: tuple[str, ...] = ()
 
 

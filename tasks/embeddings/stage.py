@@ -180,7 +180,7 @@ def run_batch(kind: VectorKind, build: Build, batch: int) -> BatchResult:
     missing = np.flatnonzero(_earlier(kind, build, encoder.dimension).rows_of(hashes) < 0)
     if not len(missing):
         return BatchResult(len(things), 0)
-    computed, damaged = encoder.misses, encoder.damaged
+    computed = encoder.misses
     vectors = encoder.encode(things.column("text").take(pa.array(missing)).to_pylist(), _known_as(kind))
     table = pa.table(
         {
@@ -189,7 +189,7 @@ def run_batch(kind: VectorKind, build: Build, batch: int) -> BatchResult:
         }
     )
     write_part(_folder(kind, build), batch, {"vectors": table})
-    return BatchResult(len(things), encoder.misses - computed, damaged=encoder.damaged - damaged)
+    return BatchResult(len(things), encoder.misses - computed)
 
 
 def _earlier(kind: VectorKind, build: Build, dimension: int) -> EarlierVectors:

@@ -24,7 +24,7 @@ from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches
+from polyhop.warehouse.cache.database import find_damaged_caches
 from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import point_to, published_versions, read_manifest, require_version
@@ -103,7 +103,7 @@ def noticed(root: Path) -> str:
         said = "; ".join(sentence for some in report.differences.values() for sentence in some)
     except PolyhopError as error:
         said = str(error)
-    return said or "; ".join(find_damaged_caches(Layout(root)))
+    return said or "; ".join(find_damaged_caches(Layout(root)).values())
 
 
 def content_of(root: Path) -> dict[str, Any]:
@@ -198,7 +198,6 @@ class Attack:
             "repair": lambda: repair(settings_of(root), run_verify(settings_of(root), INDEX)),
         }
         named = {
-            "polyhop cache repair": lambda: (close_encoders(), repair_caches(Layout(root))),  # type: ignore[func-returns-value]
             "polyhop versions": lambda: _use_newest(root),
             "polyhop index": commands["full"],
             "polyhop verify": commands["repair"],

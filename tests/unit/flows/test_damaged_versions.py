@@ -2,12 +2,10 @@
 
 import json
 import shutil
-import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
-import numpy as np
 import pytest
 
 from polyhop.api import open_index
@@ -266,27 +264,6 @@ def test_a_pointer_to_nothing_is_named_and_an_index_run_replaces_it(towns: Towns
                 use()
     assert towns.index().version == 2
     assert towns.verify().ok
-
-
-def test_a_nan_in_the_cache_of_vectors_is_computed_again_counted_and_said(towns: Towns) -> None:
-    """It ended in an error with LanceDB's advice; a flipped exponent in a vector of 1e38 that ranked first."""
-    before = towns.manifest()
-    with sqlite3.connect(Layout(towns.root).vector_cache) as connection:
-        keys = [key for (key,) in connection.execute("SELECT key FROM vectors ORDER BY key LIMIT 3")]
-        bad = np.full(384, np.nan, "<f4").tobytes()
-        for key in keys:
-            connection.execute("UPDATE vectors SET vector = ? WHERE key = ?", (bad, key))
-        connection.execute("UPDATE vectors SET checksum = NULL WHERE key = ?", (keys[0],))
-    connection.close()
-    assert list(towns.doctor()) == ["caches"]
-    assert "3 rows of table 'vectors' are not as they were written" in towns.doctor()["caches"]
-    assert "polyhop cache repair" in towns.doctor()["caches"]
-    report = towns.index(full=True)
-    assert sum(int(s.split()[0]) for s in report.damaged if "cached vectors" in s) == 3
-    arrays = towns.manifest().arrays
-    assert arrays == before.arrays
-    assert towns.verify().ok
-    assert towns.doctor() == {}
 
 
 def test_what_a_killed_removal_left_goes_away_with_the_next_run(towns: Towns) -> None:
