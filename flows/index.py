@@ -580,4 +580,4 @@ def _found_damage(build: Build, manifest: Manifest | None) -> Damage:
     """What of the current version must not be taken over."""
     if manifest is None:
         return Damage()
-    return find_damage(build.folder, build.folder.version(manifest.version), manifest, reads_all_tables=False)
+    return find_damage(build.folder, build.folder.version(manifest.version), manifest)

@@ -27,7 +27,6 @@ from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.warehouse.artefacts import ArrayFolder, open_vectors
 from polyhop.warehouse.cache.database import find_damaged_caches, set_aside
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
-from polyhop.warehouse.files.run_history import drop_damaged_lines, find_history_damage
 from polyhop.warehouse.files.versions import (
     current_version,
     hold_version,
@@ -91,8 +90,6 @@ def run_verify(settings: Settings, index: str, address: Address | None = None) -
         for kind, record in manifest.vectors.items():
             if kind not in damage.vectors:
                 report.differences["vectors"] += _vectors_of(layout.index(index), held.folder, kind, record)
-        history = find_history_damage(layout.index(index))
-        report.differences["run_history"] = [history] if history else []
         report.differences[OLDER] = [*_older_versions(layout.index(index), held.number)]
     report.differences[CACHES] = [*find_damaged_caches(layout).values()]
     if address is not None:
@@ -125,7 +122,6 @@ def repair(settings: Settings, report: VerifyReport, address: Address | None = N
         finally:
             if pinned is not None:
                 point_to(folder, current_version(folder) or pinned, is_pinned=True)
-    drop_damaged_lines(folder)
     with writer_lease(folder.lease, report.index):
         begin_removal(folder)
         for number in published_versions(folder):

@@ -106,7 +106,7 @@ class Manifest(_Frozen):
     """What a version consists of; the tables of `history` depend on the versions before it.
 
     `appended` is how many rows of a table stand at its end and not in the order of its key; it depends on earlier
-    versions, too. `tables_file` is the sha256 of the DuckDB file, "" in versions from before it was taken.
+    versions, too. `tables_file` is the sha256 of the DuckDB file.
     """
 
     format: Literal[2] = 2
