@@ -231,7 +231,7 @@ def no_settings(_: Build) -> Mapping[str, object]:
 
 
 def language_setting(build: Build) -> Mapping[str, object]:
-    """For stages that take texts apart into words; English is none, so that indexes from before stay as they are."""
+    """For stages that take texts apart into words; English, the default, is none."""
     code = build.settings.corpus.language
     return {} if code == ENGLISH else {"language": code}
 

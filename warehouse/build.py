@@ -263,9 +263,8 @@ def reuse_tables(
     published = build.folder.version(manifest.version)
     with build.tables() as connection, attached(connection, published.tables, "published"):
         for table in tables:
-            if table.name in manifest.tables:  # versions from before there was such a table, or column, have none
-                order = ", ".join(map(quoted, table.key))
-                connection.execute(f"{_insertion(table)} ORDER BY {order}")
+            order = ", ".join(map(quoted, table.key))
+            connection.execute(f"{_insertion(table)} ORDER BY {order}")
         for name, column, value in rows:
             connection.execute(f"{_insertion(TABLE_OF[name])} WHERE {quoted(column)} = $value", {"value": value})
 

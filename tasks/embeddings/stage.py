@@ -79,7 +79,7 @@ _TELLING = {"query_prefix", "passage_prefix", "dimension", "max_tokens", "precis
 def embed_settings(kind: VectorKind, build: Build) -> dict[str, object]:
     """The model, and what the rows of the kind depend on.
 
-    The local encoder without more is known by its name alone, as in versions from before there was another.
+    The local encoder without more is known by its name alone.
     """
     choice = build.settings.encoder.choice_of(kind.space)
     told = choice.model_dump(mode="json", include=_TELLING, exclude_defaults=True)

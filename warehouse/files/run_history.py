@@ -39,11 +39,9 @@ def read_timings(folder: VersionFolder) -> Mapping[str, StageTiming]:
 
 
 def find_timing_damage(folder: VersionFolder) -> str:
-    """What is wrong with the file, in a sentence; "" if nothing is, or if the version has none."""
+    """What is wrong with the file, in a sentence; "" if nothing is."""
     try:
         _read(folder)
-    except FileNotFoundError:
-        return ""
     except (OSError, ValueError, AttributeError, TypeError):  # a ValidationError is a ValueError
         return f"file '{folder.timings.name}' has another content than was published"
     return ""
