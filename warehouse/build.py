@@ -1,7 +1,4 @@
-"""A version being built: its tables and lists, which stage results can be taken over, and how it becomes published.
-
-Knows files and fingerprints, not what a stage does.
-"""
+"""A version being built: its tables and lists, which stage results can be taken over, and how it becomes published."""
 
 import json
 import shutil

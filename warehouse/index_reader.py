@@ -1,6 +1,6 @@
 """One published version, open for reading: implements polyhop.schemas.ports.IndexReader and artefacts.Stored.
 
-Holds the version until closed; opens an artefact when it is first asked for, by its handle; writes nothing.
+Holds the version until closed; opens an artefact when it is first asked for, by its handle.
 """
 
 import json
