@@ -225,10 +225,10 @@ def _gold(row: ResultRow) -> GoldQuestion:
 
 def _triples(row: ResultRow) -> list[NamedTriple]:
     """The triples that an answer ranks."""
-    found = row.result.get("triples", [])
+    found: Any = row.result.get("triples", [])
     return [
         NamedTriple(t["subject"]["id"], t["subject"]["name"], t["predicate"], t["object"]["id"], t["object"]["name"])
-        for t in (found if isinstance(found, list) else [])
+        for t in found
     ]
 
 
@@ -239,8 +239,6 @@ def _ranked_triples(row: ResultRow) -> tuple[TripleIds, ...] | None:
 def _outcome(row: ResultRow) -> Outcome:
     if row.state is not QuestionState.DONE:
         return Outcome(error=row.error or row.state.value, triples=())
-    if row.damage is not None and row.damage.is_of_answer:
-        return Outcome(error=row.damage.fault, triples=())
     reading: Any = row.result.get("reading") or {}
     usage, parts = reading.get("usage") or {}, row.result.get("seconds")
     return Outcome(
@@ -258,8 +256,8 @@ def _outcome(row: ResultRow) -> Outcome:
 
 
 def _passages(row: ResultRow) -> list[dict[str, str]]:
-    passages = row.result.get("passages", [])
-    return passages if isinstance(passages, list) else []
+    passages: Any = row.result.get("passages", [])
+    return list(passages)
 
 
 @dataclass(frozen=True, slots=True)

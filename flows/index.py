@@ -540,18 +540,15 @@ class _Run:
         size = self._build.settings.batch_size
         units = stage.kept(self._build)
         is_counted = bool(units or numbers)
-        computed = damaged = 0
+        computed = 0
         self._runner.progress(stage.name, units, units + size * len(numbers))
         for done, result in enumerate(self._runner.batches(stage, self._build, numbers), start=1):
             units += result.units
             computed += result.computed
-            damaged += result.damaged
             # a batch that is still to do may be a short one: until the last, the total is an upper bound
             self._runner.progress(stage.name, units, units + size * (len(numbers) - done))
         if is_counted:
             self._report.computed[stage.name] = computed
-        if damaged:
-            self._report.damaged.append(f"{damaged:,} cached vectors (stage {stage.name})")
         return units
 
 
@@ -583,4 +580,4 @@ def _found_damage(build: Build, manifest: Manifest | None) -> Damage:
     """What of the current version must not be taken over."""
     if manifest is None:
         return Damage()
-    return find_damage(build.folder, build.folder.version(manifest.version), manifest, reads_all_tables=False)
+    return find_damage(build.folder, build.folder.version(manifest.version), manifest)

@@ -25,9 +25,8 @@ from polyhop.tasks.export.rows import Difference, compare, row_hash
 from polyhop.tasks.publish.publish import begin_removal, clean_vectors
 from polyhop.tasks.registry import source_kind, stages_for
 from polyhop.warehouse.artefacts import ArrayFolder, open_vectors
-from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches
+from polyhop.warehouse.cache.database import find_damaged_caches, set_aside
 from polyhop.warehouse.files.layout import IndexFolder, Layout, VersionFolder
-from polyhop.warehouse.files.run_history import drop_damaged_lines, find_history_damage
 from polyhop.warehouse.files.versions import (
     current_version,
     hold_version,
@@ -91,10 +90,8 @@ def run_verify(settings: Settings, index: str, address: Address | None = None) -
         for kind, record in manifest.vectors.items():
             if kind not in damage.vectors:
                 report.differences["vectors"] += _vectors_of(layout.index(index), held.folder, kind, record)
-        history = find_history_damage(layout.index(index))
-        report.differences["run_history"] = [history] if history else []
         report.differences[OLDER] = [*_older_versions(layout.index(index), held.number)]
-    report.differences[CACHES] = find_damaged_caches(layout)
+    report.differences[CACHES] = [*find_damaged_caches(layout).values()]
     if address is not None:
         with Published(settings, index) as published, closing(open_graph_store(address, index)) as store:
             report.differences["neo4j"] = graph_differences(published, store)
@@ -104,8 +101,8 @@ def run_verify(settings: Settings, index: str, address: Address | None = None) -
 def repair(settings: Settings, report: VerifyReport, address: Address | None = None) -> None:
     """Fixes what `report` found: derives the version again, writes to Neo4j what differs there.
 
-    Caches are repaired first, because everything is derived from them. An older version that is damaged cannot be
-    derived again: it is removed, unless it is in use.
+    Damaged caches are set aside first, because everything is derived from them. An older version that is damaged cannot
+    be derived again: it is removed, unless it is in use.
 
     Raises:
         PolyhopError: If the index itself cannot be derived again; its source is needed then.
@@ -114,7 +111,8 @@ def repair(settings: Settings, report: VerifyReport, address: Address | None = N
     folder = layout.index(report.index)
     if report.differences.get(CACHES):
         close_encoders()
-        repair_caches(layout)
+        for path in find_damaged_caches(layout):
+            set_aside(path)
     if any(report.differences.get(name) for name in ("tables", "arrays", "vectors", "timings")):
         pinned = pinned_version(folder)
         if pinned is not None:
@@ -124,7 +122,6 @@ def repair(settings: Settings, report: VerifyReport, address: Address | None = N
         finally:
             if pinned is not None:
                 point_to(folder, current_version(folder) or pinned, is_pinned=True)
-    drop_damaged_lines(folder)
     with writer_lease(folder.lease, report.index):
         begin_removal(folder)
         for number in published_versions(folder):

@@ -17,18 +17,15 @@ from polyhop.schemas.errors import ConfigurationError, PolyhopError, StoreError,
 from polyhop.schemas.settings import ENTITIES, LOCAL, PASSAGES, Settings, Space
 from polyhop.schemas.text import plural
 from polyhop.schemas.version import VERSION
-from polyhop.warehouse.cache.repair import find_damaged_caches
+from polyhop.warehouse.cache.database import find_damaged_caches
 from polyhop.warehouse.files.disk import writing
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_lease, read_manifest
 from polyhop.warehouse.models.onnx_session import faster_precision
 from polyhop.warehouse.open import examine_graph_server
 from polyhop.warehouse.open_encoders import open_encoder
-from polyhop.warehouse.queue.queue import QueueHealth, examine_queue
+from polyhop.warehouse.queue.queue import examine_queue
 from polyhop.warehouse.queue.schema import sqlite_url
-
-_NAMED = 5
-"""Damaged rows that are named; `polyhop results` and `polyhop jobs` show all."""
 
 
 def check_queue(settings: Settings) -> str:
@@ -46,21 +43,12 @@ def check_queue(settings: Settings) -> str:
             f"the question queue is damaged ({'; '.join(found.faults)}); stop its workers, then restore it from a "
             "backup, or move it away and submit again"
         )
-    if found.damaged:
-        raise StoreError(_damage(found))
     if found.version > found.newest:
         raise StoreError(f"its tables have version {found.version}, this Polyhop knows {found.newest}; upgrade Polyhop")
     if found.version < found.newest:
         return f"tables of version {found.version}; version {found.newest} when it is next opened"
     held = f"{plural(found.jobs, 'job')}, {plural(found.questions, 'question')}"
     return f"tables of version {found.version}, {held}, every row readable"
-
-
-def _damage(found: QueueHealth) -> str:
-    rows = [row.sentence() for row in found.damaged[:_NAMED]]
-    more = len(found.damaged) - len(rows)
-    counted = f"{plural(len(found.damaged), 'row')} cannot be read"
-    return " ".join([f"{counted}.", *rows, *([f"And {more} more."] if more else [])])
 
 
 ANSWER_SECONDS = 5  # chosen: a server that runs answers in far less, and `doctor` asks it several times
@@ -321,7 +309,7 @@ def _lancedb(_: Settings) -> str:
 def _caches(settings: Settings) -> str:
     damaged = find_damaged_caches(Layout(settings.root))
     if damaged:
-        raise StoreError("; ".join(damaged))
+        raise StoreError("; ".join(damaged.values()))
     return "intact"
 
 

@@ -12,22 +12,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from polyhop.schemas.errors import DamagedRowsError, UnknownIdError
-from polyhop.schemas.queue import (
-    DAMAGED_ERROR,
-    Damage,
-    DamagedRow,
-    JobRow,
-    QuestionState,
-    ResultRow,
-    WorkerRow,
-    incomplete,
-)
+from polyhop.schemas.errors import StoreError, UnknownIdError
+from polyhop.schemas.queue import JobRow, QuestionState, ResultRow, WorkerRow
 from polyhop.schemas.text import duration, plural
 from polyhop.warehouse.queue.queue import QuestionQueue
 
 _ROWS_PER_BATCH = 1_000  # of results; chosen: bounds the memory of an export, and any number writes the same rows
 _LATEST_LOOKS = 12  # that a pace rests on; chosen: a minute of --watch, and a queue changes with its questions
+_ANSWER_KEYS = frozenset({"question", "answer", "strategy", "version", "passages", "evidence", "seconds"})
+"""What redrawing and asking again need of a stored answer (the JSON contract of `polyhop ask`)."""
 _PARQUET_COLUMNS = {
     **dict.fromkeys(("id", "question", "answer", "state"), "string"),
     "version": "int64",
@@ -62,7 +55,6 @@ def job_document(job: JobRow, workers: Iterable[WorkerRow] = ()) -> dict[str, An
         "oldest_wait_seconds": job.oldest_wait_seconds,
         "errors": [{"class": e.error_class, "count": e.count, "example": e.example} for e in job.errors],
         "waiting_for_model": waiting,
-        "damage": job.damage,
     }
 
 
@@ -133,8 +125,8 @@ def result_document(row: ResultRow) -> dict[str, Any]:
         "attempts": row.attempts,
         "worker": row.worker_id,
         "finished_at": None if row.finished_at is None else _iso(row.finished_at),
-        "error": row.error if row.damage is None else f"damaged in the queue: {row.damage.fault}",
-        "error_class": row.error_class if row.damage is None else DAMAGED_ERROR,
+        "error": row.error,
+        "error_class": row.error_class,
     }
 
 
@@ -154,45 +146,12 @@ def retry_sentence(job: JobRow, requeued: int) -> str:
     )
 
 
-class DamagedRows:
-    """Passes rows on and counts those that cannot be read, so that a command can say so after all others."""
-
-    def __init__(self, rows: Iterable[ResultRow]) -> None:
-        self._rows = rows
-        self._count = 0
-        self._damaged: list[DamagedRow] = []
-
-    def __iter__(self) -> Iterator[ResultRow]:
-        for row in self._rows:
-            self._count += 1
-            if row.damage is not None:
-                self._damaged.append(row.damage.row(row.job_id, row.question_id))
-            yield row
-
-    def require_none(self) -> None:
-        """Complains if there was any.
-
-        Raises:
-            DamagedRowsError: It names the first, and what to do.
-        """
-        if not self._damaged:
-            return
-        first = self._damaged[0]
-        if len(self._damaged) == 1:
-            raise DamagedRowsError(first.sentence())
-        raise DamagedRowsError(
-            f"{len(self._damaged)} of {self._count} questions of job {first.job_id} are damaged in the queue "
-            f"({DAMAGED_ERROR}); polyhop retry {first.job_id} --damaged asks those again whose answers are. "
-            f"The first: {first.sentence()}"
-        )
-
-
 def require_result(queue: QuestionQueue, job_id: int, question_id: str) -> ResultRow:
     """A stored answer.
 
     Raises:
         UnknownIdError: If the job has no such question, or it has no answer (yet).
-        DamagedRowsError: If the answer can no longer be read.
+        StoreError: If the answer is not what was stored.
     """
     queue.job(job_id)
     row = queue.result(job_id, question_id)
@@ -203,9 +162,11 @@ def require_result(queue: QuestionQueue, job_id: int, question_id: str) -> Resul
         raise UnknownIdError(
             f"Question '{question_id}' of job {job_id} has no answer: it is {row.state.value}{because}."
         )
-    lost = row.damage.fault if row.damage is not None and row.damage.is_of_answer else incomplete(row.result)
-    if lost is not None:
-        raise DamagedRowsError(Damage(lost, is_of_answer=True).row(job_id, question_id).sentence())
+    missing = sorted(_ANSWER_KEYS - row.result.keys())
+    if missing:
+        raise StoreError(
+            f"The stored answer to question '{question_id}' of job {job_id} lacks '{missing[0]}'; submit it again."
+        )
     return row
 
 

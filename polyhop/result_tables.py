@@ -78,7 +78,7 @@ def _result_rows(job: JobRow, row: ResultRow) -> Iterator[dict[str, Any]]:
         "index": job.index,
         "seconds": row.seconds,
         "finished_at": finished_at,
-        "error": row.error if row.damage is None else f"damaged in the queue: {row.damage.fault}",
+        "error": row.error,
         "error_class": row.error_class,
         "attempts": row.attempts,
         "topic": row.topic,

@@ -457,10 +457,6 @@ class RetryRefusedError(QueueError):
     """A question that is not asked again."""
 
 
-class DamagedRowsError(QueueError):
-    """Rows of the queue that cannot be read; all others were."""
-
-
 class SubmissionError(QueueError):
     """A job that cannot be queued as it is."""
 

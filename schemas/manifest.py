@@ -20,7 +20,7 @@ class StageRecord(_Frozen):
 
     The outcome is a hash of what came out where a model had a say; empty where the fingerprint determines it. The
     recipe is a hash of its code's revision and its settings: with the same one, only what it reads can change its
-    result; empty in versions from before it was noted.
+    result.
     """
 
     fingerprint: str
@@ -80,8 +80,7 @@ class EncoderRecord(_Frozen):
 class VectorRecord(_Frozen):
     """A table of vectors as this version pins it; `hnsw` if it can be searched approximately.
 
-    Manifests call the table's version `lance_version`: it has always been LanceDB's number. Versions from before there
-    was a choice have no `encoder`: theirs is the local one.
+    Manifests call the table's version `lance_version`: it is LanceDB's number.
     """
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
@@ -106,7 +105,7 @@ class Manifest(_Frozen):
     """What a version consists of; the tables of `history` depend on the versions before it.
 
     `appended` is how many rows of a table stand at its end and not in the order of its key; it depends on earlier
-    versions, too. `tables_file` is the sha256 of the DuckDB file, "" in versions from before it was taken.
+    versions, too. `tables_file` is the sha256 of the DuckDB file.
     """
 
     format: Literal[2] = 2

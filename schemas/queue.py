@@ -5,137 +5,12 @@ Times are seconds since 1970 on the queue's own clock.
 
 import json
 import math
-import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from polyhop.schemas.errors import MAX_QUESTION_CHARACTERS, ContractError, SubmissionError
 from polyhop.schemas.text import content_hash
-
-DAMAGED_ERROR = "DamagedRow"
-ANSWER_KEYS = frozenset({"question", "answer", "strategy", "version", "passages", "evidence", "seconds"})
-"""What every stored answer has, and `explain` and `replay` need (the JSON contract of `polyhop ask`)."""
-
-_KINDS: Mapping[str, type] = {
-    **dict.fromkeys(("passages", "triples"), list),
-    **dict.fromkeys(("evidence", "seconds", "reading", "tokens"), dict),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class DamagedRow:
-    """A row of the queue that cannot be read: `fault` says what is wrong with it, `advice` what to do.
-
-    `question_id` is None for a job's own row.
-    """
-
-    job_id: int
-    question_id: str | None
-    fault: str
-    advice: str
-
-    def sentence(self) -> str:
-        """Both, with the row that they are about."""
-        question = "" if self.question_id is None else f"question '{self.question_id}' of "
-        row = f"{question}job {self.job_id}"
-        return f"{row[0].upper()}{row[1:]} is damaged in the queue: {self.fault}; {self.advice}."
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """What of a question's row cannot be read; `is_of_answer` if a new answer would replace it."""
-
-    fault: str
-    is_of_answer: bool
-
-    def row(self, job_id: int, question_id: str) -> DamagedRow:
-        """The damage with its row and what to do."""
-        again = f"polyhop retry {job_id} --question {shlex.quote(question_id)} asks it again"
-        return DamagedRow(job_id, question_id, self.fault, again if self.is_of_answer else "submit it again")
-
-
-@dataclass(slots=True)
-class StoredRow:
-    """Reads the columns of one row and collects what is wrong with them."""
-
-    faults: list[str] = field(default_factory=list)
-
-    @property
-    def fault(self) -> str | None:
-        """All that is wrong, None if nothing is."""
-        return ", ".join(self.faults) or None
-
-    def text(self, what: str, value: Any) -> str:
-        """A text; bytes that are not text become U+FFFD."""
-        if isinstance(value, str) and not _has_bad_bytes(value):
-            return value
-        self.faults.append(f"its {what} is not readable text")
-        raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
-        return raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(value)
-
-    def mapping(self, what: str, value: Any) -> dict[str, Any]:
-        """A JSON object; {} if it cannot be read."""
-        found = self._json(what, value, dict, "an object")
-        return found if isinstance(found, dict) else {}
-
-    def strings(self, what: str, value: Any) -> tuple[str, ...]:
-        """A JSON list of strings; () if it cannot be read."""
-        found = self._json(what, value, list, "a list")
-        strings = found if isinstance(found, list) else []
-        if not all(isinstance(each, str) for each in strings):
-            self.faults.append(f"its {what} are not strings only")
-            return ()
-        return tuple(strings)
-
-    def answer(self, value: Any) -> dict[str, Any]:
-        """A stored answer with its evidence; {} if it cannot be read or cannot be one."""
-        found = self.mapping("stored answer", value)
-        wrong = sorted(key for key, kind in _KINDS.items() if key in found and not _is_of(kind, found[key]))
-        if wrong:
-            self.faults.append(f"its stored answer has '{wrong[0]}' of another kind")
-            return {}
-        return found
-
-    def _json(self, what: str, value: Any, kind: type, noun: str) -> object:
-        try:
-            if isinstance(value, str) and _has_bad_bytes(value):
-                raise ValueError("it holds bytes that are not text")
-            found = json.loads(value)
-        except (TypeError, ValueError, RecursionError) as error:
-            self.faults.append(f"its {what} cannot be read ({error})")
-            return None
-        if not isinstance(found, kind):
-            self.faults.append(f"its {what} is not {noun}")
-        return found
-
-
-def damage_of(asked: StoredRow, answered: StoredRow) -> Damage | None:
-    """What is wrong with a question, as it was asked and as it was answered; None if nothing is."""
-    faults = [*answered.faults, *asked.faults]
-    return Damage(", ".join(faults), bool(answered.faults)) if faults else None
-
-
-def incomplete(answer: Mapping[str, object]) -> str | None:
-    """What a stored answer lacks, None if it has all that redrawing it takes."""
-    missing = sorted(ANSWER_KEYS - answer.keys())
-    return f"its stored answer lacks {_listed(missing)}" if missing else None
-
-
-def _is_of(kind: type, value: object) -> bool:
-    """Whether a part of an answer is of its kind; lists are of objects (ranked passages and triples)."""
-    return isinstance(value, kind) and not (isinstance(value, list) and any(not isinstance(v, dict) for v in value))
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
-
-
-def _has_bad_bytes(value: str) -> bool:
-    """Whether the database held bytes that are not valid UTF-8 (they are read as lone surrogates)."""
-    return not value.isascii() and any("\udc80" <= character <= "\udcff" for character in value)
-
 
 BACKOFF_BASE_SECONDS = 1.0  # chosen: a restarting server is soon asked again
 BACKOFF_LIMIT_SECONDS = 300.0  # chosen: bounds how late the end of an outage is noticed
@@ -252,7 +127,7 @@ class ErrorCount:
 class JobRow:
     """A job as people see it; `oldest_wait_seconds` is None when nothing of it waits.
 
-    `deadline_seconds` is how long its questions may wait; `damage` says what of the row can no longer be read.
+    `deadline_seconds` is how long its questions may wait.
     """
 
     job_id: int
@@ -272,7 +147,6 @@ class JobRow:
     errors: Sequence[ErrorCount] = ()
     min_confidence: float | None = None
     deadline_seconds: float | None = None
-    damage: str | None = None
     where: str | None = None
 
     @property
@@ -288,10 +162,7 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """A question with all that is known about it; the answer's fields are None unless `state` is done.
-
-    `damage` says what of the row can no longer be read, None if all can.
-    """
+    """A question with all that is known about it; the answer's fields are None unless `state` is done."""
 
     job_id: int
     question_id: str
@@ -312,7 +183,6 @@ class ResultRow:
     worker_id: str | None
     seconds: float | None
     result: Mapping[str, object]
-    damage: Damage | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,13 +183,11 @@ class BatchResult:
         computed: How many of them no cache could answer.
         unread: Files that it did not read, by kind.
         unread_files: The first of them by name.
-        damaged: How many cached units were damaged.
     """
 
     units: int
     computed: int
     unread: Mapping[str, int] = field(default_factory=dict)
-    damaged: int = 0
     unread_files: tuple[str, ...] = ()
 
 
@@ -229,7 +227,7 @@ def no_settings(_: Build) -> Mapping[str, object]:
 
 
 def language_setting(build: Build) -> Mapping[str, object]:
-    """For stages that take texts apart into words; English is none, so that indexes from before stay as they are."""
+    """For stages that take texts apart into words; English, the default, is none."""
     code = build.settings.corpus.language
     return {} if code == ENGLISH else {"language": code}
 

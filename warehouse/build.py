@@ -1,7 +1,4 @@
-"""A version being built: its tables and lists, which stage results can be taken over, and how it becomes published.
-
-Knows files and fingerprints, not what a stage does.
-"""
+"""A version being built: its tables and lists, which stage results can be taken over, and how it becomes published."""
 
 import json
 import shutil
@@ -263,9 +260,8 @@ def reuse_tables(
     published = build.folder.version(manifest.version)
     with build.tables() as connection, attached(connection, published.tables, "published"):
         for table in tables:
-            if table.name in manifest.tables:  # versions from before there was such a table, or column, have none
-                order = ", ".join(map(quoted, table.key))
-                connection.execute(f"{_insertion(table)} ORDER BY {order}")
+            order = ", ".join(map(quoted, table.key))
+            connection.execute(f"{_insertion(table)} ORDER BY {order}")
         for name, column, value in rows:
             connection.execute(f"{_insertion(TABLE_OF[name])} WHERE {quoted(column)} = $value", {"value": value})
 

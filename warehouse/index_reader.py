@@ -1,6 +1,6 @@
 """One published version, open for reading: implements polyhop.schemas.ports.IndexReader and artefacts.Stored.
 
-Holds the version until closed; opens an artefact when it is first asked for, by its handle; writes nothing.
+Holds the version until closed; opens an artefact when it is first asked for, by its handle.
 """
 
 import json
@@ -142,7 +142,7 @@ class PublishedIndex:
         with translated(self._folder.tables):
             values = {"ids": list(passage_ids)}
             found = self._connection.cursor().execute(statement("read", "locations_by_id"), values)
-            names = [column[0] for column in found.description]  # older versions have fewer columns
+            names = [column[0] for column in found.description]
             rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
         return {row.pop("passage_id"): Location(**{**row, "headings": tuple(row["headings"])}) for row in rows}
 

@@ -1,7 +1,4 @@
-"""The machine that a measurement was made on, what this process took of it, and whose it and others are.
-
-Measures no time.
-"""
+"""The machine that a measurement was made on, what this process took of it, and whose it and others are."""
 
 import getpass
 import os

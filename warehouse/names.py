@@ -1,7 +1,7 @@
 """The configured name finder: rules, SPRIG's regular expression, or a spaCy model; the latter two are here.
 
 The only place that decides which one; builder and reader both come here, so both find the same names. The rules are
-schemas/names.py; spaCy is an optional dependency, its models are not on PyPI, and nothing is installed here.
+schemas/names.py; spaCy is an optional dependency, and its models are not on PyPI.
 Source: algorithms.md 2.3.
 """
 

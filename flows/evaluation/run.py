@@ -207,7 +207,7 @@ def cost_rows(published: PublishedIndex, variants: Mapping[str, Variant], report
 
     `index` sums over the stages whose work is in the artefacts that the strategy declares. Tokens are those of the
     replies when they were made, whoever paid for them. Seconds are those of the runs that computed the results, None
-    if one of them was not recorded (versions of before); `stages` has each one, or None.
+    if one of them was not recorded; `stages` has each one, or None.
     """
     return {
         label: {"index": _index_cost(published, variants.get(label)), "question": _question_cost(result)}

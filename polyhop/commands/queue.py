@@ -123,8 +123,6 @@ def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:
             print_line(f"  job {row['job_id']}: {pace_words(row['per_minute'], row['seconds_left'])}")
         for error in row["errors"]:
             print_line(f"  job {row['job_id']}: {error['count']} dead, {error['class']}: {error['example']}")
-        if row["damage"] is not None:
-            print_line(f"  job {row['job_id']} is damaged in the queue: {row['damage']}; submit its questions again")
 
 
 def vars_of(worker: object) -> dict[str, object]:
@@ -160,11 +158,8 @@ def retry(
     job: JobId,
     question: Annotated[
         list[str] | None,
-        typer.Option("--question", help="Ask only this question again; also one whose stored answer is damaged."),
+        typer.Option("--question", help="Ask only this question again."),
     ] = None,
-    damaged: Annotated[
-        bool, typer.Option("--damaged", help="Ask those again whose stored answers are damaged.")
-    ] = False,
     deadline: Annotated[
         float | None,
         typer.Option("--deadline", help="Seconds from now after which nothing is asked; default: the job's."),
@@ -177,11 +172,8 @@ def retry(
     from polyhop.jobs import retry_document, retry_sentence
     from polyhop.warehouse.open import open_questions
 
-    if damaged and question:
-        raise ConfigurationError("--damaged finds the questions by itself; leave --question out.")
     with open_questions(settings_of(root, set_)) as queue:
-        chosen = queue.damaged_answers(job) if damaged else question
-        count = queue.retry(job, chosen, deadline)
+        count = queue.retry(job, question, deadline)
         row = queue.job(job)
     if json:
         print_json(retry_document(row, count))
@@ -205,13 +197,13 @@ def results(
 ) -> None:
     """Print a job's questions with their answers, in submitted order, as JSON lines; at any time."""
     from polyhop.flows.answer import job_metrics
-    from polyhop.jobs import DamagedRows, result_document, results_parquet
+    from polyhop.jobs import result_document, results_parquet
     from polyhop.warehouse.open import open_questions
 
     with open_questions(settings_of(root, set_)) as queue:
-        rows = DamagedRows(queue.results(job))
+        rows = queue.results(job)
         if metrics:
-            measured = job_metrics(iter(rows))
+            measured = job_metrics(rows)
             if measured is None:
                 raise SourceError(
                     f"Job {job} has neither answers nor supporting passages nor golden triples to compare with; submit "
@@ -219,14 +211,13 @@ def results(
                 )
             print_json(rounded(measured)) if json else print_metrics(measured)
         elif out is not None:
-            count = results_parquet(iter(rows), out)
+            count = results_parquet(rows, out)
             print_json({"job_id": job, "rows": count, "file": str(out)}) if json else print_line(
                 f"{plural(count, 'row')} in {out}"
             )
         else:
             for row in rows:
                 print_json(result_document(row))
-        rows.require_none()
 
 
 def print_metrics(measured: Mapping[str, Any]) -> None:

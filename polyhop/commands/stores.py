@@ -349,25 +349,6 @@ def import_(file: File, set_: Set = None, root: Root = None, json: Json = False)
     print_line(f"{plural(imported.added, 'reply', 'replies')} added, {imported.known:,} cached already")
 
 
-@cache.command("repair")
-def repair(set_: Set = None, root: Root = None, json: Json = False) -> None:
-    """Save what can still be read of damaged caches; what cannot is computed, or asked, again when it is needed."""
-    from polyhop.warehouse.cache.repair import repair_caches
-    from polyhop.warehouse.files.layout import Layout
-
-    saved = repair_caches(Layout(settings_of(root, set_).root))
-    if json:
-        print_json([{**asdict(cache), "path": str(cache.path), "kept": str(cache.kept)} for cache in saved])
-        return
-    for cache in saved:
-        print_line(
-            f"{cache.path}: {plural(cache.saved, 'row')} saved, {cache.damaged:,} damaged; "
-            f"the damaged file is kept as {cache.kept.name}, delete it once nothing is missed"
-        )
-    if not saved:
-        print_line("The caches are intact.")
-
-
 def _reply_stats(layout: "Layout") -> dict[str, Any]:
     """What the cache of replies holds; zeros, and no file made, if there is none."""
     from polyhop.schemas.chat import Usage

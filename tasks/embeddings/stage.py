@@ -69,7 +69,7 @@ _TELLING = {"query_prefix", "passage_prefix", "dimension", "max_tokens", "precis
 def embed_settings(kind: VectorKind, build: Build) -> dict[str, object]:
     """The model, and what the rows of the kind depend on.
 
-    The local encoder without more is known by its name alone, as in versions from before there was another.
+    The local encoder without more is known by its name alone.
     """
     choice = build.settings.encoder.choice_of(kind.space)
     told = choice.model_dump(mode="json", include=_TELLING, exclude_defaults=True)
@@ -170,7 +170,7 @@ def run_batch(kind: VectorKind, build: Build, batch: int) -> BatchResult:
     missing = np.flatnonzero(_earlier(kind, build, encoder.dimension).rows_of(hashes) < 0)
     if not len(missing):
         return BatchResult(len(things), 0)
-    computed, damaged = encoder.misses, encoder.damaged
+    computed = encoder.misses
     try:
         vectors = encoder.encode(things.column("text").take(pa.array(missing)).to_pylist(), _known_as(kind))
     except ModelUnavailableError as error:
@@ -184,7 +184,7 @@ def run_batch(kind: VectorKind, build: Build, batch: int) -> BatchResult:
         }
     )
     write_part(_folder(kind, build), batch, {"vectors": table})
-    return BatchResult(len(things), encoder.misses - computed, damaged=encoder.damaged - damaged)
+    return BatchResult(len(things), encoder.misses - computed)
 
 
 def _embedded(kind: VectorKind, build: Build, encoder: CachedEncoder) -> str:

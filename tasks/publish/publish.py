@@ -88,7 +88,7 @@ def check_deletions(build: Build, before: Manifest, damage: Damage) -> None:
     with build.tables(read_only=True) as connection:
         if build.source_name in before.sources:
             _check_records(build, connection, before, damage)
-        elif not before.sources:  # a graph, or a corpus of which an earlier Polyhop kept no records
+        elif not before.sources:  # a graph
             wanted = {"passages": "deleted_passages"}
             if build.source_kind == "graph":
                 wanted["relations"] = "deleted_relations"

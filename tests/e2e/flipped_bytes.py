@@ -8,7 +8,6 @@ nothing), "asked" (each strategy's outcome), "healed" (the commands it took) and
 
 import json
 import shutil
-import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,12 +19,9 @@ from polyhop.api import open_index
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import repair, run_verify
-from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.errors import PolyhopError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches
-from polyhop.warehouse.cache.replies import ReplyCache, ReplySource
 from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import point_to, published_versions, read_manifest, require_version
 from polyhop.warehouse.index_reader import open_vector_store
@@ -36,8 +32,8 @@ STRATEGIES = ("bridge", "qasa", "dense-ann")
 QUESTIONS = ("Which river does Town 3 lie on?", "Which towns lie in Country 1?")
 IRRELEVANT = {"latest_version_hint.json", "WRITER"}
 """LanceDB finds the latest version whatever its hint says; the lock of a writer holds by the system, not by content."""
-BOOKKEEPING = {"calls", "failures", "raw_replies"}
-"""Tables of the reply cache that no result depends on as long as a reply is there."""
+NO_VERSION = {"runs.jsonl", "checksums.json"}
+"""Beside the versions: the history of runs, and what is known of LanceDB's files."""
 
 
 class Roots:
@@ -49,17 +45,11 @@ class Roots:
         self.corpus = folder / "corpus.jsonl"
 
     def build(self) -> None:
-        """Publishes a small corpus twice, the second time with an edit, and fills the cache of replies."""
+        """Publishes a small corpus twice, the second time with an edit."""
         for edition in (1, 2):
             self.folder.mkdir(parents=True, exist_ok=True)
             self.corpus.write_text("".join(json.dumps(row) + "\n" for row in town_rows(edition)), encoding="utf-8")
             run_index(settings_of(self.whole), IndexRequest(INDEX, self.corpus), DirectRunner())
-        cache = ReplyCache(Layout(self.whole).reply_cache)
-        for number in range(40):
-            source = ReplySource(f"{number:064x}", "model", "kg.extract", "hash", 1)
-            cache.put_call(source, json.dumps({"raw": number}), Usage(1, 10, 5, 0.001, 0.1), "")
-            cache.put_reply(source, json.dumps({"reply": "x" * number}), Rung.AS_IS, 1, Usage(1, 10, 5, 0.001, 0.1))
-        cache.close()
         close_encoders()
 
     def copy(self, name: str) -> Path:
@@ -97,13 +87,12 @@ def answers_of(root: Path) -> dict[str, Any]:
 
 
 def noticed(root: Path) -> str:
-    """What verify, or doctor, says of the root; "" if it is content."""
+    """What verify says of the root; "" if it is content."""
     try:
         report = run_verify(settings_of(root), INDEX)
-        said = "; ".join(sentence for some in report.differences.values() for sentence in some)
+        return "; ".join(sentence for some in report.differences.values() for sentence in some)
     except PolyhopError as error:
-        said = str(error)
-    return said or "; ".join(find_damaged_caches(Layout(root)))
+        return str(error)
 
 
 def content_of(root: Path) -> dict[str, Any]:
@@ -121,25 +110,10 @@ def content_of(root: Path) -> dict[str, Any]:
     return {"tables": tables, "arrays": dict(manifest.arrays), "counts": dict(manifest.counts), "vectors": vectors}
 
 
-def rows_of(path: Path) -> dict[str, list[Any]]:
-    """The rows of a cache that results depend on."""
-    connection = sqlite3.connect(path)
-    try:
-        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        return {name: sorted(connection.execute(f"SELECT * FROM {name}")) for name in names if name not in BOOKKEEPING}
-    finally:
-        connection.close()
-
-
 def is_same_content(whole: Path, damaged: Path) -> bool:
     """Whether a file says the same although a byte of it differs."""
     if damaged.name in IRRELEVANT:
         return True
-    if damaged.suffix == ".sqlite":
-        return rows_of(whole) == rows_of(damaged)
-    if damaged.suffix == ".jsonl":
-        lines = [[json.loads(line) for line in path.read_bytes().splitlines()] for path in (whole, damaged)]
-        return bool(lines[0] == lines[1])
     if damaged.suffix == ".json":
         return bool(json.loads(whole.read_bytes()) == json.loads(damaged.read_bytes()))
     return damaged.name == "CURRENT" and int(whole.read_text()) == int(damaged.read_text())
@@ -198,7 +172,6 @@ class Attack:
             "repair": lambda: repair(settings_of(root), run_verify(settings_of(root), INDEX)),
         }
         named = {
-            "polyhop cache repair": lambda: (close_encoders(), repair_caches(Layout(root))),  # type: ignore[func-returns-value]
             "polyhop versions": lambda: _use_newest(root),
             "polyhop index": commands["full"],
             "polyhop verify": commands["repair"],
@@ -230,7 +203,7 @@ class Attack:
 def _or_false(check: Callable[[], bool]) -> bool:
     try:
         return check()
-    except (ValueError, sqlite3.DatabaseError):
+    except ValueError:
         return False
 
 
@@ -250,7 +223,9 @@ def main() -> None:
     if not roots.whole.exists():
         roots.build()
     attack = Attack(roots)
-    files = sorted(p.relative_to(roots.whole).as_posix() for p in roots.whole.rglob("*") if p.is_file())
+    index = roots.whole / "indexes" / INDEX
+    paths = [path for path in index.rglob("*") if path.is_file() and path.name not in NO_VERSION]
+    files = sorted(path.relative_to(roots.whole).as_posix() for path in paths)
     _say({f: (roots.whole / f).stat().st_size for f in files})
     for line in sys.stdin:
         _say(attack.run(json.loads(line)))

@@ -264,7 +264,7 @@ def test_the_commands_keep_their_json(corpus: Corpus, neo4j_server: Neo4jServer,
     checked = polyhop("verify", "--index", "towns", "--neo4j", "--json", env=environment)
     assert checked.returncode == 0
     stores = json.loads(checked.stdout)["stores"]
-    names = ("tables", "arrays", "timings", "vectors", "older_versions", "run_history", "caches", "neo4j")
+    names = ("tables", "arrays", "timings", "vectors", "older_versions", "caches", "neo4j")
     assert stores == {name: {"ok": True, "differences": []} for name in names}
     wrong = polyhop("export", "neo4j", "--index", "towns", env=environment | {"NEO4J_PASSWORD": "wrong"})
     assert wrong.returncode == 2

@@ -1,38 +1,41 @@
-"""One SQLite file in write-ahead mode that many threads and processes share.
+"""One SQLite file in write-ahead mode that many threads and processes share; a damaged one is set aside.
 
-Knows no table; a cache brings its statements. Every call is one transaction: a kill at any moment loses at most that.
+A cache brings its statements. Every call is one transaction: a kill at any moment loses at most that.
 """
 
+import fcntl
 import logging
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from polyhop.schemas.errors import DamagedStoreError, StoreError, StoreUnavailableError
+from polyhop.schemas.errors import StoreError, StoreUnavailableError
 from polyhop.warehouse.files.disk import READ_ONLY, connect_read_only, disk_sentence, is_writable, writing
+from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.statements import read_statements
 
 # chosen: transactions of a cache take milliseconds, so that a longer wait means a process that hangs or is stopped.
 BUSY_TIMEOUT_SECONDS = 60
 _LOG = logging.getLogger(__name__)
 _OPTIONS: Any = {"timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None, "check_same_thread": False}
-REPAIR_COMMAND = "polyhop cache repair"
-
-_COLUMNS = """SELECT t.name, c.name, c.type FROM sqlite_schema AS t JOIN pragma_table_info(t.name) AS c
-WHERE t.type = 'table'"""
 _OF_DAMAGE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 """SQLITE_ERROR is among them: our statements are right, so a table or column that they name is gone."""
 
 Change = Callable[[str, Sequence[Mapping[str, object]]], int]
+T = TypeVar("T")
 
 
 class SharedDatabase:
     """A connection that threads share; not to be carried across a fork.
+
+    A file that SQLite finds damaged is renamed (`FILE.damaged-1`) with a warning, and work goes on with an empty one.
 
     Attributes:
         path: The file.
@@ -43,7 +46,6 @@ class SharedDatabase:
 
     Raises:
         StoreError: If the file cannot be created.
-        DamagedStoreError: If it is not as SQLite wrote it; `polyhop cache repair` saves what can be read.
         StoreUnavailableError: If other processes kept it locked for 60 s.
     """
 
@@ -53,32 +55,16 @@ class SharedDatabase:
         self._synchronous = "FULL" if is_durable else "NORMAL"
         self._statements = read_statements(sql_file)
         self._lock = RLock()
+        self._opened: sqlite3.Connection | None = None
+        self._inode: int | None = None
         self.is_read_only = not is_writable(path)
-        if not self.is_read_only:
+        if self.is_read_only:
+            level = logging.WARNING if is_durable else logging.DEBUG
+            _LOG.log(level, "%s cannot be written: nothing new is kept in it", path)
+        else:
             with writing(what, path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-        with self._translated():
-            self._connection = self._read_only() if self.is_read_only else sqlite3.connect(path, **_OPTIONS)
-            self._connection.text_factory = _text
-            if not self.is_read_only:
-                self._prepare()
-
-    def _read_only(self) -> sqlite3.Connection:
-        """The file where nothing may be written; empty tables where there is none, or none of this version."""
-        _LOG.log(
-            logging.WARNING if self._synchronous == "FULL" else logging.DEBUG,
-            "%s cannot be written: nothing new is kept in it",
-            self.path,
-        )
-        with suppress(sqlite3.OperationalError):
-            connection = connect_read_only(self.path, **_OPTIONS)
-            if not self._lacking(connection):
-                return connection
-            connection.close()
-        empty: sqlite3.Connection = sqlite3.connect(":memory:", **_OPTIONS)
-        for statement in self._creating():
-            empty.execute(statement)
-        return empty
+        self._do(lambda _: None)
 
     def require_writable(self) -> None:
         """Makes sure that what is written is kept.
@@ -91,105 +77,187 @@ class SharedDatabase:
 
     def read(self, name: str, values: Mapping[str, object] | None = None) -> list[Any]:
         """The rows of a statement."""
-        with self._lock, self._translated():
-            return self._connection.execute(self._statements[name], values or {}).fetchall()
+        return self._do(lambda connection: connection.execute(self._statements[name], values or {}).fetchall())
 
     def add(self, name: str, values: Mapping[str, object]) -> int:
         """Runs an INSERT … RETURNING as a transaction of its own; returns the number of the new row (0: not kept)."""
-        if self.is_read_only:
-            return 0
-        with self._lock, self._translated(), self._immediate():
-            return int(self._connection.execute(self._statements[name], values).fetchone()[0])
+
+        def added(connection: sqlite3.Connection) -> int:
+            with _immediate(connection):
+                return int(connection.execute(self._statements[name], values).fetchone()[0])
+
+        return 0 if self.is_read_only else self._do(added)
 
     def write(self, *steps: tuple[str, Mapping[str, object]]) -> list[int]:
         """Runs statements as one transaction; returns how many rows each changed."""
-        with self.transaction() as change:
-            return [change(name, [values]) for name, values in steps]
+        return self.transact(lambda change: [change(name, [values]) for name, values in steps])
 
-    @contextmanager
-    def transaction(self) -> Iterator[Change]:
+    def transact(self, work: Callable[[Change], T]) -> T:
         """All or nothing; takes the write lock at once, so that it cannot fail half-way for being busy.
 
-        Yields:
-            A function that runs a statement once per row of values and returns how many rows it changed; where the
-            file may only be read, none.
+        Args:
+            work: Is given a function that runs a statement once per row of values and returns how many rows it
+                changed, none where the file may only be read. It runs again if the file turns out to be damaged.
         """
-        if self.is_read_only:
-            yield lambda _name, _rows: 0
-            return
-        with self._lock, self._translated(), self._immediate():
-            yield self._change
+
+        def changed(connection: sqlite3.Connection) -> T:
+            with _immediate(connection):
+                return work(lambda name, rows: connection.executemany(self._statements[name], rows).rowcount)
+
+        return work(lambda _name, _rows: 0) if self.is_read_only else self._do(changed)
 
     def compact(self) -> None:
         """Gives the room of deleted rows back to the disk."""
-        with self._lock, self._translated():
-            self._connection.execute("VACUUM")
+        self._do(lambda connection: connection.execute("VACUUM"))
 
     def close(self) -> None:
         """Closes the file; the last process to do so folds the write-ahead log into it."""
         with self._lock:
-            self._connection.close()
+            if self._opened is not None:
+                self._opened.close()
 
-    def _change(self, name: str, rows: Sequence[Mapping[str, object]]) -> int:
-        return self._connection.executemany(self._statements[name], rows).rowcount
+    def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Does work with the connection; if the file is damaged, once more with an empty one."""
+        with self._lock:
+            try:
+                return work(self._connection())
+            except sqlite3.DatabaseError as error:
+                if _code(error) not in _OF_DAMAGE:
+                    raise self._ours(error) from error
+                self._start_again(error)
+            try:
+                return work(self._connection())
+            except sqlite3.DatabaseError as error:
+                raise self._ours(error) from error
 
-    @contextmanager
-    def _immediate(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
+    def _connection(self) -> sqlite3.Connection:
+        if self._opened is None:
+            self._inode = self.path.stat().st_ino if self.path.exists() else None
+            self._opened = self._read_only() if self.is_read_only else sqlite3.connect(self.path, **_OPTIONS)
+            self._opened.text_factory = _text
+            if not self.is_read_only:
+                self._prepare(self._opened)
+                self._inode = self._inode or self.path.stat().st_ino
+        return self._opened
+
+    def _read_only(self) -> sqlite3.Connection:
         try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:  # Ctrl-C, too, must not leave a transaction open
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
+            return connect_read_only(self.path, **_OPTIONS)
+        except sqlite3.OperationalError:
+            return self._empty()
 
-    def _prepare(self) -> None:
+    def _empty(self) -> sqlite3.Connection:
+        empty: sqlite3.Connection = sqlite3.connect(":memory:", **_OPTIONS)
+        for statement in self._creating():
+            empty.execute(statement)
+        return empty
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
         """Write-ahead mode and the tables; SQLite refuses a busy mode change at once, hence the retries."""
         for attempt in Retrying(
-            retry=retry_if_exception_type(sqlite3.OperationalError),
+            retry=retry_if_exception(_is_busy),
             wait=wait_random_exponential(multiplier=0.02, max=1),
             stop=stop_after_delay(BUSY_TIMEOUT_SECONDS),
             reraise=True,
         ):
             with attempt:
-                self._connection.execute("PRAGMA journal_mode = WAL").fetchone()
-                self._connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-                with self._immediate():
+                connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+                with _immediate(connection):
                     for statement in self._creating():
-                        self._connection.execute(statement)
-                    self._add_columns()
+                        connection.execute(statement)
 
     def _creating(self) -> list[str]:
         return [statement for name, statement in self._statements.items() if name.startswith("create_")]
 
-    def _add_columns(self) -> None:
-        """Adds the columns, empty, that a file of an older version lacks."""
-        for table, column, kind in self._lacking(self._connection):
-            self._connection.execute(f'ALTER TABLE "{table}" ADD COLUMN "{column}" {kind}')
+    def _start_again(self, error: sqlite3.DatabaseError) -> None:
+        if self._opened is not None:
+            self._opened.close()
+        if self.is_read_only:
+            _LOG.warning("%s is damaged (%s): nothing is read from it", self.path, error)
+            self._opened = self._empty()
+            return
+        self._opened = None
+        kept = set_aside(self.path, self._inode)
+        if kept is not None:
+            _LOG.warning("%s was damaged (%s): it is kept as %s, a new one begins empty", self.path, error, kept.name)
 
-    def _lacking(self, connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
-        """Tables, columns and types that a file of this version would have."""
-        with closing(sqlite3.connect(":memory:")) as fresh:
-            for statement in self._creating():
-                fresh.execute(statement)
-            wanted = fresh.execute(_COLUMNS).fetchall()
-        return sorted({*wanted} - {*connection.execute(_COLUMNS).fetchall()})
+    def _ours(self, error: sqlite3.DatabaseError) -> StoreError:
+        if _is_busy(error):
+            return StoreUnavailableError(f"Other processes keep {self.path} locked; try again later.")
+        return StoreError(f"Cannot use {self._what} {self.path}: {disk_sentence(error) or error}.")
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turns SQLite's errors into ours."""
+
+def set_aside(path: Path, inode: int | None = None) -> Path | None:
+    """Renames a damaged database and its log, and returns its new name.
+
+    Args:
+        path: The database.
+        inode: Of the file that was found damaged; if another is there by now, nothing is done. None: any file.
+
+    Raises:
+        StoreError: If the disk refuses.
+    """
+    with writing("the damaged file", path):
+        folder = os.open(path.parent, os.O_RDONLY)
         try:
-            yield
-        except sqlite3.DatabaseError as error:
-            code = error.sqlite_errorcode & 0xFF
-            if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-                raise StoreUnavailableError(f"Other processes keep {self.path} locked; try again later.") from error
-            if code in _OF_DAMAGE:
-                raise DamagedStoreError(self.path, "", str(error), REPAIR_COMMAND) from error
-            raise StoreError(f"Cannot use {self._what} {self.path}: {disk_sentence(error) or error}.") from error
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            if not path.exists() or inode not in (None, path.stat().st_ino):
+                return None  # another process was first
+            names = (path.with_name(f"{path.name}.damaged-{number}") for number in count(1))
+            kept = next(name for name in names if not name.exists())
+            path.rename(kept)
+            for suffix in ("-wal", "-shm"):
+                log = path.with_name(path.name + suffix)
+                if log.exists():
+                    log.rename(kept.with_name(kept.name + suffix))
+            return kept
+        finally:
+            os.close(folder)
+
+
+def find_damaged_caches(layout: Layout) -> dict[Path, str]:
+    """What SQLite's own check finds wrong with the caches, in sentences by file."""
+    caches = (layout.vector_cache, layout.path_cache, layout.document_cache, layout.reply_cache)
+    found = {path: _damage(path) for path in caches if path.exists()}
+    return {
+        path: f"{path} is damaged ({reason}); move it away, and a new one is made when it is needed"
+        for path, reason in found.items()
+        if reason
+    }
+
+
+def _damage(path: Path) -> str:
+    """The first thing that is wrong, "" if nothing is."""
+    open_file = sqlite3.connect if is_writable(path) else connect_read_only
+    try:
+        with closing(open_file(path, timeout=5, isolation_level=None)) as connection:
+            said = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0]).strip()
+            return "" if said == "ok" else said.splitlines()[-1]
+    except sqlite3.DatabaseError as error:
+        return str(error)
+
+
+@contextmanager
+def _immediate(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:  # Ctrl-C, too, must not leave a transaction open
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _code(error: BaseException) -> int:
+    return int(getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+def _is_busy(error: BaseException) -> bool:
+    return _code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
 def _text(data: bytes) -> str:
-    """Text that is not UTF-8 any more is for whoever reads the row to refuse, not for SQLite."""
+    """Text that is not UTF-8 any more matches no key, and ends no reading of the rows beside it."""
     return data.decode("utf-8", "replace")

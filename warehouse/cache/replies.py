@@ -6,17 +6,15 @@ for is kept as it came. Clocks serve the journal and eviction, no returned value
 
 import fcntl
 import json
-import logging
 import math
 import os
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -26,14 +24,14 @@ import pyarrow.parquet as pq
 
 from polyhop.schemas.chat import Rung, Usage
 from polyhop.schemas.errors import SourceError
-from polyhop.warehouse.cache.database import REPAIR_COMMAND, SharedDatabase
+from polyhop.warehouse.cache.database import Change, SharedDatabase
 from polyhop.warehouse.files.disk import is_writable, named_file, writing
 
 _USAGE = ("calls", "prompt_tokens", "completion_tokens", "cost_usd", "seconds")
 
 
 UNKNOWN_COST = -1.0
-"""Stands for the cost of calls at an unknown price: files of older versions allow no NULL in the column."""
+"""Stands for the cost of calls at an unknown price: the columns allow no NULL."""
 
 
 def usage_values(usage: Usage) -> dict[str, float]:
@@ -49,50 +47,13 @@ def usage_of(numbers: Iterable[Any]) -> Usage:
 
 
 def packed(text: str) -> bytes:
-    """A text, compressed; zlib's own checksum is in it."""
+    """A text, compressed."""
     return zlib.compress(text.encode("utf-8", "surrogatepass"))
 
 
-def unpacked(data: object) -> str | None:
-    """The text of `packed`; None if it is damaged."""
-    if not isinstance(data, bytes):
-        return None
-    unpacking = zlib.decompressobj()
-    try:
-        text = unpacking.decompress(data).decode("utf-8", "surrogatepass")
-    except (zlib.error, UnicodeDecodeError):
-        return None
-    return text if unpacking.eof and not unpacking.unused_data else None  # not cut short, nothing after it
-
-
-def reply_checksum(values: Sequence[object]) -> bytes:
-    """Eight bytes that tell a damaged row.
-
-    Args:
-        values: key, model, packed reply, rung, attempts, then the numbers of the usage.
-    """
-    return blake2b(repr(_plain(values)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-
-def sound_reply(row: Sequence[Any], rungs: Sequence[str]) -> str | None:
-    """The reply's text, None if the row is not as it was written.
-
-    Args:
-        row: As for `reply_checksum`, and the checksum last; None in rows of older versions.
-        rungs: Those that there are.
-    """
-    *values, checksum = row
-    _, model, reply, rung, attempts, *usage = values
-    if checksum is not None and checksum != reply_checksum(values):
-        return None
-    is_typed = isinstance(model, str) and rung in rungs and isinstance(attempts, int)
-    return unpacked(reply) if is_typed and all(isinstance(number, int | float) for number in usage) else None
-
-
-def _plain(values: Sequence[object]) -> list[object]:
-    """The same whether a number came from Python or, as a REAL, from SQLite."""
-    *others, cost, seconds = values
-    return [*others, float(str(cost)), float(str(seconds))]
+def unpacked(data: bytes) -> str:
+    """The text of `packed`."""
+    return zlib.decompress(data).decode("utf-8", "surrogatepass")
 
 
 # chosen: short beside a model's reply of a second or more, and a lock that is tried costs microseconds
@@ -234,10 +195,6 @@ def _values(source: ReplySource, usage: Usage) -> dict[str, Any]:
 KEYS_PER_READ = 2_000  # chosen: bounds the replies in memory; keys are one JSON variable, so SQLite sets no limit
 ROWS_PER_PAGE = 1_000  # chosen: bounds the replies in memory, and any number gives the same
 SECONDS_PER_DAY = 86_400.0  # 24 * 3600, in units of time.time()
-REPAIR_HINT = f"remove them with: {REPAIR_COMMAND}"
-RUNGS = tuple(rung.value for rung in Rung)
-
-_log = logging.getLogger(__name__)
 _SQL_FILE = Path(__file__).parent / "sql" / "replies.sql"
 
 
@@ -314,7 +271,7 @@ class ReplyCache:
         calls: The journal of calls, those in flight included.
 
     Raises:
-        StoreError: If the file cannot be created, or is not such a cache.
+        StoreError: If the file cannot be created.
         StoreUnavailableError: If other processes kept it locked for 60 s.
     """
 
@@ -324,9 +281,9 @@ class ReplyCache:
         self.calls = CallJournal(self._database)
 
     def replies(self, keys: Sequence[str]) -> dict[str, StoredReply]:
-        """The valid replies among `keys`; keys without one are left out, and so are damaged rows, with a warning."""
-        rows = {row[0]: _stored(row) for row in self._rows("read_replies", keys)}
-        return self._sound(rows)
+        """The valid replies among `keys`; keys without one that can be read are left out."""
+        stored = {row[0]: _stored(row) for row in self._rows("read_replies", keys)}
+        return {key: reply for key, reply in stored.items() if reply is not None}
 
     def failures(self, keys: Sequence[str]) -> dict[str, StoredFailure]:
         """Why some of `keys` have no reply."""
@@ -336,11 +293,8 @@ class ReplyCache:
         """The texts that were paid for, latest first; keys without any are left out."""
         found: dict[str, list[RawReply]] = {}
         for key, data, error_class, *usage in self._rows("read_raw_replies", keys):
-            text = unpacked(data)
-            if text is None:
-                self._warn(1)
-            else:
-                found.setdefault(key, []).append(RawReply(text, error_class, usage_of(usage)))
+            with suppress(*_UNREADABLE):
+                found.setdefault(key, []).append(RawReply(unpacked(data), error_class, usage_of(usage)))
         return found
 
     def put_call(self, source: ReplySource, text: str, usage: Usage, error: str) -> None:
@@ -397,15 +351,16 @@ class ReplyCache:
             )
         )
 
-    def add_replies(self, rows: Iterator[list[dict[str, Any]]]) -> int:
+    def add_replies(self, rows: Callable[[], Iterator[list[dict[str, Any]]]]) -> int:
         """Adds replies from elsewhere (`reply_row`), all or none; known keys keep theirs. Returns how many were new."""
         self._database.require_writable()
-        added = 0
-        with self._database.transaction() as change:
-            for batch in rows:
-                added += change("add_reply", batch)
+
+        def add(change: Change) -> int:
+            added = sum(change("add_reply", batch) for batch in rows())
             change("forget_answered_failures", [{}])
-        return added
+            return added
+
+        return self._database.transact(add)
 
     def call_count(self, key: str) -> int:
         """Calls ever made for a key, by any process."""
@@ -442,11 +397,8 @@ class ReplyCache:
         """All valid replies by key, page by page; what others add meanwhile may or may not be among them."""
         after = ""
         while rows := self._database.read("read_page", {"after": after, "limit": ROWS_PER_PAGE}):
-            sources, stored = {}, {}
-            for key, model, task, prompt_hash, schema_version, *fields in rows:
-                sources[key] = ReplySource(key, model, task, prompt_hash, schema_version)
-                stored[key] = _stored([key, model, *fields])
-            yield [(sources[key], reply) for key, reply in self._sound(stored).items()]
+            pairs = [(ReplySource(*row[:5]), _stored([*row[:2], *row[5:]])) for row in rows]
+            yield [(source, reply) for source, reply in pairs if reply is not None]
             after = rows[-1][0]
 
     def evict(
@@ -474,15 +426,6 @@ class ReplyCache:
         """Closes the file."""
         self._database.close()
 
-    def _sound(self, stored: Mapping[str, StoredReply | None]) -> dict[str, StoredReply]:
-        sound = {key: reply for key, reply in stored.items() if reply is not None}
-        self._warn(len(stored) - len(sound))
-        return sound
-
-    def _warn(self, count: int) -> None:
-        if count:
-            _log.warning("polyhop: %d rows of %s are damaged and count as missing; %s", count, self.path, REPAIR_HINT)
-
     def _rows(self, statement: str, keys: Sequence[str]) -> Iterator[Any]:
         for start in range(0, len(keys), KEYS_PER_READ):
             yield from self._database.read(statement, {"keys": json.dumps(list(keys[start : start + KEYS_PER_READ]))})
@@ -490,30 +433,30 @@ class ReplyCache:
 
 def reply_row(source: ReplySource, reply: StoredReply) -> dict[str, Any]:
     """A reply as values of a statement."""
-    text, usage = packed(reply.text), usage_values(reply.usage)
-    values = [source.key, source.model, text, reply.rung.value, reply.attempts, *usage.values()]
     return {
         "key": source.key,
         "model": source.model,
         "task": source.task,
         "prompt_hash": source.prompt_hash,
         "schema_version": source.schema_version,
-        "reply": text,
+        "reply": packed(reply.text),
         "rung": reply.rung.value,
         "attempts": reply.attempts,
         "now": time.time(),
-        "checksum": reply_checksum(values),
-        **usage,
+        **usage_values(reply.usage),
     }
 
 
+_UNREADABLE = (zlib.error, ValueError, TypeError)
+
+
 def _stored(row: Sequence[Any]) -> StoredReply | None:
-    """The reply of a row, None if the row is damaged."""
-    text = sound_reply(row, RUNGS)
-    if text is None:
+    """The reply of a row; None if it cannot be read, so that its raw text is, or it is asked again."""
+    _, model, reply, rung, attempts, *usage = row
+    try:
+        return StoredReply(unpacked(reply), model, Rung(rung), attempts, usage_of(usage))
+    except _UNREADABLE:
         return None
-    _, model, _, rung, attempts, *usage, _ = row
-    return StoredReply(text, model, Rung(rung), attempts, usage_of(usage))
 
 
 ROWS_PER_BATCH = 1_000  # chosen: bounds memory, and any number reads the same rows
@@ -570,7 +513,7 @@ def import_replies(cache: ReplyCache, path: Path) -> Imported:
     """
     with _readable(path) as file:
         count = sum(len(rows) for rows in _checked_batches(file, path))
-        added = cache.add_replies([_row(row) for row in rows] for rows in _checked_batches(file, path))
+        added = cache.add_replies(lambda: ([_row(row) for row in rows] for rows in _checked_batches(file, path)))
     return Imported(added=added, known=count - added)
 
 

@@ -1,4 +1,4 @@
-"""Texts of PDF files by pdfium: page by page, with the headings of the outline. Reads no pictures (it does no OCR)."""
+"""Texts of PDF files by pdfium: page by page, with the headings of the outline."""
 
 import re
 from collections.abc import Mapping, Sequence

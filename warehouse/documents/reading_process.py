@@ -1,7 +1,7 @@
 """The process that reads document files for another one: a request a line on standard input, a reply a line.
 
 Run as a module. It limits its own memory, processor time and files before it reads anything, since a hostile file may
-lead a library to take all there is. Knows no index.
+lead a library to take all there is.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """Stored evaluations: folders under <root>/evaluations/ that appear by one rename and never change; tunings likewise.
 
-Evaluates nothing and knows two of their files: run.json and timings.json, and tuning.json of a tuning.
+Their files that are read are run.json and timings.json, and tuning.json of a tuning.
 """
 
 import errno

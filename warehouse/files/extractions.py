@@ -1,6 +1,6 @@
 """Files of existing extractions: openie.jsonl, HippoRAG's OpenIE results, and our own export, read and written.
 
-Judges no entity and no triple (tasks/extraction/stated.py does): a row is whatever JSON object stands there.
+A row is whatever JSON object stands there; tasks/extraction/imported.py judges it.
 """
 
 import gzip

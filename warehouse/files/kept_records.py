@@ -1,7 +1,7 @@
 """The records that a version keeps of each of its sources, so that the next run need not read all of them.
 
 Two files per source under `graph/`: what was accepted, in the order of ids, and what was refused. Their bytes depend on
-the records alone, not on the runs that brought them. Decides nothing (tasks/corpus does).
+the records alone, not on the runs that brought them.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Where everything lies under the root: the one place that knows file names.
 
-Creates nothing; see architecture.md section 3 for the picture.
+Source: architecture.md section 3 has the picture.
 """
 
 import re

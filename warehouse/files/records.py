@@ -1,6 +1,6 @@
 """The rules that a record must keep: its text, title, id and metadata, from fields as a format gave them.
 
-Opens nothing. What breaks a rule becomes a BadRecord with the reason in words, never an exception.
+What breaks a rule becomes a BadRecord with the reason in words, never an exception.
 """
 
 import json

@@ -1,7 +1,6 @@
 """The run history of an index (`runs.jsonl`), and what the stages of its versions took (`timings.json`).
 
-It lies beside the versions: they never change, and hold no clock. Every line has a checksum; one that
-a kill cut short, or that was damaged, is skipped by readers, reported by `verify`, and dropped by the next repair.
+It lies beside the versions: they never change, and hold no clock. Readers skip a line that a kill cut short.
 """
 
 import json
@@ -40,11 +39,9 @@ def read_timings(folder: VersionFolder) -> Mapping[str, StageTiming]:
 
 
 def find_timing_damage(folder: VersionFolder) -> str:
-    """What is wrong with the file, in a sentence; "" if nothing is, or if the version has none."""
+    """What is wrong with the file, in a sentence; "" if nothing is."""
     try:
         _read(folder)
-    except FileNotFoundError:
-        return ""
     except (OSError, ValueError, AttributeError, TypeError):  # a ValidationError is a ValueError
         return f"file '{folder.timings.name}' has another content than was published"
     return ""
@@ -95,7 +92,7 @@ def begin_run(folder: IndexFolder, record: Callable[[int], RunRecord], *, kept: 
         begun = record(_last_run(file) + 1)
         _append(file, begun)
         if begun.run > kept and _is_too_long(file, kept):
-            _rewrite(folder, [run for run in _merged(_lines(folder)[0]) if run.run > begun.run - kept])
+            _rewrite(folder, [run for run in _merged(_records(folder)) if run.run > begun.run - kept])
     return begun
 
 
@@ -114,7 +111,7 @@ def read_runs(folder: IndexFolder) -> list[RunRecord]:
 
     One that did not end was killed if its process is gone, or if a later one has worked since: an index has one writer.
     """
-    runs = _merged(_lines(folder)[0])
+    runs = _merged(_records(folder))
     last_worked = max((run.run for run in runs if run.stages), default=0)
     return [
         run.model_copy(update={"outcome": "killed"})
@@ -122,23 +119,6 @@ def read_runs(folder: IndexFolder) -> list[RunRecord]:
         else run
         for run in runs
     ]
-
-
-def find_history_damage(folder: IndexFolder) -> str:
-    """What is wrong with the file, in a sentence; "" if nothing is, or if there is none."""
-    damaged = _lines(folder)[1]
-    return f"{damaged} line(s) of '{folder.runs.name}' have another content than was written" if damaged else ""
-
-
-def drop_damaged_lines(folder: IndexFolder) -> None:
-    """Writes the file again without the lines that cannot be read.
-
-    Raises:
-        StoreError: If the disk refuses.
-    """
-    if find_history_damage(folder):
-        with _appending(folder):
-            _rewrite(folder, _merged(_lines(folder)[0]))
 
 
 @contextmanager
@@ -164,28 +144,24 @@ def _append(file: IO[bytes], record: RunRecord) -> None:
 def _line(record: RunRecord) -> bytes:
     """The line of a run, without secrets: sources and addresses of servers may hold them."""
     document = redacted_tree(record.model_dump(mode="json"))
-    document[CHECKSUM] = document_checksum(document)
     return (json.dumps(document, separators=(",", ":")) + "\n").encode()
 
 
 def _record(line: bytes) -> RunRecord | None:
-    """The run of a line, None if the line is not as it was written."""
+    """The run of a line, None if the line cannot be read."""
     try:
-        document = json.loads(line)
-        return RunRecord.model_validate(document) if document.pop(CHECKSUM) == document_checksum(document) else None
-    except (ValueError, KeyError, AttributeError, TypeError):  # a ValidationError is a ValueError
+        return RunRecord.model_validate_json(line)
+    except ValueError:  # a ValidationError is one
         return None
 
 
-def _lines(folder: IndexFolder) -> tuple[list[RunRecord], int]:
-    """Records of the lines in order, and how many lines could not be read."""
+def _records(folder: IndexFolder) -> list[RunRecord]:
+    """Records of the lines that can be read, in order."""
     try:
         lines = folder.runs.read_bytes().split(b"\n")
     except FileNotFoundError:
-        return [], 0
-    is_cut = lines.pop() != b""
-    records = [_record(line) for line in lines]
-    return [record for record in records if record is not None], sum(r is None for r in records) + is_cut
+        return []
+    return [record for record in map(_record, lines) if record is not None]
 
 
 def _merged(records: list[RunRecord]) -> list[RunRecord]:

@@ -364,8 +364,7 @@ def read_manifest(folder: VersionFolder) -> Manifest:
     """
     try:
         document = json.loads(folder.manifest.read_bytes())
-        stated = document.pop(CHECKSUM, None)  # manifests of before had none
-        if stated is not None and stated != document_checksum(document):
+        if document.pop(CHECKSUM, None) != document_checksum(document):
             raise ValueError("its checksum is wrong")
         return Manifest.model_validate(document)
     except (OSError, ValueError, AttributeError, TypeError) as error:  # a ValidationError is a ValueError

@@ -1,4 +1,4 @@
-"""Where a graph database is and who asks: from what was given, else from the environment. Opens nothing."""
+"""Where a graph database is and who asks: from what was given, else from the environment."""
 
 import os
 from collections.abc import Mapping

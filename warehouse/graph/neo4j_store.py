@@ -1,6 +1,6 @@
 """One index in a Neo4j database: schema, rows, the record of the version, and spreading activation in one query.
 
-Implements polyhop.schemas.ports.GraphStore; compares nothing (tasks/export does). Every write holds the index's
+Implements polyhop.schemas.ports.GraphStore. Every write holds the index's
 record, so that of two exports only the later one can write. Source: architecture.md section 7, algorithms.md 1.2.
 """
 

@@ -1,7 +1,7 @@
 """What a run may spend on models, what a model costs, and which token counts to believe.
 
-Calls nobody and knows no history; its caller says how long an output may become. Invariant: what was spent exceeds a
-limit by no more than calls in flight took beyond what was reserved for them.
+Its caller says how long an output may become. Invariant: what was spent exceeds a limit by
+no more than calls in flight took beyond what was reserved for them.
 """
 
 import importlib.util

@@ -66,11 +66,6 @@ class CachedEncoder:
         self._counting = Lock()
 
     @property
-    def damaged(self) -> int:
-        """Rows of the cache that were found damaged, and whose texts were encoded again."""
-        return self._cache.damaged
-
-    @property
     def encoder(self) -> Encoder:
         """The encoder without its cache."""
         return self._encoder

@@ -1,6 +1,6 @@
 """How fast a model may be asked, whether it replies at all, and when a run would end.
 
-Asks nobody and decides on no retry (chat.py does). One limiter serves all threads that ask one model. Invariant: any
+One limiter serves all threads that ask one model. Invariant: any
 60 s hold at most the limit plus one request, and the limit plus one request's tokens. Source of `Window`: Jacobson and
 Karels 1988 (slow start, then additive increase and multiplicative decrease).
 """

@@ -1,6 +1,6 @@
 """From a model's text to a valid reply: read leniently, repaired, or refused with a reason.
 
-Asks nobody again (chat.py does). A reply is data: it is parsed, never evaluated; NaN and infinities never become a
+A reply is data: it is parsed, never evaluated; NaN and infinities never become a
 value, and no element is invented. Source: algorithms.md 0.7.
 """
 

@@ -3,6 +3,7 @@
 Each function is a piece of one transaction.
 """
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,13 +20,10 @@ from polyhop.schemas.queue import (
     QuestionState,
     QueueMetrics,
     ResultRow,
-    StoredRow,
     WorkerRow,
     check_deadline,
     check_submission,
-    damage_of,
     effective_time,
-    incomplete,
     storable,
     submission_hash,
     to_json,
@@ -66,14 +64,13 @@ def _with_counts(tx: Transaction, jobs: Sequence[RowMapping]) -> list[JobRow]:
 
 
 def _job_row(job: RowMapping, counts: dict[QuestionState, int], errors: list[ErrorCount], now: float) -> JobRow:
-    stored = StoredRow()
     return JobRow(
         job_id=job["job_id"],
-        name=stored.text("name", job["name"]),
-        queue=stored.text("queue", job["queue"]),
-        index=stored.text("index", job["index_name"]),
-        strategy=stored.text("strategy", job["strategy"]),
-        parameters=stored.mapping("parameters", job["parameters_json"]),
+        name=job["name"],
+        queue=job["queue"],
+        index=job["index_name"],
+        strategy=job["strategy"],
+        parameters=json.loads(job["parameters_json"]),
         limit=job["passage_limit"],
         priority=job["priority"],
         max_attempts=job["max_attempts"],
@@ -85,8 +82,7 @@ def _job_row(job: RowMapping, counts: dict[QuestionState, int], errors: list[Err
         errors=tuple(errors),
         min_confidence=job["min_confidence"],
         deadline_seconds=job["deadline_seconds"],
-        where=None if job["where_text"] is None else stored.text("filter", job["where_text"]),
-        damage=stored.fault,
+        where=job["where_text"],
     )
 
 
@@ -108,12 +104,12 @@ def retry(
     Args:
         tx: The transaction.
         job_id: The job.
-        question_ids: Only these; an answer that cannot be read is forgotten, and its question asked again.
+        question_ids: Only these.
         deadline_seconds: Replaces the job's own. Either counts from now: else nothing could be retried after it.
 
     Raises:
         UnknownJobError: If there is none of this id.
-        RetryRefusedError: If a named question does not exist, still waits, or has an answer that can be read.
+        RetryRefusedError: If a named question does not exist, still waits, or has an answer.
         SubmissionError: If the deadline does not lie ahead.
     """
     check_deadline(deadline_seconds)
@@ -141,21 +137,15 @@ def _retry_named(tx: Transaction, job_id: int, question_ids: list[str], again: d
                 f"Question '{question_id}' of job {job_id} is not asked again: {refusal}. Nothing was changed."
             )
     numbers = [row["number"] for row in rows.values()]
-    tx.run("jobs.forget_answers", job_id=job_id, question_ids=question_ids)
     return tx.run("jobs.retry_named", numbers=numbers, **again)
 
 
 def _refusal(row: RowMapping) -> str | None:
-    """Why a question is not asked again; None if it is dead, cancelled, or its answer cannot be read."""
+    """Why a question is not asked again; None if it is dead or cancelled."""
     state = QuestionState(row["state"])
     if state in _OPEN:
         return f"it is {state.value}"
-    if state is not QuestionState.DONE or row["result_json"] is None:
-        return None
-    stored = StoredRow()
-    stored.text("answer", row["answer"])
-    answer = stored.answer(row["result_json"])
-    return None if stored.fault or incomplete(answer) else "it has an answer (polyhop replay asks again and keeps it)"
+    return "it has an answer (polyhop replay asks again and keeps it)" if state is QuestionState.DONE else None
 
 
 def _touch(tx: Transaction, job_id: int) -> RowMapping:
@@ -344,7 +334,7 @@ def page(
         limit=limit,
         with_evidence=int(with_evidence),
     )
-    read = [_result_row(row, with_evidence=with_evidence) for row in rows]
+    read = [_result_row(row) for row in rows]
     return read, rows[-1]["number"] if len(rows) == limit else None
 
 
@@ -358,33 +348,27 @@ def find_result(tx: Transaction, job_id: int, question_id: str) -> ResultRow | N
     return found[0] if found else None
 
 
-def _result_row(row: RowMapping, *, with_evidence: bool) -> ResultRow:
-    stored, answered, state = StoredRow(), StoredRow(), QuestionState(row["state"])
-    if state is QuestionState.DONE and row["version"] is None:
-        answered.faults.append("its stored answer is missing")
-    answer = None if row["answer"] is None else answered.text("answer", row["answer"])
-    result = answered.answer(row["result_json"]) if with_evidence and row["version"] is not None else {}
+def _result_row(row: RowMapping) -> ResultRow:
     return ResultRow(
         job_id=row["job_id"],
-        question_id=stored.text("id", row["question_id"]),
+        question_id=row["question_id"],
         ordinal=row["ordinal"],
-        question=stored.text("question", row["question"]),
-        topic=None if row["topic"] is None else stored.text("topic", row["topic"]),
-        answers=stored.strings("answers to compare with", row["answers_json"]),
-        supporting=stored.strings("supporting passages", row["supporting_json"]),
-        metadata=stored.mapping("metadata", row["metadata_json"]),
-        state=state,
+        question=row["question"],
+        topic=row["topic"],
+        answers=tuple(json.loads(row["answers_json"])),
+        supporting=tuple(json.loads(row["supporting_json"])),
+        metadata=json.loads(row["metadata_json"]),
+        state=QuestionState(row["state"]),
         attempts=row["attempts"],
-        error=None if row["error"] is None else stored.text("error", row["error"]),
+        error=row["error"],
         error_class=row["error_class"],
         finished_at=row["finished_at"],
-        answer=answer,
+        answer=row["answer"],
         version=row["version"],
         strategy=row["strategy"],
         worker_id=row["answered_by"] or row["worker_id"],
         seconds=row["seconds"],
-        result=result,
-        damage=damage_of(stored, answered),
+        result={} if row["result_json"] is None else json.loads(row["result_json"]),
     )
 
 
@@ -419,14 +403,14 @@ def report_worker(
 
 
 def list_workers(tx: Transaction, seen_within_seconds: float) -> list[WorkerRow]:
-    """Workers that gave a sign of life lately, the oldest first; a list that cannot be read is empty."""
+    """Workers that gave a sign of life lately, the oldest first."""
     return [
         WorkerRow(
             worker_id=row["worker_id"],
             host=row["host"],
             process_id=row["process_id"],
-            queues=StoredRow().strings("queues", row["queues_json"]),
-            versions=StoredRow().mapping("versions", row["versions_json"]),
+            queues=tuple(json.loads(row["queues_json"])),
+            versions=json.loads(row["versions_json"]),
             started_at=row["started_at"],
             seen_at=row["seen_at"],
             outage=row["outage"],

@@ -4,13 +4,13 @@ Each function is a piece of one transaction. Invariant: every claim gives every 
 holder of the current one can change the question.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import RowMapping
 
 from polyhop.schemas.queue import (
-    DAMAGED_ERROR,
     DEADLINE_ERROR,
     DEATHS_PER_ATTEMPT,
     SUSPECT_AFTER_DEATHS,
@@ -19,7 +19,6 @@ from polyhop.schemas.queue import (
     FailedQuestion,
     FinishedQuestion,
     QuestionState,
-    StoredRow,
     backoff_seconds,
     storable,
     to_json,
@@ -64,18 +63,16 @@ def claim(
         tx.run("claim.undo_claim", worker_id=worker_id, claim_id=claim_id)
     sweep(tx)
     lease_until = tx.now + lease_seconds
-    while chosen := _choose(_waiting(tx, queues, limit), limit):
-        claimed, buried = _read(tx, chosen, claim_id, lease_until)
-        if buried:
-            tx.run_many("claim.bury", buried)
-        if claimed:
-            leased = [
-                {"number": number, "worker_id": worker_id, "lease_token": q.lease_token, "lease_until": lease_until}
-                for number, q in claimed.items()
-            ]
-            tx.run_many("claim.lease", leased)
-            return list(claimed.values())
-    return []
+    chosen = _choose(_waiting(tx, queues, limit), limit)
+    if not chosen:
+        return []
+    claimed = _read(tx, chosen, claim_id, lease_until)
+    leased = [
+        {"number": number, "worker_id": worker_id, "lease_token": q.lease_token, "lease_until": lease_until}
+        for number, q in claimed.items()
+    ]
+    tx.run_many("claim.lease", leased)
+    return list(claimed.values())
 
 
 def _waiting(tx: Transaction, queues: Sequence[str], limit: int) -> list[RowMapping]:
@@ -91,26 +88,16 @@ def _waiting(tx: Transaction, queues: Sequence[str], limit: int) -> list[RowMapp
 
 def _read(
     tx: Transaction, chosen: Sequence[RowMapping], claim_id: str, lease_until: float
-) -> tuple[dict[int, ClaimedQuestion], list[dict[str, object]]]:
-    """The questions by number, and those that cannot be read: they die here, so that no worker stumbles over them."""
+) -> dict[int, ClaimedQuestion]:
+    """The questions by number."""
     jobs = {row["job_id"]: row for row in tx.rows("claim.job_specs", job_ids=sorted({r["job_id"] for r in chosen}))}
-    rows = {job_id: StoredRow() for job_id in jobs}
-    parameters = {
-        job_id: rows[job_id].mapping("job's parameters", job["parameters_json"]) for job_id, job in jobs.items()
+    parameters = {job_id: json.loads(job["parameters_json"]) for job_id, job in jobs.items()}
+    return {
+        row["number"]: _claimed(
+            row, jobs[row["job_id"]], parameters[row["job_id"]], f"{row['number']}.{claim_id}", lease_until
+        )
+        for row in chosen
     }
-    claimed: dict[int, ClaimedQuestion] = {}
-    buried: list[dict[str, object]] = []
-    for row in chosen:
-        number, job_id = row["number"], row["job_id"]
-        own = StoredRow(list(rows[job_id].faults) if job_id in jobs else ["its job is missing"])
-        own.text("question", row["question"])
-        if own.fault is None:
-            token = f"{number}.{claim_id}"
-            claimed[number] = _claimed(row, jobs[job_id], parameters[job_id], token, lease_until)
-        else:
-            error = f"damaged in the queue: {own.fault}; submit it again"
-            buried.append({"number": number, "error": storable(error), "error_class": DAMAGED_ERROR, "now": tx.now})
-    return claimed, buried
 
 
 def _choose(waiting: Sequence[RowMapping], limit: int) -> list[RowMapping]:

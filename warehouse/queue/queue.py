@@ -4,6 +4,7 @@ Invariants: a question is in exactly one state; it is done exactly if it has its
 neither finish nor fail its question.
 """
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,6 @@ from uuid import uuid4
 from polyhop.schemas.errors import StoreError
 from polyhop.schemas.queue import (
     ClaimedQuestion,
-    DamagedRow,
     FailedQuestion,
     FinishedQuestion,
     JobRow,
@@ -232,20 +232,6 @@ class QuestionQueue:
         after, last = self._do(partial(results.number_range, job_id=job_id), "read")
         return self._pages(after, partial(results.page, last=last, states=states, with_evidence=with_evidence))
 
-    def damaged(self, job_id: int) -> Iterator[DamagedRow]:
-        """What of a job and its questions can no longer be read. Raises UnknownJobError."""
-        job = self.job(job_id)
-        if job.damage is not None:
-            yield DamagedRow(job_id, None, job.damage, "submit its questions again")
-        for row in self.results(job_id):
-            if row.damage is not None:
-                yield row.damage.row(job_id, row.question_id)
-
-    def damaged_answers(self, job_id: int) -> list[str]:
-        """Ids of the questions of a job whose stored answers can no longer be read. Raises UnknownJobError."""
-        rows = self.results(job_id, [QuestionState.DONE])
-        return [row.question_id for row in rows if row.damage is not None and row.damage.is_of_answer]
-
     def _pages(self, after: int | None, page: Callable[..., tuple[list[ResultRow], int | None]]) -> Iterator[ResultRow]:
         while after is not None:
             rows, after = self._do(partial(page, after=after), "read")
@@ -321,7 +307,6 @@ class QueueHealth:
         jobs: How many there are.
         questions: How many there are; both 0 where the tables have another version and were not read.
         faults: What the database says of its own file, and answers that do not belong to a finished question.
-        damaged: Rows that cannot be read.
     """
 
     version: int
@@ -329,7 +314,6 @@ class QueueHealth:
     jobs: int = 0
     questions: int = 0
     faults: tuple[str, ...] = ()
-    damaged: tuple[DamagedRow, ...] = ()
 
 
 def examine_queue(url: str, patience_seconds: float = 5.0) -> QueueHealth:
@@ -337,7 +321,7 @@ def examine_queue(url: str, patience_seconds: float = 5.0) -> QueueHealth:
 
     Raises:
         ConfigurationError: If the url is malformed or its driver is not installed.
-        StoreError: If the database cannot be used.
+        StoreError: If the database cannot be used, or a row cannot be read.
     """
     database = connect(url, patience_seconds)
     try:
@@ -355,8 +339,9 @@ def _examine(database: Database, patience_seconds: float) -> QueueHealth:
     queue = QuestionQueue(database, ageing_seconds=1.0, max_depth=1, patience_seconds=patience_seconds)
     jobs = queue.jobs(_ALL_JOBS)
     faults = transact(database, patience_seconds, _unmatched, "read")
-    damaged = tuple(row for job in jobs for row in queue.damaged(job.job_id))
-    return QueueHealth(version, newest, len(jobs), sum(job.question_count for job in jobs), faults, damaged)
+    for job in jobs:
+        deque(queue.results(job.job_id), maxlen=0)  # a row that cannot be read raises
+    return QueueHealth(version, newest, len(jobs), sum(job.question_count for job in jobs), faults)
 
 
 def _own_check(tx: Transaction) -> tuple[str, ...]:

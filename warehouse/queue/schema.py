@@ -140,9 +140,7 @@ def _reading_engine(path: Path) -> Engine:
 
     def opened() -> sqlite3.Connection:
         options: dict[str, Any] = {"isolation_level": None, "check_same_thread": False}
-        made = connect_read_only(path, **options) if path.exists() else sqlite3.connect(":memory:", **options)
-        made.text_factory = _text_of
-        return made
+        return connect_read_only(path, **options) if path.exists() else sqlite3.connect(":memory:", **options)
 
     engine = create_engine("sqlite://", creator=opened, poolclass=NullPool if path.exists() else StaticPool)
     event.listen(engine, "begin", _begin_sqlite)
@@ -150,14 +148,8 @@ def _reading_engine(path: Path) -> Engine:
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
-    # A damaged text must not end the reading of those beside it: its bad bytes come as lone surrogates.
-    connection.text_factory = _text_of
     connection.execute("PRAGMA journal_mode = WAL").fetchone()
     connection.execute("PRAGMA foreign_keys = ON")
-
-
-def _text_of(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -267,7 +259,7 @@ def transact(
     Raises:
         StoreUnavailableError: If the database stayed busy or unavailable.
         StatementRejectedError: If it refuses a statement.
-        StoreError: If it cannot be used at all.
+        StoreError: If it cannot be used at all, or holds what cannot be read.
     """
     tries, waiting = count(1), _Waiting(database, patience_seconds, is_opening=is_opening)
     retrying = Retrying(
@@ -281,6 +273,10 @@ def transact(
         return retrying(lambda: _try_once(database, work, kind, next(tries)))
     except DBAPIError as error:
         raise _translated(error, database) from error
+    except (ValueError, KeyError) as error:  # JSON, a state or a job's number that is not what was written
+        raise StoreError(
+            f"Cannot use the question queue {database.where}: a row is damaged ({error}){_REMEDY}"
+        ) from error
 
 
 class _Waiting:
@@ -331,7 +327,8 @@ def _translated(error: DBAPIError, database: Database) -> StoreError:
             f"The question queue {database.where} is busy or unavailable ({said}); try again later."
         )
     if type(error).__name__ in {"OperationalError", "DatabaseError"}:
-        is_broken = getattr(error.orig, "sqlite_errorname", "") in {"SQLITE_NOTADB", "SQLITE_CORRUPT"}
+        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+        is_broken = code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT} or "Could not decode" in said
         return StoreError(f"Cannot use the question queue {database.where}: {said}{_REMEDY if is_broken else '.'}")
     return StatementRejectedError(f"The question queue {database.where} refused a statement: {said}.")
 

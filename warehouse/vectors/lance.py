@@ -22,7 +22,6 @@ from polyhop.schemas.errors import DamagedStoreError, StoreError
 from polyhop.schemas.manifest import HnswRecord
 from polyhop.schemas.ports import SyncedTable, VectorRows
 from polyhop.schemas.settings import VectorSettings
-from polyhop.schemas.text import content_hash
 from polyhop.warehouse.files.disk import disk_sentence, file_checksum, write_whole
 from polyhop.warehouse.files.layout import index_of
 
@@ -134,15 +133,11 @@ def read_list(database: Path) -> FileList | None:
     path = database / CHECKSUMS
     try:
         document = json.loads(path.read_bytes())
-        listed = FileList(dict(document["files"]), bool(document["is_changing"]))
-        is_whole = document["checksum"] == _checksum(listed)
+        return FileList(dict(document["files"]), bool(document["is_changing"]))
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedStoreError(path, index_of(path)) from error
-    if not is_whole:
-        raise DamagedStoreError(path, index_of(path))
-    return listed
 
 
 def find_damage(database: Path, table: str) -> list[str]:
@@ -191,12 +186,8 @@ def _present(database: Path) -> list[str]:
 
 
 def _write(database: Path, listed: FileList) -> None:
-    document = {"files": listed.files, "is_changing": listed.is_changing, "checksum": _checksum(listed)}
+    document = {"files": listed.files, "is_changing": listed.is_changing}
     write_whole(database / CHECKSUMS, (json.dumps(document, indent=1, sort_keys=True) + "\n").encode())
-
-
-def _checksum(listed: FileList) -> str:
-    return content_hash("files", json.dumps([listed.files, listed.is_changing], sort_keys=True))
 
 
 # Source: architecture.md section 3; algorithms.md 2.8, 2.9.

@@ -2,12 +2,10 @@
 
 import json
 import shutil
-import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
-import numpy as np
 import pytest
 
 from polyhop.api import open_index
@@ -17,15 +15,12 @@ from polyhop.flows.reports import IndexReport
 from polyhop.flows.runner import DirectRunner
 from polyhop.flows.verify import VerifyReport, repair, run_verify
 from polyhop.schemas.errors import DamagedStoreError, ManifestMismatchError
-from polyhop.schemas.manifest import Manifest, TableRecord
+from polyhop.schemas.manifest import Manifest
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
-from polyhop.warehouse.files.disk import file_checksum
 from polyhop.warehouse.files.layout import Layout, VersionFolder
 from polyhop.warehouse.files.versions import current_version, read_manifest
-from polyhop.warehouse.integrity import find_damage
 from polyhop.warehouse.open_encoders import close_encoders
-from polyhop.warehouse.tables.connection import table_record
 
 pytestmark = pytest.mark.slow
 
@@ -142,7 +137,7 @@ def test_damaged_tables_are_not_called_unchanged(towns: Towns) -> None:
     assert FIX in towns.doctor()["index towns"]
     report = towns.index()
     assert report.changed
-    assert "is damaged (Corrupt database file" in report.damaged[0]
+    assert report.damaged == ["file 'index.duckdb' has another content than was published"]
     assert {n: r.checksum for n, r in towns.manifest().tables.items() if n != "version_stages"} == {
         n: r.checksum for n, r in before.tables.items() if n != "version_stages"
     }
@@ -150,39 +145,15 @@ def test_damaged_tables_are_not_called_unchanged(towns: Towns) -> None:
     assert not towns.index().changed
 
 
-def test_a_changed_row_is_said_with_its_table(towns: Towns) -> None:
-    with duckdb.connect(str(towns.current.tables)) as connection:
-        connection.execute("UPDATE mentions SET tf = tf + 1 WHERE unit_id = 'p03'")
-    sentence = "table 'mentions' holds 56 rows with another content than the 56 published"
-    assert towns.found() == {"tables": [sentence]}
-    assert towns.index().damaged == [sentence]
-    assert list(towns.found()) == ["older_versions"]
-
-
-def test_a_lost_view_is_damage_to_the_file_although_all_tables_are_whole(towns: Towns) -> None:
+def test_a_lost_view_is_damage_to_the_file(towns: Towns) -> None:
     with duckdb.connect(str(towns.current.tables)) as connection:
         connection.execute("DROP VIEW entities_of_passage")
-    sentence = "file 'index.duckdb' has another content than was published; its tables are whole"
+    sentence = "file 'index.duckdb' has another content than was published"
     assert towns.found() == {"tables": [sentence]}
     report = towns.index()
     assert (report.changed, report.damaged) == (True, [sentence])
-    assert "resolve" in report.reused
+    assert "resolve" not in report.reused
     assert towns.repaired().ok
-
-
-def test_an_index_run_reads_tables_only_if_their_file_changed(towns: Towns) -> None:
-    """Reading must leave the bytes as they are; verify reads every table."""
-    with open_index("towns", settings=towns.settings) as index:
-        index.sql("SELECT count(*) FROM entities")
-    with duckdb.connect(str(towns.current.tables), read_only=True) as connection:
-        connection.execute("SELECT count(*) FROM entities")
-    manifest = towns.manifest()
-    assert file_checksum(towns.current.tables) == manifest.tables_file
-    wrong = TableRecord(rows=1, checksum="0")
-    stated = manifest.model_copy(update={"tables": {**manifest.tables, "entities": wrong}})
-    folder = Layout(towns.root).index("towns")
-    assert not find_damage(folder, towns.current, stated, reads_all_tables=False)
-    assert list(find_damage(folder, towns.current, stated).tables) == ["entities"]
 
 
 def test_a_damaged_corpus_needs_its_source_which_the_sentence_names(towns: Towns, published: Towns) -> None:
@@ -227,21 +198,8 @@ def test_full_and_repair_make_lance_tables_from_nothing(towns: Towns) -> None:
         assert len(index.search_text("river")) == 10
 
 
-def test_damage_that_no_list_knows_of_stops_no_edit(towns: Towns) -> None:
-    """As in roots of before there was a list of checksums."""
-    (towns.vectors / "checksums.json").unlink()
-    assert towns.verify().ok
-    for file in towns.vectors.glob("passages.lance/_versions/*.manifest"):
-        flip(file, 10)
-    assert "LanceDB says" in towns.found()["vectors"][0]
-    towns.write(edited=3)
-    towns.index()
-    assert towns.manifest().vectors["passage"].table == "passages-2"
-    assert list(towns.found()) == []
-
-
 def test_a_list_of_checksums_that_is_damaged_itself_is_noticed(towns: Towns) -> None:
-    flip(towns.vectors / "checksums.json", 100)
+    (towns.vectors / "checksums.json").write_bytes(b"{")
     assert towns.found()["vectors"] == ["file 'checksums.json' of the vectors is damaged"]
     assert towns.repaired().ok
 
@@ -268,27 +226,6 @@ def test_a_pointer_to_nothing_is_named_and_an_index_run_replaces_it(towns: Towns
     assert towns.verify().ok
 
 
-def test_a_nan_in_the_cache_of_vectors_is_computed_again_counted_and_said(towns: Towns) -> None:
-    """It ended in an error with LanceDB's advice; a flipped exponent in a vector of 1e38 that ranked first."""
-    before = towns.manifest()
-    with sqlite3.connect(Layout(towns.root).vector_cache) as connection:
-        keys = [key for (key,) in connection.execute("SELECT key FROM vectors ORDER BY key LIMIT 3")]
-        bad = np.full(384, np.nan, "<f4").tobytes()
-        for key in keys:
-            connection.execute("UPDATE vectors SET vector = ? WHERE key = ?", (bad, key))
-        connection.execute("UPDATE vectors SET checksum = NULL WHERE key = ?", (keys[0],))
-    connection.close()
-    assert list(towns.doctor()) == ["caches"]
-    assert "3 rows of table 'vectors' are not as they were written" in towns.doctor()["caches"]
-    assert "polyhop cache repair" in towns.doctor()["caches"]
-    report = towns.index(full=True)
-    assert sum(int(s.split()[0]) for s in report.damaged if "cached vectors" in s) == 3
-    arrays = towns.manifest().arrays
-    assert arrays == before.arrays
-    assert towns.verify().ok
-    assert towns.doctor() == {}
-
-
 def test_what_a_killed_removal_left_goes_away_with_the_next_run(towns: Towns) -> None:
     versions = Layout(towns.root).index("towns").versions
     shutil.copytree(versions / "000001", versions / "000000")
@@ -296,25 +233,6 @@ def test_what_a_killed_removal_left_goes_away_with_the_next_run(towns: Towns) ->
     report = towns.index(source=False)
     assert (report.changed, report.removed_versions) == (False, [0])
     assert [folder.name for folder in versions.iterdir()] == ["000001"]
-
-
-def test_versions_of_before_with_more_tables_and_fewer_checksums_still_work(towns: Towns) -> None:
-    document = json.loads(towns.current.manifest.read_bytes())
-    with duckdb.connect(str(towns.current.tables)) as connection:
-        for name in ("synonym_edges", "hubs", "hub_candidates", "hub_paths"):
-            connection.execute(f"CREATE TABLE {name} (hub_id VARCHAR)")
-            document["tables"][name] = table_record(connection, name).model_dump()
-    del document["checksum"], document["tables_file"]
-    towns.current.manifest.write_text(json.dumps(document))
-    (towns.vectors / "checksums.json").unlink()
-    assert towns.verify().ok
-    assert towns.ask() == "Town 3"
-    assert not towns.index(source=False).changed
-    towns.write(edited=2)
-    assert towns.index().damaged == []
-    assert "hubs" not in towns.manifest().tables
-    assert (towns.vectors / "checksums.json").exists()
-    assert towns.verify().ok
 
 
 def test_a_run_killed_before_its_version_was_visible_is_no_damage(

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from polyhop.flows.answer import job_metrics
-from polyhop.schemas.queue import Damage, QuestionState, ResultRow
+from polyhop.schemas.queue import QuestionState, ResultRow
 
 
 def _row(number: int, result: Mapping[str, object]) -> ResultRow:
@@ -58,11 +58,11 @@ GOLDEN = {"golden_triples": ["(R0:Ada, knows, R2:x, y)", ["R0", "knows", "R9"]]}
 
 
 def test_ranked_triples_of_a_job_are_judged_by_the_golden_triples_in_its_metadata() -> None:
-    """By hand: rank 2 of two golden ones; the damaged answer counts 0; a question without golden triples not at all."""
+    """By hand: rank 2 of two golden ones; the failed one counts 0; a question without golden triples not at all."""
     result = {"limit": 10, "passages": [], "triples": [_triple(1), _triple(2)]}
     first = replace(_row(0, result), metadata=GOLDEN)
-    damaged = replace(_row(1, {}), metadata=GOLDEN, damage=Damage("it is cut off", is_of_answer=True))
-    metrics = job_metrics(iter([first, damaged, _row(2, result)]))
+    failed = replace(_row(1, {}), metadata=GOLDEN, state=QuestionState.DEAD, error="gone")
+    metrics = job_metrics(iter([first, failed, _row(2, result)]))
     assert metrics is not None
     assert (metrics["triple_recall@10"], metrics["triple_mrr"], metrics["triple_recall@30"]) == (0.25, 0.25, None)
 

@@ -8,7 +8,6 @@ import pytest
 
 from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
-from polyhop.flows.verify import repair, run_verify
 from polyhop.schemas.errors import SourceError, StoreConflictError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
@@ -95,13 +94,3 @@ def test_a_version_does_not_depend_on_the_history(settings: Settings, tmp_path: 
     assert rows(settings, "FROM index_runs") == []
     assert not run_index(settings, IndexRequest("small", corpus(tmp_path)), DirectRunner()).changed
     assert [run.run for run in read_runs(folder)] == [1]
-
-
-def test_verify_reports_a_damaged_line_and_its_repair_drops_it(settings: Settings, tmp_path: Path) -> None:
-    run_index(settings, IndexRequest("small", corpus(tmp_path)), DirectRunner())
-    folder = Layout(settings.root).index("small")
-    folder.runs.write_bytes(folder.runs.read_bytes().replace(b"published", b"unchanged"))
-    report = run_verify(settings, "small")
-    assert report.differences["run_history"]
-    repair(settings, report)
-    assert run_verify(settings, "small").ok

@@ -72,15 +72,6 @@ def test_results_that_are_taken_over_keep_the_seconds_of_the_run_that_computed_t
     assert all(third[name] != second[name] for name in third)
 
 
-def test_a_version_of_before_has_no_timings_and_later_ones_record_their_own(settings: Settings, tmp_path: Path) -> None:
-    run(settings, tmp_path, PAGES)
-    version(settings, 1).timings.unlink()
-    assert run(settings, tmp_path, PAGES).changed is False
-    assert run_verify(settings, "small").ok
-    run(settings, tmp_path, None, "graph")
-    assert list(read_timings(version(settings, 2))) == ["graph"]
-
-
 @pytest.mark.parametrize("change", ["1", "{", "null", '"seconds": -1'])
 def test_damaged_timings_are_found_say_nothing_and_are_made_again(
     settings: Settings, tmp_path: Path, change: str
@@ -112,7 +103,6 @@ def test_an_index_run_that_finds_damaged_timings_publishes_the_same_content(sett
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     folder = VersionFolder(tmp_path)
     assert read_timings(folder) == {}
-    assert find_timing_damage(folder) == ""
     timings = {"extract": StageTiming(seconds=1.5, units=3, computed=1), "graph": StageTiming(seconds=0)}
     write_timings(folder, timings)
     assert read_timings(folder) == timings

@@ -17,7 +17,6 @@ from polyhop.flows.index import run_index
 from polyhop.flows.runner import DirectRunner
 from polyhop.output import print_block
 from polyhop.schemas.errors import ConfigurationError, EmptyQuestionError
-from polyhop.schemas.queue import StoredRow
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.terminal import triple_lines
@@ -194,10 +193,3 @@ def test_the_queue_keeps_triples_redraws_them_and_exports_them(command: Command,
         (kept,) = pq.read_table(tmp_path / "rows.parquet").to_pylist()
         assert (kept["triples"] is not None) == is_there
         assert not is_there or json.loads(kept["triples"]) == row["triples"]
-
-
-@pytest.mark.parametrize("triples", ["5", "[5]", "{}"])
-def test_stored_triples_of_another_kind_are_damage(triples: str) -> None:
-    stored = StoredRow()
-    assert stored.answer(f'{{"passages": [], "triples": {triples}}}') == {}
-    assert stored.fault == "its stored answer has 'triples' of another kind"

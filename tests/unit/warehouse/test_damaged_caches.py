@@ -1,243 +1,152 @@
-"""Caches whose files changed under them: damaged rows count as missing, damaged files are saved row by row."""
+"""Caches whose files changed under them: a damaged file is set aside and made again, and whoever uses it goes on."""
 
 import logging
 import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from pydantic import BaseModel
 
-from polyhop.schemas.chat import ChatOutcome, ChatRequest, ChatTask, Prompt, Rung, Usage
-from polyhop.schemas.errors import DamagedStoreError, StoreUnavailableError
+from polyhop.schemas.chat import Rung, Usage
+from polyhop.schemas.errors import StoreError
 from polyhop.schemas.records import Document
+from polyhop.warehouse.cache.database import find_damaged_caches, set_aside
 from polyhop.warehouse.cache.documents import DocumentCache
-from polyhop.warehouse.cache.repair import find_damaged_caches, repair_caches
-from polyhop.warehouse.cache.replies import ReplyCache, export_replies
+from polyhop.warehouse.cache.replies import ReplyCache, ReplySource, StoredFailure
 from polyhop.warehouse.cache.vectors import VectorCache
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.models.budget import Budget
-from polyhop.warehouse.models.chat import CachedChat, RequestJournal
 
-CALL = Usage(calls=1, prompt_tokens=10, completion_tokens=5, cost_usd=0.01, seconds=0.5)
-
-
-class Names(BaseModel):
-    names: list[str]
+NO_DATABASE = b"no database at all, but long enough to be read as one" * 50
+KEYS = [f"{number:064x}" for number in range(40)]
+USAGE = Usage(calls=1, prompt_tokens=10, completion_tokens=5, cost_usd=0.01, seconds=0.5)
 
 
-TASK = ChatTask("kg.extract", Prompt("kg.extract", "Names in {{text}}"), Names, max_output_tokens=100)
-
-
-class CountingGateway:
-    """Replies with the text's words and remembers what it was asked."""
-
-    model = "fake/model"
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def answer(self, request: ChatRequest[Names], journal: RequestJournal) -> ChatOutcome[Names]:
-        text = dict(request.inputs)["text"]
-        journal.before_call(request, 10)
-        self.asked.append(text)
-        reply = Names(names=text.split())
-        journal.after_call(request, reply.model_dump_json(), CALL, "")
-        return ChatOutcome(reply, self.model, False, Rung.AS_IS, 1, "", "", CALL)
-
-
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    return Layout(tmp_path)
-
-
-@pytest.fixture
-def cache(layout: Layout) -> Iterator[ReplyCache]:
-    cache = ReplyCache(layout.reply_cache)
-    yield cache
+def use_vectors(path: Path) -> int:
+    """Writes and reads; returns how many rows are found."""
+    cache = VectorCache(path)
+    found = cache.get_many(KEYS)
+    cache.put_many({key: np.ones(64, np.float32) for key in KEYS if key not in found})
+    cache.get_many(KEYS)
     cache.close()
+    return len(found)
 
 
-def ask(cache: ReplyCache, gateway: CountingGateway, text: str = "Ada Lovelace") -> list[str]:
-    request = ChatRequest(TASK, f"unit {text}", (("text", text),))
-    outcome = CachedChat(gateway, cache, Budget(None, None), 1).ask([request])[0]  # type: ignore[arg-type]
-    assert outcome.reply is not None
-    return outcome.reply.names
+def use_replies(path: Path) -> int:
+    cache = ReplyCache(path)
+    found = cache.replies(KEYS)
+    cache.raw_replies(KEYS)
+    for key in KEYS:
+        if key not in found:
+            source = ReplySource(key, "model", "kg.extract", "hash", 1)
+            cache.put_call(source, "raw " * 40, USAGE, "")
+            cache.put_reply(source, '{"names": []}', Rung.AS_IS, cache.call_count(key), USAGE)
+            cache.put_failure(source, StoredFailure(1, "ModelError", "away", 1))
+    cache.replies(KEYS)
+    cache.close()
+    return len(found)
 
 
-def execute(path: Path, sql: str, *values: object) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute(sql, values)
-    connection.commit()
-    connection.close()
+def use_documents(path: Path) -> int:
+    cache = DocumentCache(path)
+    found = [key for key in KEYS if cache.get(key) is not None]
+    for key in KEYS:
+        cache.put(key, Document(key, f"text of {key}", (), {}))
+    cache.close()
+    return len(found)
 
 
-DAMAGE = {
-    "a flipped byte": "UPDATE replies SET reply = CAST(x'00' || substr(reply, 2) AS BLOB)",
-    "a cut": "UPDATE replies SET reply = substr(reply, 1, length(reply) - 3)",
-    "nothing left": "UPDATE replies SET reply = x''",
-    "a text": "UPDATE replies SET reply = 'text'",
-    "an unknown rung": "UPDATE replies SET rung = 'as_iz'",
-    "other tokens": "UPDATE replies SET completion_tokens = 5000000",
-    "another model": "UPDATE replies SET model = 'faked/model'",
-    "another checksum": "UPDATE replies SET checksum = x'0011223344556677'",
-    "no number": "UPDATE replies SET attempts = 'x', checksum = NULL",
-}
+USES = {"vectors": use_vectors, "paths": use_vectors, "replies": use_replies, "documents": use_documents}
+Use = Callable[[Path], int]
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_reply_is_read_from_its_raw_text_and_nothing_is_paid_twice(
-    cache: ReplyCache, damage: str, caplog: pytest.LogCaptureFixture
+@pytest.fixture(params=USES)
+def cache(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Use]:
+    path, use = tmp_path / "caches" / f"{request.param}.sqlite", USES[request.param]
+    assert (use(path), use(path)) == (0, len(KEYS))
+    return path, use
+
+
+def test_a_file_that_is_no_database_is_kept_beside_a_new_one_and_that_is_said_once(
+    cache: tuple[Path, Use], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A zlib error in one row used to end every `polyhop index` with "This is a defect"."""
-    gateway = CountingGateway()
-    assert ask(cache, gateway) == ["Ada", "Lovelace"]
-    execute(cache.path, DAMAGE[damage])
+    path, use = cache
+    path.write_bytes(NO_DATABASE)
     with caplog.at_level(logging.WARNING):
-        assert ask(cache, gateway) == ["Ada", "Lovelace"]
-    assert gateway.asked == ["Ada Lovelace"]
-    assert "1 rows of" in caplog.text
-    assert "polyhop cache repair" in caplog.text
-    caplog.clear()
-    assert ask(cache, gateway) == ["Ada", "Lovelace"]
-    assert caplog.text == ""
+        assert (use(path), use(path)) == (0, len(KEYS))
+    (record,) = caplog.records
+    assert record.getMessage().endswith(f"it is kept as {path.name}.damaged-1, a new one begins empty")
+    assert path.with_name(f"{path.name}.damaged-1").read_bytes() == NO_DATABASE
 
 
-def test_a_reply_whose_raw_text_is_damaged_too_is_asked_again_once(cache: ReplyCache) -> None:
-    gateway = CountingGateway()
-    ask(cache, gateway)
-    execute(cache.path, "UPDATE replies SET reply = substr(reply, 2)")
-    execute(cache.path, "UPDATE raw_replies SET text = substr(text, 2)")
-    assert ask(cache, gateway) == ["Ada", "Lovelace"]
-    assert ask(cache, gateway) == ["Ada", "Lovelace"]
-    assert gateway.asked == ["Ada Lovelace", "Ada Lovelace"]
-
-
-def test_replies_of_a_cache_without_checksums_are_used(layout: Layout) -> None:
-    cache, gateway = ReplyCache(layout.reply_cache), CountingGateway()
-    ask(cache, gateway)
-    cache.close()
-    execute(layout.reply_cache, "ALTER TABLE replies DROP COLUMN checksum")
-    again = ReplyCache(layout.reply_cache)
-    assert ask(again, gateway) == ["Ada", "Lovelace"]
-    assert ask(again, gateway, "Charles Babbage") == ["Charles", "Babbage"]
-    assert gateway.asked == ["Ada Lovelace", "Charles Babbage"]
-    again.close()
-    assert find_damaged_caches(layout) == []
-
-
-def test_an_export_leaves_damaged_replies_out(cache: ReplyCache, tmp_path: Path) -> None:
-    gateway = CountingGateway()
-    for text in ("a", "b", "c"):
-        ask(cache, gateway, text)
-    execute(cache.path, "UPDATE replies SET reply = x'00' WHERE rowid = 2")
-    assert export_replies(cache, tmp_path / "replies.parquet") == 2
-
-
-def fill(layout: Layout, count: int = 300) -> dict[str, list[float]]:
-    """Vectors and replies; returns the vectors."""
-    vectors = VectorCache(layout.vector_cache)
-    rng = np.random.default_rng(5)
-    rows = {f"{number:064x}": rng.normal(size=64).astype(np.float32) for number in range(count)}
-    vectors.put_many(rows)
-    vectors.close()
-    replies, gateway = ReplyCache(layout.reply_cache), CountingGateway()
-    for number in range(20):
-        ask(replies, gateway, f"text {number}")
-    replies.close()
-    return {key: vector.tolist() for key, vector in rows.items()}
-
-
-def test_a_damaged_cache_of_paths_is_found_and_repaired_like_that_of_an_index(layout: Layout) -> None:
-    paths = VectorCache(layout.path_cache, most_rows=10)
-    paths.put_many({f"{number:064x}": np.ones(4, np.float32) for number in range(3)})
-    paths.close()
-    execute(layout.path_cache, "UPDATE vectors SET vector = x'00' WHERE rowid = 2")
-    (found,) = find_damaged_caches(layout)
-    assert "paths.sqlite" in found
-    (saved,) = repair_caches(layout)
-    assert (saved.path, saved.saved, saved.damaged) == (layout.path_cache, 2, 1)
-
-
-def test_a_damaged_cache_of_documents_is_found_and_repaired(layout: Layout) -> None:
-    cache = DocumentCache(layout.document_cache)
-    documents = {key: Document(key, f"text of {key}", (), {}) for key in ("a", "b", "c")}
-    for key, document in documents.items():
-        cache.put(key, document)
-    cache.close()
-    assert find_damaged_caches(layout) == []
-    execute(layout.document_cache, "UPDATE documents SET content = x'00' WHERE key = 'b'")
-    (found,) = find_damaged_caches(layout)
-    assert "documents.sqlite is damaged (1 rows of table 'documents'" in found
-    (saved,) = repair_caches(layout)
-    assert (saved.path, saved.saved, saved.damaged) == (layout.document_cache, 2, 1)
-    repaired = DocumentCache(layout.document_cache)
-    assert [repaired.get(key) for key in documents] == [documents["a"], None, documents["c"]]
-    repaired.close()
-
-
-def test_whole_caches_are_left_alone(layout: Layout) -> None:
-    fill(layout)
-    assert find_damaged_caches(layout) == []
-    assert repair_caches(layout) == []
-
-
-def test_whatever_byte_flips_what_can_be_read_is_saved_and_nothing_wrong_is(layout: Layout) -> None:
-    whole = fill(layout)
-    content = layout.vector_cache.read_bytes()
+def test_whatever_byte_flips_a_cache_is_used_without_an_error(cache: tuple[Path, Use]) -> None:
+    path, use = cache
+    content = path.read_bytes()
     rng = random.Random(7)
-    noticed = 0
-    for offset in [*range(0, 100, 13), *(rng.randrange(100, len(content)) for _ in range(20))]:
+    for offset in [*range(0, 100, 17), *(rng.randrange(100, len(content)) for _ in range(12))]:
         flipped = bytearray(content)
         flipped[offset] ^= 1 << rng.randrange(8)
-        layout.vector_cache.write_bytes(flipped)
-        found = find_damaged_caches(layout)
-        noticed += bool(found)
-        assert all("fix it with: polyhop cache repair" in sentence for sentence in found)
-        for saved in repair_caches(layout):
-            assert saved.kept.read_bytes()[100:] == bytes(flipped[100:])
-            saved.kept.unlink()
-        assert find_damaged_caches(layout) == [], offset
-        cache = VectorCache(layout.vector_cache)
-        held = {key: vector.tolist() for key, vector in cache.get_many(list(whole)).items()}
-        cache.close()
-        assert all(held[key] == whole[key] for key in held), offset
-        if offset >= 4096:  # the first page holds the list of tables: without it nothing can be found
-            assert len(held) >= len(whole) - 30, (offset, len(held))
-    assert noticed > 10
+        path.write_bytes(flipped)
+        use(path)
 
 
-def test_replies_are_saved_with_their_journal(layout: Layout) -> None:
-    fill(layout)
-    execute(layout.reply_cache, "UPDATE replies SET reply = x'00' WHERE rowid = 3")
-    assert "1 rows of table 'replies' are not as they were written" in find_damaged_caches(layout)[0]
-    (saved,) = repair_caches(layout)
-    assert (saved.path, saved.saved, saved.damaged) == (layout.reply_cache, 19 + 20 + 20, 1)
-    cache, gateway = ReplyCache(layout.reply_cache), CountingGateway()
-    for number in range(20):
-        ask(cache, gateway, f"text {number}")
-    assert gateway.asked == []
-    assert cache.stats().reply_count == 20
+def test_a_file_that_is_damaged_while_it_is_open_is_replaced_and_the_work_done(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.sqlite"
+    use_vectors(path)
+    first, second = VectorCache(path), VectorCache(path)
+    with path.open("r+b") as stream:
+        stream.write(b"\xff" * path.stat().st_size)
+    for cache in (first, second):  # the second finds the new file, and leaves it
+        cache.put_many({KEYS[0]: np.ones(3, np.float32)})
+        assert list(cache.get_many(KEYS)) == KEYS[:1]
+    assert [kept.name for kept in tmp_path.glob("*.damaged-[0-9]")] == ["vectors.sqlite.damaged-1"]
+    first.close()
+    second.close()
+
+
+def test_a_table_that_is_gone_is_damage(tmp_path: Path) -> None:
+    cache = VectorCache(tmp_path / "vectors.sqlite")
+    with sqlite3.connect(cache.path) as other:
+        other.execute("DROP TABLE vectors")
+    other.close()
+    assert cache.get_many(KEYS) == {}
     cache.close()
 
 
-def test_a_cache_that_others_use_is_not_replaced(layout: Layout) -> None:
-    fill(layout)
-    execute(layout.vector_cache, "UPDATE vectors SET vector = x'00' WHERE rowid = 3")
-    used = VectorCache(layout.vector_cache)
-    with pytest.raises(StoreUnavailableError, match="stop index runs and workers"):
-        repair_caches(layout)
-    used.close()
-    assert [saved.saved for saved in repair_caches(layout)] == [299]
+def test_a_damaged_cache_that_may_only_be_read_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "replies.sqlite"
+    path.write_bytes(NO_DATABASE)
+    monkeypatch.setattr("polyhop.warehouse.cache.database.is_writable", lambda _: False)
+    with caplog.at_level(logging.WARNING):
+        cache = ReplyCache(path)
+        assert cache.replies(KEYS) == {}
+    assert caplog.records[-1].getMessage().endswith("nothing is read from it")
+    with pytest.raises(StoreError, match="may only be read"):
+        cache.evict(model="model")
+    cache.close()
 
 
-def test_a_file_that_is_no_database_is_set_aside(layout: Layout) -> None:
-    layout.caches.mkdir()
-    layout.vector_cache.write_bytes(b"no database at all, but long enough to be read as one" * 50)
-    with pytest.raises(DamagedStoreError, match=r"vectors.sqlite is damaged .*polyhop cache repair"):
-        VectorCache(layout.vector_cache)
-    (saved,) = repair_caches(layout)
-    assert (saved.saved, saved.kept.name) == (0, "vectors.sqlite.damaged-1")
-    VectorCache(layout.vector_cache).close()
+def test_the_check_names_the_damaged_caches_and_setting_them_aside_heals(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    for path, use in ((layout.vector_cache, use_vectors), (layout.reply_cache, use_replies)):
+        use(path)
+    assert find_damaged_caches(layout) == {}
+    layout.reply_cache.write_bytes(NO_DATABASE)
+    ((path, sentence),) = find_damaged_caches(layout).items()
+    assert path == layout.reply_cache
+    assert sentence.startswith(f"{path} is damaged (file is not a database); move it away")
+    assert set_aside(path) == path.with_name("replies.sqlite.damaged-1")
+    assert set_aside(path) is None
+    assert find_damaged_caches(layout) == {}
+
+
+def test_replies_of_a_cache_with_a_column_of_checksums_are_used(tmp_path: Path) -> None:
+    path = tmp_path / "replies.sqlite"
+    use_replies(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE replies ADD COLUMN checksum BLOB")
+    connection.close()
+    assert use_replies(path) == len(KEYS)

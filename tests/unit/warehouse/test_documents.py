@@ -494,7 +494,7 @@ def test_the_cache_forgets_the_oldest_and_refuses_damaged_rows(tmp_path: Path) -
         cache.put(key, document)
     assert [cache.get(key) for key in documents] == [None, documents["b"], documents["c"]]
     assert cache._database is not None
-    cache._database._connection.execute("UPDATE documents SET content = x'00' WHERE key = 'b'")
+    cache._database._connection().execute("UPDATE document_texts SET content = x'00' WHERE key = 'b'")
     assert [cache.get(key) for key in ("b", "c")] == [None, documents["c"]]
     cache.close()
 

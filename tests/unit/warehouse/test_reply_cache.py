@@ -236,13 +236,6 @@ def test_names_of_statements_are_not_used_twice() -> None:
     assert names == list(read_statements(SQL_FILE))
 
 
-def test_a_file_that_is_no_cache_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "replies.sqlite"
-    path.write_bytes(b"this is not a database, and it is long enough to be read as a header of one" * 20)
-    with pytest.raises(StoreError, match=r"replies\.sqlite is damaged .*polyhop cache repair"):
-        ReplyCache(path)
-
-
 def test_a_lock_that_others_do_not_release_is_a_retryable_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

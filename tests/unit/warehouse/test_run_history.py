@@ -11,9 +11,7 @@ from polyhop.schemas.runs import Outcome, RunRecord, StageUse, Starter
 from polyhop.warehouse.files.layout import IndexFolder
 from polyhop.warehouse.files.run_history import (
     begin_run,
-    drop_damaged_lines,
     end_run,
-    find_history_damage,
     read_runs,
     starter,
 )
@@ -53,12 +51,10 @@ def test_runs_are_numbered_and_keep_their_last_line(folder: IndexFolder) -> None
     assert (first.run, second.run) == (1, 2)
     assert read_runs(folder) == [first, second]
     assert len(folder.runs.read_bytes().splitlines()) == 4
-    assert find_history_damage(folder) == ""
 
 
 def test_an_index_without_runs_has_none(folder: IndexFolder) -> None:
     assert read_runs(folder) == []
-    assert find_history_damage(folder) == ""
 
 
 @pytest.mark.parametrize("cut", [1, 30, 200])
@@ -67,21 +63,9 @@ def test_a_line_cut_short_is_skipped_and_the_next_run_removes_it(folder: IndexFo
     done(folder)
     folder.runs.write_bytes(folder.runs.read_bytes()[:-cut])
     assert read_runs(folder)[0] == whole
-    assert "1 line" in find_history_damage(folder)
     third = done(folder)
     assert third.run == 3
     assert [run.outcome for run in read_runs(folder)] == ["published", "killed", "published"]
-    assert find_history_damage(folder) == ""
-
-
-def test_a_changed_byte_is_found_and_the_line_can_be_dropped(folder: IndexFolder) -> None:
-    done(folder), done(folder)
-    content = folder.runs.read_bytes()
-    folder.runs.write_bytes(content.replace(b'"outcome":"published"', b'"outcome":"unchanged"', 1))
-    assert find_history_damage(folder) == "1 line(s) of 'runs.jsonl' have another content than was written"
-    drop_damaged_lines(folder)
-    assert find_history_damage(folder) == ""
-    assert [run.run for run in read_runs(folder)] == [1, 2]
 
 
 def test_only_the_newest_are_kept_and_numbers_go_on(folder: IndexFolder) -> None:
@@ -123,7 +107,6 @@ def test_many_processes_append_whole_lines(folder: IndexFolder) -> None:
     )
     processes = [subprocess.Popen([sys.executable, "-c", code, str(folder.path)]) for _ in range(2)]
     assert [process.wait() for process in processes] == [0, 0]
-    assert find_history_damage(folder) == ""
     assert read_runs(folder)[-1].run == 50
 
 

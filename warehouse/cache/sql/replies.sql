@@ -2,8 +2,7 @@
 
 -- name: create_replies
 -- Valid replies by the hash of all that determined them; `reply` is compressed JSON, `usage` numbers are what it took
--- (cost_usd is -1 where the price is unknown);
--- `checksum` is of what results depend on, NULL in rows that older versions wrote.
+-- (cost_usd is -1 where the price is unknown).
 CREATE TABLE IF NOT EXISTS replies (
     key TEXT PRIMARY KEY,
     model TEXT NOT NULL,
@@ -18,8 +17,7 @@ CREATE TABLE IF NOT EXISTS replies (
     completion_tokens INTEGER NOT NULL,
     cost_usd REAL NOT NULL,
     seconds REAL NOT NULL,
-    stored_at REAL NOT NULL,
-    checksum BLOB
+    stored_at REAL NOT NULL
 );
 
 -- name: create_raw_replies
@@ -88,7 +86,7 @@ CREATE TABLE IF NOT EXISTS shortened_replies (
 
 -- name: read_replies
 -- Those of the given keys (a JSON array) that have a reply.
-SELECT key, model, reply, rung, attempts, calls, prompt_tokens, completion_tokens, cost_usd, seconds, checksum
+SELECT key, model, reply, rung, attempts, calls, prompt_tokens, completion_tokens, cost_usd, seconds
 FROM replies WHERE key IN (SELECT value FROM json_each(:keys));
 
 -- name: read_failures
@@ -132,15 +130,21 @@ FROM raw_replies WHERE key = :key;
 
 -- name: write_reply
 -- Stores a valid reply; one that was there (and no longer valid) is replaced.
-INSERT OR REPLACE INTO replies
+INSERT OR REPLACE INTO replies (
+    key, model, task, prompt_hash, schema_version, reply, rung, attempts,
+    calls, prompt_tokens, completion_tokens, cost_usd, seconds, stored_at
+)
 VALUES (:key, :model, :task, :prompt_hash, :schema_version, :reply, :rung, :attempts,
-    :calls, :prompt_tokens, :completion_tokens, :cost_usd, :seconds, :now, :checksum);
+    :calls, :prompt_tokens, :completion_tokens, :cost_usd, :seconds, :now);
 
 -- name: add_reply
 -- Stores a reply from elsewhere unless its key has one.
-INSERT OR IGNORE INTO replies
+INSERT OR IGNORE INTO replies (
+    key, model, task, prompt_hash, schema_version, reply, rung, attempts,
+    calls, prompt_tokens, completion_tokens, cost_usd, seconds, stored_at
+)
 VALUES (:key, :model, :task, :prompt_hash, :schema_version, :reply, :rung, :attempts,
-    :calls, :prompt_tokens, :completion_tokens, :cost_usd, :seconds, :now, :checksum);
+    :calls, :prompt_tokens, :completion_tokens, :cost_usd, :seconds, :now);
 
 -- name: write_failure
 -- Stores why a request has no (valid) reply; the latest reason counts.
@@ -231,5 +235,5 @@ WHERE (:model IS NULL OR model = :model) AND (:before IS NULL OR stored_at < :be
 -- name: read_page
 -- Replies after a key, in the order of their keys; not those cut under a limit of this project, which a file cannot tell.
 SELECT key, model, task, prompt_hash, schema_version, reply, rung, attempts,
-    calls, prompt_tokens, completion_tokens, cost_usd, seconds, checksum
+    calls, prompt_tokens, completion_tokens, cost_usd, seconds
 FROM replies WHERE key > :after AND key NOT IN (SELECT key FROM shortened_replies) ORDER BY key LIMIT :limit;

@@ -44,8 +44,3 @@ WHERE number = :number AND state = 'leased';
 UPDATE questions
 SET state = 'dead', error = 'deadline passed', error_class = :error_class, finished_at = :now
 WHERE state = 'queued' AND deadline_at IS NOT NULL AND deadline_at <= :now;
-
--- name: bury
--- A waiting question that cannot be read.
-UPDATE questions SET state = 'dead', error = :error, error_class = :error_class, finished_at = :now
-WHERE number = :number AND state = 'queued';

@@ -15,15 +15,8 @@ SET state = 'queued', attempts = 0, lost_leases = 0, available_at = :now, deadli
 WHERE job_id = :job_id AND state IN ('dead', 'cancelled');
 
 -- name: stored
--- Questions by the asker's own ids, with their answers.
-SELECT q.number, q.question_id, q.state, r.answer, r.result_json
-FROM questions AS q
-LEFT JOIN results AS r ON r.job_id = q.job_id AND r.question_id = q.question_id
-WHERE q.job_id = :job_id AND q.question_id IN :question_ids;
-
--- name: forget_answers
--- Answers that cannot be read make room for new ones.
-DELETE FROM results WHERE job_id = :job_id AND question_id IN :question_ids;
+-- Questions by the asker's own ids.
+SELECT number, question_id, state FROM questions WHERE job_id = :job_id AND question_id IN :question_ids;
 
 -- name: retry_named
 -- Chosen questions get all their attempts again.

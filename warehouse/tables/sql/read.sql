@@ -119,7 +119,7 @@ WHERE key IN (SELECT unnest($ids)) AND type IS NOT NULL ORDER BY 1;
 SELECT record_id, source, metadata_json FROM records WHERE record_id IN (SELECT unnest($ids));
 
 -- name: origins_of_documents
--- The same of documents, for passages without a record of their own and versions from before there was that table.
+-- The same of documents, for passages without a record of their own.
 SELECT document_id, source, metadata_json FROM documents WHERE document_id IN (SELECT unnest($ids));
 
 -- name: records_of_passages
@@ -148,10 +148,8 @@ SELECT
 FROM records ORDER BY record_id;
 
 -- name: has_dates
--- Whether dates were looked for: the version has entities, and the view, which older versions lack.
-SELECT
-    EXISTS (SELECT 1 FROM entities)
-    AND EXISTS (SELECT 1 FROM duckdb_views() WHERE view_name = 'dates' AND NOT internal);
+-- Whether dates were looked for: the version has entities.
+SELECT EXISTS (SELECT 1 FROM entities);
 
 -- name: date_values
 -- Dates that the passages of a record state, in number order of records; of one role, unless it is ''.
