@@ -1,20 +1,43 @@
-"""Every strategy on MuSiQue-100, over the graph of rules and over the imported openie graph: one command.
+"""Every strategy, and variants of some, on MuSiQue-100, over the graph of rules and the imported openie graph.
 
 Run: uv run python benchmarks/evaluation.py ROOT [MUSIQUE]   (folder of the data set, default ../shared/data/musique100)
-Builds both indexes under ROOT where they are missing. Each evaluation is stored with its report (polyhop eval --list).
+Builds both indexes under ROOT where they are missing, and writes benchmarks/results/musique100.json: means per
+strategy, to four digits, without times. benchmarks/readme_tables.py writes the tables of the docs from it.
 """
 
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-from machine import describe_machine
-
 PROJECT = Path(__file__).resolve().parent.parent
-ADDED = ("qasa", "naive-vector", "dense-ann")
-SHOWN = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
+RESULTS = PROJECT / "benchmarks" / "results" / "musique100.json"
+ADDED = ("bridge-masked", "qasa", "naive-vector", "dense-ann", "proprag", "triple-ppr")
+"""Strategies that an index is not built for by default."""
+VARIANTS = (
+    "graph-hybrid:title_aliases=true",
+    "graph-hybrid:hub_top_percent=1",
+    "graph-hybrid:mix=adaptive",
+    "graph-hybrid:title_aliases=true:hub_top_percent=1:mix=adaptive",
+    "graph-hybrid:entity_norm=none",
+    "graph-hybrid:entity_norm=simple",
+    "graph-hybrid:entity_norm=lower",
+    "graph-hybrid:edge_cap=20",
+    "graph-hybrid:ppr=push",
+    "graph:entity_fallback=bm25_top1",
+    "graph:entity_norm=simple",
+    "graph:hub_top_percent=1",
+    "qasa:gate=none",
+    "qasa:steps=1",
+    "qasa:steps=2",
+    "qasa:steps=4",
+    "qasa:decay=0.3",
+    "qasa:decay=0.5",
+    "qasa:decay=0.9",
+    "qasa:decay=1.0",
+)
+"""SPRIG's refinements, and the ablations of spreading activation (algorithms.md 1.7)."""
+KEPT = ("recall@2", "recall@5", "recall@10", "mrr", "em", "f1")
 
 
 def polyhop(root: str, *arguments: str) -> str:
@@ -23,28 +46,26 @@ def polyhop(root: str, *arguments: str) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=PROJECT).stdout
 
 
+def evaluated(root: str, data: Path, index: str, strategies: str) -> dict[str, dict[str, float]]:
+    """Mean metrics by strategy."""
+    arguments = ("eval", str(data / "questions.jsonl"), "--index", index, "--strategies", strategies)
+    report = json.loads(polyhop(root, *arguments, "--no-store", "--json"))
+    return {
+        name: {metric: round(result[metric], 4) for metric in KEPT} for name, result in report["strategies"].items()
+    }
+
+
 def main() -> None:
-    """Prints a Markdown table per index."""
+    """Writes the results."""
     root = str(Path(sys.argv[1]).resolve())
     data = Path(sys.argv[2] if len(sys.argv) > 2 else PROJECT.parent / "shared" / "data" / "musique100").resolve()
     added = [part for name in ADDED for part in ("--add-strategy", name)]
-    print(describe_machine())
+    results = {}
     for index, extractor in (("musique", "rules"), ("musique-openie", f"import:{data / 'openie.jsonl'}")):
-        start = time.perf_counter()
         polyhop(root, "index", str(data / "corpus.jsonl"), "--index", index, "--extractor", extractor, *added, "--json")
-        indexed = time.perf_counter()
-        arguments = ("eval", str(data / "questions.jsonl"), "--index", index, "--strategies", "all", "--json")
-        report = json.loads(polyhop(root, *arguments))
-        print(
-            f"\n{index}: indexed in {indexed - start:.0f} s, {len(report['strategies'])} strategies evaluated in "
-            f"{time.perf_counter() - indexed:.0f} s; {report['folder']}/report.html\n"
-        )
-        print(f"| strategy | {' | '.join(SHOWN)} | p50 / p95 ms |\n|---|" + "---|" * (len(SHOWN) + 1))
-        rows = sorted(report["strategies"].items(), key=lambda pair: (-pair[1]["recall@5"], pair[0]))
-        for name, result in rows:
-            latency = result["latency_ms"]
-            values = " | ".join(f"{result[metric]:.3f}" for metric in SHOWN)
-            print(f"| `{name}` | {values} | {latency['p50']:.1f} / {latency['p95']:.1f} |")
+        results[index] = evaluated(root, data, index, "all") | evaluated(root, data, index, ",".join(VARIANTS))
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

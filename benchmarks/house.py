@@ -1,7 +1,7 @@
 """Figures of the code itself: sizes, circles, imports between modules, what commands import and what they call.
 
 Run: uv run python benchmarks/house.py [FOLDER]   (a checkout with its .venv, default this one)
-tests/architecture/test_budget.py holds some of these numbers; docs/decisions/0012-room-for-what-comes.md quotes them.
+tests/architecture/test_budget.py holds some of these numbers.
 """
 
 import ast

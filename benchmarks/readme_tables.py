@@ -1,6 +1,8 @@
-"""Writes the parts of README.md and docs/ that come from running things: demo output, recall table, settings.
+"""Writes the parts of README.md, docs/ and benchmarks/README.md that come from running things.
 
-Run: uv run python benchmarks/readme_tables.py [settings|demo|musique …]   (all if none is named)
+These are demo output, settings, and the tables of strategies (from the results of benchmarks/evaluation.py).
+
+Run: uv run python benchmarks/readme_tables.py [settings|demo|musique|strategies …]   (all if none is named)
 """
 
 import json
@@ -16,9 +18,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 README = PROJECT / "README.md"
 SETTINGS = PROJECT / "docs" / "reference" / "settings.md"
 STRATEGIES = PROJECT / "docs" / "reference" / "strategies.md"
-MUSIQUE = PROJECT.parent / "shared" / "data" / "musique100"
-ADDED = ("bridge-masked", "qasa", "naive-vector", "dense-ann")
-"""Strategies that an index is not built for by default."""
+MEASURED = PROJECT / "benchmarks" / "README.md"
+RESULTS = PROJECT / "benchmarks" / "results" / "musique100.json"
 SHOWN = ("recall@2", "recall@5", "recall@10", "mrr")
 
 
@@ -45,18 +46,29 @@ def demo() -> str:
 
 
 def musique() -> str:
-    """Recall of every strategy with its default parameters on MuSiQue-100, the best by recall@5 first."""
-    with tempfile.TemporaryDirectory() as root:
-        added = (part for name in ADDED for part in ("--add-strategy", name))
-        run("index", str(MUSIQUE / "corpus.jsonl"), "--index", "musique", "--root", root, *added)
-        printed = run(
-            "eval", str(MUSIQUE / "questions.jsonl"), "--index", "musique", "--root", root, "--json",
-            "--strategies", "all", "--no-store",
-        )  # fmt: skip
+    """Recall of every strategy with its default parameters over the graph of rules, in descending order of recall@5."""
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))["musique"]
     rows = [f"| strategy | {' | '.join(SHOWN)} |", "|---|" + "---|" * len(SHOWN)]
-    results = json.loads(printed)["strategies"]
     for name, result in sorted(results.items(), key=lambda pair: (-pair[1]["recall@5"], pair[0])):
-        rows.append(f"| `{name}` | " + " | ".join(f"{result[metric]:.3f}" for metric in SHOWN) + " |")
+        if ":" not in name:
+            rows.append(f"| `{name}` | " + " | ".join(f"{result[metric]:.3f}" for metric in SHOWN) + " |")
+    return "\n".join(rows)
+
+
+def strategies() -> str:
+    """The same and the variants over both graphs, with exact match and F1 of the reader by rules."""
+    rules, imported = json.loads(RESULTS.read_text(encoding="utf-8")).values()
+    rows = [
+        "| strategy | rules: R@2 / R@5 / R@10 / MRR | EM / F1 | openie: R@2 / R@5 / R@10 / MRR | EM / F1 |",
+        "|---|---|---|---|---|",
+    ]
+    for name in sorted(rules, key=lambda name: (":" in name, -rules[name]["recall@5"] * (":" not in name), name)):
+        cells = [
+            " / ".join(f"{results[name][metric]:.3f}".removeprefix("0") for metric in metrics)
+            for results in (rules, imported)
+            for metrics in (SHOWN, ("em", "f1"))
+        ]
+        rows.append(f"| `{name}` | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
@@ -64,6 +76,7 @@ PARTS = {
     "settings": ("settings table", settings, (SETTINGS,)),
     "demo": ("demo output", demo, (README,)),
     "musique": ("musique table", musique, (README, STRATEGIES)),
+    "strategies": ("strategies table", strategies, (MEASURED,)),
 }
 """Marker, what produces the part, and the pages that it stands on."""
 

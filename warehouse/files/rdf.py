@@ -35,7 +35,7 @@ from polyhop.schemas.text import content_hash
 from polyhop.warehouse.files.records import FaultError, bad_record, check_characters, checked_name, fault_words
 from polyhop.warehouse.files.sources import MAX_RECORD_BYTES, Line, encoding_fault, open_bytes, read_lines, size_words
 
-# Source: decisions/0016-rdf-and-neo4j-graphs.md; RDF Schema 1.1 (2014), sections 3.3 and 3.6.
+# Source: reference/graphs.md; RDF Schema 1.1 (2014), sections 3.3 and 3.6.
 
 Triple = tuple[str, str, Node]
 """Subject and predicate by id (an IRI, or `_:` and the name of a blank node), and an object; literals have no id."""
@@ -274,7 +274,7 @@ def _unescaped(text: str, term: str) -> str:
         raise FaultError(f"the {term} has an escape that is no character") from error
 
 
-# Source: RDF 1.1 Turtle (2014); decisions/0016-rdf-and-neo4j-graphs.md.
+# Source: RDF 1.1 Turtle (2014); reference/graphs.md.
 
 MAX_TURTLE_BYTES = 256 * 1024 * 1024
 """Chosen: some 3 million triples, for which rdflib needs about 4 GB."""

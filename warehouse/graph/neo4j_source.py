@@ -1,7 +1,7 @@
 """An existing graph in Neo4j as lines of a graph: nodes with labels and properties, and relationships.
 
-Nodes and relationships arrive in pages of the driver, so that memory does not grow with the graph.
-Source: decisions/0016-rdf-and-neo4j-graphs.md.
+Writes nothing. Nodes and relationships arrive in pages of the driver, so that memory does not grow with the graph.
+Source: reference/graphs.md.
 """
 
 from collections.abc import Iterator, Mapping
