@@ -1,6 +1,6 @@
 """An existing graph in Neo4j as lines of a graph: nodes with labels and properties, and relationships.
 
-Writes nothing. Nodes and relationships arrive in pages of the driver, so that memory does not grow with the graph.
+Nodes and relationships arrive in pages of the driver, so that memory does not grow with the graph.
 Source: reference/graphs.md.
 """
 
