@@ -240,6 +240,7 @@ def test_a_lock_that_others_do_not_release_is_a_retryable_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(polyhop.warehouse.cache.database, "BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setitem(polyhop.warehouse.cache.database._OPTIONS, "timeout", 0.05)
     cache = ReplyCache(tmp_path / "replies.sqlite")
     blocker = sqlite3.connect(cache.path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")

@@ -168,6 +168,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_a_lock_that_others_do_not_release_is_a_retryable_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polyhop.warehouse.cache.database, "BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setitem(polyhop.warehouse.cache.database._OPTIONS, "timeout", 0.05)
     cache = VectorCache(path)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
