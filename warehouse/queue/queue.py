@@ -27,10 +27,6 @@ from polyhop.schemas.queue import (
 )
 from polyhop.warehouse.files.disk import READ_ONLY
 from polyhop.warehouse.queue import jobs, leases
-from polyhop.warehouse.queue import jobs as results
-from polyhop.warehouse.queue import jobs as submission
-from polyhop.warehouse.queue import jobs as workers
-from polyhop.warehouse.queue import leases as outcomes
 from polyhop.warehouse.queue.schema import (
     Clock,
     Database,
@@ -128,9 +124,9 @@ class QuestionQueue:
             IdempotencyKeyError: If the key was used for something else.
             QueueFullError: If the queue would hold more than `max_depth` waiting questions.
         """
-        prepared = submission.prepare(spec, questions)
+        prepared = jobs.prepare(spec, questions)
         work = partial(
-            submission.submit,
+            jobs.submit,
             job=prepared,
             ageing_seconds=self._ageing_seconds,
             max_depth=self._max_depth,
@@ -139,7 +135,7 @@ class QuestionQueue:
 
     def job_of_key(self, key: str) -> int | None:
         """The job that was submitted under an idempotency key, None if there is none."""
-        return self._do(partial(submission.find_submitted_job, key=key), "read")
+        return self._do(partial(jobs.find_submitted_job, key=key), "read")
 
     def claim(
         self, queues: Sequence[str], worker_id: str, limit: int = 32, lease_seconds: float = 30.0
@@ -175,16 +171,16 @@ class QuestionQueue:
         """
         if not finished:
             return set()
-        texts = outcomes.result_texts(finished)
-        return self._do(partial(outcomes.finish, finished=finished, texts=texts))
+        texts = leases.result_texts(finished)
+        return self._do(partial(leases.finish, finished=finished, texts=texts))
 
     def fail(self, failed: Sequence[FailedQuestion]) -> set[str]:
         """Queues questions again after a growing pause, or ends them; gives the tokens that still held."""
-        return self._do(partial(outcomes.fail, failed=failed)) if failed else set()
+        return self._do(partial(leases.fail, failed=failed)) if failed else set()
 
     def release(self, lease_tokens: Sequence[str]) -> set[str]:
         """Gives leases back without using an attempt; gives the tokens that still held."""
-        return self._do(partial(outcomes.release, lease_tokens=lease_tokens)) if lease_tokens else set()
+        return self._do(partial(leases.release, lease_tokens=lease_tokens)) if lease_tokens else set()
 
     def sweep(self) -> None:
         """Takes back leases that ran out and ends questions past their deadline, as every claim does."""
@@ -229,8 +225,8 @@ class QuestionQueue:
         Raises:
             UnknownJobError: If there is none of this id (before the first row).
         """
-        after, last = self._do(partial(results.number_range, job_id=job_id), "read")
-        return self._pages(after, partial(results.page, last=last, states=states, with_evidence=with_evidence))
+        after, last = self._do(partial(jobs.number_range, job_id=job_id), "read")
+        return self._pages(after, partial(jobs.page, last=last, states=states, with_evidence=with_evidence))
 
     def _pages(self, after: int | None, page: Callable[..., tuple[list[ResultRow], int | None]]) -> Iterator[ResultRow]:
         while after is not None:
@@ -239,7 +235,7 @@ class QuestionQueue:
 
     def result(self, job_id: int, question_id: str) -> ResultRow | None:
         """One question of a job by the asker's own id, or None."""
-        return self._do(partial(results.find_result, job_id=job_id, question_id=question_id), "read")
+        return self._do(partial(jobs.find_result, job_id=job_id, question_id=question_id), "read")
 
     def count_open(self, queues: Sequence[str]) -> int:
         """Questions of the queues that wait or are being answered."""
@@ -275,7 +271,7 @@ class QuestionQueue:
         """Notes a worker, its queues, the index versions it holds and the outage that it waits through, if any."""
         self._do(
             partial(
-                workers.report_worker,
+                jobs.report_worker,
                 worker_id=worker_id,
                 host=host,
                 process_id=process_id,
@@ -287,7 +283,7 @@ class QuestionQueue:
 
     def workers(self, seen_within_seconds: float = 60.0) -> list[WorkerRow]:
         """Workers that gave a sign of life lately."""
-        return self._do(partial(workers.list_workers, seen_within_seconds=seen_within_seconds), "read")
+        return self._do(partial(jobs.list_workers, seen_within_seconds=seen_within_seconds), "read")
 
     def remove_worker(self, worker_id: str) -> None:
         """Takes a worker that ends off the list."""

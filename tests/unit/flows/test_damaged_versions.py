@@ -226,6 +226,17 @@ def test_a_pointer_to_nothing_is_named_and_an_index_run_replaces_it(towns: Towns
     assert towns.verify().ok
 
 
+def test_a_damaged_cache_is_named_and_an_index_run_goes_on_with_a_new_one(towns: Towns) -> None:
+    before, cache = towns.manifest(), Layout(towns.root).vector_cache
+    cache.write_bytes(b"no database at all" * 1000)
+    assert "vectors.sqlite is damaged (file is not a database)" in towns.found()["caches"][0]
+    towns.index(full=True)
+    assert towns.manifest().arrays == before.arrays
+    assert cache.with_name("vectors.sqlite.damaged-1").exists()
+    assert towns.verify().ok
+    assert towns.doctor() == {}
+
+
 def test_what_a_killed_removal_left_goes_away_with_the_next_run(towns: Towns) -> None:
     versions = Layout(towns.root).index("towns").versions
     shutil.copytree(versions / "000001", versions / "000000")
