@@ -70,7 +70,10 @@ def check_parts(parts: Sequence[Sequence[QuestionRecord]], name: str) -> None:
             are too long or too short for it.
     """
     for part in parts:
-        _check_length(part, name)
+        is_long = long_answer_words(record.answers for record in part) is not None
+        if name == ("em" if is_long else CONTAINMENT):
+            kind = "long" if is_long else "short"
+            raise ConfigurationError(f"Gold answers this {kind} are not judged by {name}; take --metric f1.")
     counts = [sum(is_judged(record, name) for record in part) for part in parts]
     if min(counts) < LEAST_JUDGED:
         raise ConfigurationError(
@@ -78,13 +81,6 @@ def check_parts(parts: Sequence[Sequence[QuestionRecord]], name: str) -> None:
             f"{counts[0]} to tune on and {counts[1]} to keep back; take more questions, another --sample, or another "
             f"--metric ({_gold_words([record for part in parts for record in part])})."
         )
-
-
-def _check_length(part: Sequence[QuestionRecord], name: str) -> None:
-    is_long = long_answer_words(record.answers for record in part) is not None
-    if name == ("em" if is_long else CONTAINMENT):
-        kind = "long" if is_long else "short"
-        raise ConfigurationError(f"Gold answers this {kind} are not judged by {name}; take --metric f1.")
 
 
 def _gold_words(records: Sequence[QuestionRecord]) -> str:
