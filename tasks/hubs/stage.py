@@ -321,7 +321,6 @@ def plan(build: Build, planner: Planner) -> Iterator[PlannedStep]:
 
 
 def _asks(build: Build) -> bool:
-    """Whether a model writes the texts."""
     return build.settings.hubs.textualiser == "model"
 
 

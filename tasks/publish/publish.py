@@ -429,7 +429,6 @@ def check_invariants(connection: duckdb.DuckDBPyConnection, stages: Sequence[Sta
 
 
 def _maker(stage: Stage) -> str:
-    """Whose stage it is."""
     function = getattr(stage.finish, "func", stage.finish)  # of a partial function
     package = function.__module__.partition(".")[0]
     return "Polyhop" if package == "polyhop" else f"the package '{package}'"

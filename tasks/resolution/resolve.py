@@ -258,8 +258,6 @@ def _with_linked(names: Iterable[Name], links: Links) -> list[Name]:
 
 @dataclass(slots=True)
 class _Notes:
-    """What is noted while merging."""
-
     edges: dict[int, list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
     judged: set[frozenset[int]] = field(default_factory=set)
     refusals: dict[int, str] = field(default_factory=dict)

@@ -263,7 +263,6 @@ def _late_wh(text: str, tokens: Sequence[Token], places: Sequence[int]) -> int:
 
 
 def _head(text: str, tokens: Sequence[Token], wh: int, names: Sequence[Mention]) -> tuple[str, ...]:
-    """Words of the noun after `what` or `which`."""
     # Where the noun after a wh-word begins: past auxiliaries, articles, `most recent` and `name of`.
     lists = question_lists()
     place = wh + 1
@@ -296,7 +295,6 @@ def _ends_head(word: str, *, is_first: bool) -> bool:
 
 
 def _expected(wh: str, place: int | None, head: tuple[str, ...], tokens: Sequence[Token]) -> str:
-    """Type of the answer by wh-word and head noun."""
     lists = question_lists()
     words = {token.low for token in tokens}
     if wh in ("who", "whom"):

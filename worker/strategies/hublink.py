@@ -289,7 +289,6 @@ class HubEvidence:
         return Seed("topic", own_id, 1.0, name, topic.match, topic.similarity)
 
     def _topic_notes(self, choice: TopicChoice) -> list[Note]:
-        """Which nodes might have been meant as well."""
         others = [*choice.topic.others, *(other.node for other in choice.others)]
         if not others:
             return []
@@ -523,7 +522,6 @@ def _components(
 
 
 def _reader(index: IndexReader, parameters: HubLinkParameters, services: Services, configured: Reader) -> HubReader:
-    """The reader of both strategies."""
     chat = services.chat()
     language = index.artefact(LANGUAGE)
     partial, final = (prompt_of(name).in_language_of_question(language) for name in ("hub.partial", "hub.final"))
