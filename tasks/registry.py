@@ -158,7 +158,6 @@ def source_kind(stages: Collection[str]) -> SourceKind:
 
 @cache
 def _of_others() -> tuple[Stage, ...]:
-    """Stages that installed packages bring, by name."""
     return tuple(map(_loaded, extensions(GROUP).values()))
 
 

@@ -160,10 +160,6 @@ class RestrictedIndex:
     Attributes:
         allowed: Shape (n,), int64, ascending: their numbers in the whole version.
         seconds: What restricting took so far.
-
-    Args:
-        whole: The whole version.
-        allowed: As the attribute.
     """
 
     def __init__(self, whole: IndexReader, allowed: NDArray[np.int64]) -> None:

@@ -353,7 +353,6 @@ def _machine(timings: Document) -> str | None:
 
 
 def _sample(run: Document) -> str | None:
-    """Which part of the question set was asked; None if all of it."""
     size, seed, of = (number(run, "questions", "sample", key) for key in ("size", "seed", "of"))
     if size is None or seed is None or of is None:
         return None

@@ -70,7 +70,10 @@ def check_parts(parts: Sequence[Sequence[QuestionRecord]], name: str) -> None:
             are too long or too short for it.
     """
     for part in parts:
-        _check_length(part, name)
+        is_long = long_answer_words(record.answers for record in part) is not None
+        if name == ("em" if is_long else CONTAINMENT):
+            kind = "long" if is_long else "short"
+            raise ConfigurationError(f"Gold answers this {kind} are not judged by {name}; take --metric f1.")
     counts = [sum(is_judged(record, name) for record in part) for part in parts]
     if min(counts) < LEAST_JUDGED:
         raise ConfigurationError(
@@ -80,15 +83,7 @@ def check_parts(parts: Sequence[Sequence[QuestionRecord]], name: str) -> None:
         )
 
 
-def _check_length(part: Sequence[QuestionRecord], name: str) -> None:
-    is_long = long_answer_words(record.answers for record in part) is not None
-    if name == ("em" if is_long else CONTAINMENT):
-        kind = "long" if is_long else "short"
-        raise ConfigurationError(f"Gold answers this {kind} are not judged by {name}; take --metric f1.")
-
-
 def _gold_words(records: Sequence[QuestionRecord]) -> str:
-    """How many questions have which gold."""
     found = {
         "supporting passages": sum(bool(record.supporting) for record in records),
         "answers": sum(bool(record.answers) for record in records),
@@ -144,7 +139,11 @@ def tuning_document(
         "rest": {
             **_part(name, default, chosen, rest),
             "paired": _paired(name, default, chosen, rest),
-            "metrics": {other: _other(other, default, chosen, rest) for other in _others(name, rest, default)},
+            "metrics": {
+                other: _other(other, default, chosen, rest)
+                for other in COMPARED_METRICS
+                if other != name and metric(rest.run, default, other) is not None
+            },
         },
         "use": {
             "strategy": variant.strategy,
@@ -179,10 +178,6 @@ def _part(name: str, default: str, chosen: str, part: Part) -> dict[str, Any]:
         "default": _mean(part.run, default, name),
         "chosen": _mean(part.run, chosen, name),
     }
-
-
-def _others(name: str, part: Part, default: str) -> list[str]:
-    return [other for other in COMPARED_METRICS if other != name and metric(part.run, default, other) is not None]
 
 
 def _other(name: str, default: str, chosen: str, part: Part) -> dict[str, Any]:
@@ -238,11 +233,12 @@ def tuning_findings(report: Document) -> list[str]:
         f"{signed(found['difference'])} [{signed(found['low'])}, {signed(found['high'])}], {found['wins']} wins "
         f"{found['ties']} ties {found['losses']} losses, p = {found['p']:.3g}"
     )
+    is_better = found["significant"] and found["difference"] > 0
     best, usual = (decimal(at(report, "tuning", who, "mean")) for who in ("chosen", "default"))
     return [
         f"Highest {name} on the sample: {chosen} with {best}; the default has {usual}.",
         f"On the {rest['n']} questions kept back, chosen minus default: {words}: {_verdict(found)}",
-        f"Nothing was changed; to use it{'' if _is_better(found) else ' all the same'}: {use_line(report)}",
+        f"Nothing was changed; to use it{'' if is_better else ' all the same'}: {use_line(report)}",
     ]
 
 
@@ -250,10 +246,6 @@ def _verdict(found: Document) -> str:
     if not found["significant"]:
         return "no more than chance, so the default is as good a choice."
     return "better by more than chance." if found["difference"] > 0 else "worse by more than chance: keep the default."
-
-
-def _is_better(found: Document) -> bool:
-    return bool(found["significant"]) and found["difference"] > 0
 
 
 def use_line(report: Document) -> str:

@@ -153,18 +153,6 @@ def _drop_persons(rows: Mapping[str, Row]) -> None:
             row.type, row.confidence = None, UNSHOWN
 
 
-def _outermost(names: Sequence[Mention]) -> list[Mention]:
-    """Names that are no part of a longer one, in order."""
-    outer: list[Mention] = []
-    for mention in names:
-        if outer and mention.start < outer[-1].end:
-            if mention.end - mention.start > outer[-1].end - outer[-1].start:
-                outer[-1] = mention
-            continue
-        outer.append(mention)
-    return outer
-
-
 def _type_other_names(rows: Mapping[str, Row], text: str, title: Row, names: Sequence[Mention], first_end: int) -> None:
     """Gives the title's type to what the first sentence begins with or says it is also called."""
     if title.type is None or (title.confidence or 0) < DEFINED:
@@ -248,7 +236,14 @@ def rules_page(passage: Passage, finder: NameFinding, extractor: str = RULES, la
     _add_names(rows, passage, finder.find(passage.title), names, homes, extractor)
     # Types names of a page by its other names; changes `rows`.
     title = title_keys[:1]
-    outer = _outermost(names)
+    # Names that are no part of a longer one, in order.
+    outer: list[Mention] = []
+    for mention in names:
+        if outer and mention.start < outer[-1].end:
+            if mention.end - mention.start > outer[-1].end - outer[-1].start:
+                outer[-1] = mention
+            continue
+        outer.append(mention)
     if title and sentences:
         _type_other_names(rows, passage.text, rows[title[0]], outer, sentences[0][1])
     _drop_persons(rows)  # before lists, which would spread them

@@ -293,7 +293,6 @@ def _files_before(build: Build) -> dict[str, Path]:
 
 
 def _fresh(build: Build, recipe: str) -> tuple[str, ...]:
-    """Ids, ascending, of the passages to extract."""
     extracted = _files_before(build).get(EXTRACTED_FILE)
     return _fresh_of(str(build.staging.tables), build.fingerprint("extract"), extracted, recipe)
 
@@ -503,7 +502,6 @@ def finish(build: Build) -> Counts:
 
 
 def _raw_counts(build: Build) -> dict[str, int]:
-    """How many raw rows there are, by name."""
     counts = dict.fromkeys(RAW, 0)
     with build.tables(read_only=True) as connection:
         for name in RAW:

@@ -262,7 +262,9 @@ def distribute(stated: Stated, passages: Sequence[Passage]) -> list[Stated]:
         return [stated]
     texts = [PlacedText(passage.text) for passage in passages]
     parts = [Stated() for _ in passages]
-    holders = _holders(stated.names, texts)
+    # Numbers of the texts in which the names stand, by key.
+    keys = dict.fromkeys(name.key for name in stated.names)
+    holders = {key: [number for number, text in enumerate(texts) if text.find(key)] for key in keys}
     for name in stated.names:
         for number in holders[name.key] or [0]:
             parts[number].names.append(name)
@@ -273,12 +275,6 @@ def distribute(stated: Stated, passages: Sequence[Passage]) -> list[Stated]:
     for triple in stated.triples:
         parts[_holder(holders, triple[1])].triples.append(triple)
     return parts
-
-
-def _holders(names: Iterable[StatedName], texts: Sequence[PlacedText]) -> dict[str, list[int]]:
-    """Numbers of the texts in which the names stand, by key."""
-    keys = dict.fromkeys(name.key for name in names)
-    return {key: [number for number, text in enumerate(texts) if text.find(key)] for key in keys}
 
 
 def _holder(holders: dict[str, list[int]], keys: Iterable[str]) -> int:

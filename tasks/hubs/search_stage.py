@@ -472,7 +472,6 @@ def path_hashes(named: NamedGraph, arrays: Arrays) -> NDArray[np.uint8]:
 
 
 def _names(read: ReadGraph, hub_types: list[str]) -> Arrays:
-    """Ids, labels and predicates as arrays."""
     named = read.named
     texts = {
         "own-ids": named.own_ids,

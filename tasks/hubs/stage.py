@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -273,8 +272,11 @@ def run(build: Build, batch: int) -> BatchResult:
 
 def finish(build: Build) -> Counts:
     """Fills the tables of paths and texts, and writes the arrays."""
+    import pyarrow.parquet as pq
+
     searched = SearchedPaths.open(build.staging.arrays)
-    replies = _replies(build)
+    parts = part_files(_replies_folder(build), "replies") if _asks(build) else []
+    replies = [row for part in parts for row in pq.read_table(part).to_pylist()]
     written = {row["lines"]: (row["text"], row["model"]) for row in replies if row["text"]}
     texts, rows = DistinctTexts(), RowCollector(build.settings.hubs.levels)
     numbers: list[int] = []
@@ -319,7 +321,6 @@ def plan(build: Build, planner: Planner) -> Iterator[PlannedStep]:
 
 
 def _asks(build: Build) -> bool:
-    """Whether a model writes the texts."""
     return build.settings.hubs.textualiser == "model"
 
 
@@ -351,14 +352,6 @@ def _asked_table(requests: Sequence[ChatRequest[PathText]]) -> pa.Table:
 
 def _replies_folder(build: Build) -> Path:
     return build.parts("hubs") / "replies"
-
-
-def _replies(build: Build) -> list[dict[str, Any]]:
-    """Rows of the parts."""
-    import pyarrow.parquet as pq
-
-    parts = part_files(_replies_folder(build), "replies") if _asks(build) else []
-    return [row for part in parts for row in pq.read_table(part).to_pylist()]
 
 
 def _fill(build: Build, folder: Path, texts: dict[str, list[str]]) -> None:

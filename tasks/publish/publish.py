@@ -416,25 +416,19 @@ def check_invariants(connection: duckdb.DuckDBPyConnection, stages: Sequence[Sta
                     f"This is a defect in {_maker(stage)}; the published version is unchanged."
                 )
     for table in tables:
-        surplus = _rows_with_used_key(connection, table)
+        # How many rows more than keys a table has.
+        key = ", ".join(quoted(column) for column in table.key)
+        surplus = 0
+        for counted in (f"hash({key})", f"({key})"):  # rows with different hashes have different keys; keys take longer
+            row = connection.execute(f"SELECT count(*), count(DISTINCT {counted}) FROM {quoted(table.name)}").fetchone()
+            surplus = row[0] - row[1] if row else 0
+            if not surplus:
+                break
         if surplus:
             raise InvariantError(f"Not published: table '{table.name}' has {surplus} rows with a used key.")
 
 
-def _rows_with_used_key(connection: duckdb.DuckDBPyConnection, table: Table) -> int:
-    """How many rows more than keys a table has."""
-    key = ", ".join(quoted(column) for column in table.key)
-    surplus = 0
-    for counted in (f"hash({key})", f"({key})"):  # rows with different hashes have different keys; keys take longer
-        row = connection.execute(f"SELECT count(*), count(DISTINCT {counted}) FROM {quoted(table.name)}").fetchone()
-        surplus = row[0] - row[1] if row else 0
-        if not surplus:
-            break
-    return surplus
-
-
 def _maker(stage: Stage) -> str:
-    """Whose stage it is."""
     function = getattr(stage.finish, "func", stage.finish)  # of a partial function
     package = function.__module__.partition(".")[0]
     return "Polyhop" if package == "polyhop" else f"the package '{package}'"

@@ -359,7 +359,6 @@ def _peeling_order(component: list[int], neighbours: dict[int, set[int]]) -> lis
 
 
 def _components(members: set[int], neighbours: dict[int, set[int]]) -> list[list[int]]:
-    """Connected pieces of at least two members."""
     pieces = []
     unseen = set(members)
     while unseen:

@@ -126,11 +126,8 @@ def _difference(a: str, b: str, records: NameRecords) -> str:
     if not (words[0] <= words[1] or words[1] <= words[0]):
         return "they are not candidates: neither name has all words of the other"
     shorter = keys[0] if len(words[0]) <= len(words[1]) else keys[1]
-    return _why_undecided(shorter, types[0], records)
-
-
-def _why_undecided(shorter: str, type_: str | None, records: NameRecords) -> str:
-    """Why two candidates of one type are not one: what was decided of the shorter name, else that nothing was."""
+    # Why two candidates of one type are not one: what was decided of the shorter name, else that nothing was.
+    type_ = types[0]
     decided = _reasons(d for d in records.decisions if d.key == shorter)
     if records.method == "off":
         return decided or "resolution was off (resolution.method): only link files make names one"

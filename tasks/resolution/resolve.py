@@ -258,8 +258,6 @@ def _with_linked(names: Iterable[Name], links: Links) -> list[Name]:
 
 @dataclass(slots=True)
 class _Notes:
-    """What is noted while merging."""
-
     edges: dict[int, list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
     judged: set[frozenset[int]] = field(default_factory=set)
     refusals: dict[int, str] = field(default_factory=dict)
@@ -302,7 +300,10 @@ class _Merging:
         notes.ambiguous.update(verdict.ambiguous)
         notes.descriptions.update(verdict.descriptions)
         for a, b, reason in sorted(verdict.merges):
-            place = self._forbidden(a, b)
+            # Place of a link that forbids one set of both, "" if there is none.
+            root = self._sets.find(b)
+            cannot_links = self._foes.get(self._sets.find(a), {})
+            place = next((place for foe, place in sorted(cannot_links.items()) if self._sets.find(foe) == root), "")
             if place:
                 notes.refusals[a] = f"{place} keeps it apart, although {reason}"
                 notes.descriptions.pop(b, None)
@@ -319,7 +320,13 @@ class _Merging:
 
     def result(self, cluster_count: int, failed_clusters: int) -> Resolution:
         """Canonical names and decisions."""
-        canonical = self._canonicals()
+        # Canonical name of every member of a set with at least two names, one of them mentioned.
+        canonical = {}
+        for members in self._sets.groups(self._notes.edges):
+            known = [number for number in members if self.names[number].mention_count]
+            chosen = [number for number in known if number in self._notes.descriptions] or known
+            if chosen:
+                canonical.update(dict.fromkeys(members, preferred(self.names, chosen)))
         names = self.names
         moved = {
             names[number].key: names[target].key
@@ -332,16 +339,6 @@ class _Merging:
         decisions = [*self._judged_decisions(canonical), *self._manual_decisions(canonical)]
         descriptions = {key: " | ".join(texts) for key, texts in described.items()}
         return Resolution(moved, descriptions, sorted(decisions, key=_order), cluster_count, failed_clusters)
-
-    def _canonicals(self) -> dict[int, int]:
-        """Canonical name of every member of a set with at least two names, one of them mentioned."""
-        canonical = {}
-        for members in self._sets.groups(self._notes.edges):
-            known = [number for number in members if self.names[number].mention_count]
-            chosen = [number for number in known if number in self._notes.descriptions] or known
-            if chosen:
-                canonical.update(dict.fromkeys(members, preferred(self.names, chosen)))
-        return canonical
 
     def _judged_decisions(self, canonical: Mapping[int, int]) -> list[Decision]:
         decisions = []
@@ -388,12 +385,6 @@ class _Merging:
         cannot_links = self._foes.pop(gone, None)
         if cannot_links:
             self._foes.setdefault(kept, {}).update(cannot_links)
-
-    def _forbidden(self, a: int, b: int) -> str:
-        """Place of a link that forbids one set of both, "" if there is none."""
-        root = self._sets.find(b)
-        cannot_links = self._foes.get(self._sets.find(a), {})
-        return next((place for foe, place in sorted(cannot_links.items()) if self._sets.find(foe) == root), "")
 
     def _unused(self, pair: NamePair) -> str:
         return unused_reason(pair, lambda key: self.names[self._number_of[key]])

@@ -564,7 +564,10 @@ class Topics:
         found = cosines(self._entities.vectors, vector)
         best = int(np.argmax(np.round(found, 6)))  # float32 tells no more
         similarity = float(found[best])
-        node = self._node_of(best)
+        # The node of an entity: a text's has the entity's key as its own id, a graph's one that the id is made of.
+        key, identity = self._entities.keys[best], self._entities.ids[best]
+        node = number_of(self._stored.own_ids, self._stored.graph.node_count, key)
+        node = node if node is not None and entity_id(key) == identity else self._by_identity.get(identity)
         if similarity < MIN_SIMILARITY or node is None:
             return None
         (label,) = self._stored.labels.of([node])
@@ -584,12 +587,6 @@ class Topics:
     def _most_edges(self, nodes: Sequence[int], match: str, similarity: float | None = None) -> Topic:
         first, *others = sorted(nodes, key=lambda node: (-int(self._edges[node]), node))
         return Topic(first, match, similarity, tuple(others))
-
-    def _node_of(self, entity: int) -> int | None:
-        """The node of an entity: a text's has the entity's key as its own id, a graph's one that the id is made of."""
-        key, identity = self._entities.keys[entity], self._entities.ids[entity]
-        node = number_of(self._stored.own_ids, self._stored.graph.node_count, key)
-        return node if node is not None and entity_id(key) == identity else self._by_identity.get(identity)
 
     @cached_property
     def _by_label(self) -> dict[str, list[int]]:

@@ -96,7 +96,10 @@ def subject_of(words: Sequence[Word], verb: int) -> Phrase | None:
 
 
 def _subject(words: Sequence[Word], verb: int, steps: int) -> Phrase | None:
-    at = _before_auxiliaries(words, verb)
+    # Number of the word before a verb and its auxiliaries, -1 if the sentence begins with them.
+    at = verb - 1
+    while at >= 0 and is_auxiliary(words[at]) and not _has_stop(words[at + 1]):
+        at -= 1
     if at < 0:
         # Subject of a participle that a sentence begins with: `it` in `Founded in 1861, it was`.
         reach = range(verb + 1, min(len(words), verb + _FAR))
@@ -115,14 +118,6 @@ def _subject(words: Sequence[Word], verb: int, steps: int) -> Phrase | None:
     if before.low in _JOINING:
         return leading_subject(words, at)
     return _resolved(words, noun_phrase(words, at), steps - 1)
-
-
-def _before_auxiliaries(words: Sequence[Word], verb: int) -> int:
-    """Number of the word before a verb and its auxiliaries, -1 if the sentence begins with them."""
-    at = verb - 1
-    while at >= 0 and is_auxiliary(words[at]) and not _has_stop(words[at + 1]):
-        at -= 1
-    return at
 
 
 def _defined(words: Sequence[Word], last: int, steps: int) -> Phrase | None:
@@ -159,13 +154,7 @@ def noun_phrase(words: Sequence[Word], last: int) -> Phrase | None:
         return None
     if words[last].low in _PRONOUNS:
         return Phrase(last, last)
-    first = _extended_left(words, last)
-    begins = words[first].low in _DETERMINERS or any(word.is_capitalised for word in words[first : last + 1])
-    return Phrase(first, last) if begins else None
-
-
-def _extended_left(words: Sequence[Word], last: int) -> int:
-    """Number of the first word of the noun phrase that ends with a word."""
+    # Number of the first word of the noun phrase that ends with a word.
     first = last
     while first > 0 and last - first < _MOST_WORDS:
         if words[first].low in _DETERMINERS or not _is_joined(words[first]):
@@ -174,7 +163,8 @@ def _extended_left(words: Sequence[Word], last: int) -> int:
         if _ends_phrase(before) or before.low in _PRONOUNS:
             break
         first -= 1
-    return first
+    begins = words[first].low in _DETERMINERS or any(word.is_capitalised for word in words[first : last + 1])
+    return Phrase(first, last) if begins else None
 
 
 def _is_joined(word: Word) -> bool:

@@ -88,7 +88,12 @@ def candidates_of(question: ParsedQuestion, pages: Sequence[Page]) -> list[Optio
     if question.wh not in _ASKING or not question.names or not _has_superlative(question):
         return []
     kind, are_persons = question.head_stem, HEADS.get(question.head[-1]) == PERSON
-    said = _stems_said(question)
+    # Stems of what the question says of the thing (`directed`), besides its kind, its names and when it was.
+    lists = comparison_lists()
+    left_out = lists.larger | lists.smaller | lists.start_words | {question.head[-1], "most", "out"}
+    left_out = left_out.union(*(kind.asked for kind in date_attributes().values()))
+    words = plain_words(question) - left_out - STOP_WORDS
+    said = frozenset(stem for word in words if (stem := stem_of(word)))
     keys = [mention.key for mention in question.names]
     return [
         Option(page.passage.title, page, page.passage.title)
@@ -107,15 +112,6 @@ def _has_superlative(question: ParsedQuestion) -> bool:
         return False
     before = re.compile(rf"{_BEFORE_NOUN}{re.escape(question.head[-1])}\b", re.IGNORECASE)
     return bool(before.search(question.text) or _AT_END.search(question.text))
-
-
-def _stems_said(question: ParsedQuestion) -> frozenset[str]:
-    """Stems of what the question says of the thing (`directed`), besides its kind, its names and when it was."""
-    lists = comparison_lists()
-    left_out = lists.larger | lists.smaller | lists.start_words | {question.head[-1], "most", "out"}
-    left_out = left_out.union(*(kind.asked for kind in date_attributes().values()))
-    words = plain_words(question) - left_out - STOP_WORDS
-    return frozenset(stem for word in words if (stem := stem_of(word)))
 
 
 _LONG = re.compile(
@@ -333,7 +329,9 @@ def _count(page: Page | None, stem: str) -> Value | None:
 
 def _by_cover(question: ParsedQuestion, options: Sequence[Option], idf: Idf) -> Computed | None:
     """The option of whom one sentence says what the question says, where no sentence says it of another one."""
-    stems = _stems_beside_names(question, options)
+    # Stems of what a question says beside the names of its options, in alphabetical order.
+    unsaid = {word for option in options for word in name_tokens(option.name)} | {"one"} | STOP_WORDS
+    stems = sorted({stem for word in question.words if word not in unsaid and (stem := stem_of(word))})
     found = [_best_cover(option.page, stems, idf) for option in options]
     values = tuple(
         ComparedValue(option.name, f"{share:.2f} of the question", option.page.cite(sentence) if option.page else None)
@@ -344,12 +342,6 @@ def _by_cover(question: ParsedQuestion, options: Sequence[Option], idf: Idf) -> 
     if largest < _COVERED or second > _BARELY:
         return Computed("", "cover", values)
     return Computed(options[shares.index(largest)].name, "cover", values)
-
-
-def _stems_beside_names(question: ParsedQuestion, options: Sequence[Option]) -> list[str]:
-    """Stems of what a question says beside the names of its options, in alphabetical order."""
-    unsaid = {word for option in options for word in name_tokens(option.name)} | {"one"} | STOP_WORDS
-    return sorted({stem for word in question.words if word not in unsaid and (stem := stem_of(word))})
 
 
 def _best_cover(page: Page | None, stems: Sequence[str], idf: Idf) -> tuple[float, PageSentence | None]:

@@ -309,11 +309,6 @@ class QuestionState:
         return found
 
     @property
-    def goes_on(self) -> bool:
-        """Whether the level can be finished: no outage has ended it."""
-        return self.outage is None
-
-    @property
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         rows: Sequence[Mapping[str, Any]] = self.item.retrieval.evidence.data.get("levels", ())
         return rows
@@ -395,7 +390,6 @@ class QuestionState:
         return Citation("", hub_id=row["hub_id"], name=row["name"] or row["hub_id"], number=number)
 
     def _level_notes(self) -> list[Note]:
-        """What each level took."""
         notes = []
         for level in self._levels:
             taken = _taken(level["uses"])
@@ -496,7 +490,7 @@ class HubReader:
             for state in going:
                 state.begin(self._inputs(state))
             self._read_partials(going)
-            self._read_finals([state for state in going if state.goes_on and state.partials])
+            self._read_finals([state for state in going if state.outage is None and state.partials])
             going = [state for state in going if state.next_level()]
         self._read_filters([state for state in states if state.final is not None and state.outage is None])
         with_triples = self._partial is not None or self._filter is not None
@@ -534,7 +528,6 @@ class HubReader:
         return list(dict.fromkeys(found))
 
     def _of_records(self, passage_ids: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
-        """The metadata of the records that passages come from."""
         numbers = [self._index.number_of_passage[passage_id] for passage_id in passage_ids]
         origins = self._index.origins(numbers) if numbers else []
         return [(passage_id, origin.metadata) for passage_id, origin in zip(passage_ids, origins, strict=True)]

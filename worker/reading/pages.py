@@ -508,7 +508,6 @@ def _goes_on_as(words: Sequence[Word], phrase: Phrase, key: str) -> bool:
 
 
 def _is_owner(words: Sequence[Word], phrase: Phrase) -> bool:
-    """Whether a word of a phrase is in the genitive."""
     return any(word.low.endswith(("'s", "s'")) for word in words[phrase.first : phrase.last + 1])
 
 

@@ -190,7 +190,14 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
     Source: reader.md 6.1. Cost: O(characters).
     """
     tokens = [Token(fold(match[0]).lower(), match.start(), match.end()) for match in _TOKEN.finditer(text)]
-    names = _apart(found)
+    # Names that do not overlap: the longest first, left to right. Cost: O(characters of all names).
+    chosen: list[Mention] = []
+    taken = bytearray(max((mention.end for mention in found), default=0))
+    for mention in sorted(found, key=lambda m: (m.start - m.end, m.start)):
+        if taken.find(1, mention.start, mention.end) < 0:
+            taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
+            chosen.append(mention)
+    names = sorted(chosen, key=lambda m: m.start)
     place = wh_place(text, tokens)
     wh = "" if place is None else tokens[place].low
     head = _head(text, tokens, place, names) if place is not None and wh in ("what", "which") else ()
@@ -214,17 +221,6 @@ def parse_question(text: str, found: Sequence[Mention]) -> ParsedQuestion:
         words=lows,
         verbs=frozenset(word for word in words if word.endswith("ed") and expected in (PERSON, ANY)),
     )
-
-
-def _apart(found: Sequence[Mention]) -> list[Mention]:
-    """Names that do not overlap: the longest first, left to right. Cost: O(characters of all names)."""
-    chosen: list[Mention] = []
-    taken = bytearray(max((mention.end for mention in found), default=0))
-    for mention in sorted(found, key=lambda m: (m.start - m.end, m.start)):
-        if taken.find(1, mention.start, mention.end) < 0:
-            taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
-            chosen.append(mention)
-    return sorted(chosen, key=lambda m: m.start)
 
 
 def _begins_yes_no(tokens: Sequence[Token]) -> bool:
@@ -267,8 +263,17 @@ def _late_wh(text: str, tokens: Sequence[Token], places: Sequence[int]) -> int:
 
 
 def _head(text: str, tokens: Sequence[Token], wh: int, names: Sequence[Mention]) -> tuple[str, ...]:
-    """Words of the noun after `what` or `which`."""
-    place = _head_place(text, tokens, wh)
+    # Where the noun after a wh-word begins: past auxiliaries, articles, `most recent` and `name of`.
+    lists = question_lists()
+    place = wh + 1
+    while place < len(tokens) and (tokens[place].low in lists.auxiliaries or tokens[place].low in _ARTICLES):
+        place += 1
+    if [token.low for token in tokens[place : place + 2]] == ["most", "recent"]:
+        place += 1
+    if place < len(tokens):
+        skipped = _NAME_OF.match(text, tokens[place].start)
+        if skipped:
+            place = next((n for n, token in enumerate(tokens) if token.start >= skipped.end()), len(tokens))
     words: list[str] = []
     for token, before in zip(tokens[place:], [None, *tokens[place:]], strict=False):
         is_name = any(name.start <= token.start < name.end for name in names)
@@ -281,21 +286,6 @@ def _head(text: str, tokens: Sequence[Token], wh: int, names: Sequence[Mention])
     return tuple(words)
 
 
-def _head_place(text: str, tokens: Sequence[Token], wh: int) -> int:
-    """Where the noun after a wh-word begins: past auxiliaries, articles, `most recent` and `name of`."""
-    lists = question_lists()
-    place = wh + 1
-    while place < len(tokens) and (tokens[place].low in lists.auxiliaries or tokens[place].low in _ARTICLES):
-        place += 1
-    if [token.low for token in tokens[place : place + 2]] == ["most", "recent"]:
-        place += 1
-    if place < len(tokens):
-        skipped = _NAME_OF.match(text, tokens[place].start)
-        if skipped:
-            place = next((n for n, token in enumerate(tokens) if token.start >= skipped.end()), len(tokens))
-    return place
-
-
 def _ends_head(word: str, *, is_first: bool) -> bool:
     """Whether a head noun ends before a word; a verb may only be its first word."""
     lists = question_lists()
@@ -305,7 +295,6 @@ def _ends_head(word: str, *, is_first: bool) -> bool:
 
 
 def _expected(wh: str, place: int | None, head: tuple[str, ...], tokens: Sequence[Token]) -> str:
-    """Type of the answer by wh-word and head noun."""
     lists = question_lists()
     words = {token.low for token in tokens}
     if wh in ("who", "whom"):

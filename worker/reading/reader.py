@@ -15,7 +15,7 @@ from polyhop.schemas.query import Question, Reading, ReadingItem, Sentence
 from polyhop.warehouse.artefacts import LANGUAGE, NAMES, lexical_of, vectors_of
 from polyhop.worker.reading.candidates import Situation, features_of, find_candidates, keys_of, question_share
 from polyhop.worker.reading.comparisons import Computed, answer_directly, compare
-from polyhop.worker.reading.evidence import Best, StemWeights, choose, factors_of
+from polyhop.worker.reading.evidence import StemWeights, choose, factors_of
 from polyhop.worker.reading.pages import CorpusPages, Page, pages_of
 from polyhop.worker.reading.question import YES_NO, ParsedQuestion, parse_question
 from polyhop.worker.reading.yes_no import answer_yes_no
@@ -85,7 +85,10 @@ class RuleReader:
             return Reading("")
         if round(best.confidence, 6) < self.min_confidence:
             return Reading("", confidence=round(best.confidence, 6))
-        return _reading(best)
+        candidate = best.candidate
+        sentence = candidate.sentence
+        cited = Sentence(candidate.page.passage.passage_id, sentence.text, sentence.start, sentence.end)
+        return Reading(candidate.answer, best.score, (cited,), "extracted", confidence=round(best.confidence, 6))
 
     def _computed(self, computed: Computed) -> Reading:
         if not computed.answer or computed.confidence < self.min_confidence:
@@ -114,10 +117,3 @@ class RuleReader:
 
 def _parsed(index: IndexReader, question: str) -> ParsedQuestion:
     return parse_question(question, index.artefact(NAMES).find(question))
-
-
-def _reading(best: Best) -> Reading:
-    candidate = best.candidate
-    sentence = candidate.sentence
-    cited = Sentence(candidate.page.passage.passage_id, sentence.text, sentence.start, sentence.end)
-    return Reading(candidate.answer, best.score, (cited,), "extracted", confidence=round(best.confidence, 6))

@@ -128,23 +128,19 @@ def by_statement(question: ParsedQuestion, options: Sequence[Option]) -> Compute
     if option is None or option.page is None or (len(options) > 1 and options[0].page is None):
         return Computed("", "statement", missing)
     named = [name for name in question.names if name.surface != option.asked]
-    content = _content(question, option)
-    for sentence in option.page.sentences:
-        if is_on_topic(option.page, sentence) and _says(question, option.page, sentence, content, named):
-            shown = ComparedValue(option.name, " ".join(sentence.text.split()), option.page.cite(sentence))
-            return Computed("yes", "statement", (shown,))
-    return Computed("", "statement", missing)
-
-
-def _content(question: ParsedQuestion, option: Option) -> list[str]:
-    """The words that a sentence has to say: not those of names, nor those that led to the option's page."""
+    # The words that a sentence has to say: not those of names, nor those that led to the option's page.
     lists = clause_lists()
     empty = {word for name in question.names for word in name_tokens(name.surface)}
     empty |= STOP_WORDS | lists.adverbs | lists.auxiliaries
     if option.via is not None:
         empty.update(name_tokens(option.via.passage.title))
         empty.update(word for word in question.words if word.endswith(("or", "er", "ist", "ect")))
-    return [word for word in question.words if word not in empty]
+    content = [word for word in question.words if word not in empty]
+    for sentence in option.page.sentences:
+        if is_on_topic(option.page, sentence) and _says(question, option.page, sentence, content, named):
+            shown = ComparedValue(option.name, " ".join(sentence.text.split()), option.page.cite(sentence))
+            return Computed("yes", "statement", (shown,))
+    return Computed("", "statement", missing)
 
 
 def _says(

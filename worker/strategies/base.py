@@ -116,20 +116,7 @@ _B = TypeVar("_B", bound=Build)
 
 @dataclass(frozen=True, slots=True)
 class StrategySpec:
-    """A strategy that can be made.
-
-    Attributes:
-        name: As users write it.
-        summary: One sentence for users.
-        parameters: Its parameters with defaults, units and ranges.
-        needs: Artefacts that it reads; an index is built for them.
-        build: See `Build`.
-        needs_question_names: Whether questions must come with their names.
-        batches: See `strategy`.
-        reader: See `strategy`.
-        ranks_triples: See `strategy`.
-        writes_context: See `strategy`.
-    """
+    """A strategy that can be made; its fields are described by `strategy`."""
 
     name: str
     summary: str

@@ -267,10 +267,16 @@ class HubEvidence:
             notes.insert(0, Note("Components", "; ".join(components)))
         if self._search.text_count:
             notes.append(Note("Search", f"exact over {self._search.text_count:,} texts"))
+        # The first paths of the ranking, each after the path that leads from the topic to its hub.
+        shown: list[Path] = []
+        for found in levels:
+            for used in in_context_order(found.used, self._stored.paths)[: _SHOWN - len(shown)]:
+                walked = found.level.paths_to_topic[used.hub_rank]
+                shown.append(drawn_path(self._stored, used.path, used.score, walked))
         return Evidence(
             seeds=(self._seed(choice),) if choice else (),
             nodes=tuple(hubs),
-            paths=tuple(self._shown_paths(levels)),
+            paths=tuple(shown),
             notes=(*(self._topic_notes(choice) if choice else ()), *notes),
             measure="hub score",
             node_count=sum(found.level.found for found in levels),
@@ -283,7 +289,6 @@ class HubEvidence:
         return Seed("topic", own_id, 1.0, name, topic.match, topic.similarity)
 
     def _topic_notes(self, choice: TopicChoice) -> list[Note]:
-        """Which nodes might have been meant as well."""
         others = [*choice.topic.others, *(other.node for other in choice.others)]
         if not others:
             return []
@@ -353,15 +358,6 @@ class HubEvidence:
         subjects = [int(self._stored.graph.subjects[triple]) if triple >= 0 else -1 for triple in triples]
         order = diversified([float(scores.paths[path]) for path in hub.paths], subjects, self._penalty)
         return [hub.paths[place] for place in order]
-
-    def _shown_paths(self, levels: Sequence[FoundLevel]) -> list[Path]:
-        """The first paths of the ranking, each after the path that leads from the topic to its hub."""
-        shown: list[Path] = []
-        for found in levels:
-            for used in in_context_order(found.used, self._stored.paths)[: _SHOWN - len(shown)]:
-                walked = found.level.paths_to_topic[used.hub_rank]
-                shown.append(drawn_path(self._stored, used.path, used.score, walked))
-        return shown
 
 
 DIRECT, TRAVERSAL = "hublink", "hublink-topic"
@@ -526,7 +522,6 @@ def _components(
 
 
 def _reader(index: IndexReader, parameters: HubLinkParameters, services: Services, configured: Reader) -> HubReader:
-    """The reader of both strategies."""
     chat = services.chat()
     language = index.artefact(LANGUAGE)
     partial, final = (prompt_of(name).in_language_of_question(language) for name in ("hub.partial", "hub.final"))

@@ -287,7 +287,6 @@ class QasaStrategy:
         return Retrieval(ranked_passages(self._passage_ids, (numbers, scores)), evidence, seconds)
 
     def _names(self, question: Question) -> tuple[SeedName, ...]:
-        """The question's names, looked up; without any, the question itself is the fallback, or nothing is."""
         if not self._entity_count:
             return ()
         if question.names:

@@ -204,7 +204,6 @@ def make_reader(
 
 
 def _load(point: EntryPoint) -> None:
-    """Imports the module that an entry point names."""
     load_extension(point, "strategy")
     if point.name not in DECLARED:
         reason = f"is missing: its module {point.module} declares none of that name with @strategy"

@@ -385,7 +385,6 @@ class GraphStrategy:
         return start.evidence(self._passage_ids, self._nodes.graph.keys, self._nodes.noun)
 
     def _seeds(self, entities: NDArray[np.intp], found: Ranking | None) -> WalkSeeds:
-        """Question entities and seed passages, mixed."""
         weights = self._entity_weights[entities]
         seeding = self._seeding
         if seeding is None or found is None:

@@ -193,17 +193,13 @@ def _of_field(
     if counts and kind != int(Kind.NUMBER):
         return FacetAnswer((str(len(values)),), NUMBER, paths, hubs, confidence)
     if {"most", "mostly"}.intersection(texts) and kind == int(Kind.OTHER):
-        most = _most_frequent(values)
+        # The most frequent of some values; None if two are equally frequent.
+        (text, count), *others = values.most_common(2)
+        most = None if others and others[0][1] == count else text
         return None if most is None else FacetAnswer((most,), MOST_FREQUENT, paths, hubs, confidence)
     if len(values) > MOST_ANSWERS:
         return None
     return FacetAnswer(tuple(text for text, _ in values.most_common()), VALUES, paths, hubs, confidence)
-
-
-def _most_frequent(values: Counter[str]) -> str | None:
-    """The most frequent of some values; None if two are equally frequent."""
-    (text, count), *others = values.most_common(2)
-    return None if others and others[0][1] == count else text
 
 
 def _beside_conditions(units: Units, question: ReadQuestion, paths: NDArray[np.int32]) -> NDArray[np.int32]:

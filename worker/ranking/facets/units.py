@@ -4,7 +4,7 @@ A document is a signature with a value's label; paths of the same document diffe
 value only. Source: algorithms.md 4B, units.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 
@@ -254,7 +254,10 @@ class SignatureWords:
         totals = self._sums(self._weights)
         self._totals = np.where(totals > 0, totals, 1.0)
         self._stem_count = len(labels.idf)
-        self.by_predicate = _by_last_predicate(signatures)
+        # Signatures by the number of the predicate that they end in.
+        self.by_predicate: dict[int, list[int]] = {}
+        for number, signature in enumerate(signatures):
+            self.by_predicate.setdefault(signature.predicates[-1], []).append(number)
 
     def shares(self, meanings: Meanings, places: Iterable[int]) -> NDArray[np.float64]:
         """Share of each signature's words among some words of a question, weighted by idf: shape (s,), 0 to 1."""
@@ -271,14 +274,6 @@ class SignatureWords:
     def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         totals = np.concatenate(([0.0], np.cumsum(values)))
         return np.asarray(totals[self._starts[1:]] - totals[self._starts[:-1]])
-
-
-def _by_last_predicate(signatures: Sequence[Signature]) -> Mapping[int, list[int]]:
-    """Signatures by the number of the predicate that they end in."""
-    found: dict[int, list[int]] = {}
-    for number, signature in enumerate(signatures):
-        found.setdefault(signature.predicates[-1], []).append(number)
-    return found
 
 
 # Source: algorithms.md 4B, kinds of values.
