@@ -65,6 +65,8 @@ def strategies() -> str:
     for name in sorted(rules, key=lambda name: (":" in name, -rules[name]["recall@5"] * (":" not in name), name)):
         cells = [
             " / ".join(f"{results[name][metric]:.3f}".removeprefix("0") for metric in metrics)
+            if name in results
+            else "not measured"
             for results in (rules, imported)
             for metrics in (SHOWN, ("em", "f1"))
         ]

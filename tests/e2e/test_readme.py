@@ -36,16 +36,13 @@ def tables() -> ModuleType:
     return module
 
 
-def test_the_settings_table_is_current(tables: ModuleType) -> None:
-    page = (REFERENCE / "settings.md").read_text(encoding="utf-8")
-    assert tables.replaced(page, "settings table", tables.settings()) == page
-
-
-def test_the_readme_and_the_page_of_strategies_show_the_same_table() -> None:
-    page = (REFERENCE / "strategies.md").read_text(encoding="utf-8")
-    table = re.search(r"<!-- musique table: begin -->.*?<!-- musique table: end -->", README, re.DOTALL)
-    assert table is not None
-    assert table[0] in page
+@pytest.mark.parametrize("part", ["settings", "musique", "strategies"])
+def test_tables_are_those_of_the_settings_and_of_the_measured_results(tables: ModuleType, part: str) -> None:
+    marker, produce, pages = tables.PARTS[part]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert f"<!-- {marker}: begin -->" in text
+        assert tables.replaced(text, marker, produce()) == text
 
 
 def test_the_readme_is_short_and_its_pictures_are_small() -> None:
