@@ -131,11 +131,7 @@ class Crew:
         self._served_at: float | None = time.monotonic()
 
     def look_after(self) -> None:
-        """Starts workers if nobody serves the queue, or says so if this run is to start none.
-
-        Raises:
-            PolyhopError: If workers of this run ended with an error again and again.
-        """
+        """Starts workers if nobody serves the queue, or says so if this run is to start none."""
         self._count_crashes()
         if self._running or any(self._name in w.queues for w in self._queue.workers(_ALIVE_SECONDS)):
             self._served_at = time.monotonic()
@@ -274,12 +270,7 @@ class Submitted:
 
 
 def check_where(settings: Settings, index: str, where: str) -> None:
-    """Makes sure that questions can be filtered so.
-
-    Raises:
-        FilterError: If the filter does not parse, or does not fit the metadata of the current version.
-        ContractError: If that version was built before questions could be filtered.
-    """
+    """Makes sure that questions can be filtered so."""
     from polyhop.warehouse.index_reader import RECORD_FIELD_VALUES
 
     asked = parse_filter(where)

@@ -54,21 +54,12 @@ def store(settings: Settings, evaluation: Evaluation) -> tuple[int, Path]:
 
 
 def check_store(settings: Settings) -> None:
-    """Finds out before an evaluation runs that it cannot be stored.
-
-    Raises:
-        StoreError: If the disk refuses.
-    """
+    """Finds out before an evaluation runs that it cannot be stored."""
     check_folder(Layout(settings.root).evaluations)
 
 
 def stored_run(settings: Settings, number: int) -> StoredRun:
-    """One stored evaluation.
-
-    Raises:
-        UnknownIdError: If there is none of that number.
-        ContractError: If it cannot be read.
-    """
+    """One stored evaluation."""
     return read_run(Layout(settings.root).evaluations, number)
 
 

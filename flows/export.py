@@ -173,11 +173,7 @@ def run_export(settings: Settings, request: ExportRequest, runner: StepRunner) -
 
 
 def export_version(published: Published, store: GraphStore, runner: StepRunner) -> ExportReport:
-    """Makes a graph store hold a published version.
-
-    Raises:
-        StoreError: If the store cannot be written, or does not hold the version afterwards.
-    """
+    """Makes a graph store hold a published version."""
     export = _Export(published, store)
     if not runner.step("comparison", export.is_done):
         for name, step in export.steps():

@@ -97,11 +97,7 @@ class RunHistory:
         self._stages[name] = self._stages.get(name, StageUse()).model_copy(update=update)
 
     def ended_well(self, report: IndexReport) -> None:
-        """Writes what the run found or published.
-
-        Raises:
-            StoreError: If the disk refuses.
-        """
+        """Writes what the run found or published."""
         damaged = f"damaged, made again: {'; '.join(report.damaged)}" if report.damaged else ""
         said = [damaged or ("" if report.changed else "nothing has changed"), report.pin_sentence]
         sentence = "; ".join(filter(None, said))

@@ -223,12 +223,7 @@ def _dead_payload(job: JobRow) -> dict[str, Any]:
 
 @flow(name="worker", flow_run_name=started_name("worker", "queues"), persist_result=False)
 def worker_flow(queues: str = "default", settings: dict[str, Any] | None = None) -> None:
-    """Answer questions from queues until they are empty, in a process of its own.
-
-    Args:
-        queues: Names, separated by commas.
-        settings: Settings by dotted name, over polyhop.toml and the environment.
-    """
+    """Answer questions from queues until they are empty, in a process of its own."""
     with clean_run(run_tags("worker")):
         log = get_run_logger()
         warn_of_secrets(settings or {}, log.warning)

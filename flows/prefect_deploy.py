@@ -150,19 +150,7 @@ class AutomationRequest:
 def make_automations(
     client: SyncPrefectClient, deployments: Mapping[str, Mapping[str, UUID]], request: AutomationRequest
 ) -> list[str]:
-    """Makes or replaces all automations.
-
-    Args:
-        client: Of the server.
-        deployments: Ids by index and kind.
-        request: What they are to do.
-
-    Returns:
-        Their names.
-
-    Raises:
-        ConfigurationError: If the block to notify by does not exist.
-    """
+    """Makes or replaces all automations."""
     wanted = [_crash(), _start_again()]
     if request.notify:
         wanted += _notifications(_block(client, request.notify))

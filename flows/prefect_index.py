@@ -262,15 +262,7 @@ def export_flow(
     database: str | None = None,
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Export to Neo4j: published version in, database that holds it out.
-
-    Args:
-        index: Name of the index.
-        uri: Address of the server; empty for NEO4J_URI.
-        user: User; empty for NEO4J_USER, or neo4j.
-        database: Database; empty for NEO4J_DATABASE, or neo4j.
-        settings: Settings by dotted name, over polyhop.toml and the environment.
-    """
+    """Export to Neo4j: published version in, database that holds it out."""
     with clean_run(run_tags("export", index)):
         log = get_run_logger()
         warn_of_secrets({**(settings or {}), "uri": uri or ""}, log.warning)
@@ -311,14 +303,7 @@ def maintain_flow(
     queue_days: float | None = None,
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Maintenance: prune versions, free vectors, vacuum caches and queue, remove what killed runs left.
-
-    Args:
-        index: Name of the only index; empty for all.
-        dry_run: Change nothing; report what would go.
-        queue_days: Also forget jobs that ended so many days ago; empty for none.
-        settings: Settings by dotted name (maintenance.*, keep_versions), over polyhop.toml and the environment.
-    """
+    """Maintenance: prune versions, free vectors, vacuum caches and queue, remove what killed runs left."""
     with clean_run(run_tags("maintenance")):
         log = get_run_logger()
         warn_of_secrets(settings or {}, log.warning)
@@ -360,14 +345,7 @@ def verify_flow(
     neo4j: bool = False,  # noqa: FBT001, FBT002
     settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Check that every file, table and vector of an index is as it was published.
-
-    Args:
-        index: Name of the index.
-        repair: Fix what differs, then compare again.
-        neo4j: Also compare with Neo4j (NEO4J_URI, NEO4J_PASSWORD where the flow runs).
-        settings: Settings by dotted name, over polyhop.toml and the environment.
-    """
+    """Check that every file, table and vector of an index is as it was published."""
     with clean_run(run_tags("check", index)):
         log = get_run_logger()
         warn_of_secrets(settings or {}, log.warning)

@@ -69,11 +69,7 @@ StrategyName = Annotated[str, _Strategies()]
 
 
 def run_flow(run: Callable[..., T], **parameters: Any) -> T:
-    """Runs a flow in this process, on the configured server or a temporary one.
-
-    Raises:
-        StoreUnavailableError: If the server does not answer, or no longer.
-    """
+    """Runs a flow in this process, on the configured server or a temporary one."""
     # Before Prefect starts anything: handlers run in reverse order, so that this one comes after Prefect's own.
     _stop_loops_at_exit()
     require_server()
@@ -89,14 +85,7 @@ def run_flow(run: Callable[..., T], **parameters: Any) -> T:
 
 @contextmanager
 def clean_run(tags: Sequence[str] = ()) -> Iterator[None]:
-    """Around the body of a flow: its logs and its final state hold no secret and no traceback of an error of ours.
-
-    Args:
-        tags: The run gets those that it lacks: only runs of deployments come with tags.
-
-    Raises:
-        PolyhopError: If the run was started too often.
-    """
+    """Around the body of a flow: its logs and its final state hold no secret and no traceback of an error of ours."""
     _stop_loops_at_exit()
     _refuse_endless_crashes()
     _add_tags(tags)
@@ -165,11 +154,7 @@ for _name in LOGGERS:  # when a flow is loaded: Prefect logs the server's addres
 
 
 def require_server() -> None:
-    """Asks the configured server whether it is there; without one there is nothing to ask.
-
-    Raises:
-        StoreUnavailableError: If it does not answer.
-    """
+    """Asks the configured server whether it is there; without one there is nothing to ask."""
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_API_URL
 
@@ -385,11 +370,6 @@ def run_as_tasks(pool: Pool, work: BatchWork, numbers: list[int]) -> Iterator[Ba
     """One task run per group of batches, several at once; yields results in the order of `numbers`.
 
     There are at most `TASK_RUNS` of them, or two per process if those are more.
-
-    Args:
-        pool: Does the batches.
-        work: The stage's work.
-        numbers: Numbers of the batches.
     """
     size = -(-len(numbers) // max(TASK_RUNS, 2 * pool.width))
     groups = [numbers[first : first + size] for first in range(0, len(numbers), size)]

@@ -30,11 +30,7 @@ from polyhop.warehouse.open_models import chats_usage, close_chats
 
 @contextmanager
 def model_run(note: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Models opened inside the block share one budget, which begins at 0.
-
-    Args:
-        note: Gets lines about the models: how fast they reply, when the run would end.
-    """
+    """Models opened inside the block share one budget, which begins at 0."""
     close_chats(note)
     try:
         yield
@@ -99,17 +95,7 @@ def portable_work(stage: Stage, build: Build) -> BatchWork:
 
 
 def do_batch(work: BatchWork, number: int, threads: int) -> BatchResult:
-    """Does one batch in this process.
-
-    Args:
-        work: The stage's work.
-        number: Number of the batch.
-        threads: Threads of the encoder, unless the settings say it.
-
-    Raises:
-        ConfigurationError: If this process has another Polyhop, or does not see the run's root folder.
-        PolyhopError: What the batch raises.
-    """
+    """Does one batch in this process."""
     if work.version != VERSION:
         raise ConfigurationError(
             f"A process that does batches has Polyhop {VERSION}, the run has {work.version}; install the same version "
@@ -401,13 +387,7 @@ class DaskPool:
 
 
 def do_on_worker(work: BatchWork, number: int, threads: int) -> BatchResult:
-    """In a worker: does one batch.
-
-    Args:
-        work: The stage's work.
-        number: Number of the batch.
-        threads: Threads of the encoder; 0: as many as the worker was given (`dask worker --nthreads`).
-    """
+    """In a worker: does one batch."""
     from distributed import get_worker
 
     return do_batch(work, number, threads or get_worker().state.nthreads)

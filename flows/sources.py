@@ -33,12 +33,7 @@ UNNAMED = "corpus"
 
 
 def check_sources(request: IndexRequest) -> None:
-    """Makes sure that files exist, that texts for nodes come with their graph, and that a database is read as a graph.
-
-    Raises:
-        SourceError: If not.
-        ConfigurationError: If the name of the source cannot be one.
-    """
+    """Makes sure that files exist, texts for nodes come with their graph, and a database is read as a graph."""
     _check_kinds(request)
     _check_options(request)
 
@@ -118,22 +113,7 @@ def _only_source(index: str, manifest: Manifest) -> str:
 
 
 def with_sources(build: Build, request: IndexRequest, manifest: Manifest | None, damaged: Collection[str]) -> Build:
-    """The build, knowing which source it reads and whose records it takes from the current version.
-
-    Args:
-        build: The build, its kind of source known.
-        request: What is asked for.
-        manifest: Of the current version.
-        damaged: Names of its files that are not as they were published.
-
-    Raises:
-        LossRefusedError: If the source is not read from where one of the index's sources was, and nothing says whether
-            it comes beside them or takes the place of one.
-        SourceError: If the request does not say which of several sources it means, a graph is to be read in part, or
-            the source that is to be removed is not there or the only one.
-        UnknownIndexError: If a source is to be removed from an index that does not exist.
-        DamagedStoreError: If kept records are damaged.
-    """
+    """The build, knowing which source it reads and whose records it takes from the current version."""
     if request.removed_source:
         return _without(build, request.removed_source, manifest, damaged)
     if request.source is None:
@@ -166,11 +146,7 @@ def _check_whole_graph(request: IndexRequest) -> None:
 
 
 def _known_sources(build: Build, request: IndexRequest, manifest: Manifest | None) -> Mapping[str, SourceState]:
-    """The sources of the current version if it was made from a corpus; none without a version.
-
-    Raises:
-        SourceError: If one of several sources is asked for and the version kept no records of them.
-    """
+    """The sources of the current version if it was made from a corpus; none without a version."""
     if manifest is None or {build.source_kind, source_kind(manifest.stages)} != {"corpus"}:
         return {}
     if not manifest.sources and (request.is_partial or request.source_name):

@@ -29,11 +29,7 @@ from polyhop.warehouse.queue.schema import sqlite_url
 
 
 def check_queue(settings: Settings) -> str:
-    """Says how the question queue is.
-
-    Raises:
-        StoreError: If it cannot be used, is damaged, or holds rows that cannot be read.
-    """
+    """Says how the question queue is."""
     path = Layout(settings.root).queue
     if not settings.queue.url and not path.exists():
         return "none yet; polyhop submit makes it"
@@ -58,11 +54,7 @@ _OUR_FLOWS = "prefect_"
 
 
 def check_prefect(_: Settings) -> str:
-    """Says which server answers, with which version and database.
-
-    Raises:
-        StoreError: If it does not answer, or is of another minor version than the client.
-    """
+    """Says which server answers, with which version and database."""
     url = os.environ.get("PREFECT_API_URL")
     if not url:
         return "no PREFECT_API_URL: `polyhop index` runs its stages directly"
@@ -77,11 +69,7 @@ def check_prefect(_: Settings) -> str:
 
 
 def check_deployments(_: Settings) -> str:
-    """Says whether somebody runs the deployments of our flows.
-
-    Raises:
-        StoreError: If nobody does for some.
-    """
+    """Says whether somebody runs the deployments of our flows."""
     url = os.environ.get("PREFECT_API_URL")
     if not url:
         return "not looked for without PREFECT_API_URL"
@@ -117,11 +105,7 @@ def _database(url: str) -> str:
 
 
 def _ask(url: str, method: str, path: str) -> Any:
-    """What the server answers.
-
-    Raises:
-        StoreError: If it does not.
-    """
+    """What the server answers."""
     if not url.startswith(("http://", "https://")):
         raise StoreError(f"PREFECT_API_URL is {url}; it must begin with http:// or https://")
     import httpx
@@ -138,11 +122,7 @@ def _ask(url: str, method: str, path: str) -> Any:
 
 
 def check_packages(_: Settings) -> str:
-    """Says whether the installed packages are those that Polyhop was tested with.
-
-    Raises:
-        ConfigurationError: If one is missing, or of a version out of its range.
-    """
+    """Says whether the installed packages are those that Polyhop was tested with."""
     wrong, right = [], 0
     for line in requires("polyhop") or []:
         sentence = requirement_fault(line)
@@ -154,11 +134,7 @@ def check_packages(_: Settings) -> str:
 
 
 def requirement_fault(line: str) -> str:
-    """What is wrong with an installed package, "" if nothing is; one of an extra may be missing.
-
-    Args:
-        line: A requirement as packages state it: `prefect<3.9,>=3.8`, `rdflib>=7.1; extra == 'rdf'`.
-    """
+    """What is wrong with an installed package, "" if nothing is; one of an extra may be missing."""
     from packaging.requirements import Requirement
 
     wanted = Requirement(line)
@@ -175,12 +151,7 @@ def requirement_fault(line: str) -> str:
 
 
 def check_encoder(settings: Settings) -> str:
-    """Encodes a question by the configured encoder, a server's included, and says what did it.
-
-    Raises:
-        ModelFileError: If its files are missing, or the local one's not the published ones.
-        PolyhopError: If its package or key is missing, or its server does not reply as it should.
-    """
+    """Encodes a question by the configured encoder, a server's included, and says what did it."""
     said = _tried(settings, PASSAGES)
     return f"{said}; entities: {_tried(settings, ENTITIES)}" if settings.encoder.entities.name else said
 
@@ -206,12 +177,7 @@ def check_leases(settings: Settings) -> str:
 
 
 def check_neo4j(_: Settings) -> str:
-    """Says which Neo4j NEO4J_URI names, and whether its indexes serve.
-
-    Raises:
-        PolyhopError: If it does not answer, refuses the credentials, or is too old.
-        StoreError: If indexes of ours are not online.
-    """
+    """Says which Neo4j NEO4J_URI names, and whether its indexes serve."""
     if not os.environ.get("NEO4J_URI"):
         return "no NEO4J_URI: nothing is exported"
     found = examine_graph_server()

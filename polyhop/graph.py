@@ -158,20 +158,7 @@ def find_connections(
     names: tuple[str, str],
     limits: tuple[int, int],
 ) -> Connections:
-    """The shortest connections between two names.
-
-    Args:
-        index: An open version with relations.
-        lookup: Its names.
-        mentioned_in: Its passages by entity (similarity.mentioned_in).
-        names: The two.
-        limits: Relations in a connection, and connections, at most.
-
-    Raises:
-        UnknownIdError: If no entity has one of the names.
-        ConfigurationError: If one has neither letter nor digit.
-        AlgorithmError: If a connection may have fewer than 0 relations.
-    """
+    """The shortest connections between two names."""
     sources, targets = (require_entities(index, lookup, name) for name in names)
     max_length, count = limits
     barred = [number for number, key in enumerate(index.artefact(GRAPH).keys) if is_people_or_language(key)]
@@ -186,12 +173,7 @@ def find_connections(
 
 
 def require_entities(index: PublishedIndex, lookup: NameLookup, name: str) -> tuple[int, ...]:
-    """Numbers of the entities of a name, ascending.
-
-    Raises:
-        UnknownIdError: If there is none; it says which names are similar.
-        ConfigurationError: If the name has neither letter nor digit.
-    """
+    """Numbers of the entities of a name, ascending."""
     key = " ".join(name_tokens(name))
     if not key:
         raise ConfigurationError(f"'{name}' is not a name; give a name with letters or digits.")

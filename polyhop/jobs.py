@@ -147,12 +147,7 @@ def retry_sentence(job: JobRow, requeued: int) -> str:
 
 
 def require_result(queue: QuestionQueue, job_id: int, question_id: str) -> ResultRow:
-    """A stored answer.
-
-    Raises:
-        UnknownIdError: If the job has no such question, or it has no answer (yet).
-        StoreError: If the answer is not what was stored.
-    """
+    """A stored answer."""
     queue.job(job_id)
     row = queue.result(job_id, question_id)
     if row is None:

@@ -20,13 +20,7 @@ _SHOWN_CHARACTERS = 100
 def passage_lines(
     passages: Sequence[Mapping[str, Any]], evidence: Mapping[str, Any], texts: Mapping[str, str]
 ) -> Iterator[str]:
-    """A line for each passage and one for its text, if that is known.
-
-    Args:
-        passages: Those of the JSON contract, ranked.
-        evidence: What led there.
-        texts: Text by passage id.
-    """
+    """A line for each passage and one for its text, if that is known."""
     if any(before["score"] < after["score"] for before, after in pairwise(passages)):
         yield f"  {_order(evidence)}"
     for passage in passages:
@@ -65,12 +59,7 @@ def _order(evidence: Mapping[str, Any]) -> str:
 
 
 def triple_lines(triples: Sequence[Mapping[str, Any]], paths: Sequence[Mapping[str, Any]] = ()) -> Iterator[str]:
-    """A line for each triple of the JSON contract that is shown, with all hops that lead to it.
-
-    Args:
-        triples: As in the JSON contract.
-        paths: Of the evidence; each ends in the triple that it ranks.
-    """
+    """A line for each triple of the JSON contract that is shown, with all hops that lead to it."""
     for triple, way in shown_triples(triples, paths):
         yield f"  {triple['rank']:>3}  {triple['score']:.3f}  {way}{triple_words(triple)}"
 
@@ -161,12 +150,7 @@ _GLUE = "\u00a0"
 
 
 def evidence_lines(evidence: Evidence, titles: Mapping[str, str]) -> list[str]:
-    """The evidence in lines; empty for a ranking by words or vectors alone.
-
-    Args:
-        evidence: Of any strategy.
-        titles: Of passages, by id.
-    """
+    """The evidence in lines; empty for a ranking by words or vectors alone."""
     lines = [_names(evidence.names)] if evidence.names else []
     if evidence.fallback:
         lines.append(f"Fallback  {evidence.fallback.text}")

@@ -93,12 +93,6 @@ def diff_versions(
         questions: A question file, each of which is asked of both versions.
         strategy: How passages are found; None: the default of each version.
         limit: How many changes of each kind are listed.
-
-    Raises:
-        UnknownIndexError: If there is no such index.
-        UnknownIdError: If there is no such version.
-        SourceError: If the question file holds no usable question.
-        MissingArtefactError: If a version was not built for the strategy.
     """
     layout = Layout(settings.root)
     with hold_version(layout, index, versions[0]) as before, hold_version(layout, index, versions[1]) as after:

@@ -527,11 +527,7 @@ def _turned(condition: Condition, *, is_not: bool) -> Condition:
 
 
 def field_of(name: str, column: int) -> str:
-    """A field by the name that it has in filters.
-
-    Raises:
-        FilterError: If records have no such field; names near it are suggested.
-    """
+    """A field by the name that it has in filters."""
     if name in RECORD_FIELDS or name in DATE_FIELDS:
         return name
     if name.lower().startswith(METADATA):

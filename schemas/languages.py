@@ -164,11 +164,7 @@ def language(code: str) -> Language:
 
 
 def known_code(code: str) -> str:
-    """The code, if it is one.
-
-    Raises:
-        ValueError: If there is no such language; names those that there are.
-    """
+    """The code, if it is one."""
     if code in CODES or code == AUTO:
         return code
     near = nearest_name(code, [*CODES, AUTO])

@@ -144,11 +144,7 @@ _NAME = re.compile(r"local|(onnx|litellm|fastembed|sentence-transformers):.*\S.*
 
 
 def _checked(name: str) -> str:
-    """The name.
-
-    Raises:
-        ValueError: If no kind of encoder is called so.
-    """
+    """The name."""
     if not _NAME.fullmatch(name):
         known = ", ".join(f"{kind} ({what})" for kind, what in KINDS.items())
         raise ValueError(f"there is no such kind of encoder; known are {known}")

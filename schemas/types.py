@@ -368,11 +368,7 @@ def is_people_or_language(key: str) -> bool:
 
 
 def head_type(words: list[str]) -> Typed | None:
-    """Type of the last head noun before a preposition, None if there is none; a comma ends only after a head.
-
-    Args:
-        words: Lower-case words and signs of a noun phrase without its article.
-    """
+    """Type of the last head noun before a preposition, None if there is none; a comma ends only after a head."""
     kind = None
     for word in words:
         if word in _STOPS_AFTER_HEAD and not kind:

@@ -82,11 +82,7 @@ def open_array(folder: Path, name: str) -> NDArray[np.generic]:
 
 
 def require_arrays(folder: Path, checksums: Mapping[str, str], prefix: str) -> None:
-    """Makes sure that the files `<prefix>_…` of a version are those that were published, as far as that is cheap.
-
-    Raises:
-        DamagedStoreError: If one is missing or, up to `CHECKED_BYTES`, has another content.
-    """
+    """Makes sure that the files `<prefix>_…` of a version are those that were published, as far as that is cheap."""
     for name in sorted(checksums):
         if name.startswith(f"{prefix}_"):
             path = folder / name

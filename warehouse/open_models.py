@@ -95,12 +95,7 @@ def chats_usage() -> ChatsUsage:
 def open_embeddings(
     choice: EncoderChoice, models: ModelSettings, root: Path, max_cost_usd: float | None, max_tokens: int | None
 ) -> "EmbeddingGateway":
-    """The model behind an encoder named litellm:…, with the budget of this run; one per process and configuration.
-
-    Raises:
-        ConfigurationError: If litellm is not installed, or there is a limit in USD, but the price is unknown.
-        StoreError: If the journal of calls cannot be used.
-    """
+    """The model behind an encoder named litellm:…, with the budget of this run; one per process and configuration."""
     require_litellm()
     with _opening:
         return _embeddings(choice, models, root, max_cost_usd, max_tokens)

@@ -82,13 +82,7 @@ _SHOWN_CHARACTERS = 80  # enough to recognise a statement; its values are parame
 
 @contextmanager
 def slow_noted(log: logging.Logger, store: str, statement: str) -> Iterator[None]:
-    """Logs `a slow statement` at info if the block takes longer than `SLOW_SECONDS`, and how it ended does not matter.
-
-    Args:
-        log: Of the module that asks.
-        store: Who is asked: "duckdb", "neo4j" or "queue".
-        statement: Its name, or its text, of which the beginning is logged on one line.
-    """
+    """Logs `a slow statement` at info if the block takes longer than `SLOW_SECONDS`, however it ended."""
     begun = perf_counter()
     try:
         yield

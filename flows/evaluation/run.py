@@ -93,11 +93,7 @@ def answering_settings(
 
 
 def with_strategies(settings: Settings, request: EvaluationRequest) -> EvaluationRequest:
-    """The request with the index's default strategy if it names none, and its own strategies in place of `own`.
-
-    Raises:
-        UnknownIndexError: If the index does not exist.
-    """
+    """The request with the index's default strategy if it names none, and its own strategies in place of `own`."""
     labels = _written(request.strategies)
     if request.strategies and OWN not in labels:
         return request
@@ -110,11 +106,7 @@ def with_strategies(settings: Settings, request: EvaluationRequest) -> Evaluatio
 
 
 def labels_of(request: EvaluationRequest) -> list[str]:
-    """The strategies and variants by name, `all` and ranges taken apart.
-
-    Raises:
-        ConfigurationError: For a variant or a range that is malformed.
-    """
+    """The strategies and variants by name, `all` and ranges taken apart."""
     return expand_labels(_written(request.strategies), STRATEGIES)
 
 
@@ -124,15 +116,7 @@ def named_labels(request: EvaluationRequest) -> list[str]:
 
 
 def baselines_of(request: EvaluationRequest, labels: Sequence[str]) -> list[str]:
-    """What the others are compared with: the baselines asked for, the first of the strategies if there are none.
-
-    Args:
-        request: What is asked for.
-        labels: The strategies that are evaluated, at least one.
-
-    Raises:
-        ConfigurationError: If a baseline is not among them.
-    """
+    """What the others are compared with: the baselines asked for, the first of the strategies if there are none."""
     baselines = list(dict.fromkeys(name for label in _written(request.baselines) for name in parse_range(label).points))
     for baseline in baselines:
         if baseline not in labels:
@@ -155,11 +139,7 @@ def ranges_of(request: EvaluationRequest) -> list[dict[str, Any]]:
 
 
 def check_sample(request: EvaluationRequest) -> None:
-    """Refuses a sample of nothing, and a seed or a rest without a sample.
-
-    Raises:
-        ConfigurationError: For either.
-    """
+    """Refuses a sample of nothing, and a seed or a rest without a sample."""
     if request.sample is not None and request.sample < 1:
         raise ConfigurationError(f"A sample has at least 1 question, not {request.sample}; leave it out to ask all.")
     if request.sample is None and request.seed is not None:
@@ -174,9 +154,6 @@ def sample_of(
     """The questions that are asked, and the sample for run.json: {size, seed, of}, None where all are asked for.
 
     Of the rest that a sample leaves out it is {size, seed, of, rest}: the sample is not asked.
-
-    Raises:
-        ConfigurationError: If the rest is asked for and there is none.
     """
     if request.sample is None:
         return records, None
@@ -386,11 +363,7 @@ def closed_book_labels(request: EvaluationRequest) -> list[str]:
 
 
 def check_closed_book(settings: Settings, request: EvaluationRequest) -> None:
-    """Refuses a closed-book row without a model that reads.
-
-    Raises:
-        ConfigurationError: If rules read, or nobody does.
-    """
+    """Refuses a closed-book row without a model that reads."""
     if request.closed_book and not (settings.reader.reads and settings.models.chat_reader):
         raise ConfigurationError(
             "--closed-book asks a chat model without passages, so it needs --reader model and models.read; rules, and "
@@ -441,17 +414,7 @@ def run_evaluation(
     on_progress: OnProgress = None,
     run_strategy: RunStrategy = run_directly,
 ) -> Evaluation:
-    """Evaluates strategies on a question file.
-
-    Raises:
-        SourceError: If the file has no usable question.
-        UnknownStrategyError: For a strategy that does not exist, before anything runs.
-        ConfigurationError: For a malformed variant or range, a parameter that does not exist, a parameter, sample or
-            confidence out of its range, an `out` that would replace the questions, or a closed-book row without a
-            model, before anything runs.
-        StoreError: If `out` cannot be written, before anything runs.
-        MissingArtefactError: If the index was not built for one of them, before anything runs.
-    """
+    """Evaluates strategies on a question file."""
     started, start = now(), time.perf_counter()
     settings = with_min_confidence(settings, request.min_confidence)
     request = with_strategies(settings, request)

@@ -224,12 +224,7 @@ def _print_links(answer: "Answer") -> None:
 
 
 def print_several(several: "SeveralAnswers", texts: Mapping[tuple[str, str], str]) -> None:
-    """The answer and the index that it is from, then the fused passages with theirs.
-
-    Args:
-        several: What was answered.
-        texts: Text by (index, passage id).
-    """
+    """The answer and the index that it is from, then the fused passages with theirs."""
     print_line(f"Question  {several.question}")
     if several.index is None:
         print_line("Answer    (none found; read the passages)" if several.passages else "Answer    (none found)")

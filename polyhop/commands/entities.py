@@ -130,11 +130,7 @@ def _note(index: str, root: Any, kind: "Kind", names: Sequence[str], other: str 
 
 
 def _known_key(name: str, records: "NameRecords", index: str, *, as_written: bool) -> str:
-    """Key of the entity that a name means, or of the name itself where a merge may be undone.
-
-    Raises:
-        ConfigurationError: If no passage mentions it, or nodes of a graph are entities as they are.
-    """
+    """Key of the entity that a name means, or of the name itself where a merge may be undone."""
     from polyhop.tasks.resolution.explain import entity_of, known_key
 
     if not records.is_resolved:

@@ -547,11 +547,7 @@ def score(
 
 
 def _check(path: Path, count: int, bad: "list[BadRecord]", *, skip_bad: bool) -> None:
-    """Lists what is left out.
-
-    Raises:
-        SourceError: If a line is bad and may not be left out, or none is good.
-    """
+    """Lists what is left out."""
     if bad and not skip_bad:
         first = bad[0]
         raise SourceError(

@@ -80,9 +80,6 @@ def with_reader(settings: "Settings", reader: str | None) -> "Settings":
 
     With `none` a model of the settings still finds the names in questions if it is to (models.name_questions), so that
     passages are ranked as with the reader that the settings name.
-
-    Raises:
-        ConfigurationError: If there is no such reader, or no model to read with.
     """
     if reader not in {None, "rules", "model", "none"}:
         raise ConfigurationError(f"--reader takes rules, model or none, not '{reader}'.")

@@ -275,27 +275,14 @@ def all_parameters(document: Mapping[str, Any], given: Mapping[str, object]) -> 
 
 
 def write_page(path: Path, document: Mapping[str, Any], material: PageMaterial) -> None:
-    """Writes the page, whole or not at all; what is not a character (half a surrogate pair) becomes a question mark.
-
-    Raises:
-        StoreError: If it cannot be written.
-    """
+    """Writes the page, whole or not at all; what is not a character (half a surrogate pair) becomes a question mark."""
     page = answer_page(document, material)
     with named_file(path, PAGE) as place:
         place.write_bytes(page.encode("utf-8", errors="replace"))
 
 
 def write_stored_page(path: Path, document: Mapping[str, Any], settings: Settings) -> None:
-    """The page of a stored answer; without texts if the version that gave it is gone.
-
-    Args:
-        path: Of the page.
-        document: What a worker stored: an answer, its index and the parameters that were given.
-        settings: Where the index is.
-
-    Raises:
-        StoreError: If the page cannot be written.
-    """
+    """The page of a stored answer; without texts if the version that gave it is gone."""
     name, given = str(document["index"]), document.get("parameters") or {}
     try:
         published = open_published(settings.root, name, int(document["version"]))

@@ -78,14 +78,7 @@ Edge = tuple[str, str]
 
 
 def distances(edges: Iterable[Edge], roots: Mapping[str, int]) -> dict[str, int]:
-    """Fewest edges from a root to each node that is reached, whichever way edges point.
-
-    Args:
-        edges: Pairs of nodes.
-        roots: Where counting begins, and with what (0 or 1).
-
-    Cost: O(nodes + edges).
-    """
+    """Fewest edges from a root to each node that is reached, whichever way edges point."""
     neighbours = _neighbours(edges)
     found = dict(sorted(roots.items(), key=lambda root: root[1]))
     waiting = deque(found)

@@ -84,11 +84,6 @@ def evidence_graph(
     """The graph of an answer: of what its strategy reached if that is connected, else of the triples that it ranks.
 
     Without either, it is of what its passages share.
-
-    Args:
-        document: In the JSON contract of `polyhop ask`.
-        mentions: Keys of the nodes that a passage mentions, by passage id.
-        relations: Between nodes; those that lead to nodes of no edge are drawn.
     """
     evidence = evidence_of(document["evidence"])
     if evidence.all_edges():

@@ -94,11 +94,6 @@ def chunk_edges(
         number_of: Entity number by key, of all entities of the graph.
         indptr: Shape (n_passages + 1,): where the edges of each passage begin that the graph has already.
         indices: Shape (nnz,): entity numbers of those; no edge is added beside one of them.
-
-    Returns:
-        The same two arrays of the edges to add; entities ascend inside a passage.
-    Source: bridge-masked.md 2.
-    Cost: O(distinct titles * their chunks + passages).
     """
     known: dict[str, list[int]] = {}
     rows = []

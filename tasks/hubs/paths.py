@@ -194,21 +194,7 @@ class PathsOfHub:
 def find_paths_in_hub(
     graph: Adjacency, is_hub: Sequence[int], hub: int, max_length: int, max_paths: int = 0
 ) -> PathsOfHub:
-    """The paths of one hub, and where search goes on from them.
-
-    Args:
-        graph: The triples.
-        is_hub: Per node, true for hubs.
-        hub: Node of the hub.
-        max_length: Triples of the longest path; 0 or less: any number.
-        max_paths: Paths to keep, the first; 0: all. Those beyond are counted, their candidates kept.
-
-    Returns:
-        Every edge of the hub's region whose subject lies fewer than `max_length` steps away is in a path, except those
-        into the hub itself.
-
-    Cost: O(edges of the region * path length).
-    """
+    """The paths of one hub, and where search goes on from them."""
     found = PathsOfHub()
     seen: set[Path] = set()
     expanded: set[int] = set()

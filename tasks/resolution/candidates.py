@@ -132,10 +132,6 @@ def pairs_across_types(names: Sequence[Name]) -> list[Pair]:
 
     Other names of two types stay apart: `Emma` may be the heroine, and `Emma film` her film. A single word has too many
     bearers to be more than a company's short name (`Acme`, `Acme Ltd`; not `Jones`, `Mr Jones`).
-
-    Returns:
-        As `candidate_pairs`.
-    Cost: O(names + pairs).
     """
     same: dict[frozenset[str], list[int]] = defaultdict(list)
     for number, name in enumerate(names):

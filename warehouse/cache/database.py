@@ -67,11 +67,7 @@ class SharedDatabase:
         self._do(lambda _: None)
 
     def require_writable(self) -> None:
-        """Makes sure that what is written is kept.
-
-        Raises:
-            StoreError: If the file may only be read.
-        """
+        """Makes sure that what is written is kept."""
         if self.is_read_only:
             raise StoreError(f"Cannot write {self._what} {self.path}: {READ_ONLY}.")
 

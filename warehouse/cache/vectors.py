@@ -77,9 +77,6 @@ class VectorCache:
 
         Args:
             vectors: Key to vector of shape (d,), of any length but 0.
-
-        Raises:
-            InvalidVectorError: If a vector is zero or not finite; then none is stored.
         """
         rows = [{"key": key, "vector": _checked(key, vector)} for key, vector in vectors.items()]
 

@@ -164,11 +164,7 @@ _ENCRYPTED_FLAG = 1  # bit 0 of a member's flags (ZIP's APPNOTE, 4.4.4)
 
 
 def kind_of_content(stream: BinaryIO) -> str:
-    """What a file is by its content, as the ending of its format; "" if it is none of those with a signature.
-
-    Raises:
-        FaultError: If it is protected by a password, or an Office file of before 2007.
-    """
+    """What a file is by its content, as the ending of its format; "" if it is none of those with a signature."""
     head = stream.read(_HEAD_BYTES)
     if b"%PDF-" in head:
         return ".pdf"
@@ -201,9 +197,6 @@ def open_container(stream: BinaryIO, max_unpacked_mb: int, *, allows_doctype: bo
         stream: The file.
         max_unpacked_mb: Most megabytes of all members together, unpacked.
         allows_doctype: Whether its XML may declare a document type (EPUB may; Office never does).
-
-    Raises:
-        FaultError: If it is too large, encrypted or damaged, or defines entities.
     """
     try:
         archive = zipfile.ZipFile(stream)
@@ -239,11 +232,7 @@ def _refuse_doctypes(archive: zipfile.ZipFile) -> None:
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """The content of a member.
-
-    Raises:
-        FaultError: If it is missing or damaged.
-    """
+    """The content of a member."""
     try:
         return archive.read(name)
     except KeyError as error:
@@ -251,11 +240,7 @@ def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def parse_xml(data: bytes) -> Any:
-    """The root of an XML file; no entity of its own is resolved, nothing else is read.
-
-    Raises:
-        FaultError: If it is not XML.
-    """
+    """The root of an XML file; no entity of its own is resolved, nothing else is read."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
         return etree.fromstring(data, parser)
@@ -292,10 +277,6 @@ def table_groups(rows: Iterable[Sequence[str]], characters: int) -> Iterator[tup
 
     The first row of two cells or more may name the columns, as in `table_lines`. Names that would take more than a
     quarter of each passage stand before each value instead.
-
-    Args:
-        rows: All rows from the first, empty ones included.
-        characters: Most characters of a group, unless a single row is longer.
     """
     group: list[str] = []
     first = last = size = 0

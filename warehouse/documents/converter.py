@@ -199,12 +199,7 @@ def _pipes(process: "subprocess.Popen[bytes]") -> tuple[IO[bytes], IO[bytes]]:
 
 
 def _line(stream: IO[bytes], deadline: float) -> bytes:
-    """The next line of a pipe.
-
-    Raises:
-        TimeoutError: If it is not there by the deadline.
-        BrokenPipeError: If the other side ended before, or never ends its line.
-    """
+    """The next line of a pipe."""
     pieces: list[bytes] = []
     length = 0
     while True:

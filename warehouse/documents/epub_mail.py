@@ -34,11 +34,7 @@ _TEXTS = frozenset(("application/xhtml+xml", "text/html", "application/xml", "te
 
 
 def read_epub(stream: BinaryIO, reading: Reading) -> Document:
-    """The text of a book: what its spine lists, in that order, chapters named as in its table of contents.
-
-    Raises:
-        FaultError: If it is encrypted, damaged or too large, lists nothing to read, or has no text.
-    """
+    """The text of a book: what its spine lists, in that order, chapters named as in its table of contents."""
     with open_container(stream, reading.max_unpacked_mb, allows_doctype=True) as archive:
         book = _Book(archive)
         builder = TextBuilder()
@@ -153,11 +149,7 @@ _MEGABYTE = 1024 * 1024  # as `max_unpacked_mb` counts
 
 
 def read_mail(stream: BinaryIO, reading: Reading) -> Document:
-    """A message: its plain text, else that of its HTML, its headers as metadata, and what is attached.
-
-    Raises:
-        FaultError: If it is no message, is encrypted, or has neither text nor attached files that are read.
-    """
+    """A message: its plain text, else that of its HTML, its headers as metadata, and what is attached."""
     message = BytesParser(policy=policy.default).parse(stream)
     subject = _header(message, "Subject")
     metadata: dict[str, object] = {name.lower(): _header(message, name) for name in _HEADERS}

@@ -30,11 +30,7 @@ _STYLE_DEPTH = 10
 
 
 def read_word(stream: BinaryIO, reading: Reading) -> Document:
-    """The text of a Word file: paragraphs, tables row by row, then notes; deleted text of tracked changes is left out.
-
-    Raises:
-        FaultError: If it is damaged, too large or has no text.
-    """
+    """The text of a Word file: paragraphs, tables row by row, then notes; without text deleted as a tracked change."""
     import docx
 
     open_container(stream, reading.max_unpacked_mb).close()
@@ -192,11 +188,7 @@ def _outline_level(outline: Any) -> int | None:
 
 
 def read_slides(stream: BinaryIO, reading: Reading) -> Document:
-    """The text of a PowerPoint file: of each slide its title, its other texts in their order, and its notes.
-
-    Raises:
-        FaultError: If it is damaged, too large or has no text.
-    """
+    """The text of a PowerPoint file: of each slide its title, its other texts in their order, and its notes."""
     import pptx
 
     open_container(stream, reading.max_unpacked_mb).close()
@@ -241,9 +233,6 @@ def read_sheets(stream: BinaryIO, reading: Reading) -> Document:
     """The text of an Excel file; rows without a value are passed over, whatever size a sheet claims to have.
 
     Rows are grouped into passages that begin with the names of the columns, each a section with its rows.
-
-    Raises:
-        FaultError: If it is damaged, too large or has no text.
     """
     import openpyxl
 
@@ -260,11 +249,7 @@ def read_sheets(stream: BinaryIO, reading: Reading) -> Document:
 
 
 def read_csv(stream: BinaryIO, reading: Reading) -> Document:
-    """The text of a CSV file as that of a sheet.
-
-    Raises:
-        FaultError: If it is not CSV, is in no known encoding, or has no text.
-    """
+    """The text of a CSV file as that of a sheet."""
     csv.field_size_limit(MAX_RECORD_BYTES)
     builder = TextBuilder()
     try:

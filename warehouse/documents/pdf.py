@@ -19,11 +19,7 @@ _WRONG_PASSWORD = 4
 
 
 def read_pdf(stream: BinaryIO, _reading: Reading) -> Document:
-    """The text of a PDF file, in the order in which the file draws it; a sentence goes on over the end of a page.
-
-    Raises:
-        FaultError: If it is encrypted or damaged, or has no text.
-    """
+    """The text of a PDF file, in the order in which the file draws it; a sentence goes on over the end of a page."""
     import pypdfium2
 
     file = _opened(stream)

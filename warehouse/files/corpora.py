@@ -52,11 +52,7 @@ Convert = Callable[[Path], Document]
 
 
 def not_converted(_path: Path) -> Document:
-    """For whoever reads texts alone.
-
-    Raises:
-        FaultError: Always.
-    """
+    """For whoever reads texts alone."""
     raise FaultError("files of this kind are not read here")
 
 
@@ -72,15 +68,6 @@ def read_folder(
     """A record for each text and document below a folder, and those of CSV files and of other packages' files.
 
     In the order of the paths' parts. Text files that hold whitespace only are passed over.
-
-    Args:
-        folder: The folder.
-        convert: Reads a document file.
-        follow_links: Whether links out of the folder are read.
-        unread: Gets the files that are not read.
-
-    Raises:
-        SourceError: If there is none; it counts the files of other kinds.
     """
     others = Unread() if unread is None else unread
     is_empty = True

@@ -108,11 +108,7 @@ def require_place(path: Path, what: str) -> None:
 
 
 def require_foreign(path: Path) -> None:
-    """Makes sure that nothing of Polyhop's own is written over.
-
-    Raises:
-        ConfigurationError: If the path leads to or below what a root holds: an index, a cache, the queue.
-    """
+    """Makes sure that nothing of Polyhop's own is written over."""
     root = owner_of(path)
     if root is not None:
         raise ConfigurationError(
@@ -122,11 +118,7 @@ def require_foreign(path: Path) -> None:
 
 @contextmanager
 def locked_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to read and append to, made if it is not there; whoever else locks it waits, also to replace it.
-
-    Raises:
-        OSError: If the disk refuses.
-    """
+    """A file to read and append to, made if it is not there; whoever else locks it waits, also to replace it."""
     while True:
         with path.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -274,11 +266,7 @@ def is_writable(path: Path) -> bool:
 
 
 def connect_read_only(path: Path, **options: Any) -> sqlite3.Connection:
-    """A connection that only reads, for a file whose folder may not be written.
-
-    Raises:
-        sqlite3.OperationalError: If the file does not exist, or needs what a killed process left in its log.
-    """
+    """A connection that only reads, for a file whose folder may not be written."""
     uri = f"file:{quote(str(path.absolute()))}?mode=ro"
     connection: sqlite3.Connection = sqlite3.connect(uri, uri=True, **options)
     try:

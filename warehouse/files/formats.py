@@ -142,17 +142,7 @@ def described_formats() -> str:
 
 
 def records_of_others(path: Path, ending: str, name: str) -> Iterator[SourceRecord | BadRecord]:
-    """The records of a file in another package's format, checked like ours.
-
-    Args:
-        path: The file.
-        ending: Its ending, one of `formats_of_others`.
-        name: What its records call it.
-
-    Raises:
-        ConfigurationError: At once if the package does not load; while iterating if it yields anything else than rows.
-        SourceError: While iterating, if its reader fails.
-    """
+    """The records of a file in another package's format, checked like ours."""
     point = formats_of_others()[ending]
     return _records(_loaded(point), point, path, name)
 
@@ -184,11 +174,7 @@ def _record(row: object, point: EntryPoint, name: str) -> SourceRecord | BadReco
 
 
 def _loaded(point: EntryPoint) -> OtherReader:
-    """The reader that an entry point names.
-
-    Raises:
-        ConfigurationError: If it cannot be imported, or cannot be called.
-    """
+    """The reader that an entry point names."""
     read = load_extension(point, NOUN)
     if not callable(read):
         raise unusable_extension(point, NOUN, f"is {point.value}, which is not a function")

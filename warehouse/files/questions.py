@@ -57,11 +57,7 @@ def has_references(item: Mapping[str, object]) -> bool:
 
 
 def with_gold_answers(item: Mapping[str, object]) -> Mapping[str, object]:
-    """The item with `answers` in place of the fields of NQ and PopQA; unchanged if it has answers, or none of these.
-
-    Raises:
-        FaultError: If one of these fields is not written so.
-    """
+    """The item with `answers` in place of the fields of NQ and PopQA; unchanged if it has answers, or none of these."""
     if item.get("answers") or item.get("answer") or not (has_references(item) or item.get(POSSIBLE_ANSWERS)):
         return item
     return {**{name: value for name, value in item.items() if name not in _USED}, "answers": _gold_answers(item)}
@@ -257,11 +253,7 @@ def _musique_paragraphs(item: Item) -> list[Paragraph]:
 
 
 def _musique_question(item: Item) -> dict[str, object]:
-    """The fields of a plain question: all spellings of the answer; hops and type from the id (`3hop1__…`).
-
-    Raises:
-        FaultError: If the item says that its paragraphs do not hold the answer.
-    """
+    """The fields of a plain question: all spellings of the answer; hops and type from the id (`3hop1__…`)."""
     if item.get("answerable") is False:
         raise FaultError("marked as not answerable, so it is left out")
     used = {"paragraphs", "answer_aliases", "answerable"}

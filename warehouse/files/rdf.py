@@ -165,11 +165,7 @@ def _label_of(line: Line) -> list[Triple]:
 
 
 def _triple_of(line: Line) -> Triple | None:
-    """The triple of a line, None for a comment or an empty one.
-
-    Raises:
-        FaultError: If it is neither.
-    """
+    """The triple of a line, None for a comment or an empty one."""
     if line.is_too_long:
         raise FaultError(f"the line is longer than {size_words(MAX_RECORD_BYTES)}")
     try:
@@ -288,11 +284,7 @@ _WHY = re.compile(r"Bad syntax \((.*)\) at \^ in:", re.DOTALL)
 
 
 def turtle_lines(path: Path, languages: Sequence[str] = ()) -> Iterator[GraphLine | BadRecord]:
-    """The lines of a Turtle file.
-
-    Raises:
-        SourceError: If it is not Turtle, with the number of the line, or too large.
-    """
+    """The lines of a Turtle file."""
     triples = _with_stable_ids(_parsed(path))
     vocabulary = Vocabulary(languages)
     vocabulary.add(triples)

@@ -141,13 +141,7 @@ def kind_of(value: object) -> str:
 
 
 def to_record(row: Row, source: str, *, record_id: str | None = None) -> SourceRecord | BadRecord:
-    """Checks the fields of a row and makes a record of them; unknown fields become metadata.
-
-    Args:
-        row: Fields: id or _id; title; text, contents or body; metadata (an object, or any value).
-        source: Name of the file.
-        record_id: The id to use whatever the fields say (a file's path).
-    """
+    """Checks the fields of a row and makes a record of them; unknown fields become metadata."""
     return usable(row, source, lambda row, source: _record(row, source, record_id))
 
 
@@ -174,21 +168,13 @@ def _tombstone(row: Row, source: str) -> Tombstone:
 
 
 def refuse_statements(path: Path, fields: Mapping[str, object]) -> None:
-    """Makes sure that the first row of a file of texts is not a triple.
-
-    Raises:
-        SourceError: If it is one.
-    """
+    """Makes sure that the first row of a file of texts is not a triple."""
     if all(name in fields for name in STATEMENT_FIELDS) and _first(fields, TEXT_FIELDS) is None:
         raise SourceError(f"{path} holds triples of a knowledge graph, not texts; name it with --graph.")
 
 
 def refuse_texts(path: Path, fields: Mapping[str, object]) -> None:
-    """Makes sure that the first row of a graph is not a text.
-
-    Raises:
-        SourceError: If it is one.
-    """
+    """Makes sure that the first row of a graph is not a text."""
     if not any(name in fields for name in STATEMENT_FIELDS) and _first(fields, TEXT_FIELDS) is not None:
         raise SourceError(
             f"{path} holds texts, not triples {{subject, predicate, object}}; name it without --graph, or with "
@@ -197,11 +183,7 @@ def refuse_texts(path: Path, fields: Mapping[str, object]) -> None:
 
 
 def checked_text(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
-    """The first of the named fields that is there.
-
-    Raises:
-        FaultError: If none is, or it is not a string, holds whitespace only, or has characters that cannot be stored.
-    """
+    """The first of the named fields that is there."""
     name = _first(fields, names)
     if name is None:
         raise FaultError(f"there is no {names[0]}: expected a field named {_either(names)}")
@@ -215,11 +197,7 @@ def checked_text(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
 
 
 def checked_title(value: object) -> str:
-    """The title, "" where there is none; whole numbers are written out.
-
-    Raises:
-        FaultError: If it is neither a string nor a whole number, or cannot be stored.
-    """
+    """The title, "" where there is none; whole numbers are written out."""
     if value is None:
         return ""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -231,21 +209,13 @@ def checked_title(value: object) -> str:
 
 
 def checked_id(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
-    """The id as a string, "" where there is none.
-
-    Raises:
-        FaultError: If it is neither a string nor a whole number, or holds control characters.
-    """
+    """The id as a string, "" where there is none."""
     name = _first(fields, names)
     return "" if name is None else checked_name("id", fields[name])
 
 
 def checked_name(what: str, value: object) -> str:
-    """An id that is there, as a string.
-
-    Raises:
-        FaultError: If it is neither a string nor a whole number, or holds control characters.
-    """
+    """An id that is there, as a string."""
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise FaultError(f"the {what} is neither a string nor a whole number but {kind_of(value)}")
     name = str(value)
@@ -259,11 +229,7 @@ def checked_name(what: str, value: object) -> str:
 
 
 def metadata_of(fields: Mapping[str, object], used: set[str]) -> dict[str, object]:
-    """All fields that are not used and not null, as plain JSON values; an object named metadata is laid open.
-
-    Raises:
-        FaultError: If they are nested too deeply.
-    """
+    """All fields that are not used and not null, as plain JSON values; an object named metadata is laid open."""
     rest = {name: value for name, value in fields.items() if name not in used and value is not None}
     inner = rest.pop("metadata", None)
     if isinstance(inner, Mapping):
@@ -296,11 +262,7 @@ def _either(names: tuple[str, ...]) -> str:
 
 
 def check_characters(what: str, value: str) -> None:
-    """Makes sure that a text can be stored.
-
-    Raises:
-        FaultError: If it contains a NUL character or is not valid UTF-8.
-    """
+    """Makes sure that a text can be stored."""
     if "\0" in value:
         raise FaultError(f"the {what} contains a NUL character at character {value.index(chr(0)) + 1}")
     try:

@@ -42,11 +42,7 @@ def json_lines(path: Path, _needed: Collection[str] = ()) -> Iterator[Row | BadR
 
 
 def json_document(path: Path, _needed: Collection[str] = ()) -> Iterator[Row | BadRecord]:
-    """The objects of a .json file: a list of them, or one a line whatever the file's name says.
-
-    Raises:
-        SourceError: If it is neither, or the list breaks off.
-    """
+    """The objects of a .json file: a list of them, or one a line whatever the file's name says."""
     first = _first_character(path)
     if first == "[":
         with open_bytes(path) as stream:
@@ -216,9 +212,6 @@ def csv_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecord]:
     Args:
         path: The file; UTF-8, separated by commas, quoted by `"`.
         needed: Names of which at least one must be a column.
-
-    Raises:
-        SourceError: If none is.
     """
     csv.field_size_limit(MAX_RECORD_BYTES)
     with open_bytes(path) as stream:
@@ -243,11 +236,7 @@ def csv_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecord]:
 
 
 def _csv_fault(error: csv.Error, lines: "_Lines", path: Path, start: int) -> str:
-    """What is wrong with a row.
-
-    Raises:
-        SourceError: If its quote is never closed: all rows after it are lost, so this is not one bad record.
-    """
+    """What is wrong with a row."""
     if lines.at_end:
         raise SourceError(f"{path} has a quote in the row at line {start} that is never closed; fix it.") from error
     extent = f" (the row continues to line {lines.number})" if lines.number > start else ""
@@ -291,11 +280,7 @@ def _fields(header: list[str], cells: list[str]) -> dict[str, object]:
 
 
 def require_column(columns: Collection[str], path: Path, needed: Collection[str]) -> None:
-    """Makes sure that a table can hold what is looked for.
-
-    Raises:
-        NoColumnError: If none of the needed names is a column.
-    """
+    """Makes sure that a table can hold what is looked for."""
     if not set(columns) & set(needed):
         found = "".join(filter(str.isprintable, ", ".join(columns)))[:_COLUMN_CHARACTERS]
         raise NoColumnError(f"{path} has no column named {' or '.join(needed)} (its columns: {found}); rename one.")
@@ -307,9 +292,6 @@ def parquet_rows(path: Path, needed: Collection[str]) -> Iterator[Row | BadRecor
     Args:
         path: The file.
         needed: Names of which at least one must be a column.
-
-    Raises:
-        SourceError: If none is.
     """
     from pyarrow import parquet as pq
 

@@ -237,9 +237,6 @@ def parse_page(markup: str) -> Page:
 
     Python's html.parser takes quadratic time for unclosed comments and attributes, parsers that repair misnested tags
     as the HTML standard asks do so for those.
-
-    Raises:
-        FaultError: If it holds half a surrogate pair, or is nested too deeply.
     """
     page = Page()
     parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)
@@ -310,10 +307,6 @@ def read_markdown(data: bytes, stem: str) -> Document:
 
     Markup is gone: a line for each list item and each row of a table, cells apart by `|`, code as it is. The title is
     the first heading of the first level, else the front matter's, else the file's stem.
-
-    Raises:
-        FaultError: If it is in no known encoding, or is nested too deeply.
-    Cost: O(characters), whatever the markup.
     """
     import pyromark
 

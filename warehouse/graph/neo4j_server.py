@@ -115,11 +115,7 @@ class Neo4jConnection:
         then: tuple[str, Mapping[str, Any]],
         refusal: StoreError,
     ) -> None:
-        """Runs `hold` and, if its record is `wanted`, `then` in the same transaction; otherwise raises `refusal`.
-
-        Raises:
-            StoreError: The refusal; nothing was written.
-        """
+        """Runs `hold` and, if its record is `wanted`, `then` in the same transaction; otherwise raises `refusal`."""
 
         def work(transaction: Any) -> None:
             record = transaction.run(hold[0], dict(hold[1])).single()

@@ -23,12 +23,7 @@ _TEMPORAL = {"Date": "date", "Time": "time", "DateTime": "dateTime", "Duration":
 
 
 def source_lines(connection: Neo4jConnection, mapping: Neo4jMapping) -> Iterator[GraphLine | BadRecord]:
-    """Descriptions of all nodes, statements of their properties, then the relationships; not what Polyhop exported.
-
-    Raises:
-        SourceError: If there is no node, or several have the same id.
-        StoreError: If the server fails.
-    """
+    """Descriptions of all nodes, statements of their properties, then the relationships; not what Polyhop exported."""
     uri = connection.address.uri
     _check_ids(connection, mapping)
     number = 0

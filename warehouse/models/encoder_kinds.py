@@ -134,11 +134,7 @@ def _of_rank(rank: int, ranks: Mapping[str, int], usual: Sequence[str]) -> list[
 
 
 def _pooling(folder: Path) -> Callable[[Tokens], NDArray[np.float32]]:
-    """How the vectors of tokens become that of a text, as sentence-transformers noted it.
-
-    Raises:
-        ModelFileError: If nobody noted it, or it takes more than Polyhop does.
-    """
+    """How the vectors of tokens become that of a text, as sentence-transformers noted it."""
     modules = read_json(folder / "modules.json") or []
     kinds = {str(module.get("type", "")).rpartition(".")[2]: str(module.get("path", "")) for module in modules}
     more = sorted(set(kinds) - {"Transformer", "Pooling", "Normalize"})
@@ -210,12 +206,7 @@ class EncoderNeeds:
 
 
 def open_model(needs: EncoderNeeds) -> OpenedEncoder:
-    """The model of an encoder's name.
-
-    Raises:
-        ConfigurationError: If there is no such kind, its package is missing, or it cannot do what is asked.
-        ModelFileError: If its files cannot be used.
-    """
+    """The model of an encoder's name."""
     kind = needs.choice.name.partition(":")[0]
     if kind not in _KINDS:
         raise ConfigurationError(f"There is no encoder of the kind '{kind}'; known are {', '.join(_KINDS)}.")
@@ -223,11 +214,7 @@ def open_model(needs: EncoderNeeds) -> OpenedEncoder:
 
 
 def _both(encoder: Encoder, choice: EncoderChoice) -> OpenedEncoder:
-    """One model for both sides.
-
-    Raises:
-        ConfigurationError: If another dimension is asked of it than it has.
-    """
+    """One model for both sides."""
     if choice.dimension not in (0, encoder.dimension):
         raise ConfigurationError(
             f"The encoder {choice.name} gives vectors of {encoder.dimension} dimensions, not {choice.dimension}; set "
@@ -347,9 +334,6 @@ def open_fastembed(model: str, cache_folder: Path, threads: int, batch_size: int
         cache_folder: Where fetched models are kept; a model that is there needs no network.
         threads: Of one call; 0 means as many as cores.
         batch_size: Texts per call; 0: 32.
-
-    Raises:
-        ConfigurationError: If fastembed is not installed, does not know the name, or cannot fetch the model.
     """
     try:
         models = import_module("fastembed").TextEmbedding
@@ -390,9 +374,6 @@ def open_sentence_transformers(
         max_tokens: Texts are cut after so many; 0: as the model says.
         dimension: Vectors are cut to so many components; 0: not cut.
         batch_size: Texts per call; 0: 32.
-
-    Raises:
-        ConfigurationError: If the package is not installed, or cannot fetch or load the model.
     """
     opened = _sentence_transformer(model, device, dimension)
     if max_tokens:

@@ -138,11 +138,7 @@ class RateLimiter:
                 self._last_slowed = now
 
     def timed_out(self, started: float) -> None:
-        """The model did not reply in time: half as many calls in flight.
-
-        Args:
-            started: When the call began, by the clock; calls under way at the last halving do not halve again.
-        """
+        """The model did not reply in time: half as many calls in flight."""
         with self._lock:
             if started >= self._last_halved:
                 self.window.timed_out()

@@ -250,12 +250,7 @@ def retry_after_seconds(error: BaseException) -> float | None:
 
 
 def parse_retry_after(value: str, now: datetime) -> float | None:
-    """Seconds to wait by a Retry-After header, at least 0; None if it makes no sense.
-
-    Args:
-        value: Seconds, or an HTTP date.
-        now: Present time, with its zone.
-    """
+    """Seconds to wait by a Retry-After header, at least 0; None if it makes no sense."""
     try:
         seconds = float(value)
     except ValueError:
@@ -287,11 +282,7 @@ class CallFailedError(Exception):
 
 
 def require_litellm() -> None:
-    """Imports nothing.
-
-    Raises:
-        ConfigurationError: If the package litellm, which asks the models of providers, is not installed.
-    """
+    """Imports nothing."""
     if find_spec("litellm") is None:
         raise ConfigurationError(
             "Models of providers and of servers need the package litellm. Install it with: pip install "
@@ -327,9 +318,6 @@ def open_connections(litellm: Any) -> None:
     """One pool of connections for all threads: left alone, each of the first calls would open and lose its own.
 
     The time limit of a call bounds its reply as a whole, and token counts that are no numbers are left out of it.
-
-    Args:
-        litellm: The package.
     """
     import httpx
 

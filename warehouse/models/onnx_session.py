@@ -111,16 +111,7 @@ FIELD_OF_INPUT = {"input_ids": "ids", "attention_mask": "attention_mask", "token
 
 
 def existing_file(folder: Path, names: Sequence[str], setting: str) -> Path:
-    """The first of these files that is there.
-
-    Args:
-        folder: Of the model.
-        names: Paths in it.
-        setting: Which setting names the folder, for the sentence.
-
-    Raises:
-        ModelFileError: If none is.
-    """
+    """The first of these files that is there."""
     for name in names:
         if (folder / name).is_file():
             return folder / name
@@ -133,9 +124,6 @@ def load_tokenizer(path: Path, max_tokens: int | None) -> Any:
     Args:
         path: A tokenizer.json.
         max_tokens: Texts are cut after so many; None: never.
-
-    Raises:
-        ModelFileError: If it cannot be read.
     """
     from tokenizers import Tokenizer
 
@@ -152,16 +140,7 @@ def load_tokenizer(path: Path, max_tokens: int | None) -> Any:
 
 
 def inputs_of(session: Any, folder: Path, what: str) -> dict[str, str]:
-    """Field of a tokenizer's encoding by the name of a graph's input.
-
-    Args:
-        session: Of onnxruntime.
-        folder: Of the model.
-        what: What the graph should be ("a cross-encoder"), for the sentence.
-
-    Raises:
-        ModelFileError: If it asks for something that a tokenizer does not give.
-    """
+    """Field of a tokenizer's encoding by the name of a graph's input."""
     wanted = [one.name for one in session.get_inputs()]
     unknown = sorted(set(wanted) - set(FIELD_OF_INPUT))
     if unknown:
@@ -183,11 +162,7 @@ def first_line(error: Exception) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file, None if there is none.
-
-    Raises:
-        ModelFileError: If it cannot be read.
-    """
+    """The content of a JSON file, None if there is none."""
     if not path.is_file():
         return None
     try:
@@ -230,10 +205,6 @@ def unit_rows(vectors: Any, count: int, dimension: int, model: str) -> NDArray[n
 
     Returns:
         Shape (count, d), float32; a row whose length is 1 already keeps its bits.
-
-    Raises:
-        InvalidVectorError: If there are too few or too many, or one is zero, not finite, no list of numbers, or of
-            another dimension.
     """
     if len(vectors) != count:
         raise InvalidVectorError(f"The encoder {model} gave {len(vectors)} vectors for {count} texts; use another one.")

@@ -104,10 +104,6 @@ def read_loosely(text: str, start: int = 0) -> LooseValue:
 
     A text that ends too early loses what was incomplete: lists below the root's fields keep their complete
     elements, an incomplete object inside a list is dropped as a whole.
-
-    Raises:
-        LooseJsonError: If it is ambiguous, no JSON at all, or nested deeper than 40.
-    Cost: O(length).
     """
     reader = _Reader(text, start)
     part = reader.value(0, in_list=False)
@@ -228,13 +224,7 @@ class _Reader:
         return None
 
     def _closed(self, text: str, quote: str, inner: int) -> str | None:
-        """A string whose closing quote was passed; None if that may be an apostrophe at which the text ends.
-
-        Args:
-            text: What the string holds.
-            quote: The closing quote.
-            inner: Number of such quotes in it; an odd one of double quotes leaves open which of them closes.
-        """
+        """A string whose closing quote was passed; None if that may be an apostrophe at which the text ends."""
         if quote == '"' and inner % 2:
             raise LooseJsonError(f"stray quotes before character {self.position}")
         if quote == "'" and not self._next():
@@ -300,17 +290,7 @@ _WRAPPERS = ("arguments", "parameters", "input", "function", "tool_calls", "func
 
 
 def read_reply(text: str, reply: type[ReplyT]) -> tuple[ReplyT, Rung]:
-    """The valid reply in a model's text, and how much help it needed.
-
-    Args:
-        text: What the model said.
-        reply: The form of a valid reply.
-
-    Raises:
-        ReplyRefusedError: If the model declined to answer.
-        MalformedReplyError: If there is no valid reply in it, or more than one; the message says why.
-    Cost: O(length); texts over a million characters or nested deeper than 40 are not read.
-    """
+    """The valid reply in a model's text, and how much help it needed."""
     text = text.removeprefix("\ufeff").strip()
     _check_size(text)
     problem = "there is no JSON in it"

@@ -41,11 +41,7 @@ def list_jobs(tx: Transaction, limit: int) -> list[JobRow]:
 
 
 def find_job(tx: Transaction, job_id: int) -> JobRow:
-    """One job.
-
-    Raises:
-        UnknownJobError: If there is none of this id.
-    """
+    """One job."""
     found = _with_counts(tx, tx.rows("jobs.one", job_id=job_id))
     if not found:
         raise UnknownJobError(job_id)
@@ -304,11 +300,7 @@ ROWS_PER_PAGE = 500  # chosen: bounds the answers in memory, and any number give
 
 
 def number_range(tx: Transaction, job_id: int) -> tuple[int, int]:
-    """The number before a job's first question, and that of its last.
-
-    Raises:
-        UnknownJobError: If there is none of this id.
-    """
+    """The number before a job's first question, and that of its last."""
     rows = tx.rows("jobs.one", job_id=job_id)
     if not rows:
         raise UnknownJobError(job_id)

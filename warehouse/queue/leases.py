@@ -151,11 +151,7 @@ def heartbeat(tx: Transaction, worker_id: str, lease_tokens: Sequence[str], leas
 
 
 def result_texts(finished: Sequence[FinishedQuestion]) -> dict[str, str]:
-    """{token: JSON of the result}.
-
-    Raises:
-        ContractError: If a result is not JSON-able; nothing is stored then.
-    """
+    """{token: JSON of the result}."""
     return {each.lease_token: to_json(dict(each.result)) for each in finished}
 
 

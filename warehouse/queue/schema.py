@@ -255,11 +255,6 @@ def transact(
         work: Called with the transaction, once per try; must change nothing else.
         is_opening: Nothing was read so far; then a refused connection is waited for 5 s only.
         kind: "read" changes nothing; "durable" is on the disk when it returns, whatever happens to the machine.
-
-    Raises:
-        StoreUnavailableError: If the database stayed busy or unavailable.
-        StatementRejectedError: If it refuses a statement.
-        StoreError: If it cannot be used at all, or holds what cannot be read.
     """
     tries, waiting = count(1), _Waiting(database, patience_seconds, is_opening=is_opening)
     retrying = Retrying(
@@ -339,12 +334,7 @@ def migrations() -> dict[int, Path]:
 
 
 def migrate(database: Database, patience_seconds: float) -> None:
-    """Applies what is missing.
-
-    Raises:
-        ManifestMismatchError: If the tables were made by a newer Polyhop.
-        StoreError: If the database cannot be used.
-    """
+    """Applies what is missing."""
     newest = newest_version()
     applied = transact(database, patience_seconds, applied_version, "read", is_opening=True)
     if applied < newest:

@@ -214,13 +214,7 @@ def record_since(
 
 
 def updated_record(before: TableRecord, removed: TableRecord, added: TableRecord) -> TableRecord:
-    """Rows and checksum of a table that lost some rows and got others.
-
-    Args:
-        before: Of the table as it was.
-        removed: Of rows that it had.
-        added: Of rows that it had not.
-    """
+    """Rows and checksum of a table that lost some rows and got others."""
     rows = before.rows - removed.rows + added.rows
     numbers = [int(record.checksum or "0", 16) for record in (before, removed, added)]
     return TableRecord(rows=rows, checksum=f"{numbers[0] ^ numbers[1] ^ numbers[2]:X}" if rows else "")

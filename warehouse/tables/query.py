@@ -114,9 +114,6 @@ def run_query(connection: duckdb.DuckDBPyConnection, query: str, *, may_read_fil
         connection: A sandbox.
         query: One statement.
         may_read_files: Whether the sandbox has folders; then nothing may be left to DuckDB's refusal of all files.
-
-    Raises:
-        StatementRejectedError: If the query does anything but read, or DuckDB refuses it.
     """
     with _refusals(may_read_files=may_read_files):
         relation = connection.sql(_checked(connection, query, may_read_files=may_read_files))

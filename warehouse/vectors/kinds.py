@@ -151,11 +151,7 @@ def declare(kind: VectorKind) -> VectorKind:
 
 
 def kind_of(name: str) -> VectorKind:
-    """A kind by its name; installed packages are asked only about names that are not ours.
-
-    Raises:
-        ConfigurationError: If nobody declares it, or the package that does cannot be used.
-    """
+    """A kind by its name; installed packages are asked only about names that are not ours."""
     known = OURS.get(name) or _DECLARED.get(name)
     if known is not None:
         return known

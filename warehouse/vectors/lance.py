@@ -125,11 +125,7 @@ def _known(database: Path) -> dict[str, str]:
 
 
 def read_list(database: Path) -> FileList | None:
-    """The list; None if there is none yet.
-
-    Raises:
-        DamagedStoreError: If it is not as it was written.
-    """
+    """The list; None if there is none yet."""
     path = database / CHECKSUMS
     try:
         document = json.loads(path.read_bytes())
@@ -159,11 +155,7 @@ def find_damage(database: Path, table: str) -> list[str]:
 
 
 def require_whole(database: Path, table: str) -> None:
-    """Makes sure, before a table is searched, that its files are those that were written, as far as that is cheap.
-
-    Raises:
-        DamagedStoreError: If one of up to `CHECKED_BYTES` has another content.
-    """
+    """Makes sure, before a table is searched, that its files are those that were written, as far as that is cheap."""
     listed = read_list(database)
     for name, checksum in sorted(listed.files.items()) if listed is not None else ():
         path = database / name

@@ -269,11 +269,6 @@ def hubs(df: NDArray[np.int64], percent: float) -> NDArray[np.intp]:
 def kept_edges(graph: BipartiteGraph, hub_top_percent: float, edge_cap: int) -> NDArray[np.bool_] | None:
     """Edges that pruning leaves, both directions of an edge alike.
 
-    Args:
-        graph: Passages and the entities they mention.
-        hub_top_percent: Share of the entities that lose all edges, see `hubs`; 0 prunes none.
-        edge_cap: Passages that an entity keeps, those of largest weight (ties: passage number); 0 keeps all.
-
     Returns:
         Shape (nnz,), in the graph's order; None if nothing is pruned.
     Source: algorithms.md 2.7.

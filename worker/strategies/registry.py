@@ -191,12 +191,7 @@ def make(name: str, reader: IndexReader, params: Mapping[str, object], services:
 def make_reader(
     name: str, index: IndexReader, params: Mapping[str, object], services: Services, configured: Reader
 ) -> Reader:
-    """Who reads what a strategy retrieves: its own reader, or the configured one if it has none.
-
-    Raises:
-        UnknownStrategyError: If there is no such strategy.
-        ConfigurationError: If a parameter is unknown or out of its range.
-    """
+    """Who reads what a strategy retrieves: its own reader, or the configured one if it has none."""
     spec = spec_of(name)
     if spec.reader is None:
         return configured
