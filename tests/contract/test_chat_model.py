@@ -117,7 +117,6 @@ ASKED_SOMETHING = {
 ECHO = "contract/test_reader.py Echo"
 GATEWAYS = {
     "unit/warehouse/test_cached_chat.py FakeGateway",
-    "unit/warehouse/test_damaged_caches.py CountingGateway",
     "unit/warehouse/test_forbidden_requests.py Server",
 }
 FAKES_OF_GATEWAYS = {

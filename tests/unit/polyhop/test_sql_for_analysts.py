@@ -15,8 +15,6 @@ from polyhop.schemas.errors import ConfigurationError
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.schemas.tables import VIEWS, View
-from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.tables.connection import table_record
 
 PAGES = (
     {"id": "ada", "title": "Ada Lovelace", "text": "Ada Lovelace wrote for Charles Babbage."},
@@ -41,21 +39,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def published_before(root: Path, tmp_path: Path) -> Path:
-    """The same index as a Polyhop published it whose mentions had no column passage_id."""
-    shutil.copytree(root, tmp_path / "root")
-    folder = Layout(tmp_path / "root").index("small").version(1)
-    with duckdb.connect(str(folder.tables)) as connection:
-        connection.execute("ALTER TABLE mentions DROP COLUMN passage_id")
-        record = table_record(connection, "mentions")
-    manifest = json.loads(folder.manifest.read_bytes())
-    manifest["tables"]["mentions"]["checksum"] = record.checksum
-    del manifest["checksum"]  # manifests had none then
-    folder.manifest.write_text(json.dumps(manifest))
-    return tmp_path / "root"
-
-
 def test_passages_without_a_mention_are_found_by_the_obvious_query(root: Path) -> None:
     with polyhop.open_index("small", root=root) as index:
         assert index.sql(OBVIOUS).to_pylist() == [{"passage_id": "nobody"}]
@@ -65,18 +48,9 @@ def test_passages_without_a_mention_are_found_by_the_obvious_query(root: Path) -
         plain.close()
 
 
-def test_a_version_published_before_opens_and_the_query_is_right_there_too(published_before: Path) -> None:
-    with polyhop.open_index("small", root=published_before) as index:
-        assert index.sql(OBVIOUS).to_pylist() == [{"passage_id": "nobody"}]
-        assert index.sql("SELECT * FROM entities_of_passage WHERE passage_id = 'babbage'").num_rows > 0
-        assert index.ask("Where did Charles Babbage live?", strategy="graph").passages[0]["id"] == "babbage"
-
-
-@pytest.mark.parametrize("before", [False, True], ids=["this form", "the form before"])
-def test_a_version_of_either_form_is_built_on(root: Path, published_before: Path, before: bool, tmp_path: Path) -> None:
-    place = published_before if before else tmp_path / "same" / "root"
-    if not before:
-        shutil.copytree(root, place)
+def test_a_version_is_built_on(root: Path, tmp_path: Path) -> None:
+    place = tmp_path / "root"
+    shutil.copytree(root, place)
     request = IndexRequest("small", None, ("bm25-rm3",))
     settings = Settings(root=place, strategies=(*STRATEGIES, "bridge-lexical"))
     report = run_index(settings, request, DirectRunner())

@@ -16,7 +16,7 @@ from polyhop.schemas.query import Question
 from polyhop.schemas.requests import IndexRequest
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.layout import Layout
-from polyhop.warehouse.files.versions import CHECKSUM
+from polyhop.warehouse.files.versions import CHECKSUM, document_checksum
 from polyhop.warehouse.open import open_published
 from polyhop.warehouse.vectors.kinds import MOST, cosine_scale, sampled_sentences, sampled_texts, spread
 from polyhop.worker.session import IndexSession
@@ -93,5 +93,6 @@ def test_bridge_scales_what_is_in_cosines_and_nothing_by_default(tmp_path: Path)
     expected = {scale: scores(**{name: getattr(defaults, name) * scale for name in IN_COSINES}) for scale in (1, 0.25)}
     assert scores() == expected[1] != expected[0.25]
     document["vectors"]["passage"]["encoder"]["cosine_scale"] = 0.25
+    document[CHECKSUM] = document_checksum(document)
     path.write_text(json.dumps(document), encoding="utf-8")
     assert scores() == expected[0.25]
