@@ -1,6 +1,7 @@
 """Fixtures for all tests: the real data beside the project, an own root per test, commands as a person runs them."""
 
 import asyncio
+import hashlib
 import json
 import logging
 import os
@@ -62,8 +63,25 @@ _LONG_FILES = {"architecture", "e2e", "property"}
 """Folders with files that take longer than half a minute: mypy over everything, commands in processes, long texts."""
 
 
+_SAMPLE = "POLYHOP_TEST_SAMPLE"
+"""Variable by which the session tells its test processes the commit that chooses among the rare tests; "" for all."""
+
+_SHARE = 5
+"""A plain run takes every fifth file of rare tests; chosen: five commits prove all of them."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds --everything."""
+    parser.addoption(
+        "--everything", action="store_true", help="also all tests marked `rare`, of which a plain run takes a fifth"
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Temporary files in memory, for this session and its test processes, which inherit the variable."""
+    if not hasattr(config, "workerinput"):
+        named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS  # whoever names files means all of them
+        os.environ[_SAMPLE] = "" if named or config.getoption("--everything") else _commit()
     import repeated_tests
     from memory_folder import MemoryFolder, has_room
 
@@ -93,9 +111,24 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(trylast=True)  # after pytest-randomly
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The large groups first, and the small files last, so that both processes have work until the end."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out rare tests that this commit does not choose; large groups first, so that all processes have work."""
+    left_out = [item for item in items if item.get_closest_marker("rare") and not _is_chosen(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
     items.sort(key=_turn)
+
+
+def _is_chosen(item: pytest.Item) -> bool:
+    commit = os.environ.get(_SAMPLE, "")
+    number = int.from_bytes(hashlib.sha256(f"{commit} {item.path.name}".encode()).digest()[:4])
+    return not commit or number % _SHARE == 0
+
+
+def _commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=PROJECT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "no commit"
 
 
 def _turn(item: pytest.Item) -> int:

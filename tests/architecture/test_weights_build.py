@@ -12,6 +12,8 @@ from types import ModuleType
 
 import pytest
 
+pytestmark = pytest.mark.rare
+
 PROJECT = Path(__file__).resolve().parents[2]
 CONTENT = {"src/polyhop_weights/a.bin": b"tensors", "licenses/MIT.txt": b"licence"}
 

@@ -11,6 +11,8 @@ import pytest
 
 from polyhop.warehouse.models.local_encoder import WEIGHTS_SHA256
 
+pytestmark = pytest.mark.rare
+
 PROJECT = Path(__file__).resolve().parents[2]
 FOLDERS = ("flows", "tasks", "schemas", "warehouse", "worker")
 

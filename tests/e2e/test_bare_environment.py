@@ -18,6 +18,8 @@ import pytest
 from dockerfile_steps import DockerfileError, Image, base_image, build, copied, instructions
 from no_network import without_network
 
+pytestmark = pytest.mark.rare
+
 PROJECT = Path(__file__).resolve().parents[2]
 LARGEST_GB = 1.3
 """Of site-packages as uv installs it, without extras, in 10**9 bytes; it was 6.7 with PyTorch and CUDA."""

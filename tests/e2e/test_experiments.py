@@ -18,6 +18,8 @@ from polyhop.schemas.settings import Settings
 from polyhop.tasks.evaluation.documents import stored_ranges
 from polyhop.tasks.evaluation.report import METRICS
 
+pytestmark = pytest.mark.rare
+
 Command = Callable[..., Result]
 PROJECT = Path(__file__).resolve().parents[2]
 

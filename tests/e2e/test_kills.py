@@ -30,6 +30,8 @@ from polyhop.warehouse.files.layout import IndexFolder, Layout
 from polyhop.warehouse.files.versions import published_versions, read_manifest
 from polyhop.warehouse.open_encoders import close_encoders
 
+pytestmark = pytest.mark.rare
+
 POINTS = os.environ.get("POLYHOP_KILL_POINTS", "")
 KILLS = int(os.environ.get("POLYHOP_KILLS", "1"))
 STRATEGIES = ("bm25", "dense")

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import pytest
 from command_processes import clean_environment
 from nbclient import NotebookClient
+
+pytestmark = pytest.mark.rare
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "notebook.ipynb"
 TIMEOUT_SECONDS = 300

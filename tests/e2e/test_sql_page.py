@@ -12,6 +12,8 @@ from command_processes import Commands
 
 from polyhop.commands.stores import sql
 
+pytestmark = pytest.mark.rare
+
 PROJECT = Path(__file__).resolve().parents[2]
 PAGE = PROJECT / "docs" / "sql.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from shown_commands import commands, is_shown, plain, write, write_files
 
+pytestmark = pytest.mark.rare
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorial.md"
 
 

@@ -26,7 +26,7 @@ from polyhop.schemas.settings import Settings
 from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jStore
 
-pytestmark = pytest.mark.neo4j
+pytestmark = [pytest.mark.rare, pytest.mark.neo4j]
 INDEX = "harbours"
 PASSAGES = 400
 KILLS = int(os.environ.get("POLYHOP_KILLS", "3"))

@@ -33,7 +33,7 @@ from polyhop.worker.questions.parts import RuleNaming
 from polyhop.worker.strategies.entities import NameLookup
 from polyhop.worker.strategies.qasa import EmbeddedEngine, Neo4jEngine, QasaParameters, rules_of
 
-pytestmark = [pytest.mark.neo4j, pytest.mark.shared_data]
+pytestmark = [pytest.mark.rare, pytest.mark.neo4j, pytest.mark.shared_data]
 WIDTH = 48
 MISSED = 2
 """Questions of the hundred whose seeds may differ: one did, by a neighbour of rank 4, in one of several runs."""

@@ -14,7 +14,7 @@ from polyhop.warehouse.graph.neo4j_server import Neo4jConnection
 from polyhop.warehouse.graph.neo4j_store import Neo4jGraph
 from polyhop.worker.strategies.qasa import EmbeddedEngine, Neo4jEngine, QasaRules
 
-pytestmark = pytest.mark.neo4j
+pytestmark = [pytest.mark.rare, pytest.mark.neo4j]
 GRAPHS = 200
 WIDTH = 6
 SIZES = [(0, 1), (1, 4), (2, 3), (2, 6), (3, 2), (4, 5)]

@@ -25,6 +25,8 @@ from polyhop.warehouse.files.layout import Layout
 from polyhop.warehouse.files.versions import read_manifest, require_version
 from polyhop.warehouse.tables.connection import connect, table_record
 
+pytestmark = pytest.mark.rare
+
 SEQUENCES = int(os.environ.get("POLYHOP_EDIT_SEQUENCES", "2"))
 PASSAGES = int(os.environ.get("POLYHOP_EDIT_PASSAGES", "8"))
 EDITS = 5 if "POLYHOP_EDIT_SEQUENCES" in os.environ else 3

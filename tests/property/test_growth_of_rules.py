@@ -40,6 +40,8 @@ from polyhop.worker.reading.question import ParsedQuestion, asked_of, parse_ques
 from polyhop.worker.reading.word_lists import date_attributes, measures, places_in
 from polyhop.worker.reading.yes_no import answer_yes_no
 
+pytestmark = pytest.mark.rare
+
 FINDER = NameFinder(["Al", "Alpha of the Beta", "The Beatles", "New York", "New York City Hall", "A A A A", "of the"])
 GERMAN, CHINESE = (
     LanguageNames(["Al", "Alpha of the Beta", "New York City Hall", "中", "中中中"], code) for code in ("de", "zh")

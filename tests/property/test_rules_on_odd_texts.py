@@ -33,6 +33,8 @@ from polyhop.worker.reading.question import parse_question
 from polyhop.worker.reading.reader import RuleReader
 from polyhop.worker.reading.word_lists import date_attributes, nationalities, places_in
 
+pytestmark = pytest.mark.rare
+
 TYPES = {"PERSON", "ORGANIZATION", "LOCATION", "EVENT", "WORK", None}
 TITLES = ["The Beatles", "Springfield, Illinois", "Paris (mythology)", "What If", "Of Mice and Men", "中国", "A"]
 FINDER = NameFinder(TITLES)
