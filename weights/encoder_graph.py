@@ -33,7 +33,7 @@ def graph_file(safetensors: bytes) -> bytes:
 
 
 def read_tensors(content: bytes) -> dict[str, NDArray[np.float32]]:
-    """The float32 tensors of a safetensors file: the length of its JSON header in eight bytes, that header, the data."""
+    """The float32 tensors of a safetensors file: length of a JSON header in eight bytes, that header, the data."""
     start = 8 + int.from_bytes(content[:8], "little")
     tensors = {}
     for name, about in json.loads(content[8:start]).items():
