@@ -16,8 +16,7 @@ from polyhop.api import open_index
 from polyhop.schemas.query import Question
 from polyhop.schemas.settings import Settings
 from polyhop.warehouse.files.questions import read_questions
-from polyhop.warehouse.models.local_encoder import REINSTALL, LocalEncoder, find_model_folder, obtain_graph
-from polyhop.warehouse.models.onnx_session import open_session
+from polyhop.warehouse.models.local_encoder import LocalEncoder, find_model_folder
 
 BATCH = 32
 
@@ -54,6 +53,8 @@ class PaddedEncoder:
     """The encoder's graph with a second input that says which tokens are padding."""
 
     def __init__(self):
+        import onnx
+        import onnxruntime
         from onnx import TensorProto, helper
         from tokenizers import Tokenizer
 
@@ -61,8 +62,8 @@ class PaddedEncoder:
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
-        graph = obtain_graph(folder, "float32")
-        nodes = graph.model.graph
+        model = onnx.load(str(folder / "model.onnx"))
+        nodes = model.graph
         nodes.input.append(helper.make_tensor_value_info("mask", TensorProto.INT32, ["b", "s"]))
         nodes.input.append(helper.make_tensor_value_info("weights", TensorProto.FLOAT, ["b", 1, "s"]))
         for node in nodes.node:
@@ -70,7 +71,9 @@ class PaddedEncoder:
                 node.input.append("mask")
             if node.name == "token_sums":
                 node.input[0] = "weights"
-        self.session = open_session(graph.model.SerializeToString(), REINSTALL, 2, graph.weights)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 2
+        self.session = onnxruntime.InferenceSession(model.SerializeToString(), options)
 
     def encode(self, texts):
         """Shape (len(texts), 384)."""

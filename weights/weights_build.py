@@ -1,6 +1,6 @@
 """Build backend of polyhop-weights: hatchling, after the published files were put into the package.
 
-Fetches nothing itself (published_files.py does); source distributions are hatchling's own and hold no published file.
+Source distributions are hatchling's own and hold none of these files.
 Source: PEP 517 (2015) and PEP 660 (2021), the functions of a build backend.
 """
 

@@ -81,7 +81,7 @@ def test_a_file_of_another_hash_is_not_placed(
 ) -> None:
     wrong = published.FILES[0]._replace(sha256="0" * 64)
     monkeypatch.setattr(published, "FILES", (wrong,))
-    with pytest.raises(published.WeightsError, match=r"in/src/polyhop_weights/a.bin .* another sha256 than 0000"):
+    with pytest.raises(published.WeightsError, match=r"in/src/polyhop_weights/a.bin of .* another sha256 than 0000"):
         published.place_files(tmp_path / "project", tmp_path / "cache")
     assert placed(tmp_path) == {}
 
@@ -109,7 +109,7 @@ def test_an_index_with_another_file_of_that_name_is_refused(tmp_path: Path) -> N
 
 def failed_build(folder: Path, index: Path) -> str:
     """What uv prints of a build without weights at hand, whose pip sees one folder of packages only."""
-    ignored = shutil.ignore_patterns("model.safetensors", "tokenizer.json", "MODEL_CARD.md")
+    ignored = shutil.ignore_patterns("model.onnx", "tokenizer.json", "MODEL_CARD.md")
     shutil.copytree(PROJECT / "weights", folder / "weights", ignore=ignored)
     own = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index), "XDG_CACHE_HOME": str(folder / "cache")}
     uv_cache = subprocess.run(["uv", "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.warehouse.models.local_encoder import WEIGHTS_SHA256
+from polyhop.warehouse.models.local_encoder import GRAPH_SHA256
 
 pytestmark = pytest.mark.rare
 
@@ -65,8 +65,8 @@ def test_the_weights_are_files_with_their_licences_and_need_nothing(weights: tup
     assert "License-Expression: Apache-2.0 AND MIT" in metadata
     assert licences["APACHE-2.0"] == (PROJECT / "LICENSE").read_bytes()
     assert licences["MIT"].startswith(b"MIT License\n\nCopyright (c) 2026 Matt\n")
-    digest = base64.urlsafe_b64encode(bytes.fromhex(WEIGHTS_SHA256)).decode().rstrip("=")
-    assert f"polyhop_weights/model.safetensors,sha256={digest},90868376" in record
+    digest = base64.urlsafe_b64encode(bytes.fromhex(GRAPH_SHA256)).decode().rstrip("=")
+    assert f"polyhop_weights/model.onnx,sha256={digest},90271705" in record
 
 
 def test_the_source_distribution_of_the_weights_builds_the_same_wheel(weights: tuple[Path, Path]) -> None:

@@ -33,7 +33,6 @@ PACKAGES = (
     "neo4j",
     "numba",
     "numpy",
-    "onnx",
     "psycopg",
     "pyarrow.parquet",
     "rich.console",

@@ -25,7 +25,6 @@ ODD = ("\x00", "\ud800", "e\u0301", "\u202eabc", "x" * 3000)
 KINDS = ("local", "onnx", "fastembed", "sentence-transformers", "litellm")
 FAKES = {
     "memory_index/memory_index.py MemoryServices": "vectors count the words of an index",
-    "unit/warehouse/test_deferred_encoder.py Counted": "one vector for all texts",
     "unit/warehouse/test_path_encoder.py Lengths": "a component is the text's length, which a test can read",
     "unit/warehouse/test_question_encoder.py Lengths": "the same",
     "unit/warehouse/test_vector_cache.py CountingEncoder": "the same",

@@ -5,10 +5,8 @@ Each kind's module is imported by the function that opens it, so that nobody pay
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,12 +15,13 @@ from numpy.typing import NDArray
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.schemas.ports import Encoder
 from polyhop.schemas.settings import LOCAL, EncoderChoice, ModelSettings
-from polyhop.warehouse.models.local_encoder import equal_length_batches
+from polyhop.warehouse.models.local_encoder import MAX_TOKENS, LocalEncoder, equal_length_batches
 from polyhop.warehouse.models.onnx_session import (
     GRAPH_FILES,
     TOKENIZER_FILES,
     clean_text,
     existing_file,
+    first_line,
     folder_hash,
     inputs_of,
     load_tokenizer,
@@ -224,8 +223,6 @@ def _both(encoder: Encoder, choice: EncoderChoice) -> OpenedEncoder:
 
 
 def _local(needs: EncoderNeeds) -> OpenedEncoder:
-    from polyhop.warehouse.models.local_encoder import DIMENSION, MAX_TOKENS, LocalEncoder, find_model_folder, model_id
-
     choice = needs.choice
     if choice.max_tokens not in (0, MAX_TOKENS):
         raise ConfigurationError(
@@ -233,10 +230,8 @@ def _local(needs: EncoderNeeds) -> OpenedEncoder:
             "to 0."
         )
     batch_size = needs.batch_size or LOCAL_BATCH_SIZE
-    threads, precision = needs.threads or None, choice.precision
-    name = model_id(find_model_folder(), precision)
-    opening = partial(LocalEncoder, threads=threads, batch_size=batch_size, precision=precision)
-    return _both(DeferredEncoder(name, DIMENSION, MAX_TOKENS, opening), choice)
+    encoder = LocalEncoder(threads=needs.threads or None, batch_size=batch_size, precision=choice.precision)
+    return _both(encoder, choice)
 
 
 def _onnx(needs: EncoderNeeds) -> OpenedEncoder:
@@ -351,7 +346,7 @@ def open_fastembed(model: str, cache_folder: Path, threads: int, batch_size: int
         opened = models(model_name=model, cache_dir=str(cache_folder), threads=threads or None)
     except Exception as error:  # of the model hub's client, of the network, of onnxruntime: no common base class
         raise ConfigurationError(
-            f"fastembed cannot fetch or load the encoder '{model}' ({_first_line(error)}). Connect once to the model "
+            f"fastembed cannot fetch or load the encoder '{model}' ({first_line(error)}). Connect once to the model "
             "hub, or set encoder.name to onnx:FOLDER."
         ) from error
     size, name, wide = batch_size or DEFAULT_BATCH_SIZE, f"fastembed:{model}", dimension[model.lower()]
@@ -403,40 +398,6 @@ def _sentence_transformer(model: str, device: str, dimension: int) -> Any:
         return opening(model, device=device or None, truncate_dim=dimension or None)
     except Exception as error:  # of the model hub's client, of the network, of PyTorch: no common base class
         raise ConfigurationError(
-            f"sentence-transformers cannot fetch or load the encoder '{model}' ({_first_line(error)}). Connect once to "
+            f"sentence-transformers cannot fetch or load the encoder '{model}' ({first_line(error)}). Connect once to "
             "the model hub, or name a folder that holds the model."
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
-
-
-class DeferredEncoder:
-    """What is known of an encoder before it is open. Safe for many threads.
-
-    Args:
-        model: Its name, which is part of the keys of vectors.
-        dimension: Length of its vectors.
-        max_tokens: Texts are cut after so many.
-        open_encoder: Opens it.
-    """
-
-    def __init__(self, model: str, dimension: int, max_tokens: int, open_encoder: Callable[[], Encoder]) -> None:
-        self.model = model
-        self.dimension = dimension
-        self.max_tokens = max_tokens
-        self._open = open_encoder
-        self._encoder: Encoder | None = None
-        self._opening = Lock()
-
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of texts, shape (len(texts), dimension), float32.
-
-        Raises:
-            ModelFileError: If the model's files are missing, unreadable or not the published ones.
-        """
-        with self._opening:
-            if self._encoder is None:
-                self._encoder = self._open()
-        return self._encoder.encode(texts)

@@ -16,16 +16,13 @@ from polyhop.schemas.errors import ConfigurationError, InvalidVectorError, Model
 _ERRORS_ONLY = 3  # onnxruntime's levels: 0 verbose, 1 info, 2 warning, 3 error, 4 fatal
 
 
-def open_session(
-    model: Path | bytes, advice: str, threads: int = 0, weights: Mapping[str, NDArray[np.float32]] | None = None
-) -> Any:
+def open_session(model: Path, advice: str, threads: int = 0) -> Any:
     """A session on the processor.
 
     Args:
-        model: An ONNX file, or its content.
+        model: An ONNX file.
         advice: What to do if it cannot be loaded, for the error's sentence.
         threads: Threads of one call; 0 means as many as cores.
-        weights: The constants by name that the model declares as external data.
 
     Raises:
         ModelFileError: If onnxruntime cannot load the model.
@@ -40,15 +37,9 @@ def open_session(
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.enable_mem_pattern = False  # would remember a memory plan for each of some thousand shapes
     try:
-        if weights:
-            values = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in weights.values()]
-            options.add_external_initializers(list(weights), values)
-        source = model if isinstance(model, bytes) else str(model)
-        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the errors of onnxruntime have no common base class
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        name = "the assembled encoder" if isinstance(model, bytes) else model
-        raise ModelFileError(f"onnxruntime cannot load {name} ({reason}); {advice}.") from error
+        raise ModelFileError(f"onnxruntime cannot load {model} ({first_line(error)}); {advice}.") from error
 
 
 _CPU = Path("/proc/cpuinfo")
@@ -60,14 +51,14 @@ class BFloat16Session:
     """Runs a graph as `onnxruntime.InferenceSession.run` does, in bfloat16 where it multiplies; safe for many threads.
 
     Args:
-        graph: An ONNX file's content, its constants inside.
+        graph: An ONNX file.
         threads: Of one call.
 
     Raises:
         ConfigurationError: If OpenVINO is not installed, or the processor has no bfloat16.
     """
 
-    def __init__(self, graph: bytes, threads: int) -> None:
+    def __init__(self, graph: Path, threads: int) -> None:
         try:
             import openvino
         except ImportError as error:

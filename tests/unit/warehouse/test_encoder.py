@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.warehouse.models import local_encoder as weights
-from polyhop.warehouse.models.local_encoder import REINSTALL, LocalEncoder, equal_length_batches
+from polyhop.warehouse.models.local_encoder import LocalEncoder, equal_length_batches
 from polyhop.warehouse.models.onnx_session import open_session
 
 pytestmark = pytest.mark.slow
@@ -106,27 +106,27 @@ def test_int8_is_close_has_its_own_name_and_does_not_depend_on_the_texts_beside_
 
 def test_weights_with_another_hash_are_refused(model_folder: Path) -> None:
     """One flipped bit of a weight would give other vectors."""
-    with (model_folder / "model.safetensors").open("rb+") as file:
+    with (model_folder / "model.onnx").open("rb+") as file:
         file.seek(40_000_002)
         flipped = bytes([file.read(1)[0] ^ 0x40])
         file.seek(40_000_002)
         file.write(flipped)
-    with pytest.raises(ModelFileError, match=r"model\.safetensors are not the published ones.*expected 53aa5117"):
-        LocalEncoder(model_folder=model_folder)
+    with pytest.raises(ModelFileError, match=r"model\.onnx are not the published ones.*expected edd3190d"):
+        LocalEncoder(model_folder=model_folder).encode(["a"])
 
 
 def test_weights_that_change_while_the_program_runs_are_refused(model_folder: Path) -> None:
-    LocalEncoder(model_folder=model_folder)
-    (model_folder / "model.safetensors").write_bytes(b"something else")
+    LocalEncoder(model_folder=model_folder).encode(["a"])
+    (model_folder / "model.onnx").write_bytes(b"something else")
     with pytest.raises(ModelFileError, match="not the published ones"):
-        LocalEncoder(model_folder=model_folder)
+        LocalEncoder(model_folder=model_folder).encode(["a"])
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
 def test_a_missing_model_file_is_named(model_folder: Path, name: str) -> None:
     (model_folder / name).unlink()
     with pytest.raises(ModelFileError, match=name):
-        LocalEncoder(model_folder=model_folder)
+        LocalEncoder(model_folder=model_folder).encode(["a"])
 
 
 def test_a_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,8 +139,6 @@ def test_a_model_that_onnxruntime_refuses_is_named_with_what_to_do(tmp_path: Pat
     (tmp_path / "broken.onnx").write_bytes(b"no graph")
     with pytest.raises(ModelFileError, match=r"cannot load .*broken\.onnx \(.*; delete that file\."):
         open_session(tmp_path / "broken.onnx", "delete that file")
-    with pytest.raises(ModelFileError, match=r"cannot load the assembled encoder \(.*; install it again"):
-        open_session(b"no graph", REINSTALL)
 
 
 @pytest.mark.parametrize("setting", [{"threads": 0}, {"batch_size": 0}])
@@ -155,6 +153,12 @@ def test_another_process_gets_the_same_vectors_prints_nothing_else_and_leaves_no
     here = hashlib.sha256(encoder.encode(["one text", "another, longer text", ""]).tobytes()).hexdigest()
     assert run_python(ENCODE_IN_PROCESS, cwd=tmp_path).communicate(timeout=300) == (f"{here}\n", "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_int8_without_the_package_onnx_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ConfigurationError, match="uv sync --extra int8"):
+        LocalEncoder(precision="int8").encode(["a"])
 
 
 def test_importing_the_encoder_loads_no_model_library() -> None:

@@ -33,7 +33,7 @@ def encode() -> Callable[..., Any]:
 
     if "BF16" not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
         with pytest.raises(ConfigurationError, match="does not multiply bfloat16 numbers"):
-            LocalEncoder(precision="bfloat16")
+            LocalEncoder(precision="bfloat16").encode(TEXTS)
         pytest.skip("this processor has no bfloat16; the refusal was tested")
     return LocalEncoder(precision="bfloat16").encode
 
@@ -57,7 +57,7 @@ def test_precisions_have_vectors_of_their_own(encode: Callable[..., Any]) -> Non
 def test_without_openvino_the_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openvino", None)
     with pytest.raises(ConfigurationError, match="uv sync --extra openvino"):
-        LocalEncoder(precision="bfloat16")
+        LocalEncoder(precision="bfloat16").encode(TEXTS)
 
 
 def test_only_the_local_encoder_has_a_precision() -> None:

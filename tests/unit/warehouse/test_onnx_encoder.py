@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from polyhop.schemas.errors import ConfigurationError, ModelFileError
 from polyhop.schemas.settings import EncoderSettings, Settings, parse_settings
 from polyhop.warehouse.models.encoder_kinds import OnnxEncoder
-from polyhop.warehouse.models.local_encoder import LAYER_COUNT, LocalEncoder, find_model_folder, obtain_graph
+from polyhop.warehouse.models.local_encoder import LocalEncoder, find_model_folder
 from polyhop.warehouse.open_encoders import close_encoders, open_encoder
 
 WORDS = ("[CLS]", "[SEP]", "[UNK]", "paris", "london", "is", "city")
@@ -89,15 +89,12 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(source / "tokenizer.json", folder)
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 256, "do_lower_case": false}')
-    graph = obtain_graph(source, "float32")
-    for constant in graph.model.graph.initializer:
-        if constant.name in graph.weights:
-            constant.CopyFrom(numpy_helper.from_array(graph.weights[constant.name], constant.name))
-    tokens = f"encoder.layer.{LAYER_COUNT - 1}.output"
-    del graph.model.graph.output[:]
-    graph.model.graph.output.append(helper.make_tensor_value_info(tokens, TensorProto.FLOAT, ["b", "s", 384]))
+    model = onnx.load(str(source / "model.onnx"))
+    del model.graph.output[:]
+    tokens = helper.make_tensor_value_info("encoder.layer.5.output", TensorProto.FLOAT, ["b", "s", 384])
+    model.graph.output.append(tokens)
     (folder / "onnx").mkdir()
-    onnx.save(graph.model, str(folder / "onnx" / "model.onnx"))
+    onnx.save(model, str(folder / "onnx" / "model.onnx"))
     return folder
 
 
