@@ -155,7 +155,7 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
     if report["reader"] == "none":
         print_line("No answers were read (--reader none), so there is no em and no f1")
     elif "long_answers" in report:
-        from polyhop.tasks.evaluation.documents import long_answers_sentence
+        from polyhop.tasks.evaluation.page import long_answers_sentence
 
         print_line(long_answers_sentence(report["long_answers"]))
     _print_models(report.get("reading", {}))
