@@ -26,7 +26,7 @@ from polyhop.schemas.settings import CLOSED_BOOK
 from polyhop.schemas.text import plural
 
 if TYPE_CHECKING:
-    from polyhop.flows.evaluation.run import Evaluation
+    from polyhop.flows.evaluate import Evaluation
     from polyhop.schemas.records import BadRecord
     from polyhop.schemas.requests import EvaluationRequest
     from polyhop.schemas.settings import Settings

@@ -167,7 +167,11 @@ def _latency_by_part(run: Document, timings: Document) -> Figure | None:
     for place, part in enumerate(parts(timings, names)):
         measured = [timings["strategies"][label]["parts_ms"].get(part, {}) for label in names]
         widths = [found.get("p50") or 0.0 for found in measured]
-        look = {"color": COLOURS[place % len(COLOURS)], "hatch": HATCHES[place % len(HATCHES)], "edgecolor": "white"}
+        look: dict[str, Any] = {
+            "color": COLOURS[place % len(COLOURS)],
+            "hatch": HATCHES[place % len(HATCHES)],
+            "edgecolor": "white",
+        }
         axes.barh(range(len(names)), widths, left=reached, height=0.62, label=part, **look)
         reached = [x + width for x, width in zip(reached, widths, strict=True)]
     whole = [latency(timings, label, "p50") or 0.0 for label in names]
